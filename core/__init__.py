@@ -1,0 +1,1 @@
+"""Freshet's core: files here are pure; folders here touch the world."""

@@ -1,0 +1,65 @@
+"""What can go wrong, as data and as exceptions.
+
+Expected trouble is data: a `FailCode` with a `FailDetail` (see `models.Failed`). Exceptions are for what stops the work:
+
+    FreshetError
+    ├── SettingsError        a setting has a value we cannot use; names the variable
+    ├── StoreUnreachable     the Redis server does not answer
+    ├── FeedFileError        feeds.toml or an OPML file cannot be read
+    └── NotAFeed             these bytes are no feed of any kind we know
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class FailCode(StrEnum):
+    """The five families of spec 004 §8."""
+
+    BAD_HTML = "FAIL_BAD_HTML"
+    HTTP = "FAIL_HTTP"
+    TIMEOUT = "FAIL_TIMEOUT"
+    PARSE = "FAIL_PARSE"
+    EMPTY = "FAIL_EMPTY"
+
+
+class FailDetail(StrEnum):
+    """What exactly happened inside a family."""
+
+    NONE = ""
+    DNS = "dns"
+    TLS = "tls"
+    REFUSED = "refused"
+    RESET = "reset"
+    TOO_LARGE = "too_large"
+    TYPE = "type"
+    REDIRECTS = "redirects"
+    BLOCKED = "blocked"
+    ROBOTS = "robots"
+    STATUS = "status"
+    PROTOCOL = "protocol"
+    URL = "url"
+    CPU = "cpu"
+    MEMORY = "memory"
+    CRASH = "crash"
+
+
+class FreshetError(Exception):
+    """Base of everything Freshet raises on purpose; its text is a sentence for a person."""
+
+
+class SettingsError(FreshetError):
+    """A setting cannot be used. The sentence names the variable and says what would do."""
+
+
+class StoreUnreachable(FreshetError):
+    """The Redis server does not answer."""
+
+
+class FeedFileError(FreshetError):
+    """A list of feeds (TOML or OPML) cannot be read."""
+
+
+class NotAFeed(FreshetError):
+    """These bytes are no feed of any kind we know."""

@@ -1,0 +1,159 @@
+"""The nouns of the pipeline. Values only: no behaviour that needs a clock, a network or Redis.
+
+Expected trouble is a value too: a fetch gives `Fetched`, `Failed` or `Deferred`, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from core.errors import FailCode, FailDetail
+
+# ── fetching ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to fetch and how far we go for it."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    max_bytes: int | None = None
+    """Cap on the decompressed body; None takes the setting."""
+    respect_robots: bool = True
+    """False only for what a person named: their feeds, robots.txt itself."""
+    max_wait_seconds: float = 60.0
+    """How long we may queue at the domain's gate before the answer is `Deferred`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One answer on the way: the URL asked and its status."""
+
+    url: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An HTTP answer of any status, body complete and within its cap."""
+
+    url: str
+    final_url: str
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case, always (trap R1)."""
+    body: bytes
+    hops: tuple[Hop, ...] = ()
+    """Redirects in order, without the final answer."""
+
+    def header(self, name: str) -> str:
+        """The header's value, or an empty string; case does not matter."""
+        return self.headers.get(name.lower(), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An expected failure, told so that a person and a schedule can act on it."""
+
+    code: FailCode
+    detail: FailDetail = FailDetail.NONE
+    text: str = ""
+    http_status: int = 0
+    retry_after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Not now: politeness, a Retry-After or an unreadable robots.txt asks us to wait."""
+
+    wait_seconds: float
+    reason: str
+
+
+FetchResult = Fetched | Failed | Deferred
+
+
+# ── feeds ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class FeedKind(StrEnum):
+    """Every format the ingestor reads."""
+
+    RSS = "rss"
+    ATOM = "atom"
+    JSON = "json"
+    CDF = "cdf"
+    SITEMAP = "sitemap"
+    NEWS_SITEMAP = "news_sitemap"
+    SITEMAP_INDEX = "sitemap_index"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One item of a feed, as the publisher wrote it: links made absolute, nothing cleaned yet."""
+
+    link: str = ""
+    id: str = ""
+    title: str = ""
+    published_ts: float | None = None
+    updated_ts: float | None = None
+    author: str = ""
+    content: str = ""
+    """The item's own text or HTML, the richest the feed has; may be empty."""
+    source_url: str = ""
+    source_title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherHints:
+    """What a feed says about how often to come."""
+
+    ttl_seconds: float | None = None
+    update_period_seconds: float | None = None
+    skip_hours: tuple[int, ...] = ()
+    """Hours of the UTC day (0-23) in which not to poll."""
+    skip_days: tuple[int, ...] = ()
+    """Days of the week (Monday = 0) on which not to poll."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFeed:
+    """A feed's body, read."""
+
+    kind: FeedKind
+    title: str = ""
+    entries: tuple[Entry, ...] = ()
+    hints: PublisherHints = PublisherHints()
+    parser: str = "fast"
+    """`fast` (lxml, json) or `feedparser`."""
+    children: tuple[str, ...] = ()
+    """Sitemaps named by a sitemap index, newest first."""
+    truncated: bool = False
+    """More entries were there than we read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A link that does not enter the link set, and why."""
+
+    link: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What one feed body gives: clean links in order without repeats, and what was turned away."""
+
+    kind: FeedKind
+    title: str = ""
+    links: tuple[str, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    """The first few, as examples."""
+    rejected_count: int = 0
+    hints: PublisherHints = PublisherHints()
+    children: tuple[str, ...] = ()
+    parser: str = "fast"
+    truncated: bool = False

@@ -1,0 +1,91 @@
+"""All settings, read once from the environment and `.env`, passed down as a value.
+
+Names carry their unit; secrets are `SecretStr`; a value we cannot use stops the start with one sentence
+that names the variable.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from core.errors import SettingsError
+
+DAY_SECONDS = 86_400
+VERSION = "0.1"
+
+CommaSeparated = Annotated[tuple[str, ...], NoDecode]
+"""A list that people write as `a, b, c`."""
+
+
+class Settings(BaseSettings):
+    """Defaults work on a laptop with no configuration at all."""
+
+    model_config = SettingsConfigDict(env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True)
+
+    # ── Redis ──
+    redis_url: SecretStr | None = None
+    queue_redis_url: SecretStr | None = None
+    key_prefix: str = Field(default="", max_length=64)
+    redis_timeout_seconds: float = Field(default=5.0, gt=0)
+    embedded_redis_port: int = Field(default=6390, ge=1, le=65535)
+
+    # ── files ──
+    persistent_storage_path: Path = Path("data")
+    feeds_file: Path = Path("feeds.toml")
+
+    # ── lives ──
+    link_ttl_seconds: int = Field(default=2 * DAY_SECONDS, gt=0)
+    attempted_ttl_seconds: int = Field(default=30 * DAY_SECONDS, gt=0)
+    article_ttl_seconds: int = Field(default=7 * DAY_SECONDS, gt=0)
+
+    # ── fetching ──
+    fetch_allowed_hosts: CommaSeparated = ()
+    fetch_allowed_ports: CommaSeparated = ("80", "443", "8000", "8008", "8080", "8443", "8888")
+    fetch_host_gap_seconds: float = Field(default=5.0, ge=0)
+    fetch_host_parallel: int = Field(default=2, ge=1)
+    fetch_concurrency: int = Field(default=100, ge=1)
+    fetch_timeout_seconds: float = Field(default=15.0, gt=0)
+    fetch_max_bytes: int = Field(default=10_000_000, ge=1024)
+    fetch_proxy_url: SecretStr | None = None
+    robots_respect: bool = True
+    user_agent: str = Field(default=f"Freshet/{VERSION} (no contact set)", min_length=1)
+
+    # ── feeds ──
+    ingest_cycle_seconds: float = Field(default=60.0, gt=0)
+    ingest_min_interval_seconds: float = Field(default=300.0, gt=0)
+    ingest_max_interval_seconds: float = Field(default=21_600.0, gt=0)
+    tracking_param_prefixes: CommaSeparated = ("utm_", "gclid", "fbclid", "msclkid")
+
+    # ── parse children ──
+    parse_processes: int = Field(default=2, ge=1)
+    parse_cpu_seconds: float = Field(default=5.0, gt=0)
+    parse_memory_bytes: int = Field(default=1_000_000_000, ge=200_000_000)
+
+    # ── logs ──
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+    @field_validator("fetch_allowed_hosts", "fetch_allowed_ports", "tracking_param_prefixes", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+
+def load() -> Settings:
+    """The settings of this process; `SettingsError` names the variable that cannot be used."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        problems = (f"{str(e['loc'][0]).upper()}: {e['msg']} (got {_shown(e)!r})" for e in error.errors())
+        raise SettingsError("Cannot start. " + "; ".join(problems) + ". See .env.example.") from None
+
+
+def _shown(error: object) -> str:
+    """The offending value, unless it could be a secret."""
+    name = str(error["loc"][0])  # type: ignore[index]
+    return "…" if name.endswith(("_url", "token", "key", "secret")) else str(error["input"])[:80]  # type: ignore[index]
