@@ -1,11 +1,12 @@
 """What can go wrong, as data and as exceptions.
 
-Expected trouble is data: a `FailCode` with a `FailDetail` (see `models.Failed`). Exceptions are for what stops the work:
+Expected trouble is data: a `FailCode` with a `FailDetail` (see `models.Failed`). Exceptions stop the work:
 
     FreshetError
     ├── SettingsError        a setting has a value we cannot use; names the variable
     ├── StoreUnreachable     the Redis server does not answer
     ├── FeedFileError        feeds.toml or an OPML file cannot be read
+    ├── ParserUnavailable    no parse child can be started, or the pool is closed; never the body's fault
     └── NotAFeed             these bytes are no feed of any kind we know
 """
 
@@ -63,3 +64,7 @@ class FeedFileError(FreshetError):
 
 class NotAFeed(FreshetError):
     """These bytes are no feed of any kind we know."""
+
+
+class ParserUnavailable(FreshetError):
+    """No parse child can be started, or the pool is closed. Says nothing about the body that was to be read."""

@@ -25,9 +25,9 @@ class Keys:
         """SET, no expiry: feed URLs of a category; anyone may SADD."""
         return f"{self.prefix}rss:feeds:{category}"
 
-    def feeds_imported(self, category: str) -> str:
-        """SET, no expiry: the part of `feeds` that the feed file added, so that it removes nothing else."""
-        return f"{self.prefix}rss:feeds_imported:{category}"
+    def feeds_imported(self, origin: str) -> str:
+        """SET, no expiry: `<category> <url>` that this file added, so that its next import removes nothing else."""
+        return f"{self.prefix}rss:feeds_imported:{origin}"
 
     def feed(self, fid: str) -> str:
         """HASH, no expiry: one feed's health, schedule and validators."""
@@ -68,6 +68,10 @@ class Keys:
         """HASH, ARTICLE_TTL_SECONDS: the canonical article."""
         return f"{self.prefix}rss:article_canonical:{uid}"
 
+    def articles_by_category(self, category: str) -> str:
+        """SET, ARTICLE_TTL_SECONDS: uids of a category."""
+        return f"{self.prefix}rss:articles_by_category:{category}"
+
     def alias(self, uid: str) -> str:
         """STRING, as its article: uid of the same story under another URL."""
         return f"{self.prefix}rss:alias:{uid}"
@@ -98,6 +102,10 @@ class Keys:
     def gate(self, domain: str) -> str:
         """HASH, a day at most: when the next request to this registrable domain may start, and why."""
         return f"{self.prefix}fetch:gate:{domain}"
+
+    def gate_line(self, domain: str) -> str:
+        """ZSET, minutes: requests that wait for their turn at this domain, by when it comes."""
+        return f"{self.prefix}fetch:line:{domain}"
 
     def gate_busy(self, domain: str) -> str:
         """ZSET, minutes: requests under way to this domain, by when they count as lost."""

@@ -20,6 +20,9 @@ class Request:
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    conditional: Mapping[str, str] = field(default_factory=dict)
+    """Validators; sent to `conditional_url` alone, be it the first hop or a redirect's target (trap T57)."""
+    conditional_url: str = ""
     max_bytes: int | None = None
     """Cap on the decompressed body; None takes the setting."""
     respect_robots: bool = True
@@ -126,7 +129,7 @@ class ParsedFeed:
     kind: FeedKind
     title: str = ""
     entries: tuple[Entry, ...] = ()
-    hints: PublisherHints = PublisherHints()
+    hints: PublisherHints = field(default_factory=PublisherHints)
     parser: str = "fast"
     """`fast` (lxml, json) or `feedparser`."""
     children: tuple[str, ...] = ()
@@ -153,7 +156,7 @@ class Harvest:
     rejected: tuple[Rejected, ...] = ()
     """The first few, as examples."""
     rejected_count: int = 0
-    hints: PublisherHints = PublisherHints()
+    hints: PublisherHints = field(default_factory=PublisherHints)
     children: tuple[str, ...] = ()
     parser: str = "fast"
     truncated: bool = False

@@ -1,0 +1,199 @@
+"""Decide what polling a feed means.
+
+Takes a feed's state, the result of a poll, the time and a chance in [0, 1); returns the new state and what to write.
+Reads no clock, opens no connection, logs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from core import schedule
+from core.feed_state import WEIGHTS, Broken, Changed, ErrorClass, FeedState, FeedStatus, Gone, PollResult, Unchanged
+from core.models import Deferred
+
+EVENTS_KEPT = 30
+MOVE_CONFIRMATIONS = 3
+RENEW_SECONDS = 6 * 3600
+"""Sightings renew stamps at most this often (design §6.2)."""
+UNCONDITIONAL_CHANCE = 0.01
+"""Some servers answer 304 for ever; about one poll in a hundred asks without validators (trap T56)."""
+NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class PollDecision:
+    """The new state, and whether the links of the body are new or merely seen again."""
+
+    state: FeedState
+    links: tuple[str, ...] | None = None
+    """The links of a new body; None: keep those of the last one."""
+    renew: bool = False
+    """Renew the stamps of the known links now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the settings say about polling."""
+
+    bounds: schedule.Bounds = field(default_factory=schedule.Bounds)
+
+
+def decide(state: FeedState, result: PollResult, now: float, chance: float, policy: Policy) -> PollDecision:
+    """What to write after a poll."""
+    match result:
+        case Changed():
+            return _changed(state, result, now, chance, policy)
+        case Unchanged():
+            return _unchanged(state, result, now, chance, policy)
+        case Gone():
+            return _gone(state, now)
+        case Broken():
+            return _broken(state, result, now, chance)
+        case Deferred():
+            return _deferred(state, result, now)
+
+
+def conditional_headers(state: FeedState, chance: float) -> dict[str, str]:
+    """Validators byte for byte, and about once in a hundred polls none."""
+    if not state.validators_url or not state.body_hash or chance < UNCONDITIONAL_CHANCE:
+        return {}
+    named = {"If-None-Match": state.etag, "If-Modified-Since": state.last_modified}
+    return {name: value for name, value in named.items() if value}
+
+
+def _changed(state: FeedState, result: Changed, now: float, chance: float, policy: Policy) -> PollDecision:
+    harvest = result.harvest
+    found = len(harvest.links)
+    duplicates = found - result.new_links
+    state = replace(
+        _succeeded(state, result, now),
+        title=harvest.title or state.title,
+        kind=str(harvest.kind),
+        parser=harvest.parser,
+        body_hash=result.body_hash,
+        etag=result.etag,
+        last_modified=result.last_modified,
+        validators_url=result.validators_url,
+        entries=found + harvest.rejected_count,
+        rejected=harvest.rejected_count,
+        rejected_example=f"{harvest.rejected[0].reason}: {harvest.rejected[0].link}" if harvest.rejected else "",
+        links_found=state.links_found + found,
+        links_duplicate=state.links_duplicate + duplicates,
+        empty_polls=0 if found else state.empty_polls + 1,
+        last_new_ts=now if result.new_links else state.last_new_ts,
+        renewed_ts=now,
+        hints=harvest.hints,
+    )
+    # A first body is all news; that says nothing about the feed's pace.
+    ratio = duplicates / found if found and state.polls > 1 else 0.8 if found else 1.0
+    state = _scheduled(state, ratio, result.lifetime_seconds, now, chance, policy)
+    event = f"{result.http_status} {result.new_links} new, {duplicates} known, {harvest.rejected_count} rejected"
+    return PollDecision(_noted(state, now, event), links=harvest.links)
+
+
+def _unchanged(state: FeedState, result: Unchanged, now: float, chance: float, policy: Policy) -> PollDecision:
+    is_304 = result.http_status == 304
+    renew = now - state.renewed_ts >= RENEW_SECONDS
+    state = replace(
+        _succeeded(state, result, now),
+        # A 304 may bring new validators; without any, the old ones stay good.
+        etag=result.etag or state.etag,
+        last_modified=result.last_modified or state.last_modified,
+        validators_url=result.validators_url or state.validators_url,
+        polls_304=state.polls_304 + is_304,
+        polls_unchanged=state.polls_unchanged + 1,
+        renewed_ts=now if renew else state.renewed_ts,
+    )
+    state = _scheduled(state, 1.0, result.lifetime_seconds, now, chance, policy)
+    return PollDecision(_noted(state, now, "304" if is_304 else f"{result.http_status} same body"), renew=renew)
+
+
+def _gone(state: FeedState, now: float) -> PollDecision:
+    state = replace(
+        state,
+        status=FeedStatus.GONE,
+        polls=state.polls + 1,
+        last_poll_ts=now,
+        last_status=410,
+        error_class=str(ErrorClass.HARD),
+        error_text="410 Gone: the publisher retired this feed. Remove it, or add it again to try once more.",
+        next_poll_ts=NEVER,
+        next_poll_reason="retired by 410",
+    )
+    return PollDecision(_noted(state, now, "410 retired"))
+
+
+def _broken(state: FeedState, result: Broken, now: float, chance: float) -> PollDecision:
+    weight = state.error_weight + WEIGHTS[result.error_class]
+    wait = schedule.jittered(schedule.feed_backoff_seconds(weight), chance)
+    asked = result.retry_after_seconds or 0.0
+    state = replace(
+        state,
+        status=FeedStatus.ERROR,
+        polls=state.polls + 1,
+        last_poll_ts=now,
+        last_status=result.http_status,
+        error_class=str(result.error_class),
+        error_text=result.text,
+        error_weight=weight,
+        next_poll_ts=now + max(wait, asked),
+        next_poll_reason="Retry-After" if asked > wait else f"backoff, weight {weight:g}",
+        # The new address fails hard: the old one may know better (a redirect target is no promise).
+        fetch_url="" if result.error_class is ErrorClass.HARD else state.fetch_url,
+        moved_to="",
+        moved_count=0,
+    )
+    return PollDecision(_noted(state, now, f"{result.error_class} error: {result.text}"))
+
+
+def _deferred(state: FeedState, result: Deferred, now: float) -> PollDecision:
+    """Waiting in line is no error: nothing is counted, only the time moves."""
+    state = replace(
+        state,
+        status=FeedStatus.WAITING if state.status is FeedStatus.NEW else state.status,
+        next_poll_ts=now + result.wait_seconds,
+        next_poll_reason=result.reason,
+    )
+    return PollDecision(state)
+
+
+def _succeeded(state: FeedState, result: Changed | Unchanged, now: float) -> FeedState:
+    """A good answer: errors are forgotten, a permanent move is counted and believed the third time."""
+    moved_count = state.moved_count + 1 if result.moved_to and result.moved_to == state.moved_to else 1
+    confirmed = bool(result.moved_to) and moved_count >= MOVE_CONFIRMATIONS
+    return replace(
+        state,
+        status=FeedStatus.OK,
+        polls=state.polls + 1,
+        last_poll_ts=now,
+        last_status=result.http_status,
+        error_class="",
+        error_text="",
+        error_weight=0.0,
+        fetch_url=result.moved_to if confirmed else state.fetch_url,
+        moved_to="" if confirmed else result.moved_to,
+        moved_count=0 if confirmed or not result.moved_to else moved_count,
+    )
+
+
+def _scheduled(
+    state: FeedState, duplicate_ratio: float, lifetime: float | None, now: float, chance: float, policy: Policy
+) -> FeedState:
+    interval = schedule.adapted_interval(state.interval_seconds, duplicate_ratio, state.has_validators, policy.bounds)
+    hinted, word = schedule.hinted_seconds(state.hints, lifetime)
+    reason = word if hinted > interval else f"interval {interval:.0f} s"
+    at = now + schedule.jittered(max(interval, hinted), chance)
+    open_at = schedule.after_skips(at, state.hints)
+    return replace(
+        state,
+        interval_seconds=interval,
+        next_poll_ts=open_at,
+        next_poll_reason="skipHours/skipDays" if open_at > at else reason,
+    )
+
+
+def _noted(state: FeedState, now: float, event: str) -> FeedState:
+    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return replace(state, events=(*state.events, f"{stamp} {event}"[:200])[-EVENTS_KEPT:])

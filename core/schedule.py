@@ -1,0 +1,79 @@
+"""When to come back: intervals, backoff, publishers' wishes, jitter.
+
+Takes times and chances as arguments; reads no clock and rolls no dice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from core.models import PublisherHints
+
+HOUR_SECONDS = 3_600.0
+DAY_SECONDS = 86_400.0
+
+FIRST_INTERVAL_SECONDS = HOUR_SECONDS
+NO_VALIDATOR_FLOOR_SECONDS = HOUR_SECONDS
+"""A feed that cannot answer 304 costs a full body each time; we come less often (trap R9)."""
+LONGEST_HINT_SECONDS = DAY_SECONDS
+"""A publisher may slow us down to once a day, not for ever."""
+
+QUIET_DUPLICATE_RATIO = 0.95
+BUSY_DUPLICATE_RATIO = 0.70
+JITTER = 0.10
+
+LONG_TROUBLE_WEIGHT = 30.0
+"""After about 30 hard failures the wait grows from a day to 30 days; a feed is never disabled (trap R11)."""
+LONGEST_BACKOFF_SECONDS = 30 * DAY_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The range in which a feed's interval may move."""
+
+    shortest_seconds: float = 300.0
+    longest_seconds: float = 6 * HOUR_SECONDS
+
+
+def adapted_interval(interval: float, duplicate_ratio: float, has_validators: bool, bounds: Bounds) -> float:
+    """Halve the interval of a feed with much news, lengthen that of a quiet one by half."""
+    if duplicate_ratio >= QUIET_DUPLICATE_RATIO:
+        interval *= 1.5
+    elif duplicate_ratio < BUSY_DUPLICATE_RATIO:
+        interval /= 2
+    shortest = bounds.shortest_seconds if has_validators else max(bounds.shortest_seconds, NO_VALIDATOR_FLOOR_SECONDS)
+    return min(max(interval, shortest), max(bounds.longest_seconds, shortest))
+
+
+def hinted_seconds(hints: PublisherHints, lifetime_seconds: float | None) -> tuple[float, str]:
+    """The longest wait the publisher asks for, and by which word; 0 when it asks for none."""
+    asked = [
+        (hints.ttl_seconds or 0.0, "ttl"),
+        (hints.update_period_seconds or 0.0, "sy:updatePeriod"),
+        (lifetime_seconds or 0.0, "Cache-Control"),
+    ]
+    seconds, word = max(asked)
+    return min(seconds, LONGEST_HINT_SECONDS), word if seconds > 0 else ""
+
+
+def after_skips(at: float, hints: PublisherHints) -> float:
+    """The first moment from `at` on that is in no skipHours and no skipDays; `at` itself if everything is skipped."""
+    for hours_ahead in range(8 * 24):
+        candidate = at if hours_ahead == 0 else (at // HOUR_SECONDS + hours_ahead) * HOUR_SECONDS
+        moment = datetime.fromtimestamp(candidate, UTC)
+        if moment.hour not in hints.skip_hours and moment.weekday() not in hints.skip_days:
+            return candidate
+    return at
+
+
+def feed_backoff_seconds(error_weight: float) -> float:
+    """Linear: an hour per unit of weight up to a day, then a day per unit up to 30 days."""
+    if error_weight < LONG_TROUBLE_WEIGHT:
+        return min(max(error_weight, 0.25) * HOUR_SECONDS, DAY_SECONDS)
+    return min((error_weight - LONG_TROUBLE_WEIGHT + 1) * DAY_SECONDS, LONGEST_BACKOFF_SECONDS)
+
+
+def jittered(seconds: float, chance: float) -> float:
+    """Up to 10 % later, never earlier: earlier would break what a publisher asked for. `chance` is in [0, 1)."""
+    return seconds * (1 + JITTER * chance)

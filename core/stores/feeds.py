@@ -1,0 +1,197 @@
+"""One hash per feed: state, health and schedule, readable in redis-cli.
+
+`due` is the truth of who is polled next; a lease keeps two ingestors from polling the same feed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from core import ids
+from core.feed_state import FeedState, FeedStatus
+from core.keys import Keys
+from core.models import PublisherHints
+from core.polling import PollDecision
+from core.stores import commit
+from core.stores.commit import Command, batched
+from core.stores.connect import Client, texts
+from core.stores.links import LinkStore
+
+CHUNK = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """A feed that is ours to poll, as it stands."""
+
+    state: FeedState
+    fid: str
+    token: str
+
+
+class FeedStore:
+    """States, the due set, leases and the commit of a poll."""
+
+    def __init__(self, client: Client, keys: Keys, links: LinkStore) -> None:
+        self._client = client
+        self._keys = keys
+        self._links = links
+
+    # ── the due set ──
+
+    async def enrol(self, urls: Iterable[str]) -> None:
+        """Every subscribed feed has a place in the due set; a new one is due at once."""
+        fids = [ids.feed_id(url) for url in urls]
+        for start in range(0, len(fids), CHUNK):
+            await self._client.zadd(self._keys.feeds_due, dict.fromkeys(fids[start : start + CHUNK], 0.0), nx=True)
+
+    async def due(self, now: float) -> list[str]:
+        """Feed ids whose time has come, longest waiting first."""
+        return texts(await self._client.zrange(self._keys.feeds_due, "-inf", str(now), byscore=True))
+
+    async def next_due(self) -> float | None:
+        """When the next feed is due; None when there is none."""
+        first = await self._client.zrange(self._keys.feeds_due, 0, 0, withscores=True)
+        return float(first[0][1]) if first else None
+
+    async def strike_off(self, fids: Sequence[str]) -> None:
+        """Feeds nobody subscribes to any more leave the due set and take their state along."""
+        for start in range(0, len(fids), CHUNK):
+            part = fids[start : start + CHUNK]
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.zrem(self._keys.feeds_due, *part)
+                pipe.delete(*map(self._keys.feed, part), *map(self._keys.feed_links, part))
+                await pipe.execute()
+
+    async def all_ids(self) -> list[str]:
+        """Every feed id in the due set."""
+        return texts(await self._client.zrange(self._keys.feeds_due, 0, -1))
+
+    # ── one feed ──
+
+    async def lease(self, url: str, categories: Sequence[str], now: float, seconds: float) -> Leased | None:
+        """Take the feed if it is still due and nobody else has it."""
+        fid, token = ids.feed_id(url), commit.new_token()
+        if not await commit.acquire(self._client, self._key_of_lease(fid), token, seconds):
+            return None
+        # Read after the lease: whoever had it before us may just have moved the due stamp.
+        pipe = self._client.pipeline(transaction=False)
+        pipe.zscore(self._keys.feeds_due, fid)
+        pipe.hgetall(self._keys.feed(fid))
+        score, stored = await pipe.execute()
+        state = from_hash(url, stored)
+        if stored.get("categories", "") != ",".join(categories):
+            state = replace(state, renewed_ts=0.0)  # a 304 must still bring its links into the new category
+        leased = Leased(state, fid, token)
+        if score is None or score > now:
+            await self.release(leased)
+            return None
+        return leased
+
+    async def release(self, leased: Leased) -> None:
+        """Give the feed back as it was."""
+        await commit.release(self._client, self._key_of_lease(leased.fid), leased.token)
+
+    async def links(self, fid: str) -> list[str]:
+        """The links of the feed's last body."""
+        return sorted(texts(await self._client.smembers(self._keys.feed_links(fid))))
+
+    async def save(self, leased: Leased, decision: PollDecision, categories: Sequence[str], now: float) -> bool:
+        """Commit a poll in one step: state, schedule, links and stamps. False: we were late, nothing was written."""
+        commands = self._state_commands(leased.fid, decision.state, categories)
+        if decision.links is not None:
+            commands += self._body_commands(leased.fid, decision.links)
+        if decision.links is not None or decision.renew:
+            seen = decision.links if decision.links is not None else await self.links(leased.fid)
+            commands += self._links.sighting(categories, seen, now)
+            commands += await self._links.renewal(categories, seen, now)
+        return await commit.commit(self._client, self._key_of_lease(leased.fid), leased.token, commands)
+
+    async def states(self, urls: Sequence[str]) -> list[FeedState]:
+        """The states of these feeds, in order."""
+        found: list[FeedState] = []
+        for start in range(0, len(urls), CHUNK):
+            part = urls[start : start + CHUNK]
+            pipe = self._client.pipeline(transaction=False)
+            for url in part:
+                pipe.hgetall(self._keys.feed(ids.feed_id(url)))
+            found += [from_hash(url, stored) for url, stored in zip(part, await pipe.execute(), strict=True)]
+        return found
+
+    def _state_commands(self, fid: str, state: FeedState, categories: Sequence[str]) -> list[Command]:
+        words = [word for pair in to_hash(state, categories).items() for word in pair]
+        return [
+            ("HSET", self._keys.feed(fid), *words),
+            ("ZADD", self._keys.feeds_due, state.next_poll_ts, fid),
+        ]
+
+    def _body_commands(self, fid: str, links: Sequence[str]) -> list[Command]:
+        key = self._keys.feed_links(fid)
+        return [("DEL", key), *batched(("SADD", key), links)]
+
+    def _key_of_lease(self, fid: str) -> str:
+        return self._keys.lease(f"feed_{fid}")
+
+
+# ── the hash, field by field ────────────────────────────────────────────────────────────────────
+
+_PLAIN = {f.name: str(f.type) for f in fields(FeedState) if f.name not in {"url", "status", "hints", "events"}}
+
+
+def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
+    """Every field as a word a person can read; none is left out, so that nothing stale survives (trap T12)."""
+    plain = {name: _word(getattr(state, name)) for name in _PLAIN}
+    hints = state.hints
+    return plain | {
+        "url": state.url,
+        "categories": ",".join(categories),
+        "status": str(state.status),
+        "percent_304": str(state.percent_304),
+        "percent_duplicate": str(state.percent_duplicate),
+        "hint_ttl_seconds": _word(hints.ttl_seconds),
+        "hint_update_period_seconds": _word(hints.update_period_seconds),
+        "hint_skip_hours": ",".join(map(str, hints.skip_hours)),
+        "hint_skip_days": ",".join(map(str, hints.skip_days)),
+        "events": "\n".join(state.events),
+    }
+
+
+def from_hash(url: str, stored: Mapping[str, str]) -> FeedState:
+    """The state in a hash; what is missing or unreadable takes its default."""
+    readers: dict[str, type] = {"int": int, "float": float, "str": str}
+    plain: dict[str, Any] = {
+        name: _read(readers[kind], stored[name]) for name, kind in _PLAIN.items() if stored.get(name)
+    }
+    hints = PublisherHints(
+        ttl_seconds=_read(float, stored.get("hint_ttl_seconds", "")) or None,
+        update_period_seconds=_read(float, stored.get("hint_update_period_seconds", "")) or None,
+        skip_hours=_numbers(stored.get("hint_skip_hours", "")),
+        skip_days=_numbers(stored.get("hint_skip_days", "")),
+    )
+    known = stored.get("status", "") in set(FeedStatus)
+    return FeedState(
+        url=url,
+        status=FeedStatus(stored["status"]) if known else FeedStatus.NEW,
+        hints=hints,
+        events=tuple(stored.get("events", "").splitlines()),
+        **plain,
+    )
+
+
+def _word(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    return "" if value is None else str(value)
+
+
+def _read(kind: type, word: str) -> Any:
+    try:
+        return kind(word)
+    except ValueError:
+        return kind()
+
+
+def _numbers(words: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in words.split(",") if word.isdigit())

@@ -1,0 +1,82 @@
+"""Real parts for tests: one embedded server per session, emptied before each test."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import fakeredis
+import pytest
+from pydantic import SecretStr
+
+from core.keys import Keys
+from core.settings import Settings
+from core.stores import connect, embedded
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="fault and load tests with their full counts")
+
+
+@pytest.fixture(scope="session")
+def full(request: pytest.FixtureRequest) -> bool:
+    """Full counts of the long tests?"""
+    return bool(request.config.getoption("--full"))
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No variable and no .env of the developer's reaches a test."""
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setitem(Settings.model_config, "env_file", None)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.EmbeddedServer]:
+    """The real embedded server, for the whole session."""
+    running = embedded.start(tmp_path_factory.mktemp("server"), embedded.free_port(0))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def settings(server: embedded.EmbeddedServer, tmp_path: Path) -> Settings:
+    """Settings for loopback: no gap, quick timeouts, everything below a temporary folder."""
+    return Settings(
+        redis_url=SecretStr(server.url),
+        persistent_storage_path=tmp_path,
+        feeds_file=tmp_path / "feeds.toml",
+        fetch_host_gap_seconds=0,
+        fetch_timeout_seconds=5,
+    )
+
+
+@contextlib.asynccontextmanager
+async def empty_store(settings: Settings) -> AsyncIterator[connect.Client]:
+    client = connect.open_store(settings)
+    await client.flushall()
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture
+async def redis(settings: Settings) -> AsyncIterator[connect.Client]:
+    """A decoded client on the real, empty server."""
+    async with empty_store(settings) as client:
+        yield client
+
+
+@pytest.fixture(params=["fake", "real"])
+async def any_redis(request: pytest.FixtureRequest, settings: Settings) -> AsyncIterator[connect.Client]:
+    """The same test on fakeredis and on the real server."""
+    fake = fakeredis.FakeAsyncRedis(decode_responses=True)
+    async with empty_store(settings) if request.param == "real" else fake as client:
+        yield client
+
+
+@pytest.fixture
+def keys() -> Keys:
+    """Keys without a prefix, as people see them."""
+    return Keys()

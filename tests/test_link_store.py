@@ -1,0 +1,141 @@
+"""Link sets age member by member; sightings keep alive what a feed still lists."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import ids
+from core.keys import Keys
+from core.stores import commit
+from core.stores.connect import Client
+from core.stores.links import LinkStore, Lives
+
+DAY = 86_400
+NOW = 1_800_000_000.0
+LIVES = Lives(link=2 * DAY, attempted=30 * DAY, article=7 * DAY)
+A, B, C = (f"https://news.example/{name}" for name in "abc")
+UID = ids.article_uid(A)
+
+
+@pytest.fixture
+def links(any_redis: Client, keys: Keys) -> LinkStore:
+    return LinkStore(any_redis, keys, LIVES)
+
+
+async def run(client: Client, commands: list[commit.Command]) -> None:
+    await commit.acquire(client, "lease", "t", 60)
+    assert await commit.commit(client, "lease", "t", commands)
+
+
+async def test_sighting_fills_set_and_stamps_with_a_life(any_redis: Client, keys: Keys, links: LinkStore) -> None:
+    """Members, stamps and EXPIRE on both, in every category."""
+    await run(any_redis, links.sighting(["world", "tech"], [A, B], NOW))
+
+    for category in ("world", "tech"):
+        assert await any_redis.smembers(keys.category_links(category)) == {A, B}
+        assert await any_redis.zscore(keys.category_links_seen(category), A) == NOW
+        assert 0 < await any_redis.ttl(keys.category_links(category)) <= 2 * DAY
+        assert 0 < await any_redis.ttl(keys.category_links_seen(category)) <= 2 * DAY
+
+
+async def test_links_age_one_by_one(any_redis: Client, keys: Keys, links: LinkStore) -> None:
+    """A link not seen for 48 h goes; its neighbours stay (T3)."""
+    await run(any_redis, links.sighting(["world"], [A], NOW))
+    await run(any_redis, links.sighting(["world"], [B], NOW + DAY))
+    removed = await links.prune("world", NOW + 2 * DAY + 1)
+
+    assert removed == 1
+    assert await any_redis.smembers(keys.category_links("world")) == {B}
+    assert await any_redis.zrange(keys.category_links_seen("world"), 0, -1) == [B]
+
+
+async def test_stamp_never_moves_back(any_redis: Client, keys: Keys, links: LinkStore) -> None:
+    """A late writer with an old clock does not age a link."""
+    await run(any_redis, links.sighting(["world"], [A], NOW))
+    await run(any_redis, links.sighting(["world"], [A], NOW - DAY))
+
+    assert await any_redis.zscore(keys.category_links_seen("world"), A) == NOW
+
+
+async def test_link_added_by_hand_gets_a_stamp_and_a_life(any_redis: Client, keys: Keys, links: LinkStore) -> None:
+    """SADD from redis-cli is enough: the next run stamps it, and it lives as long as others."""
+    await any_redis.sadd(keys.category_links("world"), A)
+    await links.prune("world", NOW)
+    removed_early = await links.prune("world", NOW + DAY)
+    removed_late = await links.prune("world", NOW + 2 * DAY + 1)
+
+    assert (removed_early, removed_late) == (0, 1)
+
+
+async def test_known_looks_everywhere(any_redis: Client, keys: Keys, links: LinkStore) -> None:
+    """Known: listed by this feed before, in a link set, or attempted."""
+    await any_redis.sadd("last_body", A)
+    await any_redis.sadd(keys.category_links("tech"), B)
+    await any_redis.sadd(keys.attempted, ids.article_uid(C))
+    fresh = "https://news.example/fresh"
+
+    assert await links.known(["world", "tech"], "last_body", [A, B, C, fresh]) == {A, B, C}
+
+
+async def store_article(client: Client, keys: Keys, uid: str, at: float) -> None:
+    await client.hset(keys.article(uid), "uid", uid)
+    await client.expire(keys.article(uid), 100)
+    await client.sadd(keys.attempted, uid)
+    await client.zadd(keys.attempted_at, {uid: at})
+
+
+async def test_sighting_renews_a_success(any_redis: Client, keys: Keys, links: LinkStore) -> None:
+    """An article whose feed still lists it keeps its life and its place in memory (T4, R5)."""
+    await store_article(any_redis, keys, UID, NOW)
+    await run(any_redis, await links.renewal(["world"], [A], NOW + DAY))
+
+    assert await any_redis.zscore(keys.attempted_at, UID) == NOW + DAY
+    assert await any_redis.ttl(keys.article(UID)) > 6 * DAY
+
+
+async def test_sighting_renews_through_an_alias(any_redis: Client, keys: Keys, links: LinkStore) -> None:
+    """The listed URL is only another name of the article: article, alias and both memories live on."""
+    target = ids.article_uid(B)
+    await store_article(any_redis, keys, target, NOW)
+    await any_redis.set(keys.alias(UID), target, ex=100)
+    await any_redis.sadd(keys.attempted, UID)
+    await any_redis.zadd(keys.attempted_at, {UID: NOW})
+    await run(any_redis, await links.renewal(["world"], [A], NOW + DAY))
+
+    assert await any_redis.ttl(keys.article(target)) > 6 * DAY
+    assert await any_redis.ttl(keys.alias(UID)) > 6 * DAY
+    assert await any_redis.zmscore(keys.attempted_at, [UID, target]) == [NOW + DAY, NOW + DAY]
+
+
+async def test_sighting_does_not_renew_a_failure(any_redis: Client, keys: Keys, links: LinkStore) -> None:
+    """A failure ages from its attempt, so that it is tried again after 30 days (spec 004 §5.4)."""
+    await any_redis.sadd(keys.attempted, UID)
+    await any_redis.zadd(keys.attempted_at, {UID: NOW})
+
+    assert await links.renewal(["world"], [A], NOW + DAY) == []
+
+
+async def test_day_31(any_redis: Client, keys: Keys, links: LinkStore) -> None:
+    """An entry still in its feed after 30 days is not new; one that left does not linger (R5)."""
+    stays, left = UID, ids.article_uid(B)
+    for uid in (stays, left):
+        await store_article(any_redis, keys, uid, NOW)
+        await any_redis.persist(keys.article(uid))  # the server's own clock does not move in this test
+    for day in range(32):
+        now = NOW + day * DAY
+        seen = [A, B] if day == 0 else [A]
+        await run(any_redis, links.sighting(["world"], seen, now) + await links.renewal(["world"], seen, now))
+        await links.prune("world", now)
+        await links.prune_attempted(now)
+
+    assert await links.known(["world"], "last_body", [A, B]) == {A}
+    assert await any_redis.smembers(keys.attempted) == {stays}
+    assert await any_redis.smembers(keys.category_links("world")) == {A}
+
+
+async def test_pruning_takes_all_in_batches(any_redis: Client, keys: Keys, links: LinkStore) -> None:
+    """Thousands of stale links go in one call, a thousand per step."""
+    await run(any_redis, links.sighting(["world"], [f"https://news.example/{i}" for i in range(2_500)], NOW))
+
+    assert await links.prune("world", NOW + 3 * DAY) == 2_500
+    assert await any_redis.exists(keys.category_links("world"), keys.category_links_seen("world")) == 0
