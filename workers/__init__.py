@@ -1,0 +1,1 @@
+"""The processes. Each reads like its algorithm; the work is in `core`."""

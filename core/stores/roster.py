@@ -68,8 +68,8 @@ class Roster:
         sample = [c for c in await self._subscriptions.categories() if c.startswith(SAMPLE_PREFIX)]
         if not sample or not any(not category.startswith(SAMPLE_PREFIX) for category in feeds):
             return
-        await self._subscriptions.sync(SAMPLE_ORIGIN, {})
         for category in sample:
             await self._subscriptions.drop_category(category)
             await self._links.forget_category(category)
+        await self._subscriptions.sync(SAMPLE_ORIGIN, {})
         log.info("👋 You have feeds of your own: the sample and its data are gone")
