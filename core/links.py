@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from core import trackers, urls
+from core import addresses, secrets, trackers, urls
 from core.models import Entry, Harvest, ParsedFeed, Rejected
 from core.unwrap import unwrap
 
@@ -66,7 +65,7 @@ def link_of(entry: Entry, rules: LinkRules) -> str | Rejected:
         return Rejected(entry.link, cleaned.reason)
     if not _may_fetch(cleaned, rules.allowed_hosts):
         return Rejected(entry.link, "private_address")
-    return cleaned
+    return secrets.without_credentials(cleaned)
 
 
 def _with_source(rejected: Rejected, entry: Entry) -> Rejected:
@@ -82,41 +81,18 @@ def _with_source(rejected: Rejected, entry: Entry) -> Rejected:
 
 def _may_fetch(url: str, allowed_hosts: tuple[str, ...]) -> bool:
     pieces = urls.parts(url)
-    return pieces is not None and (not _is_private(pieces.host) or _is_allowed(pieces.host, pieces.port, allowed_hosts))
+    if pieces is None:
+        return False
+    return not _is_private(pieces.host) or _allow_list(allowed_hosts).permits(pieces.host, pieces.port)
 
 
 @lru_cache(maxsize=16_384)
 def _is_private(host: str) -> bool:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host == "localhost" or host.endswith(_PRIVATE_SUFFIXES)
-    if isinstance(address, IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped
-    return not address.is_global or address.is_multicast
-
-
-def _is_allowed(host: str, port: int, allowed_hosts: tuple[str, ...]) -> bool:
-    names, networks = _allow_list(allowed_hosts)
-    written = f"[{host}]" if ":" in host else host
-    if not names.isdisjoint((host, written, f"{written}:{port}")):
+    if host == "localhost" or host.endswith(_PRIVATE_SUFFIXES):
         return True
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    return any(address in network for network in networks)
+    return addresses.is_address(host) and addresses.is_forbidden(host)
 
 
 @lru_cache(maxsize=8)
-def _allow_list(entries: tuple[str, ...]) -> tuple[frozenset[str], tuple[IPv4Network | IPv6Network, ...]]:
-    names = frozenset(entry.strip().lower() for entry in entries)
-    return names, tuple(network for name in names if "/" in name for network in _networks(name))
-
-
-def _networks(text: str) -> list[IPv4Network | IPv6Network]:
-    """One range, or none: a setting that is no range allows nothing."""
-    try:
-        return [ip_network(text, strict=False)]
-    except ValueError:
-        return []
+def _allow_list(entries: tuple[str, ...]) -> addresses.AllowList:
+    return addresses.AllowList.parse(entries)

@@ -160,3 +160,12 @@ class Harvest:
     children: tuple[str, ...] = ()
     parser: str = "fast"
     truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFeed:
+    """A feed a page points at; `type` is empty where only its address gives it away."""
+
+    url: str
+    title: str = ""
+    type: str = ""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from core.addresses import AllowList
 from core.errors import SettingsError
 
 DAY_SECONDS = 86_400
@@ -65,6 +66,9 @@ class Settings(BaseSettings):
     parse_cpu_seconds: float = Field(default=5.0, gt=0)
     parse_memory_bytes: int = Field(default=1_000_000_000, ge=200_000_000)
 
+    # ── the sample site ──
+    sample_change_seconds: float = Field(default=0.0, ge=0)
+
     # ── logs ──
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
@@ -73,6 +77,27 @@ class Settings(BaseSettings):
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("fetch_allowed_ports")
+    @classmethod
+    def _ports(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        wrong = [port for port in value if not port.isdigit() or not 0 < int(port) < 65536]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is no port; use numbers separated by commas")
+        return value
+
+    @field_validator("fetch_allowed_hosts")
+    @classmethod
+    def _hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        AllowList.parse(value)
+        return value
+
+    @field_validator("ingest_max_interval_seconds")
+    @classmethod
+    def _interval(cls, value: float, info: ValidationInfo) -> float:
+        if value < info.data.get("ingest_min_interval_seconds", 0):
+            raise ValueError("must not be below INGEST_MIN_INTERVAL_SECONDS")
         return value
 
 

@@ -12,8 +12,8 @@ SCHEMA_VERSION = 1
 
 async def check(client: Client, keys: Keys) -> None:
     """Stamp a new store; refuse one that a newer Freshet wrote, with a sentence."""
-    stored = await client.hget(keys.version, "schema")
-    if stored is not None and int(stored) > SCHEMA_VERSION:
+    stored = int(await client.hget(keys.version, "schema") or 0)
+    if stored > SCHEMA_VERSION:
         raise SettingsError(
             f"This store was written by a newer Freshet (schema {stored}, this program knows {SCHEMA_VERSION}). "
             "Update Freshet, or point REDIS_URL at another server."

@@ -1,0 +1,62 @@
+"""Log lines in one shape: `[ingest] ✅ 12 new links → https://…`. Never a secret, never a body.
+
+The logger's name is the word in brackets: `ingest`, `canon`, `store`, `net`, `sample`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TextIO
+from urllib.parse import unquote, urlsplit
+
+from pydantic import SecretStr
+from tqdm import tqdm
+
+from core.secrets import redacted
+from core.settings import Settings
+
+OURS = ("ingest", "canon", "store", "net", "sample", "up")
+
+
+class _LineHandler(logging.Handler):
+    """Writes above a progress bar when there is one."""
+
+    def __init__(self, stream: TextIO, secrets: tuple[str, ...]) -> None:
+        super().__init__()
+        self._stream = stream
+        self._secrets = secrets
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            tqdm.write(redacted(self.format(record), self._secrets), file=self._stream)
+        except (OSError, ValueError):
+            self.handleError(record)
+
+
+def set_up(settings: Settings, stream: TextIO | None = None) -> None:
+    """Configure logging for this process; call once, in `main`."""
+    handler = _LineHandler(stream or sys.stderr, secret_values(settings))
+    handler.setFormatter(logging.Formatter("[%(name)s] %(message)s"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for name in OURS:
+        logging.getLogger(name).setLevel(settings.log_level)
+
+
+def secret_values(settings: Settings) -> tuple[str, ...]:
+    """Every secret the settings hold, and the password inside those that are URLs."""
+    found: set[str] = set()
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, SecretStr) and value.get_secret_value():
+            found |= _parts(value.get_secret_value())
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _parts(secret: str) -> set[str]:
+    if "://" not in secret:
+        return {secret}
+    password = urlsplit(secret).password or ""
+    return {password, unquote(password)} - {""}

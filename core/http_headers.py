@@ -1,0 +1,88 @@
+"""What HTTP headers say about time and type. Pure: takes the values and the time, returns numbers and words.
+
+Header names arrive in lower case, always (trap R1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+LONGEST_RETRY_AFTER_SECONDS = 86_400.0
+LONGEST_CACHE_SECONDS = 366 * 86_400.0
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?")
+_DIGITS = re.compile(r"[0-9]{1,18}")
+_CHARSET = re.compile(r"""[;,\s]charset\s*=\s*["']?([^\s"';,]+)""", re.IGNORECASE)
+
+
+def retry_after_seconds(value: str, now_ts: float) -> float | None:
+    """Seconds to stay away, at most a day; None if the header says nothing we understand."""
+    text = value.strip()
+    # `120.5` is no legal form, yet servers send it, and its meaning is plain.
+    if _NUMBER.fullmatch(text):
+        return min(float(text), LONGEST_RETRY_AFTER_SECONDS)
+    at = http_date_ts(text)
+    return None if at is None else min(max(at - now_ts, 0.0), LONGEST_RETRY_AFTER_SECONDS)
+
+
+def cache_lifetime_seconds(headers: Mapping[str, str], now_ts: float) -> float | None:
+    """How much longer the answer is fresh; 0 if it must be asked again, None if nothing is said."""
+    directives = _directives(headers.get("cache-control", ""))
+    if "no-store" in directives or "no-cache" in directives:
+        return 0.0
+    # `s-maxage` speaks to shared caches, and we ask on behalf of many readers.
+    stated = _seconds(directives.get("s-maxage"))
+    if stated is None:
+        stated = _seconds(directives.get("max-age"))
+    if stated is not None:
+        age = _seconds(headers.get("age")) or 0.0
+        return min(max(stated - age, 0.0), LONGEST_CACHE_SECONDS)
+    return _until_expiry(headers, now_ts)
+
+
+def media_type(content_type: str) -> str:
+    """`text/html` of `Text/HTML; charset=utf-8`; an empty string if there is none."""
+    kind = content_type.partition(";")[0].partition(",")[0].strip().lower()
+    return kind if "/" in kind else ""
+
+
+def charset(content_type: str) -> str:
+    """The charset a Content-Type names, in lower case, or an empty string. Not checked against any list."""
+    match = _CHARSET.search(content_type)
+    return match[1].lower() if match else ""
+
+
+def http_date_ts(text: str) -> float | None:
+    """Epoch seconds of an HTTP-date in any of its three forms, or None."""
+    try:
+        date = parsedate_to_datetime(text.strip())
+        # Without a zone Python would take our local one; HTTP means GMT.
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _until_expiry(headers: Mapping[str, str], now_ts: float) -> float | None:
+    if "expires" not in headers:
+        return None
+    expires = http_date_ts(headers["expires"])
+    if expires is None:
+        return 0.0  # `Expires: 0` and other junk mean "already expired" (RFC 9111 §5.3)
+    date = http_date_ts(headers.get("date", ""))
+    return min(max(expires - (now_ts if date is None else date), 0.0), LONGEST_CACHE_SECONDS)
+
+
+def _directives(value: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in value.lower().split(","):
+        name, _, argument = part.partition("=")
+        # The first one wins: a cache in between may have appended its own.
+        found.setdefault(name.strip(), argument.strip(' "'))
+    return found
+
+
+def _seconds(value: str | None) -> float | None:
+    match = _DIGITS.match(value.strip()) if value else None
+    return float(match[0]) if match else None

@@ -1,0 +1,147 @@
+"""The one fetcher for everything: feeds, pages, robots.txt, sitemaps, images.
+
+Each hop of a redirect passes the same doors as the first request: guard, robots, gate, connect-time address check.
+Expected trouble comes back as a value; only Redis being away is an exception.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Self
+
+from aiohttp.abc import AbstractResolver
+from redis.asyncio import Redis
+
+from core.http_headers import retry_after_seconds
+from core.keys import Keys
+from core.models import Deferred, Failed, FetchResult, Request
+from core.net.gate import Gate
+from core.net.guard import Guard, Target
+from core.net.robots import Permit, Robots
+from core.net.trip import Trip
+from core.net.wire import Answer, Wire
+from core.robots_rules import MAX_BYTES as ROBOTS_BYTES
+from core.settings import Settings
+from core.urls import registrable_domain
+
+_ASKS_FOR_PATIENCE = frozenset({429, 503})
+_HOLD_MARGIN_SECONDS = 60.0
+
+
+class Fetcher:
+    """Fetches within the law of the house. An async context manager: it owns the connections."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        gate: Gate,
+        robots: Robots,
+        *,
+        resolver: AbstractResolver | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._gate = gate
+        self._robots = robots
+        self._clock = clock
+        self._guard = Guard.of(settings)
+        self._wire = Wire(settings, self._guard, resolver)
+        self._slots = asyncio.Semaphore(settings.fetch_concurrency)
+
+    async def __aenter__(self) -> Self:
+        await self._wire.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._wire.__aexit__(*error)
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """The answer of whatever status, why there is none, or how long to wait before asking again."""
+        return await self._travel(request)
+
+    async def _travel(self, request: Request, cut: bool = False) -> FetchResult:
+        cap = self._settings.fetch_max_bytes if request.max_bytes is None else request.max_bytes
+        trip = Trip(request, self._settings.fetch_timeout_seconds, cap, cut, request.headers)
+        here = self._guard.target(request.url)
+        while isinstance(here, Target):
+            refused = trip.refuses(here)
+            if refused:
+                return refused
+            answer = await self._ask(here, trip)
+            if not isinstance(answer, Answer):
+                return answer
+            if not answer.location:
+                return trip.arrive(here, answer)
+            trip.leave_behind(here, answer)
+            here = self._next(here, answer, trip)
+        return here
+
+    def _next(self, here: Target, answer: Answer, trip: Trip) -> Target | Failed:
+        there = self._guard.target(answer.location, here.url)
+        if isinstance(there, Target) and there.origin != here.origin:
+            trip.change_origin()
+        return there
+
+    async def _ask(self, here: Target, trip: Trip) -> Answer | Failed | Deferred:
+        """One request, after robots.txt and the gate have agreed."""
+        permit = await self._permit(here, trip.request)
+        if not isinstance(permit, Permit):
+            return permit
+        work = partial(self._on_the_wire, here, trip)
+        if self._gate.is_exempt(here.host, here.port):
+            async with self._slots:
+                return await work()
+        return await self._gate.in_turn(
+            registrable_domain(here.host),
+            self._slots,
+            work,
+            max_wait_seconds=trip.max_wait_seconds,
+            min_gap_seconds=permit.gap_seconds,
+        )
+
+    async def _permit(self, here: Target, request: Request) -> Permit | Failed | Deferred:
+        if not (request.respect_robots and self._settings.robots_respect):
+            return Permit()
+        return await self._robots.check(here.url, here.origin, partial(self._robots_txt, request.max_wait_seconds))
+
+    async def _robots_txt(self, max_wait_seconds: float, url: str) -> FetchResult:
+        request = Request(url, max_bytes=ROBOTS_BYTES, respect_robots=False, max_wait_seconds=max_wait_seconds)
+        return await self._travel(request, cut=True)
+
+    async def _on_the_wire(self, here: Target, trip: Trip) -> Answer | Failed:
+        began = time.monotonic()
+        answer = await self._wire.get(here, trip.headers_for(here), trip.limits)
+        # A total of zero would mean "no limit" to aiohttp.
+        trip.seconds_left = max(trip.seconds_left - (time.monotonic() - began), 0.001)
+        if isinstance(answer, Answer) and answer.status in _ASKS_FOR_PATIENCE:
+            await self._be_patient(here, answer)
+        return answer
+
+    async def _be_patient(self, here: Target, answer: Answer) -> None:
+        """Retry-After speaks for the whole domain, to all our processes."""
+        seconds = retry_after_seconds(answer.headers.get("retry-after", ""), self._clock())
+        if seconds and not self._gate.is_exempt(here.host, here.port):
+            await self._gate.punish(registrable_domain(here.host), seconds, f"Retry-After ({answer.status})")
+
+
+def open_fetcher(
+    settings: Settings,
+    redis: Redis,
+    keys: Keys,
+    *,
+    exempt: Iterable[str] = (),
+    resolver: AbstractResolver | None = None,
+) -> Fetcher:
+    """A fetcher with its gate and robots, all from the settings."""
+    gate = Gate(
+        redis,
+        keys,
+        settings.fetch_host_gap_seconds,
+        settings.fetch_host_parallel,
+        exempt,
+        hold_seconds=settings.fetch_timeout_seconds + _HOLD_MARGIN_SECONDS,
+    )
+    return Fetcher(settings, gate, Robots(redis, keys, settings.user_agent), resolver=resolver)

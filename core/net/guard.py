@@ -1,0 +1,137 @@
+"""The door every request goes out through: scheme, port and credentials of the URL, then the address at connect time.
+
+The address is judged where the socket is made. A check of the URL or of the DNS answer would miss IP literals,
+which skip the resolver, and names that answer differently the second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import ada_url
+import aiohttp
+from aiohttp.abc import AbstractResolver
+
+from core.addresses import AllowList, is_forbidden
+from core.errors import FailDetail, SettingsError
+from core.models import Failed
+from core.net.failures import AddressBlocked, refusal
+from core.net.framing import FrugalHandler
+from core.settings import Settings
+from core.urls import MAX_CHARS
+
+_DEFAULT_PORTS = {"http:": 80, "https:": 443}
+_DNS_CACHE_SECONDS = 60
+"""Longer than aiohttp's ten: a stale answer is harmless, since every connection is judged anew."""
+
+
+class Target(NamedTuple):
+    """A URL that passed the door, in the form that goes on the wire."""
+
+    url: str
+    host: str
+    port: int
+    origin: str
+
+
+@dataclass(slots=True)
+class Passage:
+    """One request on its way out; remembers whether an address was refused."""
+
+    target: Target
+    blocked: bool = False
+
+
+# Connection attempts run in tasks of their own (happy eyeballs); tasks inherit the context they are started in.
+_passage: ContextVar[Passage] = ContextVar("passage")
+
+
+class Guard:
+    """Knows which URLs and addresses may be asked."""
+
+    def __init__(self, allow: AllowList, ordinary_ports: Iterable[int], *, proxied: bool = False) -> None:
+        self._allow = allow
+        self._ordinary_ports = frozenset(ordinary_ports)
+        # Behind a proxy we only ever connect to the proxy, which the operator chose; it judges addresses.
+        self._proxied = proxied
+
+    @classmethod
+    def of(cls, settings: Settings) -> Guard:
+        """The guard these settings ask for."""
+        allow = AllowList.parse(settings.fetch_allowed_hosts)
+        return cls(allow, map(_port, settings.fetch_allowed_ports), proxied=settings.fetch_proxy_url is not None)
+
+    def target(self, url: str, base: str | None = None) -> Target | Failed:
+        """Where this URL leads, or why we do not go there."""
+        try:
+            parsed = ada_url.URL(url, base)
+        except ValueError:
+            return refusal(FailDetail.URL, "The URL cannot be read.")
+        if parsed.protocol not in _DEFAULT_PORTS:
+            return refusal(FailDetail.BLOCKED, "Only http and https are fetched.")
+        if parsed.username or parsed.password:
+            return refusal(FailDetail.BLOCKED, "A URL with credentials is not fetched.")
+        href = parsed.href.partition("#")[0]
+        if len(href) > MAX_CHARS:
+            return refusal(FailDetail.URL, f"The URL is longer than {MAX_CHARS} characters.")
+        host = parsed.hostname.strip("[]")
+        port = int(parsed.port or _DEFAULT_PORTS[parsed.protocol])
+        target = Target(href, host, port, f"{parsed.protocol}//{parsed.host}")
+        return target if self._may_try(target, parsed.host_type) else _not_public(port)
+
+    def connector(self, resolver: AbstractResolver | None = None) -> aiohttp.TCPConnector:
+        """A connector that opens no socket without asking here. Its own limit is off: the fetcher counts."""
+        connector = aiohttp.TCPConnector(
+            socket_factory=self.open_socket, resolver=resolver, limit=0, ttl_dns_cache=_DNS_CACHE_SECONDS
+        )
+        # aiohttp has no public way to choose the protocol class; `test_hostile_http` notices if this one closes.
+        connector._factory = partial(FrugalHandler, loop=asyncio.get_running_loop())
+        return connector
+
+    @contextmanager
+    def passage(self, target: Target) -> Iterator[Passage]:
+        """Sockets opened inside belong to this target."""
+        passage = Passage(target)
+        token = _passage.set(passage)
+        try:
+            yield passage
+        finally:
+            _passage.reset(token)
+
+    def open_socket(self, addr_info: tuple[Any, ...]) -> socket.socket:
+        """A socket for this address, or `AddressBlocked`. Outside a passage nothing is opened: LookupError."""
+        family, kind, protocol, _, address = addr_info
+        passage = _passage.get()
+        if not self._proxied and not self._may_connect(passage.target, address[0], address[1]):
+            passage.blocked = True
+            raise AddressBlocked(address[0], address[1])
+        return socket.socket(family, kind, protocol)
+
+    def _may_try(self, target: Target, host_type: int) -> bool:
+        """Cheap and early; the last word is spoken at connect time."""
+        if host_type != ada_url.HostType.DEFAULT:
+            return self._may_connect(target, target.host, target.port)
+        by_name = target.port in self._ordinary_ports or self._allow.permits(target.host, target.port)
+        return by_name or (self._allow.has_addresses and not self._proxied)
+
+    def _may_connect(self, target: Target, address: str, port: int) -> bool:
+        if self._allow.permits(target.host, target.port) or self._allow.permits(address, port):
+            return True
+        return port in self._ordinary_ports and not is_forbidden(address)
+
+
+def _not_public(port: int) -> Failed:
+    return refusal(FailDetail.BLOCKED, f"The address or its port {port} is not open to us; see FETCH_ALLOWED_HOSTS.")
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < int(text) < 65536:
+        return int(text)
+    raise SettingsError(f"Cannot start. FETCH_ALLOWED_PORTS: {text[:20]!r} is not a port. See .env.example.")

@@ -1,0 +1,157 @@
+"""robots.txt of every origin we visit: fetched like any page, shared through Redis for a day, parsed once per process.
+
+4xx allows everything. 5xx and silence mean "wait", for ten minutes and never for ever (design §6.13).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import cast
+
+from redis.asyncio import Redis
+
+from core.errors import FailDetail
+from core.keys import Keys
+from core.models import Deferred, Failed, Fetched, FetchResult
+from core.net.failures import refusal
+from core.robots_rules import Policy, Rules, policy, product
+
+LIFE_SECONDS = 86_400
+WAIT_SECONDS = 600
+"""How long an unreadable robots.txt keeps us away before it is asked for again."""
+MEMORY_SECONDS = 900
+"""A process looks into Redis again after this, so that a deleted key has an effect."""
+MEMORY_CHARS = 8_000_000
+MEMORY_ORIGINS = 2_000
+
+# Redirects that lead nowhere, or where we must not go: as good as absent (RFC 9309 §2.3.1.2).
+_ABSENT = frozenset({FailDetail.REDIRECTS, FailDetail.BLOCKED, FailDetail.URL})
+_UNREADABLE = "robots.txt cannot be read"
+Fetch = Callable[[str], Awaitable[FetchResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What we know of one origin, and until when."""
+
+    policy: Policy
+    until_ts: float
+    rules: Rules | None = None
+
+    @property
+    def size(self) -> int:
+        """Characters kept."""
+        return self.rules.size if self.rules else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Go ahead, with at least this gap between requests."""
+
+    gap_seconds: float = 0.0
+
+
+class Robots:
+    """Answers whether a URL may be fetched. `fetch` comes with each question, so that there is only one fetcher."""
+
+    def __init__(
+        self,
+        redis: Redis,
+        keys: Keys,
+        user_agent: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        memory_chars: int = MEMORY_CHARS,
+    ) -> None:
+        self._redis = redis
+        self._keys = keys
+        self._product = product(user_agent)
+        self._clock = clock
+        self._memory_chars = memory_chars
+        self._memory: OrderedDict[str, Known] = OrderedDict()
+        self._chars = 0
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def check(self, url: str, origin: str, fetch: Fetch) -> Permit | Failed | Deferred:
+        """May this URL be fetched? Asks the origin at most once at a time."""
+        known = self._remembered(origin)
+        if known is None:
+            found = await self._find_out(origin, fetch)
+            if not isinstance(found, Known):
+                return found
+            known = found
+        if known.policy is Policy.WAIT:
+            return Deferred(max(known.until_ts - self._clock(), 1.0), _UNREADABLE)
+        if known.rules is None:
+            return Permit()
+        if not known.rules.allows(url):
+            return refusal(FailDetail.ROBOTS, "robots.txt does not allow this URL.")
+        return Permit(known.rules.delay_seconds)
+
+    async def _find_out(self, origin: str, fetch: Fetch) -> Known | Failed | Deferred:
+        try:
+            async with self._asking[origin]:
+                known = self._remembered(origin) or await self._stored(origin)
+                return known or await self._ask(origin, fetch)
+        finally:
+            # Nobody holds or awaits it: let it go, there are many origins.
+            if not self._asking[origin].locked():
+                self._asking.pop(origin, None)
+
+    async def _ask(self, origin: str, fetch: Fetch) -> Known | Failed | Deferred:
+        result = await fetch(f"{origin}/robots.txt")
+        if isinstance(result, Deferred):
+            return result
+        if isinstance(result, Fetched):
+            body = result.body.decode("utf-8", "replace") if policy(result.status) is Policy.RULES else ""
+            return await self._store(origin, policy(result.status), str(result.status), body)
+        if result.detail in _ABSENT:
+            return await self._store(origin, Policy.ALLOW, result.detail, "")
+        # The host is down: its page would meet the same, so this question gets the failure as it is, and all that
+        # come within the next minutes are asked to wait.
+        await self._store(origin, Policy.WAIT, result.detail or result.code, "")
+        return result
+
+    async def _store(self, origin: str, kind: Policy, status: str, body: str) -> Known:
+        now, life = self._clock(), WAIT_SECONDS if kind is Policy.WAIT else LIFE_SECONDS
+        key = self._keys.robots(origin)
+        fields = ("policy", kind.value, "status", status, "fetched_ts", f"{now:.0f}", "body", body)
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.execute_command("HSET", key, *fields)
+            pipe.execute_command("EXPIRE", key, life)
+            await pipe.execute()
+        return self._remember(origin, kind, body, now + life)
+
+    async def _stored(self, origin: str) -> Known | None:
+        fields = cast(dict[str, str], await self._redis.hgetall(self._keys.robots(origin)))
+        if not fields:
+            return None
+        kind = Policy(fields["policy"])
+        life = WAIT_SECONDS if kind is Policy.WAIT else LIFE_SECONDS
+        until_ts = float(fields["fetched_ts"]) + life
+        return self._remember(origin, kind, fields.get("body", ""), until_ts) if until_ts > self._clock() else None
+
+    def _remembered(self, origin: str) -> Known | None:
+        known = self._memory.get(origin)
+        if known is None or known.until_ts <= self._clock():
+            return None
+        self._memory.move_to_end(origin)
+        return known
+
+    def _remember(self, origin: str, kind: Policy, body: str, until_ts: float) -> Known:
+        rules = Rules(body, self._product) if kind is Policy.RULES else None
+        known = Known(kind, min(until_ts, self._clock() + MEMORY_SECONDS), rules)
+        self._forget(origin)
+        self._memory[origin] = known
+        self._chars += known.size
+        while len(self._memory) > 1 and (len(self._memory) > MEMORY_ORIGINS or self._chars > self._memory_chars):
+            self._forget(next(iter(self._memory)))
+        return known
+
+    def _forget(self, origin: str) -> None:
+        known = self._memory.pop(origin, None)
+        self._chars -= known.size if known else 0

@@ -1,0 +1,76 @@
+"""One fetch from its first URL to its last: what it has seen, what it still carries, what it may still spend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from core.errors import FailDetail
+from core.models import Failed, Fetched, Hop, Request
+from core.net.failures import refusal
+from core.net.guard import Target
+from core.net.wire import Answer, Limits
+
+MAX_REDIRECTS = 10
+REDIRECT_WAIT_SECONDS = 30.0
+"""After a redirect we wait at least so long at the next gate: the domain was just asked, so its gap is always due."""
+
+# They belong to the first URL; another one would compare them with its own validators (trap T57).
+_CONDITIONAL = ("if-", "range")
+# All that a stranger may see. Everything else could be a credential, whatever its name.
+_HARMLESS = frozenset({"accept", "accept-language", "cache-control", "pragma", "user-agent"})
+
+
+@dataclass(slots=True)
+class Trip:
+    """The state of one fetch."""
+
+    request: Request
+    seconds_left: float
+    """Of time on the wire, over all hops; waiting at gates does not count."""
+    body_bytes: int
+    cut: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+    hops: list[Hop] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+
+    @property
+    def limits(self) -> Limits:
+        """What the next request may take."""
+        return Limits(self.seconds_left, self.body_bytes, self.cut)
+
+    @property
+    def max_wait_seconds(self) -> float:
+        """How long the next request may stand in line."""
+        stated = self.request.max_wait_seconds
+        return max(stated, REDIRECT_WAIT_SECONDS) if self.hops else stated
+
+    def refuses(self, target: Target) -> Failed | None:
+        """Why we do not go on to this target, if so."""
+        last_status = self.hops[-1].status if self.hops else 0
+        if len(self.hops) > MAX_REDIRECTS:
+            return refusal(FailDetail.REDIRECTS, f"More than {MAX_REDIRECTS} redirects.", last_status)
+        if target.url in self.asked:
+            return refusal(FailDetail.REDIRECTS, "The redirects lead in a circle.", last_status)
+        return None
+
+    def headers_for(self, here: Target) -> Mapping[str, str]:
+        """What goes along to this target: validators only to the URL they came from (trap T57)."""
+        if self.request.conditional and here.url == self.request.conditional_url:
+            return {**self.headers, **self.request.conditional}
+        return self.headers
+
+    def leave_behind(self, here: Target, answer: Answer) -> None:
+        """A redirect was answered here."""
+        self.hops.append(Hop(here.url, answer.status))
+        self.asked.add(here.url)
+        self.headers = {k: v for k, v in self.headers.items() if not k.lower().startswith(_CONDITIONAL)}
+
+    def change_origin(self) -> None:
+        """The next host is another one: only harmless headers go along."""
+        self.headers = {k: v for k, v in self.headers.items() if k.lower() in _HARMLESS}
+
+    def arrive(self, here: Target, answer: Answer) -> Fetched:
+        """The answer that is no redirect."""
+        first = self.request.url
+        return Fetched(first, here.url, answer.status, answer.headers, answer.body, tuple(self.hops))

@@ -1,0 +1,72 @@
+"""What parse children can do: a name, a request type, a function, a result type.
+
+The functions run in the child only and import what they need when first called: a child starts fast, and the
+parent never loads a parser.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from core.errors import FreshetError, NotAFeed
+from core.models import FoundFeed, Harvest
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing a child can do. `refusals` are the exceptions it raises on purpose, text fit for a person."""
+
+    request: type
+    run: Callable[[Any], object]
+    result: type
+    refusals: tuple[type[FreshetError], ...] = (NotAFeed,)
+
+
+class FeedRequest(msgspec.Struct, frozen=True, array_like=True):
+    """A feed's body, and the rules its links are cleaned by."""
+
+    body: bytes
+    url: str
+    content_type: str = ""
+    tracking_params: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+
+
+def harvest_feed(request: FeedRequest) -> Harvest:
+    """The clean links of a feed's body; `NotAFeed` if it is none."""
+    from core import feeds, links
+
+    parsed = feeds.parse(request.body, request.url, request.content_type)
+    return links.harvest(parsed, links.LinkRules(request.tracking_params, request.allowed_hosts))
+
+
+class PageRequest(msgspec.Struct, frozen=True, array_like=True):
+    """An HTML page and where it came from."""
+
+    body: bytes
+    url: str
+
+
+def discover_feeds(request: PageRequest) -> tuple[FoundFeed, ...]:
+    """The feeds that a page links to, best first."""
+    from core import discover
+
+    return tuple(discover.feed_links(request.body, request.url))
+
+
+TASKS: Mapping[str, Task] = {
+    "feed": Task(FeedRequest, harvest_feed, Harvest),
+    "discover": Task(PageRequest, discover_feeds, tuple[FoundFeed, ...]),
+}
+
+
+def load(registry: str) -> Mapping[str, Task]:
+    """The registry named `module:attribute`; parent and child load the same one."""
+    module, _, attribute = registry.partition(":")
+    tasks: Mapping[str, Task] = getattr(importlib.import_module(module), attribute)
+    return tasks

@@ -1,0 +1,79 @@
+"""What the pool and its children say to each other: length-prefixed msgpack over one socket, in lockstep.
+
+Typed on both ends and never pickle, so a child that a hostile body took over can lie to us but not run code in us.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+
+HEADER = struct.Struct(">I")
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+"""Larger than any honest answer; keeps a lying child from filling our memory."""
+EXIT_MEMORY = 86
+"""Exit status of a child that had no memory left, not even for an answer."""
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+class Status(IntEnum):
+    """How a task ended in the child."""
+
+    DONE = 0
+    REFUSED = 1
+    """The task said, on purpose, that this input is not for it."""
+    RAISED = 2
+    MEMORY = 3
+
+
+class ChildOptions(msgspec.Struct, frozen=True):
+    """What a child is told on its command line, as JSON."""
+
+    registry: str
+    parent_pid: int
+    cpu_seconds: float
+    memory_bytes: int
+    max_tasks: int
+
+
+class Call(msgspec.Struct, frozen=True, array_like=True):
+    """One task for the child; the request stays undecoded until its type is known."""
+
+    task: str
+    request: msgspec.Raw
+
+
+class Reply(msgspec.Struct, frozen=True, array_like=True):
+    """The child's answer."""
+
+    status: Status
+    retiring: bool
+    """True: the child exits now; take another one next time."""
+    text: str
+    result: msgspec.Raw
+
+
+call_decoder = msgspec.msgpack.Decoder(Call)
+reply_decoder = msgspec.msgpack.Decoder(Reply)
+
+
+def call_frame(task: str, request: object) -> bytearray:
+    """The bytes of a `Call`, header included."""
+    return _frame((task, request))
+
+
+def reply_frame(status: Status, retiring: bool, text: str = "", result: object = None) -> bytearray:
+    """The bytes of a `Reply`, header included."""
+    return _frame((status, retiring, text, result))
+
+
+def _frame(message: tuple[Any, ...]) -> bytearray:
+    # A plain tuple has the layout of the array-like structs, and a body of megabytes is copied only once.
+    buffer = bytearray(HEADER.size)
+    _encoder.encode_into(message, buffer, HEADER.size)
+    HEADER.pack_into(buffer, 0, len(buffer) - HEADER.size)
+    return buffer

@@ -1,0 +1,62 @@
+"""Find the feeds of a site: the URL itself, what its page links to, then the usual paths.
+
+Everything is fetched by the guarded fetcher and read in a parse child; a candidate counts only if it parses.
+"""
+
+from __future__ import annotations
+
+from core import discover
+from core.errors import FailCode
+from core.models import Deferred, Failed, Fetched, FoundFeed, Harvest, Request
+from core.parsing.tasks import FeedRequest, PageRequest
+from core.sources.rss import ACCEPT, Fetches, Parses
+
+MOST_CANDIDATES = 12
+
+
+class Discovery:
+    """Looks for feeds on behalf of a person who named the site, so robots.txt is not asked."""
+
+    def __init__(self, fetcher: Fetches, pool: Parses) -> None:
+        self._fetcher = fetcher
+        self._pool = pool
+
+    async def find(self, url: str) -> list[FoundFeed] | Failed:
+        """Feeds at or behind a URL, best first; `Failed` when the URL itself cannot be fetched."""
+        answer = await self._get(url)
+        if isinstance(answer, Failed):
+            return answer
+        title = await self._title_if_feed(answer)
+        if title is not None:
+            return [FoundFeed(url, title, answer.header("content-type"))]
+        linked = await self._pool.run("discover", PageRequest(answer.body, answer.final_url))
+        named: list[FoundFeed] = [] if isinstance(linked, Failed) else list(linked)
+        return await self._confirmed(named) or await self._confirmed(
+            [FoundFeed(guess, "", "") for guess in discover.guesses(answer.final_url)]
+        )
+
+    async def _get(self, url: str) -> Fetched | Failed:
+        answer = await self._fetcher.fetch(Request(url=url, headers={"Accept": ACCEPT}, respect_robots=False))
+        if isinstance(answer, Deferred):
+            return Failed(FailCode.HTTP, text=f"it asks us to wait {answer.wait_seconds:.0f} s ({answer.reason}).")
+        return answer
+
+    async def _confirmed(self, candidates: list[FoundFeed]) -> list[FoundFeed]:
+        """Those candidates that really are feeds, with the title they give themselves."""
+        found = []
+        for candidate in candidates[:MOST_CANDIDATES]:
+            answer = await self._get(candidate.url)
+            if isinstance(answer, Failed):
+                continue
+            title = await self._title_if_feed(answer)
+            if title is not None:
+                found.append(FoundFeed(candidate.url, title or candidate.title, answer.header("content-type")))
+        return found
+
+    async def _title_if_feed(self, answer: Fetched) -> str | None:
+        if answer.status != 200:
+            return None
+        harvest = await self._pool.run(
+            "feed", FeedRequest(answer.body, answer.final_url, answer.header("content-type"))
+        )
+        return harvest.title if isinstance(harvest, Harvest) else None

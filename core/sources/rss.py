@@ -1,0 +1,197 @@
+"""Poll one feed: fetch it, see whether it changed, read it in a parse child.
+
+Returns what happened as a value; writes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from core import http_headers, ids, polling
+from core.errors import FailCode, FailDetail
+from core.feed_state import Broken, Changed, ErrorClass, FeedState, Gone, PollResult, Unchanged
+from core.models import Deferred, Failed, FeedKind, Fetched, FetchResult, Harvest, Request
+from core.parsing.tasks import FeedRequest
+
+ACCEPT = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.8"
+MOST_CHILD_SITEMAPS = 10
+MOST_LINKS = 2_000
+PERMANENT = {301, 308}
+
+TEMPORARY_STATUSES = {408, 425, 429, 502, 503, 504}
+TEMPORARY_DETAILS = {FailDetail.REFUSED, FailDetail.RESET}
+SOFT_DETAILS = {FailDetail.DNS, FailDetail.TLS, FailDetail.PROTOCOL}
+CONNECT_DETAILS = {FailDetail.DNS, FailDetail.REFUSED}
+
+
+class Fetches(Protocol):
+    """The guarded fetcher, as far as we need it."""
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Fetch, with everything that can go wrong as a value."""
+
+
+class Parses(Protocol):
+    """The parse pool, as far as we need it."""
+
+    async def run(self, task: str, request: object) -> Any:
+        """Run a task in a child: its result, or `Failed`."""
+
+
+class FeedSource:
+    """Polls feeds through the guarded fetcher and the parse pool."""
+
+    def __init__(
+        self, fetcher: Fetches, pool: Parses, tracking_params: tuple[str, ...], allowed_hosts: tuple[str, ...]
+    ) -> None:
+        self._fetcher = fetcher
+        self._pool = pool
+        self._tracking_params = tracking_params
+        self._allowed_hosts = allowed_hosts
+
+    async def poll(self, state: FeedState, now: float, chance: float, max_wait_seconds: float) -> PollResult:
+        """What the feed has to say. `Changed.new_links` counts all links: only the store knows which are new."""
+        conditional = polling.conditional_headers(state, chance)
+        answer = await self._fetcher.fetch(
+            Request(
+                url=state.address,
+                headers={"Accept": ACCEPT},
+                conditional=conditional,
+                conditional_url=state.validators_url,
+                respect_robots=False,  # a person subscribed to this URL; robots.txt speaks to crawlers
+                max_wait_seconds=max_wait_seconds,
+            )
+        )
+        match answer:
+            case Deferred():
+                return answer
+            case Failed():
+                return _broken(answer)
+            case Fetched(status=304) if conditional:
+                return _unchanged(answer, now)
+            case Fetched(status=200 | 203):
+                return await self._read(state, answer, now)
+            case Fetched(status=410):
+                return Gone()
+            case Fetched():
+                return _refused(answer, now)
+
+    async def _read(self, state: FeedState, answer: Fetched, now: float) -> PollResult:
+        if not answer.body.strip():
+            return Broken(ErrorClass.SOFT, "The answer is empty.", answer.status)
+        fingerprint = ids.body_hash(answer.body)
+        if fingerprint == state.body_hash:
+            return _unchanged(answer, now)
+        harvest = await self._parse(answer)
+        if isinstance(harvest, Failed):
+            return Broken(ErrorClass.SOFT, harvest.text, answer.status)
+        if harvest.kind is FeedKind.SITEMAP_INDEX:
+            return await self._read_children(state, answer, harvest, now)
+        return _changed(answer, harvest, fingerprint, now)
+
+    async def _parse(self, answer: Fetched) -> Harvest | Failed:
+        harvest: Harvest | Failed = await self._pool.run(
+            "feed",
+            FeedRequest(
+                body=answer.body,
+                url=answer.final_url,
+                content_type=answer.header("content-type"),
+                tracking_params=self._tracking_params,
+                allowed_hosts=self._allowed_hosts,
+            ),
+        )
+        return harvest
+
+    async def _read_children(self, state: FeedState, answer: Fetched, index: Harvest, now: float) -> PollResult:
+        """An index changes when its sitemaps do, so its fingerprint is theirs and it has no validators of its own."""
+        fingerprint = hashlib.sha256(answer.body)
+        parts: list[Harvest] = []
+        for url in index.children[:MOST_CHILD_SITEMAPS]:
+            child = await self._fetcher.fetch(Request(url=url, headers={"Accept": ACCEPT}, respect_robots=False))
+            if not isinstance(child, Fetched) or child.status != 200:
+                continue
+            fingerprint.update(child.body)
+            harvest = await self._parse(child)
+            if isinstance(harvest, Harvest):
+                parts.append(harvest)
+        if not parts:
+            return Broken(ErrorClass.SOFT, "None of the sitemaps in this index could be read.", answer.status)
+        if fingerprint.hexdigest() == state.body_hash:
+            return replace(_unchanged(answer, now), etag="", last_modified="", validators_url="")
+        changed = _changed(answer, _merged(index, parts), fingerprint.hexdigest(), now)
+        return replace(changed, etag="", last_modified="", validators_url="")
+
+
+def _merged(index: Harvest, parts: Sequence[Harvest]) -> Harvest:
+    links = tuple(dict.fromkeys(url for part in parts for url in part.links))
+    return replace(
+        index,
+        links=links[:MOST_LINKS],
+        rejected=tuple(r for part in parts for r in part.rejected)[:10],
+        rejected_count=sum(part.rejected_count for part in parts),
+        truncated=len(links) > MOST_LINKS or any(part.truncated for part in parts),
+    )
+
+
+def _changed(answer: Fetched, harvest: Harvest, fingerprint: str, now: float) -> Changed:
+    return Changed(
+        harvest=harvest,
+        new_links=len(harvest.links),
+        body_hash=fingerprint,
+        http_status=answer.status,
+        etag=answer.header("etag"),
+        last_modified=answer.header("last-modified"),
+        validators_url=answer.final_url,
+        lifetime_seconds=http_headers.cache_lifetime_seconds(answer.headers, now),
+        moved_to=permanent_target(answer),
+    )
+
+
+def _unchanged(answer: Fetched, now: float) -> Unchanged:
+    return Unchanged(
+        http_status=answer.status,
+        etag=answer.header("etag"),
+        last_modified=answer.header("last-modified"),
+        validators_url=answer.final_url,
+        lifetime_seconds=http_headers.cache_lifetime_seconds(answer.headers, now),
+        moved_to=permanent_target(answer),
+    )
+
+
+def permanent_target(answer: Fetched) -> str:
+    """Where a chain of 301 and 308 leads; empty when its first hop is temporary or there is none (trap R2)."""
+    permanent = sum(1 for _ in itertools.takewhile(lambda hop: hop.status in PERMANENT, answer.hops))
+    visited = [*(hop.url for hop in answer.hops), answer.final_url]
+    return visited[permanent] if permanent else ""
+
+
+def _broken(failure: Failed) -> Broken:
+    is_timeout = failure.code is FailCode.TIMEOUT
+    if is_timeout or failure.detail in TEMPORARY_DETAILS:
+        error_class = ErrorClass.TEMPORARY
+    elif failure.detail in SOFT_DETAILS:
+        error_class = ErrorClass.SOFT
+    else:
+        error_class = ErrorClass.HARD
+    return Broken(
+        error_class,
+        failure.text,
+        failure.http_status,
+        failure.retry_after_seconds,
+        is_connect_failure=failure.detail in CONNECT_DETAILS or is_timeout,
+    )
+
+
+def _refused(answer: Fetched, now: float) -> Broken:
+    if answer.status in TEMPORARY_STATUSES:
+        error_class = ErrorClass.TEMPORARY
+    elif 400 <= answer.status < 500:
+        error_class = ErrorClass.HARD
+    else:
+        error_class = ErrorClass.SOFT
+    asked = http_headers.retry_after_seconds(answer.header("retry-after"), now)
+    return Broken(error_class, f"HTTP {answer.status}", answer.status, asked)

@@ -1,0 +1,170 @@
+"""Feeds: import, export, add, remove, list, health.
+
+python -m scripts.feeds import FILE        OPML (.opml, .xml) or TOML; removes only what this file added before
+python -m scripts.feeds export             OPML on standard output
+python -m scripts.feeds add CATEGORY URL   a feed, or a site whose feed is looked for
+python -m scripts.feeds remove URL
+python -m scripts.feeds list
+python -m scripts.feeds health [URL]       why do I see no articles from this feed?
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from core import categories, opml, urls
+from core.errors import FeedFileError
+from core.feed_state import FeedState
+from core.models import Failed, Rejected
+from core.sources import feed_file
+from core.sources.discovery import Discovery
+from core.stores import connect
+from core.stores.feeds import FeedStore
+from core.stores.links import LinkStore, Lives
+from core.stores.subscriptions import Subscriptions
+from scripts import session
+from scripts.tables import ago, ahead, table
+from workers.desk import open_tools
+
+
+async def import_file(path: Path) -> int:
+    """Add the feeds of a file; `path` is absolute, it is the name under which the file is remembered."""
+    wanted = feed_file.read(path)
+    async with session.open_session() as (_, keys, client):
+        added, removed = await Subscriptions(client, keys).sync(str(path), wanted)
+    print(f"{added} feeds added, {removed} removed.")
+    return 0
+
+
+async def export() -> int:
+    """Write OPML."""
+    async with session.open_session() as (settings, keys, client):
+        feeds = await Subscriptions(client, keys).by_category()
+        states = await _states(settings, keys, client, sorted({url for listed in feeds.values() for url in listed}))
+    sys.stdout.buffer.write(opml.write(feeds, {state.url: state.title for state in states}))
+    return 0
+
+
+async def add(category: str, url: str) -> int:
+    """Subscribe to a feed, or to the feed of a site."""
+    clean = urls.clean(url if "://" in url else f"https://{url}")
+    if isinstance(clean, Rejected):
+        raise FeedFileError(f"{url} is not a URL that can be fetched ({clean.reason}).")
+    async with session.open_session() as (settings, keys, client), open_tools(settings, client, keys) as tools:
+        found = await Discovery(tools.fetcher, tools.pool).find(clean)
+        if isinstance(found, Failed):
+            raise FeedFileError(f"Cannot fetch {clean}: {found.text}")
+        if not found:
+            raise FeedFileError(f"No feed at {clean}, in its links or at the usual places. Give the feed's own URL.")
+        slug = categories.slug(category)
+        await Subscriptions(client, keys).add(slug, found[0].url)
+    print(f"Added to {slug}: {found[0].url} ({found[0].title or 'untitled'})")
+    for other in found[1:]:
+        print(f"Also there: python -m scripts.feeds add {slug} '{other.url}'  # {other.title or 'untitled'}")
+    return 0
+
+
+async def remove(url: str) -> int:
+    """Unsubscribe."""
+    async with session.open_session() as (_, keys, client):
+        was_in = await Subscriptions(client, keys).remove(url)
+    if not was_in:
+        raise FeedFileError(f"{url} is in no category. `python -m scripts.feeds list` shows what is there.")
+    print(f"Removed from {', '.join(was_in)}: {url}")
+    return 0
+
+
+async def list_feeds() -> int:
+    """Print every category with its feeds."""
+    async with session.open_session() as (_, keys, client):
+        feeds = await Subscriptions(client, keys).by_category()
+    for category, listed in feeds.items():
+        print(category, *(f"    {url}" for url in listed), sep="\n")
+    return 0
+
+
+async def health(url: str | None) -> int:
+    """Print how the feeds are, or one of them in full."""
+    async with session.open_session() as (settings, keys, client):
+        by_feed = await Subscriptions(client, keys).by_feed()
+        if url and url not in by_feed:
+            raise FeedFileError(f"{url} is in no category. `python -m scripts.feeds list` shows what is there.")
+        states = await _states(settings, keys, client, [url] if url else sorted(by_feed))
+        now = await connect.now(client)
+    print(_story(states[0], now) if url else _overview(states, now))
+    return 0
+
+
+async def _states(settings, keys, client, wanted: list[str]) -> list[FeedState]:
+    links = LinkStore(client, keys, Lives.of(settings))
+    return await FeedStore(client, keys, links).states(wanted)
+
+
+def _overview(states: list[FeedState], now: float) -> str:
+    head = ("STATUS", "LAST POLL", "NEXT POLL", "WHY THEN", "304 %", "DUP %", "LAST NEW", "FEED", "TROUBLE")
+    return table(head, [_row(state, now) for state in states])
+
+
+def _row(state: FeedState, now: float) -> tuple[object, ...]:
+    trouble = f"{state.error_class}: {state.error_text}" if state.error_class else state.rejected_example
+    return (
+        state.status,
+        ago(state.last_poll_ts, now),
+        ahead(state.next_poll_ts, now),
+        state.next_poll_reason or "–",
+        state.percent_304,
+        state.percent_duplicate,
+        ago(state.last_new_ts, now),
+        state.url,
+        trouble[:100],
+    )
+
+
+def _story(state: FeedState, now: float) -> str:
+    example = state.rejected_example
+    lines = [
+        state.url,
+        f"  status      {state.status}{f' ({state.error_class}: {state.error_text})' if state.error_class else ''}",
+        f"  title       {state.title or '–'} [{state.kind or 'not read yet'}]",
+        f"  last poll   {ago(state.last_poll_ts, now)}, HTTP {state.last_status or '–'}",
+        f"  next poll   {ahead(state.next_poll_ts, now)}: {state.next_poll_reason or 'it is new'}",
+        f"  last new    {ago(state.last_new_ts, now)}",
+        f"  polls       {state.polls}, {state.percent_304} % answered 304",
+        f"  links       {state.links_found}, {state.percent_duplicate} % known already",
+        f"  last body   {state.entries} entries, {state.rejected} rejected{f' ({example})' if example else ''}",
+    ]
+    if state.fetch_url:
+        lines.append(f"  moved to    {state.fetch_url}")
+    return "\n".join([*lines, "  events", *(f"    {event}" for event in state.events)])
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.feeds", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("import").add_argument("file")
+    commands.add_parser("export")
+    adding = commands.add_parser("add")
+    adding.add_argument("category")
+    adding.add_argument("url")
+    commands.add_parser("remove").add_argument("url")
+    commands.add_parser("list")
+    commands.add_parser("health").add_argument("url", nargs="?")
+    given = parser.parse_args()
+    work = {
+        "import": lambda: import_file(Path(given.file).resolve()),
+        "export": export,
+        "add": lambda: add(given.category, given.url),
+        "remove": lambda: remove(given.url),
+        "list": list_feeds,
+        "health": lambda: health(given.url),
+    }
+    return session.run(work[given.command]())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

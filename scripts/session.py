@@ -1,0 +1,38 @@
+"""What every small script needs: settings, a store that answers, and errors as one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Coroutine
+
+from core.console import log as console
+from core.errors import FreshetError
+from core.keys import Keys
+from core.settings import Settings, load
+from core.stores import connect
+
+
+@contextlib.asynccontextmanager
+async def open_session() -> AsyncIterator[tuple[Settings, Keys, connect.Client]]:
+    """Settings, keys and a client on a server that answered."""
+    settings = load()
+    console.set_up(settings)
+    client = connect.open_store(settings)
+    try:
+        await connect.require(client, settings)
+        yield settings, Keys(settings.key_prefix), client
+    finally:
+        await client.aclose()
+
+
+def run(work: Coroutine[object, object, int]) -> int:
+    """Run a script; what goes wrong is a sentence on stderr and exit code 2."""
+    try:
+        return asyncio.run(work)
+    except FreshetError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130

