@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -161,6 +162,15 @@ async def test_the_cap_is_exact(web: FakeWeb, fetcher: Fetcher) -> None:
     assert failure(await fetcher.fetch(Request(web.url("/not"), max_bytes=5_000)))[1] is FailDetail.TOO_LARGE
 
 
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+async def test_a_large_honest_body_passes(web: FakeWeb, fetcher: Fetcher, encoding: str) -> None:
+    """Also one that does not compress."""
+    body = random.Random(1).randbytes(5_000_000)
+    web.on("/a", replies.packed(body, encoding) if encoding else body)
+
+    assert (await fetcher.fetch(Request(web.url("/a")))).body == body
+
+
 async def test_of_an_error_page_the_beginning_is_kept(web: FakeWeb, fetcher: Fetcher) -> None:
     """A huge or broken error page is still an error with a status."""
     web.page("/huge", b"x" * 200_000, status=404)
@@ -273,6 +283,14 @@ async def test_a_host_without_tls_behind_https(fetcher: Fetcher) -> None:
         got = await fetcher.fetch(Request(f"https://127.0.0.1:{port}/"))
 
     assert failure(got) == (FailCode.HTTP, FailDetail.TLS)
+
+
+async def test_the_systems_resolver_knows_localhost(web: FakeWeb, opened: Open) -> None:
+    """Without a fake one, names are looked up as everywhere else on the machine."""
+    web.page("/a", "here")
+    fetcher = await opened(fetch_allowed_hosts=(f"localhost:{web.port}",))
+
+    assert (await fetcher.fetch(Request(web.url("/a", "localhost")))).body == b"here"
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example", "x" * 300])

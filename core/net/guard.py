@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import ada_url
 import aiohttp
 from aiohttp.abc import AbstractResolver
+from aiohttp.client_proto import ResponseHandler
 
 from core.addresses import AllowList, is_forbidden
 from core.errors import FailDetail, SettingsError
@@ -86,13 +87,14 @@ class Guard:
         target = Target(href, host, port, f"{parsed.protocol}//{parsed.host}")
         return target if self._may_try(target, parsed.host_type) else _not_public(port)
 
-    def connector(self, resolver: AbstractResolver | None = None) -> aiohttp.TCPConnector:
+    def connector(self, resolver: AbstractResolver) -> aiohttp.TCPConnector:
         """A connector that opens no socket without asking here. Its own limit is off: the fetcher counts."""
         connector = aiohttp.TCPConnector(
             socket_factory=self.open_socket, resolver=resolver, limit=0, ttl_dns_cache=_DNS_CACHE_SECONDS
         )
         # aiohttp has no public way to choose the protocol class; `test_hostile_http` notices if this one closes.
-        connector._factory = partial(FrugalHandler, loop=asyncio.get_running_loop())
+        factory: partial[ResponseHandler] = partial(FrugalHandler, loop=asyncio.get_running_loop())
+        connector._factory = factory
         return connector
 
     @contextmanager

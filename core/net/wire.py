@@ -16,6 +16,7 @@ from yarl import URL
 from core.models import Failed
 from core.net import failures
 from core.net.guard import Guard, Target
+from core.net.resolver import PooledResolver
 from core.settings import Settings
 
 CONNECT_SECONDS = 5.0
@@ -60,7 +61,7 @@ class Wire:
 
     def __init__(self, settings: Settings, guard: Guard, resolver: AbstractResolver | None = None) -> None:
         self._guard = guard
-        self._resolver = resolver
+        self._resolver = resolver or PooledResolver()
         self._proxy = settings.fetch_proxy_url
         self._headers = {"User-Agent": settings.user_agent, "Accept": "*/*", "Accept-Encoding": _ACCEPT_ENCODING}
         self._session: aiohttp.ClientSession | None = None
@@ -78,6 +79,7 @@ class Wire:
     async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
+        await self._resolver.close()
 
     async def get(self, target: Target, headers: Mapping[str, str], limits: Limits) -> Answer | Failed:
         """Ask once. Every expected trouble comes back as `Failed`."""
