@@ -8,11 +8,10 @@ import socket
 import pytest
 
 from core.addresses import AllowList
-from core.errors import FailDetail, SettingsError
+from core.errors import FailDetail
 from core.models import Failed
 from core.net.failures import AddressBlocked
 from core.net.guard import Guard, Target
-from core.settings import Settings
 
 GUARD = Guard(AllowList.parse(["intranet.test", "wiki.test:9000"]), (80, 443, 8080))
 
@@ -161,9 +160,3 @@ def test_behind_a_proxy_the_proxy_is_trusted_and_literals_are_still_judged() -> 
     assert opens(guard, "http://example.com/", "10.0.0.1", 3128)
     assert isinstance(guard.target("http://127.0.0.1/"), Failed)
     assert isinstance(guard.target("http://example.com:22/"), Failed)
-
-
-def test_a_bad_port_setting_is_named() -> None:
-    """A typing error stops the start."""
-    with pytest.raises(SettingsError, match="FETCH_ALLOWED_PORTS"):
-        Guard.of(Settings(fetch_allowed_ports=("80", "http")))

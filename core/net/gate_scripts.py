@@ -1,5 +1,6 @@
 """The gate's Lua. All times are epoch seconds of the server's own clock, the only one that all processes share.
 
+Microseconds are kept: rounded to less, `last_at` could lie in the future of the very next knock.
 Every script may be resent: redis-py does so by itself after a lost reply, and the same token gets the same answer.
 """
 
@@ -50,7 +51,7 @@ else
   redis.call('ZADD', KEYS[3], string.format('%.6f', now + hold), token)
 end
 
-redis.call('HSET', KEYS[1], 'next_at', string.format('%.3f', next_at), 'last_at', string.format('%.3f', last_at))
+redis.call('HSET', KEYS[1], 'next_at', string.format('%.6f', next_at), 'last_at', string.format('%.6f', last_at))
 redis.call('EXPIRE', KEYS[1], math.ceil(math.max(next_at, shut_until) - now) + 60)
 redis.call('EXPIRE', KEYS[2], 600)
 redis.call('EXPIRE', KEYS[3], math.ceil(hold))
@@ -70,7 +71,7 @@ local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
 local shut_until = now + tonumber(ARGV[1])
 if shut_until <= tonumber(redis.call('HGET', KEYS[1], 'until') or 0) then return 0 end
-redis.call('HSET', KEYS[1], 'until', string.format('%.3f', shut_until), 'why', ARGV[2])
+redis.call('HSET', KEYS[1], 'until', string.format('%.6f', shut_until), 'why', ARGV[2])
 local next_at = tonumber(redis.call('HGET', KEYS[1], 'next_at') or 0)
 redis.call('EXPIRE', KEYS[1], math.ceil(math.max(next_at, shut_until) - now) + 60)
 return 1

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import ada_url
 import aiohttp
@@ -21,7 +21,7 @@ from aiohttp.abc import AbstractResolver
 from aiohttp.client_proto import ResponseHandler
 
 from core.addresses import AllowList, is_forbidden
-from core.errors import FailDetail, SettingsError
+from core.errors import FailDetail
 from core.models import Failed
 from core.net.failures import AddressBlocked, refusal
 from core.net.framing import FrugalHandler
@@ -67,7 +67,7 @@ class Guard:
     def of(cls, settings: Settings) -> Guard:
         """The guard these settings ask for."""
         allow = AllowList.parse(settings.fetch_allowed_hosts)
-        return cls(allow, map(_port, settings.fetch_allowed_ports), proxied=settings.fetch_proxy_url is not None)
+        return cls(allow, map(int, settings.fetch_allowed_ports), proxied=settings.fetch_proxy_url is not None)
 
     def target(self, url: str, base: str | None = None) -> Target | Failed:
         """Where this URL leads, or why we do not go there."""
@@ -93,8 +93,7 @@ class Guard:
             socket_factory=self.open_socket, resolver=resolver, limit=0, ttl_dns_cache=_DNS_CACHE_SECONDS
         )
         # aiohttp has no public way to choose the protocol class; `test_hostile_http` notices if this one closes.
-        factory: partial[ResponseHandler] = partial(FrugalHandler, loop=asyncio.get_running_loop())
-        connector._factory = factory
+        connector._factory = cast(partial[ResponseHandler], partial(FrugalHandler, loop=asyncio.get_running_loop()))
         return connector
 
     @contextmanager
@@ -131,9 +130,3 @@ class Guard:
 
 def _not_public(port: int) -> Failed:
     return refusal(FailDetail.BLOCKED, f"The address or its port {port} is not open to us; see FETCH_ALLOWED_HOSTS.")
-
-
-def _port(text: str) -> int:
-    if text.isascii() and text.isdigit() and 0 < int(text) < 65536:
-        return int(text)
-    raise SettingsError(f"Cannot start. FETCH_ALLOWED_PORTS: {text[:20]!r} is not a port. See .env.example.")
