@@ -20,7 +20,7 @@ from core.net.resolver import PooledResolver
 from core.settings import Settings
 
 CONNECT_SECONDS = 5.0
-IDLE_SECONDS = 5.0
+IDLE_SECONDS = 10.0
 """Nothing read for so long: the other side has gone. The total comes on top and ends a body that drips."""
 ERROR_BODY_BYTES = 65_536
 """Of an error page we keep the beginning, for people."""
