@@ -97,30 +97,34 @@ class FeedState:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """A body we had not seen, read."""
+class Answer:
+    """What a good answer says beside its body."""
 
-    harvest: Harvest
-    new_links: int
-    body_hash: str
     http_status: int = 200
     etag: str = ""
     last_modified: str = ""
     validators_url: str = ""
+    """The URL these validators belong to; they go back to it alone."""
     lifetime_seconds: float | None = None
     moved_to: str = ""
+    """Where a permanent redirect led; empty without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A body we had not seen, read."""
+
+    answer: Answer
+    harvest: Harvest
+    body_hash: str
+    new_links: int
 
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
     """A 304, or the same bytes again."""
 
-    http_status: int
-    etag: str = ""
-    last_modified: str = ""
-    validators_url: str = ""
-    lifetime_seconds: float | None = None
-    moved_to: str = ""
+    answer: Answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from core import schedule
-from core.feed_state import WEIGHTS, Broken, Changed, ErrorClass, FeedState, FeedStatus, Gone, PollResult, Unchanged
+from core.feed_state import (
+    WEIGHTS,
+    Answer,
+    Broken,
+    Changed,
+    ErrorClass,
+    FeedState,
+    FeedStatus,
+    Gone,
+    PollResult,
+    Unchanged,
+)
 from core.models import Deferred
 
 EVENTS_KEPT = 30
@@ -46,7 +57,7 @@ def decide(state: FeedState, result: PollResult, now: float, chance: float, poli
         case Changed():
             return _changed(state, result, now, chance, policy)
         case Unchanged():
-            return _unchanged(state, result, now, chance, policy)
+            return _unchanged(state, result.answer, now, chance, policy)
         case Gone():
             return _gone(state, now)
         case Broken():
@@ -64,18 +75,18 @@ def conditional_headers(state: FeedState, chance: float) -> dict[str, str]:
 
 
 def _changed(state: FeedState, result: Changed, now: float, chance: float, policy: Policy) -> PollDecision:
-    harvest = result.harvest
+    harvest, answer = result.harvest, result.answer
     found = len(harvest.links)
     duplicates = found - result.new_links
     state = replace(
-        _succeeded(state, result, now),
+        _succeeded(state, answer, now),
         title=harvest.title or state.title,
         kind=str(harvest.kind),
         parser=harvest.parser,
         body_hash=result.body_hash,
-        etag=result.etag,
-        last_modified=result.last_modified,
-        validators_url=result.validators_url,
+        etag=answer.etag,
+        last_modified=answer.last_modified,
+        validators_url=answer.validators_url,
         entries=found + harvest.rejected_count,
         rejected=harvest.rejected_count,
         rejected_example=f"{harvest.rejected[0].reason}: {harvest.rejected[0].link}" if harvest.rejected else "",
@@ -88,26 +99,26 @@ def _changed(state: FeedState, result: Changed, now: float, chance: float, polic
     )
     # A first body is all news; that says nothing about the feed's pace.
     ratio = duplicates / found if found and state.polls > 1 else 0.8 if found else 1.0
-    state = _scheduled(state, ratio, result.lifetime_seconds, now, chance, policy)
-    event = f"{result.http_status} {result.new_links} new, {duplicates} known, {harvest.rejected_count} rejected"
+    state = _scheduled(state, ratio, answer.lifetime_seconds, now, chance, policy)
+    event = f"{answer.http_status} {result.new_links} new, {duplicates} known, {harvest.rejected_count} rejected"
     return PollDecision(_noted(state, now, event), links=harvest.links)
 
 
-def _unchanged(state: FeedState, result: Unchanged, now: float, chance: float, policy: Policy) -> PollDecision:
-    is_304 = result.http_status == 304
+def _unchanged(state: FeedState, answer: Answer, now: float, chance: float, policy: Policy) -> PollDecision:
+    is_304 = answer.http_status == 304
     renew = now - state.renewed_ts >= RENEW_SECONDS
     state = replace(
-        _succeeded(state, result, now),
+        _succeeded(state, answer, now),
         # A 304 may bring new validators; without any, the old ones stay good.
-        etag=result.etag or state.etag,
-        last_modified=result.last_modified or state.last_modified,
-        validators_url=result.validators_url or state.validators_url,
+        etag=answer.etag or state.etag,
+        last_modified=answer.last_modified or state.last_modified,
+        validators_url=answer.validators_url or state.validators_url,
         polls_304=state.polls_304 + is_304,
         polls_unchanged=state.polls_unchanged + 1,
         renewed_ts=now if renew else state.renewed_ts,
     )
-    state = _scheduled(state, 1.0, result.lifetime_seconds, now, chance, policy)
-    return PollDecision(_noted(state, now, "304" if is_304 else f"{result.http_status} same body"), renew=renew)
+    state = _scheduled(state, 1.0, answer.lifetime_seconds, now, chance, policy)
+    return PollDecision(_noted(state, now, "304" if is_304 else f"{answer.http_status} same body"), renew=renew)
 
 
 def _gone(state: FeedState, now: float) -> PollDecision:
@@ -159,22 +170,22 @@ def _deferred(state: FeedState, result: Deferred, now: float) -> PollDecision:
     return PollDecision(state)
 
 
-def _succeeded(state: FeedState, result: Changed | Unchanged, now: float) -> FeedState:
+def _succeeded(state: FeedState, answer: Answer, now: float) -> FeedState:
     """A good answer: errors are forgotten, a permanent move is counted and believed the third time."""
-    moved_count = state.moved_count + 1 if result.moved_to and result.moved_to == state.moved_to else 1
-    confirmed = bool(result.moved_to) and moved_count >= MOVE_CONFIRMATIONS
+    moved_count = state.moved_count + 1 if answer.moved_to and answer.moved_to == state.moved_to else 1
+    confirmed = bool(answer.moved_to) and moved_count >= MOVE_CONFIRMATIONS
     return replace(
         state,
         status=FeedStatus.OK,
         polls=state.polls + 1,
         last_poll_ts=now,
-        last_status=result.http_status,
+        last_status=answer.http_status,
         error_class="",
         error_text="",
         error_weight=0.0,
-        fetch_url=result.moved_to if confirmed else state.fetch_url,
-        moved_to="" if confirmed else result.moved_to,
-        moved_count=0 if confirmed or not result.moved_to else moved_count,
+        fetch_url=answer.moved_to if confirmed else state.fetch_url,
+        moved_to="" if confirmed else answer.moved_to,
+        moved_count=0 if confirmed or not answer.moved_to else moved_count,
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from core import polling
-from core.feed_state import Broken, Changed, ErrorClass, FeedState, FeedStatus, Gone, PollResult, Unchanged
+from core.feed_state import Answer, Broken, Changed, ErrorClass, FeedState, FeedStatus, Gone, PollResult, Unchanged
 from core.models import Deferred, FeedKind, Harvest, PublisherHints, Rejected
 
 NOW = 1_800_000_000.0
@@ -21,9 +22,13 @@ def decide(state: FeedState, result: PollResult, now: float = NOW) -> polling.Po
     return polling.decide(state, result, now, 0.0, POLICY)
 
 
-def changed(links: int = 10, new: int = 1, **more: object) -> Changed:
+def changed(links: int = 10, new: int = 1, answer: Answer = Answer(etag='"b"', validators_url=URL)) -> Changed:  # noqa: B008, RUF100
     harvest = Harvest(FeedKind.RSS, "News", tuple(f"https://news.example/{i}" for i in range(links)))
-    return Changed(harvest, new, "h2", etag='"b"', validators_url=URL, **more)  # type: ignore[arg-type]
+    return Changed(answer, harvest, "h2", new)
+
+
+def unchanged(status: int = 304, **more: Any) -> Unchanged:
+    return Unchanged(Answer(status, **more))
 
 
 def test_new_body_brings_links_and_new_validators() -> None:
@@ -37,7 +42,7 @@ def test_new_body_brings_links_and_new_validators() -> None:
 
 def test_dropped_validators_are_forgotten() -> None:
     """A new body without an ETag does not keep the old one: it belonged to other bytes."""
-    state = decide(OLD, replace(changed(), etag="", last_modified="")).state
+    state = decide(OLD, changed(answer=Answer())).state
 
     assert polling.conditional_headers(state, 0.5) == {}
 
@@ -59,7 +64,7 @@ def test_first_body_says_nothing_about_the_pace() -> None:
 def test_304_keeps_body_and_clears_errors() -> None:
     """Unchanged counts as success: error forgotten, validators kept, new ones taken (T55)."""
     troubled = replace(OLD, error_class="soft", error_text="x", error_weight=3.0, status=FeedStatus.ERROR)
-    state = decide(troubled, Unchanged(304, last_modified="Mon")).state
+    state = decide(troubled, unchanged(304, last_modified="Mon")).state
 
     assert (state.error_class, state.error_weight, state.status) == ("", 0.0, FeedStatus.OK)
     assert (state.etag, state.last_modified, state.body_hash) == ('"a"', "Mon", "h")
@@ -69,7 +74,7 @@ def test_304_keeps_body_and_clears_errors() -> None:
 @pytest.mark.parametrize(("age", "renews"), [(6 * HOUR, True), (6 * HOUR - 1, False)])
 def test_unchanged_renews_stamps_at_most_every_six_hours(age: float, renews: bool) -> None:
     """A 304 renews what the feed still lists (R5), but not on every poll."""
-    decision = decide(replace(OLD, renewed_ts=NOW - age), Unchanged(304))
+    decision = decide(replace(OLD, renewed_ts=NOW - age), unchanged(304))
 
     assert (decision.renew, decision.links) == (renews, None)
 
@@ -88,7 +93,7 @@ def test_publisher_hints_bound_the_interval(
     name: str, hints: PublisherHints, lifetime: float | None, wait: float, reason: str
 ) -> None:
     """The next poll is as late as the publisher asks, and says why; a 304 remembers the hints of the last body."""
-    state = decide(replace(OLD, hints=hints), Unchanged(304, lifetime_seconds=lifetime)).state
+    state = decide(replace(OLD, hints=hints), unchanged(304, lifetime_seconds=lifetime)).state
 
     assert (state.next_poll_ts - NOW, state.next_poll_reason) == (wait, reason)
 
@@ -134,7 +139,7 @@ def test_permanent_move_is_believed_the_third_time() -> None:
     state, asked = OLD, []
     for _ in range(3):
         asked.append(state.address)
-        state = decide(state, Unchanged(304, moved_to="https://new.example/feed")).state
+        state = decide(state, unchanged(304, moved_to="https://new.example/feed")).state
 
     assert asked == [URL] * 3
     assert state.address == "https://new.example/feed"
@@ -144,7 +149,7 @@ def test_flapping_move_is_not_believed() -> None:
     """Two targets in turn never add up to a confirmation."""
     state = OLD
     for target in ("https://a.example/", "https://b.example/", "https://a.example/", "", "https://a.example/"):
-        state = decide(state, Unchanged(200, moved_to=target)).state
+        state = decide(state, unchanged(200, moved_to=target)).state
 
     assert state.address == URL
 
@@ -180,7 +185,7 @@ def test_conditional_headers(name: str, state: FeedState, chance: float, expecte
 def test_rejections_are_told_with_an_example() -> None:
     """Why do I see no articles? Because all entries were turned away, and here is one."""
     harvest = Harvest(FeedKind.RSS, links=(), rejected=(Rejected("x:y", "scheme"),), rejected_count=7)
-    state = decide(OLD, Changed(harvest, 0, "h2")).state
+    state = decide(OLD, Changed(Answer(), harvest, "h2", 0)).state
 
     assert (state.entries, state.rejected, state.rejected_example, state.empty_polls) == (7, 7, "scheme: x:y", 1)
     assert state.events[-1].endswith("200 0 new, 0 known, 7 rejected")

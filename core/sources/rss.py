@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from core import http_headers, ids, polling
 from core.errors import FailCode, FailDetail
-from core.feed_state import Broken, Changed, ErrorClass, FeedState, Gone, PollResult, Unchanged
+from core.feed_state import Answer, Broken, Changed, ErrorClass, FeedState, Gone, PollResult, Unchanged
 from core.models import Deferred, Failed, FeedKind, Fetched, FetchResult, Harvest, Request
 from core.parsing.tasks import FeedRequest
 
@@ -72,7 +72,7 @@ class FeedSource:
             case Failed():
                 return _broken(answer)
             case Fetched(status=304) if conditional:
-                return _unchanged(answer, now)
+                return Unchanged(_said(answer, now))
             case Fetched(status=200 | 203):
                 return await self._read(state, answer, now)
             case Fetched(status=410):
@@ -85,13 +85,13 @@ class FeedSource:
             return Broken(ErrorClass.SOFT, "The answer is empty.", answer.status)
         fingerprint = ids.body_hash(answer.body)
         if fingerprint == state.body_hash:
-            return _unchanged(answer, now)
+            return Unchanged(_said(answer, now))
         harvest = await self._parse(answer)
         if isinstance(harvest, Failed):
             return Broken(ErrorClass.SOFT, harvest.text, answer.status)
         if harvest.kind is FeedKind.SITEMAP_INDEX:
             return await self._read_children(state, answer, harvest, now)
-        return _changed(answer, harvest, fingerprint, now)
+        return Changed(_said(answer, now), harvest, fingerprint, new_links=len(harvest.links))
 
     async def _parse(self, answer: Fetched) -> Harvest | Failed:
         harvest: Harvest | Failed = await self._pool.run(
@@ -120,10 +120,11 @@ class FeedSource:
                 parts.append(harvest)
         if not parts:
             return Broken(ErrorClass.SOFT, "None of the sitemaps in this index could be read.", answer.status)
+        said = replace(_said(answer, now), etag="", last_modified="", validators_url="")
         if fingerprint.hexdigest() == state.body_hash:
-            return replace(_unchanged(answer, now), etag="", last_modified="", validators_url="")
-        changed = _changed(answer, _merged(index, parts), fingerprint.hexdigest(), now)
-        return replace(changed, etag="", last_modified="", validators_url="")
+            return Unchanged(said)
+        merged = _merged(index, parts)
+        return Changed(said, merged, fingerprint.hexdigest(), new_links=len(merged.links))
 
 
 def _merged(index: Harvest, parts: Sequence[Harvest]) -> Harvest:
@@ -137,22 +138,8 @@ def _merged(index: Harvest, parts: Sequence[Harvest]) -> Harvest:
     )
 
 
-def _changed(answer: Fetched, harvest: Harvest, fingerprint: str, now: float) -> Changed:
-    return Changed(
-        harvest=harvest,
-        new_links=len(harvest.links),
-        body_hash=fingerprint,
-        http_status=answer.status,
-        etag=answer.header("etag"),
-        last_modified=answer.header("last-modified"),
-        validators_url=answer.final_url,
-        lifetime_seconds=http_headers.cache_lifetime_seconds(answer.headers, now),
-        moved_to=permanent_target(answer),
-    )
-
-
-def _unchanged(answer: Fetched, now: float) -> Unchanged:
-    return Unchanged(
+def _said(answer: Fetched, now: float) -> Answer:
+    return Answer(
         http_status=answer.status,
         etag=answer.header("etag"),
         last_modified=answer.header("last-modified"),
