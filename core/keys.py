@@ -92,6 +92,14 @@ class Keys:
         """STRING, lease: token of the worker that visits it."""
         return f"{self.prefix}ingest:lease:{item}"
 
+    def crashes(self, item: str) -> str:
+        """STRING, 3 d: how many workers took this item and did not come to an end; gone with the next commit."""
+        return f"{self.prefix}ingest:crashes:{item}"
+
+    def crashes_of(self, lease_key: str) -> str:
+        """The crash counter that belongs to a lease."""
+        return self.crashes(lease_key.removeprefix(self.lease("")))
+
     @property
     def version(self) -> str:
         """HASH, no expiry: schema and normaliser versions of this store."""

@@ -2,60 +2,102 @@
 
 from __future__ import annotations
 
+import pytest
+
 from core.keys import Keys
-from core.stores import commit
+from core.stores.commit import Lease, Leases, batched
 from core.stores.connect import Client
 
-LEASE = "ingest:lease:x"
+KEY = "ingest:lease:x"
+COUNTER = "ingest:crashes:x"
 
 
-async def test_only_one_holder(any_redis: Client) -> None:
+@pytest.fixture
+def leases(any_redis: Client, keys: Keys) -> Leases:
+    return Leases(any_redis, keys)
+
+
+async def test_only_one_holder(any_redis: Client, leases: Leases) -> None:
     """A lease is taken once; asking again with the same token is still ours, so a resend does no harm."""
-    first = await commit.acquire(any_redis, LEASE, "a", 60)
-    second = await commit.acquire(any_redis, LEASE, "b", 60)
-    again = await commit.acquire(any_redis, LEASE, "a", 60)
+    first = await leases.acquire("x", 60, "a")
+    second = await leases.acquire("x", 60, "b")
+    again = await leases.acquire("x", 60, "a")
 
-    assert (first, second, again) == (True, False, True)
-    assert 0 < await any_redis.pttl(LEASE) <= 60_000
+    assert (first, second, again) == ((Lease((KEY,), "a"), 1), None, (Lease((KEY,), "a"), 1))
+    assert 0 < await any_redis.pttl(KEY) <= 60_000
 
 
-async def test_commit_runs_all_and_drops_the_lease(any_redis: Client) -> None:
-    """Every command runs, and the lease is gone in the same step."""
-    await commit.acquire(any_redis, LEASE, "a", 60)
-    done = await commit.commit(any_redis, LEASE, "a", [("SADD", "s", "x", "y"), ("HINCRBY", "h", "n", 2)])
+async def test_commit_runs_all_and_drops_the_lease(any_redis: Client, leases: Leases) -> None:
+    """Every command runs; lease and crash counter are gone in the same step."""
+    await leases.acquire("x", 60, "a")
+    done = await leases.commit(Lease((KEY,), "a"), [("SADD", "s", "x", "y"), ("HINCRBY", "h", "n", 2)])
 
     assert done
-    assert (await any_redis.scard("s"), await any_redis.hget("h", "n"), await any_redis.exists(LEASE)) == (2, "2", 0)
+    assert (await any_redis.scard("s"), await any_redis.hget("h", "n")) == (2, "2")
+    assert await any_redis.exists(KEY, COUNTER) == 0
 
 
-async def test_late_writer_is_refused(any_redis: Client) -> None:
+async def test_late_writer_is_refused(any_redis: Client, leases: Leases) -> None:
     """A worker whose lease went to another writes nothing."""
-    await commit.acquire(any_redis, LEASE, "b", 60)
-    done = await commit.commit(any_redis, LEASE, "a", [("SET", "k", "late")])
+    await leases.acquire("x", 60, "b")
+    done = await leases.commit(Lease((KEY,), "a"), [("SET", "k", "late")])
 
-    assert (done, await any_redis.exists("k"), await any_redis.get(LEASE)) == (False, 0, "b")
+    assert (done, await any_redis.exists("k"), await any_redis.get(KEY)) == (False, 0, "b")
 
 
-async def test_resent_commit_counts_once(any_redis: Client) -> None:
+async def test_two_leases_are_one_right(any_redis: Client, leases: Leases) -> None:
+    """A commit under two leases needs both, and drops both."""
+    acquired = await leases.acquire("x", 60)
+    assert acquired
+    both = acquired[0].with_key("ingest:lease:y")
+    without = await leases.commit(both, [("SET", "k", "1")])
+    await leases.acquire("y", 60, both.token)
+    with_both = await leases.commit(both, [("SET", "k", "2")])
+
+    assert (without, with_both, await any_redis.get("k")) == (False, True, "2")
+    assert await any_redis.keys("ingest:*") == []
+
+
+async def test_resent_commit_counts_once(any_redis: Client, leases: Leases) -> None:
     """redis-py resends after a lost reply; a counter in the commit still moves by one."""
-    await commit.acquire(any_redis, LEASE, "a", 60)
+    await leases.acquire("x", 60, "a")
     for _ in range(3):
-        await commit.commit(any_redis, LEASE, "a", [("HINCRBY", "h", "n", 1)])
+        await leases.commit(Lease((KEY,), "a"), [("HINCRBY", "h", "n", 1)])
 
     assert await any_redis.hget("h", "n") == "1"
 
 
-async def test_large_sets_are_cut(any_redis: Client) -> None:
+async def test_deaths_are_counted_before_the_work(any_redis: Client, leases: Leases) -> None:
+    """Each worker that takes it without an end counts; a release or commit starts anew."""
+    counts = []
+    for token in ("a", "b", "c"):
+        acquired = await leases.acquire("x", 60, token)
+        assert acquired
+        counts.append(acquired[1])
+        await any_redis.delete(KEY)  # as if the lease of a dead worker had ended
+    acquired = await leases.acquire("x", 60, "d")
+    assert acquired
+    await leases.release(acquired[0])
+    anew = await leases.acquire("x", 60, "e")
+    assert anew
+
+    assert (counts, acquired[1], anew[1]) == ([1, 2, 3], 4, 1)
+
+
+async def test_large_sets_are_cut(any_redis: Client, leases: Leases) -> None:
     """Ten thousand members fit, though Lua unpacks at most about 8,000 words."""
     members = [str(i) for i in range(10_000)]
     pairs = [word for i in range(5_000) for word in (i, f"m{i}")]
-    await commit.acquire(any_redis, LEASE, "a", 60)
-    commands = commit.batched(("SADD", "s"), members) + commit.batched(("ZADD", "z", "GT"), pairs, words_per_member=2)
-    await commit.commit(any_redis, LEASE, "a", commands)
+    await leases.acquire("x", 60, "a")
+    commands = batched(("SADD", "s"), members) + batched(("ZADD", "z", "GT"), pairs, words_per_member=2)
+    await leases.commit(Lease((KEY,), "a"), commands)
 
     assert (await any_redis.scard("s"), await any_redis.zcard("z")) == (10_000, 5_000)
 
 
 def test_lease_keys_carry_the_prefix() -> None:
-    """Two deployments on one server do not share leases."""
-    assert Keys("{a}:").lease("x") == "{a}:ingest:lease:x"
+    """Two deployments on one server do not share leases, and a counter belongs to its lease."""
+    keys = Keys("{a}:")
+
+    assert keys.lease("x") == "{a}:ingest:lease:x"
+    assert keys.crashes_of(keys.lease("x")) == keys.crashes("x")

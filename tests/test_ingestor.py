@@ -12,7 +12,6 @@ from core import ids
 from core.feed_state import FeedState
 from core.keys import Keys
 from core.settings import Settings
-from core.stores import commit
 from core.stores.connect import Client
 from tests.web import FakeWeb
 from tests.web_replies import Document, Exchange
@@ -279,13 +278,26 @@ async def test_killed_ingestor_costs_one_lease(desk: Desk, web: FakeWeb) -> None
     url = web.url("/feed")
     await subscribe(desk, url)
     lease_key = desk.keys.lease(f"feed_{ids.feed_id(url)}")
-    await commit.acquire(desk.client, lease_key, "dead worker", 60)
+    await desk.client.set(lease_key, "dead worker", ex=60)
     await ingestor.run_cycle(desk)
     while_held = len(web.requests)
     await desk.client.delete(lease_key)
     await ingestor.run_cycle(desk)
 
     assert (while_held, len(web.requests)) == (0, 1)
+
+
+async def test_feed_that_kills_its_workers_is_put_aside(desk: Desk, web: FakeWeb) -> None:
+    """After three deaths the fourth worker does not ask again: an error says so, and the others are polled."""
+    web.page("/poison", rss(A))
+    web.page("/good", rss(B))
+    await subscribe(desk, web.url("/poison"), web.url("/good"))
+    await desk.client.set(desk.keys.crashes(f"feed_{ids.feed_id(web.url('/poison'))}"), 3)
+    await poll(desk)
+
+    assert web.paths == ["/good"]
+    assert "killed" in (await state(desk, web.url("/poison"))).error_text
+    assert await desk.client.keys("*crashes*") == []
 
 
 async def test_own_network_down_blames_nobody(settings: Settings, redis: Client, keys: Keys) -> None:

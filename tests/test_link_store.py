@@ -6,7 +6,7 @@ import pytest
 
 from core import ids
 from core.keys import Keys
-from core.stores import commit
+from core.stores.commit import Command, Leases
 from core.stores.connect import Client
 from core.stores.links import LinkStore, Lives
 
@@ -22,9 +22,11 @@ def links(any_redis: Client, keys: Keys) -> LinkStore:
     return LinkStore(any_redis, keys, LIVES)
 
 
-async def run(client: Client, commands: list[commit.Command]) -> None:
-    await commit.acquire(client, "lease", "t", 60)
-    assert await commit.commit(client, "lease", "t", commands)
+async def run(client: Client, commands: list[Command]) -> None:
+    leases = Leases(client, Keys())
+    acquired = await leases.acquire("x", 60)
+    assert acquired
+    assert await leases.commit(acquired[0], commands)
 
 
 async def test_sighting_fills_set_and_stamps_with_a_life(any_redis: Client, keys: Keys, links: LinkStore) -> None:

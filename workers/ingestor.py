@@ -40,6 +40,7 @@ LEASE_SECONDS = MAX_WAIT_SECONDS + 120.0
 ONCE_SECONDS = 600.0
 """How long `--once` waits for feeds that politeness put off."""
 OFFLINE_PAUSE_SECONDS = 60.0
+MOST_DEATHS = 3
 
 
 @dataclass(slots=True)
@@ -103,6 +104,8 @@ async def _poll(desk: Desk, cycle: Cycle, url: str) -> None:
 
 
 async def _ask(desk: Desk, cycle: Cycle, leased: Leased) -> PollResult:
+    if leased.taken > MOST_DEATHS:
+        return Broken(ErrorClass.HARD, f"Polling this feed killed Freshet {MOST_DEATHS} times; it is put aside.")
     try:
         result = await desk.source.poll(leased.state, cycle.clock.now(), random.random(), MAX_WAIT_SECONDS)
         return await _count_new(desk, cycle, leased, result) if isinstance(result, Changed) else result

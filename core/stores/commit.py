@@ -8,35 +8,45 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import cast
 
+from core.keys import Keys
 from core.stores.connect import Client
 
 Word = str | int | float
 Command = tuple[Word, ...]
 """One Redis command as its words; stores return lists of them."""
 
+CRASH_MEMORY_SECONDS = 3 * 86_400
 WORDS_PER_COMMAND = 2_000
 """Lua's unpack ends at about 8,000 values."""
 
-# KEYS[1] lease · ARGV[1] token, ARGV[2] milliseconds. 1 = ours now, also when the same token asks again.
+# KEYS[1] lease, KEYS[2] crash counter · ARGV[1] token, ARGV[2] milliseconds, ARGV[3] life of the counter.
+# 0 = somebody else has it; else how many workers took it without an end, this one included. Asked again with the
+# same token, nothing is counted.
 _ACQUIRE = """
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
+if holder then return tonumber(redis.call('GET', KEYS[2]) or 1) end
+local taken = redis.call('INCR', KEYS[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+return taken
 """
 
-# KEYS[1] lease · ARGV[1] token, then per command: number of words, words. 1 = written, 0 = the lease is not ours.
+# KEYS leases · ARGV[1] token, then per command: number of words, words. 1 = written, 0 = a lease is not ours.
 _COMMIT = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+for _, lease in ipairs(KEYS) do
+  if redis.call('GET', lease) ~= ARGV[1] then return 0 end
+end
 local i = 2
 while i <= #ARGV do
   local n = tonumber(ARGV[i])
   redis.call(unpack(ARGV, i + 1, i + n))
   i = i + n + 1
 end
-redis.call('DEL', KEYS[1])
+redis.call('DEL', unpack(KEYS))
 return 1
 """
 
@@ -46,28 +56,52 @@ def new_token() -> str:
     return secrets.token_hex(8)
 
 
-async def acquire(client: Client, lease_key: str, token: str, seconds: float) -> bool:
-    """Take the lease if it is free or already ours."""
-    # EVAL by text costs ~100 bytes more than EVALSHA and never meets NOSCRIPT after a server restart.
-    return bool(await _eval(client, _ACQUIRE, lease_key, token, int(seconds * 1000)))
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to work on something, until it ends by itself. Several may share a token and are committed together."""
+
+    keys: tuple[str, ...]
+    token: str
+
+    def with_key(self, key: str) -> Lease:
+        """This lease and another one of the same token."""
+        return Lease((*self.keys, key), self.token)
 
 
-async def commit(client: Client, lease_key: str, token: str, commands: Iterable[Command]) -> bool:
-    """Run the commands in one step if the lease is still ours; False when it is not, and nothing was written."""
-    words: list[Word] = []
-    for command in commands:
-        words += (len(command), *command)
-    return bool(await _eval(client, _COMMIT, lease_key, token, *words))
+class Leases:
+    """Takes leases and commits under them."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def acquire(self, item: str, seconds: float, token: str = "") -> tuple[Lease, int] | None:
+        """The lease of an item and the number of workers that took it since the last commit; None if it is taken.
+
+        The number is raised before the work: an item that kills its workers is found by it.
+        """
+        lease = Lease((self._keys.lease(item),), token or new_token())
+        counter = self._keys.crashes(item)
+        words = (lease.token, int(seconds * 1000), CRASH_MEMORY_SECONDS * 1000)
+        taken = await _eval(self._client, _ACQUIRE, (*lease.keys, counter), *words)
+        return (lease, taken) if taken else None
+
+    async def commit(self, lease: Lease, commands: Iterable[Command]) -> bool:
+        """Run the commands in one step if the lease is still ours; False when it is not, and nothing was written."""
+        words: list[Word] = []
+        for command in (*commands, ("DEL", *map(self._keys.crashes_of, lease.keys))):
+            words += (len(command), *command)
+        return bool(await _eval(self._client, _COMMIT, lease.keys, lease.token, *words))
+
+    async def release(self, lease: Lease) -> None:
+        """Let go without writing."""
+        await self.commit(lease, ())
 
 
-async def release(client: Client, lease_key: str, token: str) -> None:
-    """Let go without writing."""
-    await commit(client, lease_key, token, ())
-
-
-async def _eval(client: Client, script: str, key: str, *words: Word) -> int:
-    # redis-py types EVAL's reply as `str`, whatever the script returns.
-    return cast(int, await client.eval(script, 1, key, *map(str, words)))
+async def _eval(client: Client, script: str, keys: Sequence[str], *words: Word) -> int:
+    # EVAL by text costs some bytes more than EVALSHA and never meets NOSCRIPT after a server restart.
+    # redis-py types its reply as `str`, whatever the script returns.
+    return cast(int, await client.eval(script, len(keys), *keys, *map(str, words)))
 
 
 def batched(head: Sequence[Word], members: Sequence[Word], words_per_member: int = 1) -> list[Command]:

@@ -14,8 +14,7 @@ from core.feed_state import FeedState, FeedStatus
 from core.keys import Keys
 from core.models import PublisherHints
 from core.polling import PollDecision
-from core.stores import commit
-from core.stores.commit import Command, batched
+from core.stores.commit import Command, Lease, Leases, batched
 from core.stores.connect import Client, texts
 from core.stores.links import LinkStore
 
@@ -28,7 +27,9 @@ class Leased:
 
     state: FeedState
     fid: str
-    token: str
+    lease: Lease
+    taken: int = 1
+    """How many workers took it since it was last committed, we included."""
 
 
 class FeedStore:
@@ -38,6 +39,7 @@ class FeedStore:
         self._client = client
         self._keys = keys
         self._links = links
+        self._leases = Leases(client, keys)
 
     # ── the due set ──
 
@@ -73,8 +75,9 @@ class FeedStore:
 
     async def lease(self, url: str, categories: Sequence[str], now: float, seconds: float) -> Leased | None:
         """Take the feed if it is still due and nobody else has it."""
-        fid, token = ids.feed_id(url), commit.new_token()
-        if not await commit.acquire(self._client, self._key_of_lease(fid), token, seconds):
+        fid = ids.feed_id(url)
+        acquired = await self._leases.acquire(f"feed_{fid}", seconds)
+        if acquired is None:
             return None
         # Read after the lease: whoever had it before us may just have moved the due stamp.
         pipe = self._client.pipeline(transaction=False)
@@ -84,7 +87,7 @@ class FeedStore:
         state = from_hash(url, stored)
         if stored.get("categories", "") != ",".join(categories):
             state = replace(state, renewed_ts=0.0)  # a 304 must still bring its links into the new category
-        leased = Leased(state, fid, token)
+        leased = Leased(state, fid, *acquired)
         if score is None or score > now:
             await self.release(leased)
             return None
@@ -92,7 +95,7 @@ class FeedStore:
 
     async def release(self, leased: Leased) -> None:
         """Give the feed back as it was."""
-        await commit.release(self._client, self._key_of_lease(leased.fid), leased.token)
+        await self._leases.release(leased.lease)
 
     async def links(self, fid: str) -> list[str]:
         """The links of the feed's last body."""
@@ -107,7 +110,7 @@ class FeedStore:
             seen = decision.links if decision.links is not None else await self.links(leased.fid)
             commands += self._links.sighting(categories, seen, now)
             commands += await self._links.renewal(categories, seen, now)
-        return await commit.commit(self._client, self._key_of_lease(leased.fid), leased.token, commands)
+        return await self._leases.commit(leased.lease, commands)
 
     async def states(self, urls: Sequence[str]) -> list[FeedState]:
         """The states of these feeds, in order."""
@@ -130,9 +133,6 @@ class FeedStore:
     def _body_commands(self, fid: str, links: Sequence[str]) -> list[Command]:
         key = self._keys.feed_links(fid)
         return [("DEL", key), *batched(("SADD", key), links)]
-
-    def _key_of_lease(self, fid: str) -> str:
-        return self._keys.lease(f"feed_{fid}")
 
 
 # ── the hash, field by field ────────────────────────────────────────────────────────────────────
