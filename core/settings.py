@@ -47,7 +47,7 @@ class Settings(BaseSettings):
     fetch_allowed_hosts: CommaSeparated = ()
     fetch_allowed_ports: CommaSeparated = ("80", "443", "8000", "8008", "8080", "8443", "8888")
     fetch_host_gap_seconds: float = Field(default=5.0, ge=0)
-    fetch_host_parallel: int = Field(default=2, ge=1)
+    fetch_host_parallel: int | None = Field(default=None, ge=1)
     fetch_concurrency: int = Field(default=100, ge=1)
     fetch_timeout_seconds: float = Field(default=15.0, gt=0)
     fetch_max_bytes: int = Field(default=10_000_000, ge=1024)
@@ -71,6 +71,11 @@ class Settings(BaseSettings):
 
     # ── logs ──
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+    @property
+    def host_parallel(self) -> int:
+        """Requests at once to one domain: as set, else 2; without a gap nobody asked for politeness, so no limit."""
+        return self.fetch_host_parallel or (2 if self.fetch_host_gap_seconds else self.fetch_concurrency)
 
     @field_validator("fetch_allowed_hosts", "fetch_allowed_ports", "tracking_param_prefixes", mode="before")
     @classmethod

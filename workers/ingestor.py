@@ -67,7 +67,7 @@ async def run_cycle(desk: Desk) -> Cycle:
             bar.update()
 
         by_domain = lanes.by_lane(due, lambda url: urls.registrable_domain(urls.host_of(url)))
-        await lanes.drive(by_domain, poll, desk.settings.fetch_host_parallel, lambda: cycle.network.is_down)
+        await lanes.drive(by_domain, poll, desk.settings.host_parallel, lambda: cycle.network.is_down)
     await _settle_unreached(desk, cycle)
     await _prune(desk, cycle)
     await _sum_up(desk, cycle, time.monotonic() - started)

@@ -140,7 +140,7 @@ def open_fetcher(
         redis,
         keys,
         settings.fetch_host_gap_seconds,
-        settings.fetch_host_parallel,
+        settings.host_parallel,
         exempt,
         hold_seconds=settings.fetch_timeout_seconds + _HOLD_MARGIN_SECONDS,
     )
