@@ -13,19 +13,17 @@ import asyncio
 import contextlib
 import itertools
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 from pydantic import SecretStr
 
+from bench.harness import Figures, addresses, measured, serving
 from core import ids
 from core.feed_state import FeedState, FeedStatus
 from core.keys import Keys
@@ -36,13 +34,6 @@ from core.stores.feeds import to_hash
 ROOT = Path(__file__).resolve().parents[1]
 BODY = b'<rss version="2.0"><channel><title>t</title><item><link>http://example.com/1</link></item></channel></rss>'
 ETAG = '"same"'
-Figures = tuple[float, float, float]
-"""CPU seconds, wall seconds, peak memory in MB."""
-
-
-def addresses(count: int) -> list[str]:
-    """That many loopback addresses, each its own host to the gate."""
-    return [f"127.1.{i // 250}.{i % 250 + 1}" for i in range(count)]
 
 
 # ── the web: a raw server, so that it is not the bottleneck ──
@@ -128,24 +119,6 @@ async def bare(urls: list[str]) -> None:
         await asyncio.gather(*map(ask, urls))
 
 
-def measured(command: list[str], environment: dict[str, str]) -> Figures:
-    """CPU seconds, wall seconds and peak memory in MB, from a fresh interpreter that runs the command."""
-    probe = (
-        "import json,resource,subprocess,sys,time;b=time.monotonic();"
-        "subprocess.run(json.loads(sys.argv[1]),check=True);u=resource.getrusage(resource.RUSAGE_CHILDREN);"
-        "print(json.dumps([u.ru_utime+u.ru_stime,time.monotonic()-b,u.ru_maxrss/1024]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", probe, json.dumps(command)],
-        cwd=ROOT,
-        env=os.environ | environment,
-        check=True,
-        stdout=subprocess.PIPE,
-    )
-    cpu, wall, memory = json.loads(done.stdout.splitlines()[-1])
-    return cpu, wall, memory
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--feeds", type=int, default=10_000)
@@ -163,15 +136,9 @@ def main() -> None:
             compare(given.feeds, given.hosts, given.gap, Path(folder))
 
 
-@contextlib.contextmanager
-def running_web(hosts: int, report: Path) -> Iterator[dict[str, int]]:
-    """The web in its own process; gives host → port, and leaves its report when it ends."""
-    command = [sys.executable, "-m", "bench.polling", "--hosts", str(hosts), "--serve", str(report)]
-    web = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert web.stdin
-    assert web.stdout
-    yield json.loads(web.stdout.readline())
-    web.communicate("\n")
+def running_web(hosts: int, report: Path) -> contextlib.AbstractContextManager[dict[str, int]]:
+    """The web in its own process; it leaves its report when it ends."""
+    return serving("bench.polling", "--hosts", str(hosts), "--serve", str(report))
 
 
 def feed_urls(ports: dict[str, int], feeds: int) -> list[str]:
@@ -194,7 +161,7 @@ def freshet(feeds: int, hosts: int, gap: float, folder: Path) -> tuple[Figures, 
     }
     with running_web(hosts, folder / "report.json") as ports:
         asyncio.run(fill(settings, feed_urls(ports, feeds)))
-        figures = measured([sys.executable, "-m", "workers.ingestor", "--once"], environment)
+        figures = measured("workers.ingestor", "--once", **environment)
     scores = asyncio.run(next_polls(settings))
     server.stop()
     return figures, json.loads((folder / "report.json").read_text()), scores
@@ -205,7 +172,7 @@ def bare_loop(feeds: int, hosts: int, folder: Path) -> Figures:
     listed = folder / "urls.json"
     with running_web(hosts, folder / "bare.json") as ports:
         listed.write_text(json.dumps(feed_urls(ports, feeds)))
-        return measured([sys.executable, "-m", "bench.polling", "--bare", str(listed)], {})
+        return measured("bench.polling", "--bare", str(listed))
 
 
 def compare(feeds: int, hosts: int, gap: float, folder: Path) -> None:
@@ -214,9 +181,10 @@ def compare(feeds: int, hosts: int, gap: float, folder: Path) -> None:
     bare_figures = bare_loop(feeds, hosts, folder)
     print(f"\n{feeds:,} due feeds over {hosts:,} hosts that answer 304, gap {gap:g} s")
     print(f"{'':24}{'polls/CPU-s':>12}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}")
-    for name, (cpu, wall, memory) in (("freshet ingestor", ours), ("bare aiohttp loop", bare_figures)):
-        print(f"{name:24}{feeds / cpu:12.0f}{cpu:8.1f}{wall:8.1f}{memory:9.0f}")
-    print(f"ratio freshet/bare, polls per CPU second: {bare_figures[0] / ours[0]:.2f}")
+    for name, took in (("freshet ingestor", ours), ("bare aiohttp loop", bare_figures)):
+        cpu, wall = took.cpu_seconds, took.wall_seconds
+        print(f"{name:24}{feeds / cpu:12.0f}{cpu:8.1f}{wall:8.1f}{took.peak_mb:9.0f}")
+    print(f"ratio freshet/bare, polls per CPU second: {bare_figures.cpu_seconds / ours.cpu_seconds:.2f}")
     early = sum(seconds < gap * 0.95 for seconds in seen["gaps"])
     closest = min(seen["gaps"], default=gap)
     print(f"requests seen by the hosts: {seen['requests']}; most at once at one host: {seen['most']}")

@@ -29,6 +29,7 @@ class FailDetail(StrEnum):
     """What exactly happened inside a family."""
 
     NONE = ""
+    CONNECT = "connect"
     DNS = "dns"
     TLS = "tls"
     REFUSED = "refused"

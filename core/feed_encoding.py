@@ -70,6 +70,16 @@ def to_text(body: bytes, content_type: str) -> str:
     return body.decode("utf-8" if _is_mostly_utf_8(body) else "windows-1252", "replace")
 
 
+def codec_of(label: str) -> str | None:
+    """Our codec for an encoding's name; None for names we do not know, and for codecs that are no encoding at all."""
+    return _CODECS.get(label.strip().lower())
+
+
+def codec_in_header(content_type: str) -> str | None:
+    """The codec that a Content-Type names."""
+    return _CODECS.get(_charset(content_type))
+
+
 def signature(body: bytes) -> str:
     """The codec its first bytes give away; empty for everything that starts like ASCII."""
     return next((codec for start, codec in _SIGNATURES if body.startswith(start)), "")

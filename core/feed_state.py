@@ -117,7 +117,15 @@ class Changed:
     answer: Answer
     harvest: Harvest
     body_hash: str
-    new_links: int
+    known: frozenset[str] = frozenset()
+    """Links that stood in the store before; a source does not know, the ingestor adds it."""
+    trouble: str = ""
+    """Why this is only a part of what the feed lists; empty when it is all."""
+
+    @property
+    def new_links(self) -> int:
+        """How many links are news to us."""
+        return len(self.harvest.links) - len(self.known)
 
 
 @dataclass(frozen=True, slots=True)

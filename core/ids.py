@@ -5,6 +5,7 @@ An id never changes for the same input: keys in people's Redis depend on it.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 
 
@@ -16,6 +17,12 @@ def article_uid(clean_url: str) -> str:
 def feed_id(feed_url: str) -> str:
     """The name of a feed: same recipe as an article uid, over the URL as its subscriber wrote it."""
     return article_uid(feed_url)
+
+
+def item_id(kind: str, normalised_source: str) -> str:
+    """`url_…` or `file_…`: 130 bits of sha256 over the normalised source (the 6 characters of spec 000 collide)."""
+    digest = hashlib.sha256(normalised_source.encode()).digest()
+    return f"{kind}_{base64.b32encode(digest).decode().lower()[:26]}"
 
 
 def body_hash(body: bytes) -> str:

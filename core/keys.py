@@ -39,7 +39,7 @@ class Keys:
 
     @property
     def feeds_due(self) -> str:
-        """ZSET, no expiry: feed id by next poll (epoch seconds); a lease moves the score ahead."""
+        """ZSET, no expiry: feed id by when it wants attention (epoch seconds); 0: now, inf: retired."""
         return f"{self.prefix}rss:feeds_due"
 
     # ── links ──
@@ -75,6 +75,70 @@ class Keys:
     def alias(self, uid: str) -> str:
         """STRING, as its article: uid of the same story under another URL."""
         return f"{self.prefix}rss:alias:{uid}"
+
+    def entry(self, uid: str) -> str:
+        """HASH, LINK_TTL_SECONDS: what a feed said about a link (title, author, date, own text); gone once stored."""
+        return f"{self.prefix}rss:entry:{uid}"
+
+    def content(self, content_hash: str) -> str:
+        """STRING, as its article: uid of the first article with this text."""
+        return f"{self.prefix}rss:content:{content_hash}"
+
+    @property
+    def article_index(self) -> str:
+        """ZSET, no expiry: uid by first fetched_ts; pruned when the article is gone."""
+        return f"{self.prefix}rss:article_canonical_index"
+
+    @property
+    def retry(self) -> str:
+        """ZSET, no expiry: uids of transient failures by when to try again."""
+        return f"{self.prefix}rss:canonical_retry"
+
+    @property
+    def failures(self) -> str:
+        """ZSET, ATTEMPTED_TTL_SECONDS: `<uid>:<CODE>` by time; removed on success."""
+        return f"{self.prefix}rss:canonical_failures"
+
+    def failure(self, uid: str) -> str:
+        """HASH, ATTEMPTED_TTL_SECONDS: url, category, feed, code, detail, http_status, tries, first_ts, last_ts."""
+        return f"{self.prefix}rss:failure:{uid}"
+
+    @property
+    def canonical_stats(self) -> str:
+        """HASH, no expiry: the canonical fetcher's counters since the beginning; each link once per run."""
+        return f"{self.prefix}rss:canonical_stats"
+
+    @property
+    def canonical_last_run(self) -> str:
+        """HASH, no expiry: the same for the last run."""
+        return f"{self.prefix}rss:canonical_stats:last_run"
+
+    # ── the registry ──
+
+    def item(self, item_id: str) -> str:
+        """HASH: the registry record; of an article until 30 d after it."""
+        return f"{self.prefix}ingest:item:{item_id}"
+
+    def partition(self, name: str) -> str:
+        """SET, no expiry: item ids of a host or scheme (PartitionKey)."""
+        return f"{self.prefix}ingest:partition:{name}"
+
+    def status(self, name: str) -> str:
+        """SET, no expiry: item ids by status."""
+        return f"{self.prefix}ingest:status:{name}"
+
+    def refs(self, source: str) -> str:
+        """ZSET, no expiry: items of a source by depth; feeds are the source `rss`."""
+        return f"{self.prefix}source:{source}:refs"
+
+    def due(self, source: str) -> str:
+        """ZSET, no expiry: items of a source by next check."""
+        return f"{self.prefix}source:{source}:due"
+
+    @property
+    def events(self) -> str:
+        """STREAM, capped: article.stored and what else happened."""
+        return f"{self.prefix}freshet:events"
 
     # ── runs, leases, versions ──
 
@@ -135,8 +199,13 @@ class Keys:
         """Glob over `category_links(*)`."""
         return self._glob("rss:category_links:")
 
+    @property
+    def articles_pattern(self) -> str:
+        """Glob over `articles_by_category(*)`."""
+        return self._glob("rss:articles_by_category:")
+
     def category_of(self, key: str) -> str:
-        """The category in a `feeds` or `category_links` key; it may itself hold colons."""
+        """The category in a key of the three families above; it may itself hold colons."""
         return key.removeprefix(self.prefix).split(":", 2)[2]
 
     def _glob(self, family: str) -> str:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from core import addresses, secrets, trackers, urls
-from core.models import Entry, Harvest, ParsedFeed, Rejected
+from core.models import Entry, FeedText, Harvest, ParsedFeed, Rejected
 from core.unwrap import unwrap
 
 MAX_EXAMPLES = 10
 MAX_EXAMPLE_CHARS = 200
+MAX_TEXT_CHARS = 200_000
 
 # Names that never lead to the public internet: RFC 6761, RFC 6762, and ICANN's reservation of `.internal` (2024).
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".internal")
@@ -32,18 +33,19 @@ class LinkRules:
 
 def harvest(feed: ParsedFeed, rules: LinkRules) -> Harvest:
     """The feed's clean links in order without repeats, and what was turned away."""
-    links: dict[str, None] = {}
+    links: dict[str, FeedText] = {}
     rejected: list[Rejected] = []
     for entry in feed.entries:
         link = link_of(entry, rules)
         if isinstance(link, Rejected):
             rejected.append(link)
         else:
-            links[link] = None
+            links.setdefault(link, _text_of(entry))
     return Harvest(
         kind=feed.kind,
         title=feed.title,
         links=tuple(links),
+        texts=tuple(links.values()),
         rejected=tuple(Rejected(r.link[:MAX_EXAMPLE_CHARS], r.reason) for r in rejected[:MAX_EXAMPLES]),
         rejected_count=len(rejected),
         hints=feed.hints,
@@ -51,6 +53,10 @@ def harvest(feed: ParsedFeed, rules: LinkRules) -> Harvest:
         parser=feed.parser,
         truncated=feed.truncated,
     )
+
+
+def _text_of(entry: Entry) -> FeedText:
+    return FeedText(entry.title, entry.author, entry.published_ts or entry.updated_ts, entry.content[:MAX_TEXT_CHARS])
 
 
 def link_of(entry: Entry, rules: LinkRules) -> str | Rejected:

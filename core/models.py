@@ -139,6 +139,16 @@ class ParsedFeed:
 
 
 @dataclass(frozen=True, slots=True)
+class FeedText:
+    """What a feed says about one of its links: enough for an article when the page itself cannot be read."""
+
+    title: str = ""
+    author: str = ""
+    published_ts: float | None = None
+    html: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Rejected:
     """A link that does not enter the link set, and why."""
 
@@ -153,6 +163,8 @@ class Harvest:
     kind: FeedKind
     title: str = ""
     links: tuple[str, ...] = ()
+    texts: tuple[FeedText, ...] = ()
+    """One for each link, in the same order."""
     rejected: tuple[Rejected, ...] = ()
     """The first few, as examples."""
     rejected_count: int = 0
@@ -169,3 +181,47 @@ class FoundFeed:
     url: str
     title: str = ""
     type: str = ""
+
+
+# ── pages ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class TextSource(StrEnum):
+    """Where a document's text comes from, best first."""
+
+    PAGE = "page"
+    """The page's main text."""
+    ALL_TEXT = "all_text"
+    """All text of the page: no main text was found, or none was asked for."""
+    FEED = "feed"
+    """The feed's own text: the page kept it from us, or has less of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page, read: what a person wants of it, fit to store. No NUL, no lone surrogate, no control character."""
+
+    title: str = ""
+    markdown: str = ""
+    """Headings, lists, tables, code and quotes kept; this is what is chunked."""
+    clean_text: str = ""
+    """The same as plain text, a blank line between blocks."""
+    abstract: str = ""
+    image: str = ""
+    author: str = ""
+    published_ts: float | None = None
+    """What the page states, unchecked: we have no clock here."""
+    language: str = ""
+    """ISO 639 code, lower case, without region."""
+    canonical_url: str = ""
+    """What the page calls itself: absolute and clean, not yet believed (`extract.trusted_canonical`)."""
+    is_amp: bool = False
+    raw_len: int = 0
+    """Bytes of the body."""
+    text_len: int = 0
+    """Characters of `clean_text`."""
+    content_hash: str = ""
+    """sha256 of the text without regard to whitespace; the title is not part of it (trap T61)."""
+    extractor_version: str = ""
+    source: TextSource = TextSource.PAGE
+    outlinks: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """Tell a dead network from dead hosts.
 
-If nearly all hosts cannot be reached, it is we who are offline: then nothing is counted against anybody.
+If nearly all requests do not even reach a host, it is we who are offline: then nothing is counted against anybody.
 """
 
 from __future__ import annotations
@@ -13,16 +13,27 @@ DOWN_SHARE = 0.8
 
 @dataclass(slots=True)
 class NetworkHealth:
-    """What one run has seen of the network, host by host; the last word about a host counts."""
+    """What one run has seen of the network."""
 
-    reached: dict[str, bool] = field(default_factory=dict)
+    reached: int = 0
+    lost: int = 0
+    lost_hosts: set[str] = field(default_factory=set)
 
     def record(self, host: str, was_reached: bool) -> None:
-        """A request to this host got through to it, or not."""
-        self.reached[host] = was_reached
+        """A request got through to this host, or not."""
+        if was_reached:
+            self.reached += 1
+        else:
+            self.lost += 1
+            self.lost_hosts.add(host)
 
     @property
     def is_down(self) -> bool:
-        """At least five hosts were tried and more than four in five did not answer at all."""
-        lost = sum(not reached for reached in self.reached.values())
-        return lost >= FEWEST_HOSTS and lost > DOWN_SHARE * len(self.reached)
+        """Looking back: at least five hosts and more than four in five requests were lost."""
+        share = self.lost / (self.lost + self.reached or 1)
+        return len(self.lost_hosts) >= FEWEST_HOSTS and share > DOWN_SHARE
+
+    @property
+    def should_stop(self) -> bool:
+        """In the middle of it: nobody at all has answered yet. One answer proves that the network is there."""
+        return len(self.lost_hosts) >= FEWEST_HOSTS and not self.reached

@@ -22,12 +22,10 @@ from core.feed_state import (
     PollResult,
     Unchanged,
 )
-from core.models import Deferred
+from core.models import Deferred, FeedText
 
 EVENTS_KEPT = 30
 MOVE_CONFIRMATIONS = 3
-RENEW_SECONDS = 6 * 3600
-"""Sightings renew stamps at most this often (design §6.2)."""
 UNCONDITIONAL_CHANCE = 0.01
 """Some servers answer 304 for ever; about one poll in a hundred asks without validators (trap T56)."""
 NEVER = float("inf")
@@ -40,6 +38,10 @@ class PollDecision:
     state: FeedState
     links: tuple[str, ...] | None = None
     """The links of a new body; None: keep those of the last one."""
+    fresh: tuple[tuple[str, FeedText], ...] = ()
+    """New links with what the feed says about them."""
+    keeps_old_links: bool = False
+    """The body was read in part: what it listed before is not gone."""
     renew: bool = False
     """Renew the stamps of the known links now."""
 
@@ -49,6 +51,8 @@ class Policy:
     """What the settings say about polling."""
 
     bounds: schedule.Bounds = field(default_factory=schedule.Bounds)
+    renew_seconds: float = 6 * schedule.HOUR_SECONDS
+    """Sightings renew stamps at most this often (design §6.2); well within a link's life."""
 
 
 def decide(state: FeedState, result: PollResult, now: float, chance: float, policy: Policy) -> PollDecision:
@@ -64,6 +68,11 @@ def decide(state: FeedState, result: PollResult, now: float, chance: float, poli
             return _broken(state, result, now, chance)
         case Deferred():
             return _deferred(state, result, now)
+
+
+def renewal(state: FeedState, now: float) -> PollDecision:
+    """Not due for a poll, but its links are due for a new stamp."""
+    return PollDecision(replace(state, renewed_ts=now), renew=True)
 
 
 def conditional_headers(state: FeedState, chance: float) -> dict[str, str]:
@@ -101,12 +110,19 @@ def _changed(state: FeedState, result: Changed, now: float, chance: float, polic
     ratio = duplicates / found if found and state.polls > 1 else 0.8 if found else 1.0
     state = _scheduled(state, ratio, answer.lifetime_seconds, now, chance, policy)
     event = f"{answer.http_status} {result.new_links} new, {duplicates} known, {harvest.rejected_count} rejected"
-    return PollDecision(_noted(state, now, event), links=harvest.links)
+    fresh = tuple(
+        (url, text) for url, text in zip(harvest.links, harvest.texts, strict=True) if url not in result.known
+    )
+    if result.trouble:
+        event += f"; {result.trouble}"
+    return PollDecision(
+        _noted(state, now, event), links=harvest.links, fresh=fresh, keeps_old_links=bool(result.trouble)
+    )
 
 
 def _unchanged(state: FeedState, answer: Answer, now: float, chance: float, policy: Policy) -> PollDecision:
     is_304 = answer.http_status == 304
-    renew = now - state.renewed_ts >= RENEW_SECONDS
+    renew = now - state.renewed_ts >= policy.renew_seconds
     state = replace(
         _succeeded(state, answer, now),
         # A 304 may bring new validators; without any, the old ones stay good.
@@ -138,8 +154,8 @@ def _gone(state: FeedState, now: float) -> PollDecision:
 
 def _broken(state: FeedState, result: Broken, now: float, chance: float) -> PollDecision:
     weight = state.error_weight + WEIGHTS[result.error_class]
-    wait = schedule.jittered(schedule.feed_backoff_seconds(weight), chance)
-    asked = result.retry_after_seconds or 0.0
+    backoff, asked = schedule.feed_backoff_seconds(weight), result.retry_after_seconds or 0.0
+    next_poll_ts, _ = _after_skips(state, now, max(backoff, asked), chance)
     state = replace(
         state,
         status=FeedStatus.ERROR,
@@ -149,8 +165,8 @@ def _broken(state: FeedState, result: Broken, now: float, chance: float) -> Poll
         error_class=str(result.error_class),
         error_text=result.text,
         error_weight=weight,
-        next_poll_ts=now + max(wait, asked),
-        next_poll_reason="Retry-After" if asked > wait else f"backoff, weight {weight:g}",
+        next_poll_ts=next_poll_ts,
+        next_poll_reason="Retry-After" if asked > backoff else f"backoff, weight {weight:g}",
         # The new address fails hard: the old one may know better (a redirect target is no promise).
         fetch_url="" if result.error_class is ErrorClass.HARD else state.fetch_url,
         moved_to="",
@@ -174,6 +190,8 @@ def _succeeded(state: FeedState, answer: Answer, now: float) -> FeedState:
     """A good answer: errors are forgotten, a permanent move is counted and believed the third time."""
     moved_count = state.moved_count + 1 if answer.moved_to and answer.moved_to == state.moved_to else 1
     confirmed = bool(answer.moved_to) and moved_count >= MOVE_CONFIRMATIONS
+    if confirmed:
+        state = _noted(state, now, f"moved for good to {answer.moved_to}")
     return replace(
         state,
         status=FeedStatus.OK,
@@ -195,14 +213,19 @@ def _scheduled(
     interval = schedule.adapted_interval(state.interval_seconds, duplicate_ratio, state.has_validators, policy.bounds)
     hinted, word = schedule.hinted_seconds(state.hints, lifetime)
     reason = word if hinted > interval else f"interval {interval:.0f} s"
-    at = now + schedule.jittered(max(interval, hinted), chance)
+    wait = max(interval, hinted)
+    next_poll_ts, is_skipped = _after_skips(state, now, wait, chance)
+    reason = "skipHours/skipDays" if is_skipped else reason
+    return replace(state, interval_seconds=interval, next_poll_ts=next_poll_ts, next_poll_reason=reason)
+
+
+def _after_skips(state: FeedState, now: float, wait: float, chance: float) -> tuple[float, bool]:
+    """The next poll with its jitter, which also spreads the feeds that wait for the same hour to pass."""
+    at = now + schedule.jittered(wait, chance)
     open_at = schedule.after_skips(at, state.hints)
-    return replace(
-        state,
-        interval_seconds=interval,
-        next_poll_ts=open_at,
-        next_poll_reason="skipHours/skipDays" if open_at > at else reason,
-    )
+    if open_at == at:
+        return at, False
+    return schedule.after_skips(open_at + schedule.jittered(wait, chance) - wait, state.hints), True
 
 
 def _noted(state: FeedState, now: float, event: str) -> FeedState:

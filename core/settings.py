@@ -16,6 +16,8 @@ from core.addresses import AllowList
 from core.errors import SettingsError
 
 DAY_SECONDS = 86_400
+ROOT = Path(__file__).resolve().parents[1]
+"""The checkout: relative paths are seen from here, so that scripts work from any folder."""
 VERSION = "0.1"
 
 CommaSeparated = Annotated[tuple[str, ...], NoDecode]
@@ -25,7 +27,9 @@ CommaSeparated = Annotated[tuple[str, ...], NoDecode]
 class Settings(BaseSettings):
     """Defaults work on a laptop with no configuration at all."""
 
-    model_config = SettingsConfigDict(env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(
+        env_file=ROOT / ".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True
+    )
 
     # ── Redis ──
     redis_url: SecretStr | None = None
@@ -35,8 +39,8 @@ class Settings(BaseSettings):
     embedded_redis_port: int = Field(default=6390, ge=1, le=65535)
 
     # ── files ──
-    persistent_storage_path: Path = Path("data")
-    feeds_file: Path = Path("feeds.toml")
+    persistent_storage_path: Path = Field(default=Path("data"), validate_default=True)
+    feeds_file: Path = Field(default=Path("feeds.toml"), validate_default=True)
 
     # ── lives ──
     link_ttl_seconds: int = Field(default=2 * DAY_SECONDS, gt=0)
@@ -56,10 +60,17 @@ class Settings(BaseSettings):
     user_agent: str = Field(default=f"Freshet/{VERSION} (no contact set)", min_length=1)
 
     # ── feeds ──
-    ingest_cycle_seconds: float = Field(default=60.0, gt=0)
+    ingest_cycle_seconds: float = Field(default=30.0, gt=0)
     ingest_min_interval_seconds: float = Field(default=300.0, gt=0)
     ingest_max_interval_seconds: float = Field(default=21_600.0, gt=0)
     tracking_param_prefixes: CommaSeparated = ("utm_", "gclid", "fbclid", "msclkid")
+
+    # ── articles ──
+    canonical_budget_seconds: float = Field(default=600.0, gt=0)
+    main_text: bool = True
+
+    # ── registry (spec 000 §11) ──
+    registry_partition_strategy: Literal["host", "scheme"] = "host"
 
     # ── parse children ──
     parse_processes: int = Field(default=2, ge=1)
@@ -83,6 +94,11 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @field_validator("persistent_storage_path", "feeds_file")
+    @classmethod
+    def _anchor(cls, value: Path) -> Path:
+        return ROOT / value.expanduser()
 
     @field_validator("fetch_allowed_ports")
     @classmethod

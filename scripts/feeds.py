@@ -18,15 +18,16 @@ from core import categories, opml, urls
 from core.errors import FeedFileError
 from core.feed_state import FeedState
 from core.models import Failed, Rejected
+from core.secrets import redacted
 from core.sources import feed_file
 from core.sources.discovery import Discovery
 from core.stores import connect
 from core.stores.feeds import FeedStore
-from core.stores.links import LinkStore, Lives
+from core.stores.links import Lives
 from core.stores.subscriptions import Subscriptions
 from scripts import session
 from scripts.tables import ago, ahead, table
-from workers.desk import open_tools
+from workers.desk import furnish
 
 
 async def import_file(path: Path) -> int:
@@ -52,8 +53,8 @@ async def add(category: str, url: str) -> int:
     clean = urls.clean(url if "://" in url else f"https://{url}")
     if isinstance(clean, Rejected):
         raise FeedFileError(f"{url} is not a URL that can be fetched ({clean.reason}).")
-    async with session.open_session() as (settings, keys, client), open_tools(settings, client, keys) as tools:
-        found = await Discovery(tools.fetcher, tools.pool).find(clean)
+    async with session.open_session() as (settings, keys, client), furnish(settings, client, keys) as desk:
+        found = await Discovery(desk.fetcher, desk.pool).find(clean)
         if isinstance(found, Failed):
             raise FeedFileError(f"Cannot fetch {clean}: {found.text}")
         if not found:
@@ -98,8 +99,7 @@ async def health(url: str | None) -> int:
 
 
 async def _states(settings, keys, client, wanted: list[str]) -> list[FeedState]:
-    links = LinkStore(client, keys, Lives.of(settings))
-    return await FeedStore(client, keys, links).states(wanted)
+    return await FeedStore(client, keys, Lives.of(settings)).states(wanted)
 
 
 def _overview(states: list[FeedState], now: float) -> str:
@@ -117,15 +117,15 @@ def _row(state: FeedState, now: float) -> tuple[object, ...]:
         state.percent_304,
         state.percent_duplicate,
         ago(state.last_new_ts, now),
-        state.url,
-        trouble[:100],
+        redacted(state.url),
+        redacted(trouble[:100]),
     )
 
 
 def _story(state: FeedState, now: float) -> str:
     example = state.rejected_example
     lines = [
-        state.url,
+        redacted(state.url),
         f"  status      {state.status}{f' ({state.error_class}: {state.error_text})' if state.error_class else ''}",
         f"  title       {state.title or '–'} [{state.kind or 'not read yet'}]",
         f"  last poll   {ago(state.last_poll_ts, now)}, HTTP {state.last_status or '–'}",

@@ -6,7 +6,6 @@ Called by `./scripts/up`, which has set up the environment. Whatever is started 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import fcntl
 import logging
@@ -14,7 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,16 +20,12 @@ from pathlib import Path
 import redis as sync_redis
 from redis.exceptions import RedisError
 
-import sample_site
 from core.console import log as console
-from core.errors import FreshetError
+from core.errors import FreshetError, SettingsError
 from core.keys import Keys
 from core.settings import Settings, load
-from core.sources import sample
 from core.stores import connect, embedded
-from core.stores.links import LinkStore, Lives
-from core.stores.roster import Roster
-from core.stores.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
+from scripts import launch_sample, tied
 
 log = logging.getLogger("up")
 
@@ -40,6 +34,7 @@ SAMPLE_PORT = 8765
 WATCH_SECONDS = 2.0
 STOP_SECONDS = 10.0
 POLL_SECONDS = 0.1
+MOST_RUNS = 6
 
 
 def main() -> int:
@@ -53,13 +48,20 @@ def main() -> int:
     try:
         settings = load()
         console.set_up(settings)
-        settings.persistent_storage_path.mkdir(parents=True, exist_ok=True)
+        _make_folder(settings.persistent_storage_path)
         return _run(settings, once)
     except FreshetError as error:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 0
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"Cannot start. PERSISTENT_STORAGE_PATH: {path}: {error.strerror}.") from None
 
 
 def _interrupt(*_: object) -> None:
@@ -75,8 +77,8 @@ def _run(settings: Settings, once: bool) -> int:
                 file=sys.stderr,
             )
             return 2
-        with _server(settings, is_owner), _sample(settings, is_owner):
-            return _one_pass() if once else _procfile()
+        with _server(settings, is_owner), launch_sample.running(settings, is_owner, patient=not once):
+            return _one_pass(settings) if once else _procfile()
 
 
 @contextlib.contextmanager
@@ -120,88 +122,27 @@ def _stop_orphan(settings: Settings, folder: Path) -> None:
             client.shutdown(nosave=True)  # returns when the server has closed the connection
 
 
-# ── the sample site ──
-
-
-@contextlib.contextmanager
-def _sample(settings: Settings, is_owner: bool) -> Iterator[None]:
-    """The sample site, as long as there is no other feed."""
-    if not is_owner or not asyncio.run(_wants_sample(settings)):
-        yield
-        return
-    base = sample.read_url(settings)
-    port = embedded.free_port(int(base.rstrip("/").rpartition(":")[2]) if base else SAMPLE_PORT)
-    site = subprocess.Popen(
-        [sys.executable, "-m", "scripts.sample_site", "--port", str(port), *_changes(settings)],
-        cwd=ROOT,
-        start_new_session=True,
-    )
-    sample.write_url(settings, f"http://127.0.0.1:{port}")
-    asyncio.run(_enrol_sample(settings))
-    done = threading.Event()
-    watcher = threading.Thread(target=_watch_sample, args=(settings, site, done), daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        _end(site)
-
-
-def _changes(settings: Settings) -> list[str]:
-    seconds = settings.sample_change_seconds
-    return ["--change-every", str(seconds)] if seconds else []
-
-
-async def _wants_sample(settings: Settings) -> bool:
-    """Read the feed file, then look: is there any feed that is not the sample's?"""
-    async with _subscriptions(settings) as (client, subscriptions):
-        links = LinkStore(client, Keys(settings.key_prefix), Lives.of(settings))
-        await Roster(client, subscriptions, links, settings).refresh()
-        wanted = all(category.startswith(SAMPLE_PREFIX) for category in await subscriptions.by_category())
-    if not wanted:
-        sample.remove_url(settings)
-    return wanted
-
-
-async def _enrol_sample(settings: Settings) -> None:
-    async with _subscriptions(settings) as (_, subscriptions):
-        await subscriptions.sync(SAMPLE_ORIGIN, sample_site.feeds(sample.read_url(settings)))
-
-
-@contextlib.asynccontextmanager
-async def _subscriptions(settings: Settings):
-    client = connect.open_store(settings)
-    try:
-        await connect.require(client, settings)
-        yield client, Subscriptions(client, Keys(settings.key_prefix))
-    finally:
-        await client.aclose()
-
-
-def _watch_sample(settings: Settings, site: subprocess.Popen[bytes], done: threading.Event) -> None:
-    """Close the site when the ingestor has let the sample step aside."""
-    keys = Keys(settings.key_prefix)
-    with connect.open_queue(settings) as client:
-        while not done.wait(WATCH_SECONDS):
-            with contextlib.suppress(RedisError, OSError):  # the workers tell about a server that is gone
-                if not any(c.decode().startswith(SAMPLE_PREFIX) for c in client.smembers(keys.categories)):
-                    sample.remove_url(settings)
-                    _end(site)
-                    log.info("👋 The sample site is closed")
-                    return
-
-
 # ── the work ──
 
 
-def _one_pass() -> int:
+def _one_pass(settings: Settings) -> int:
     """Every stage once, in the order of the pipeline, then the summary."""
-    for stage in (["workers.ingestor", "--once"], ["scripts.status"]):
+    stages = (["workers.ingestor", "--once"], ["workers.canonical_fetcher"], ["scripts.status"])
+    return next((code for code in (_stage(settings, stage) for stage in stages) if code), 0)
+
+
+def _stage(settings: Settings, stage: list[str]) -> int:
+    """A stage until it leaves nothing for its next run; the canonical fetcher stops when its time is over."""
+    for _ in range(MOST_RUNS):
         code = subprocess.run([sys.executable, "-m", *stage], cwd=ROOT, check=False).returncode
-        if code:
+        if code or stage != ["workers.canonical_fetcher"] or not _deferred(settings):
             return code
     return 0
+
+
+def _deferred(settings: Settings) -> int:
+    with connect.open_bytes(settings, connect.url_of(settings)) as client:
+        return int(client.hget(Keys(settings.key_prefix).canonical_last_run, "deferred") or 0)
 
 
 def _procfile() -> int:
@@ -210,22 +151,13 @@ def _procfile() -> int:
     stops: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: stops.append(number))
-    honcho = subprocess.Popen([sys.executable, "-m", "honcho", "start"], cwd=ROOT, env=environment)
+    honcho = subprocess.Popen(tied.command(sys.executable, "-m", "honcho", "start"), cwd=ROOT, env=environment)
     while honcho.poll() is None:
         if stops:
             honcho.terminate()
             honcho.wait()
         time.sleep(POLL_SECONDS)
     return 0 if stops else honcho.returncode
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 if __name__ == "__main__":

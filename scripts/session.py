@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 from collections.abc import AsyncIterator, Coroutine
+
+from redis.exceptions import RedisError
 
 from core.console import log as console
 from core.errors import FreshetError
 from core.keys import Keys
 from core.settings import Settings, load
-from core.stores import connect
+from core.stores import connect, presence
 
 
 @contextlib.asynccontextmanager
@@ -21,7 +24,7 @@ async def open_session() -> AsyncIterator[tuple[Settings, Keys, connect.Client]]
     console.set_up(settings)
     client = connect.open_store(settings)
     try:
-        await connect.require(client, settings)
+        await presence.require(client, settings)
         yield settings, Keys(settings.key_prefix), client
     finally:
         await client.aclose()
@@ -34,5 +37,12 @@ def run(work: Coroutine[object, object, int]) -> int:
     except FreshetError as error:
         print(error, file=sys.stderr)
         return 2
+    except RedisError as error:
+        print(presence.explain(error, ""), file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # `… | head` has seen enough. Python would complain once more when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         return 130

@@ -1,4 +1,4 @@
-"""How Freshet is: the server, categories and links, feeds and their health, the last cycle.
+"""How Freshet is: the server, categories, feeds and their health, articles, failures, the last runs.
 
 python -m scripts.status [--json]
 """
@@ -11,21 +11,28 @@ import sys
 from collections import Counter
 from typing import Any
 
+from core import urls
 from core.keys import Keys
+from core.registry import ARTICLES_SOURCE, Status
+from core.secrets import redacted
 from core.settings import Settings
-from core.stores import connect
+from core.stores import connect, presence
 from core.stores.feeds import FeedStore
-from core.stores.links import LinkStore, Lives
+from core.stores.links import Lives
 from core.stores.subscriptions import Subscriptions
 from scripts import session
 from scripts.tables import ago, ahead, table
+
+SAMPLED = 20
+FAILURES_READ = 500
+MOST_HOSTS = 10
 
 
 async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dict[str, Any]:
     """Everything the page shows, as plain values."""
     now = await connect.now(client)
     subscriptions = Subscriptions(client, keys)
-    feeds = FeedStore(client, keys, LinkStore(client, keys, Lives.of(settings)))
+    feeds = FeedStore(client, keys, Lives.of(settings))
     by_category = await subscriptions.by_category()
     states = await feeds.states(sorted({url for urls in by_category.values() for url in urls}))
     info = await client.info("memory")
@@ -36,12 +43,13 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
             "url": connect.masked(connect.url_of(settings)),
             "used_memory_human": info["used_memory_human"],
             "keys": await client.dbsize(),
-            "warnings": await connect.dangers(client),
+            "warnings": await presence.dangers(client),
         },
         "categories": {
             category: {
                 "feeds": len(by_category.get(category, [])),
                 "links": await client.scard(keys.category_links(category)),
+                "articles": await client.scard(keys.articles_by_category(category)),
             }
             for category in await subscriptions.categories()
         },
@@ -52,12 +60,43 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
             "next_due_ts": next_due if next_due != float("inf") else None,
         },
         "troubled_feeds": [
-            {"url": state.url, "error_class": state.error_class, "error_text": state.error_text}
+            {"url": redacted(state.url), "error_class": state.error_class, "error_text": state.error_text}
             for state in states
             if state.error_class
         ],
+        "articles": await _articles(keys, client, now),
+        "failures": await _failures(keys, client),
         "last_cycle": await client.hgetall(keys.ingest_last_run),
         "all_cycles": await client.hgetall(keys.ingest_stats),
+        "last_run": await client.hgetall(keys.canonical_last_run),
+        "all_runs": await client.hgetall(keys.canonical_stats),
+    }
+
+
+async def _articles(keys: Keys, client: connect.Client, now: float) -> dict[str, Any]:
+    """How many, what waits for whom, and what one costs (the mean of the newest few)."""
+    newest = await client.zrange(keys.article_index, 0, SAMPLED - 1, desc=True)
+    sizes = [size for uid in newest if (size := await client.memory_usage(keys.article(str(uid))))]
+    return {
+        "stored": await client.zcard(keys.article_index),
+        "waiting_for_index": await client.scard(keys.status(str(Status.CRAWLED))),
+        "waiting_for_retry": await client.zcard(keys.retry),
+        "due_for_check": await client.zcount(keys.due(ARTICLES_SOURCE), "-inf", now),
+        "bytes_per_article": round(sum(sizes) / len(sizes)) if sizes else 0,
+    }
+
+
+async def _failures(keys: Keys, client: connect.Client) -> dict[str, Any]:
+    """By code and by host, over the newest few hundred."""
+    newest = await client.zrange(keys.failures, 0, FAILURES_READ - 1, desc=True)
+    pipe = client.pipeline(transaction=False)
+    for member in newest:
+        pipe.hmget(keys.failure(str(member).partition(":")[0]), ["code", "detail", "url"])
+    stories = [story for story in (await pipe.execute() if newest else []) if story[2]]
+    return {
+        "total": await client.zcard(keys.failures),
+        "by_code": dict(Counter("/".join(filter(None, story[:2])) for story in stories).most_common()),
+        "by_host": dict(Counter(urls.host_of(story[2]) for story in stories).most_common(MOST_HOSTS)),
     }
 
 
@@ -73,18 +112,47 @@ def page(seen: dict[str, Any]) -> str:
         + (f", next {ahead(next_due, now)}" if next_due is not None else ""),
         "",
         table(
-            ("CATEGORY", "FEEDS", "LINKS"),
-            [(name, counted["feeds"], counted["links"]) for name, counted in seen["categories"].items()],
+            ("CATEGORY", "FEEDS", "LINKS", "ARTICLES"),
+            [(name, *counted.values()) for name, counted in seen["categories"].items()],
         ),
     ]
+    lines += ["", *_article_lines(seen["articles"], seen["failures"])]
     if seen["last_cycle"]:
         lines += ["", _last_cycle(seen["last_cycle"], now)]
+    if seen["last_run"]:
+        lines += [_last_run(seen["last_run"], now)]
     if seen["troubled_feeds"]:
         lines += ["", "Feeds in trouble (python -m scripts.feeds health URL tells more)"]
         lines += [
             f"  {feed['error_class']}: {feed['error_text']} → {feed['url']}" for feed in seen["troubled_feeds"][:20]
         ]
     return "\n".join(lines)
+
+
+def _article_lines(articles: dict[str, Any], failures: dict[str, Any]) -> list[str]:
+    lines = [
+        f"Articles  {articles['stored']}, {articles['bytes_per_article']} bytes each; "
+        f"{articles['waiting_for_index']} wait for the index, {articles['due_for_check']} for a check, "
+        f"{articles['waiting_for_retry']} links for another try"
+    ]
+    if failures["total"]:
+        lines.append(
+            f"Failures  {failures['total']}: {_listed(failures['by_code'])}; hosts: {_listed(failures['by_host'])}"
+        )
+    return lines
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _last_run(last: dict[str, str], now: float) -> str:
+    return (
+        f"Last run   {ago(float(last['ts']), now)}, {last['seconds']} s: {last['found']} links found = "
+        f"{last['new']} new + {last['known']} known + {last['rejected']} rejected\n"
+        f"  new: {last['stored']} stored, {last['failed']} failed, {last['retry']} to retry, {last['alias']} aliases, "
+        f"{last['duplicate']} duplicates, {last['deferred']} deferred"
+    )
 
 
 def _last_cycle(last: dict[str, str], now: float) -> str:

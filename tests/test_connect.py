@@ -12,7 +12,7 @@ from rq import Queue
 
 from core.errors import SettingsError, StoreUnreachable
 from core.settings import Settings
-from core.stores import connect, embedded
+from core.stores import connect, embedded, presence
 
 
 def unreachable() -> Settings:
@@ -39,7 +39,7 @@ async def test_unreachable_is_one_sentence_without_the_password() -> None:
     """A script learns where it looked and what to do, and never prints the password."""
     client = connect.open_store(unreachable())
     with pytest.raises(StoreUnreachable) as caught:
-        await connect.require(client, unreachable())
+        await presence.require(client, unreachable())
     await client.aclose()
 
     assert "127.0.0.1:1" in str(caught.value)
@@ -63,7 +63,7 @@ async def test_wait_says_it_once_and_returns_when_the_server_is_back(
             started.append(embedded.start(tmp_path, port))
 
     with caplog.at_level(logging.INFO, "store"):
-        await connect.wait(client, settings, sleep)
+        await presence.wait(client, settings, sleep)
     await client.aclose()
     started[0].stop()
 
@@ -103,11 +103,11 @@ def test_private_name_of_the_wheel_still_exists() -> None:
 
 async def test_dangers_are_told(redis: connect.Client) -> None:
     """An evicting policy and a server without persistence are each a sentence; a good server is none."""
-    assert await connect.dangers(redis) == []
+    assert await presence.dangers(redis) == []
     await redis.config_set("maxmemory-policy", "allkeys-lru")
     await redis.config_set("appendonly", "no")
     try:
-        told = await connect.dangers(redis)
+        told = await presence.dangers(redis)
     finally:
         await redis.config_set("maxmemory-policy", "noeviction")
         await redis.config_set("appendonly", "yes")
@@ -143,7 +143,17 @@ def test_sentinel_urls(url: str, nodes: object, service: str, extra: object) -> 
     assert (nodes, service, extra) == connect._sentinel(url)
 
 
-@pytest.mark.parametrize("url", ["http://x/", "redis+sentinel://a:1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://x/",
+        "redis+sentinel://a:1",
+        "redis://h:abc",
+        "redis://h:99999",
+        "redis+sentinel://h:abc/m",
+        "redis+sentinel://h/m/x",
+    ],
+)
 def test_bad_urls_are_told(url: str) -> None:
     """A URL of another kind stops the start with a sentence that names the variable."""
     with pytest.raises(SettingsError, match="REDIS_URL"):

@@ -37,6 +37,13 @@ def test_no_secret_in_any_line() -> None:
     assert line == "[ingest] … http://x/?api_key=…\n"
 
 
+def test_a_line_stays_a_line() -> None:
+    """A line break in somebody's URL cannot forge a log line."""
+    line = logged(Settings(), "ingest", logging.WARNING, "x → %s", "http://h/\n[ingest] all is well")
+
+    assert line.count("\n") == 1
+
+
 def test_level_is_a_setting_and_strangers_are_quiet() -> None:
     """LOG_LEVEL holds for our loggers; libraries speak from warning on."""
     assert logged(Settings(log_level="ERROR"), "ingest", logging.INFO, "x") == ""

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import ids
+from core import ids, polling
 from core.feed_state import FeedState, FeedStatus
 from core.keys import Keys
 from core.models import PublisherHints
 from core.polling import PollDecision
 from core.stores.connect import Client
-from core.stores.feeds import FeedStore, from_hash, to_hash
-from core.stores.links import LinkStore, Lives
+from core.stores.feeds import FeedStore, Held, Leased, from_hash, to_hash
+from core.stores.links import Lives
 
 NOW = 1_800_000_000.0
 URL = "https://news.example/feed"
@@ -25,14 +25,14 @@ LINKS = ("https://news.example/1", "https://news.example/2")
 
 @pytest.fixture
 def feeds(any_redis: Client, keys: Keys) -> FeedStore:
-    return FeedStore(any_redis, keys, LinkStore(any_redis, keys, Lives(100, 100, 100)))
+    return FeedStore(any_redis, keys, Lives(100, 100, 100))
 
 
 async def test_new_feeds_are_due_at_once_and_keep_their_time(feeds: FeedStore) -> None:
     """Enrolling again does not move a feed that has its next poll (R10)."""
     await feeds.enrol([URL])
-    leased = await feeds.lease(URL, ["world"], NOW, 60)
-    assert leased is not None
+    leased = await feeds.lease(URL, ["world"], NOW)
+    assert isinstance(leased, Leased)
     await feeds.save(leased, PollDecision(replace(leased.state, next_poll_ts=NOW + 500)), ["world"], NOW)
     await feeds.enrol([URL, "https://other.example/"])
 
@@ -43,20 +43,20 @@ async def test_new_feeds_are_due_at_once_and_keep_their_time(feeds: FeedStore) -
 async def test_two_ingestors_poll_a_feed_once(feeds: FeedStore) -> None:
     """While one holds it the other gets nothing, and afterwards it is no longer due."""
     await feeds.enrol([URL])
-    first = await feeds.lease(URL, ["world"], NOW, 60)
-    meanwhile = await feeds.lease(URL, ["world"], NOW, 60)
-    assert first is not None
+    first = await feeds.lease(URL, ["world"], NOW)
+    meanwhile = await feeds.lease(URL, ["world"], NOW)
+    assert isinstance(first, Leased)
     await feeds.save(first, PollDecision(replace(first.state, next_poll_ts=NOW + 500)), ["world"], NOW)
-    afterwards = await feeds.lease(URL, ["world"], NOW, 60)
+    afterwards = await feeds.lease(URL, ["world"], NOW)
 
-    assert (meanwhile, afterwards) == (None, None)
+    assert (meanwhile, afterwards) == (Held(), None)
 
 
 async def test_save_writes_everything_in_one_step(any_redis: Client, keys: Keys, feeds: FeedStore) -> None:
     """State, schedule, body links, link set and stamps; the lease is gone."""
     await feeds.enrol([URL])
-    leased = await feeds.lease(URL, ["world"], NOW, 60)
-    assert leased is not None
+    leased = await feeds.lease(URL, ["world"], NOW)
+    assert isinstance(leased, Leased)
     state = replace(leased.state, status=FeedStatus.OK, next_poll_ts=NOW + 500, events=("one", "two"))
     saved = await feeds.save(leased, PollDecision(state, links=LINKS), ["world"], NOW)
 
@@ -70,8 +70,8 @@ async def test_save_writes_everything_in_one_step(any_redis: Client, keys: Keys,
 async def test_late_save_changes_nothing(any_redis: Client, keys: Keys, feeds: FeedStore) -> None:
     """An ingestor that slept past its lease cannot overwrite the one that took over."""
     await feeds.enrol([URL])
-    late = await feeds.lease(URL, ["world"], NOW, 60)
-    assert late is not None
+    late = await feeds.lease(URL, ["world"], NOW)
+    assert isinstance(late, Leased)
     await any_redis.delete(keys.lease(f"feed_{FID}"))
 
     assert not await feeds.save(late, PollDecision(late.state, links=LINKS), ["world"], NOW)
@@ -81,24 +81,54 @@ async def test_late_save_changes_nothing(any_redis: Client, keys: Keys, feeds: F
 async def test_unchanged_poll_renews_the_last_body(any_redis: Client, keys: Keys, feeds: FeedStore) -> None:
     """A 304 stamps the links the feed listed last time, also into a category it was added to meanwhile."""
     await feeds.enrol([URL])
-    leased = await feeds.lease(URL, ["world"], NOW, 60)
-    assert leased is not None
+    leased = await feeds.lease(URL, ["world"], NOW)
+    assert isinstance(leased, Leased)
     state = replace(leased.state, next_poll_ts=NOW, renewed_ts=NOW)
     await feeds.save(leased, PollDecision(state, links=LINKS), ["world"], NOW)
-    again = await feeds.lease(URL, ["tech", "world"], NOW + 50, 60)
-    assert again is not None
+    again = await feeds.lease(URL, ["tech", "world"], NOW + 50)
+    assert isinstance(again, Leased)
     await feeds.save(again, PollDecision(again.state, renew=True), ["tech", "world"], NOW + 50)
 
-    assert again.state.renewed_ts == 0.0
+    assert (again.state.renewed_ts, again.is_poll_due) == (0.0, True)
     assert await any_redis.zscore(keys.category_links_seen("world"), LINKS[0]) == NOW + 50
     assert await any_redis.smembers(keys.category_links("tech")) == set(LINKS)
+
+
+async def test_feed_that_waits_long_comes_up_for_its_links(any_redis: Client, keys: Keys, feeds: FeedStore) -> None:
+    """skipDays may keep us away longer than links live: in between only their stamps are renewed."""
+    await feeds.enrol([URL])
+    leased = await feeds.lease(URL, ["world"], NOW)
+    assert isinstance(leased, Leased)
+    state = replace(leased.state, status=FeedStatus.OK, next_poll_ts=NOW + 500)
+    await feeds.save(leased, PollDecision(state, links=LINKS), ["world"], NOW)
+    between = await feeds.lease(URL, ["world"], NOW + 51)
+    assert isinstance(between, Leased)
+    await feeds.save(between, polling.renewal(between.state, NOW + 51), ["world"], NOW + 51)
+
+    assert not between.is_poll_due
+    assert await any_redis.zscore(keys.category_links_seen("world"), LINKS[0]) == NOW + 51
+    assert await feeds.due(NOW + 100) == []
+    assert await feeds.due(NOW + 101.5) == [FID]
+
+
+async def test_score_of_zero_wants_a_poll_now(any_redis: Client, keys: Keys, feeds: FeedStore) -> None:
+    """`ZADD rss:feeds_due 0 <fid>` from redis-cli polls a feed whatever its state says."""
+    await feeds.enrol([URL])
+    leased = await feeds.lease(URL, ["world"], NOW)
+    assert isinstance(leased, Leased)
+    await feeds.save(leased, PollDecision(replace(leased.state, next_poll_ts=NOW + 500)), ["world"], NOW)
+    await any_redis.zadd(keys.feeds_due, {FID: 0})
+    again = await feeds.lease(URL, ["world"], NOW + 1)
+
+    assert isinstance(again, Leased)
+    assert again.is_poll_due
 
 
 async def test_retired_feed_is_never_due(feeds: FeedStore) -> None:
     """Infinity is a time that does not come."""
     await feeds.enrol([URL])
-    leased = await feeds.lease(URL, ["world"], NOW, 60)
-    assert leased is not None
+    leased = await feeds.lease(URL, ["world"], NOW)
+    assert isinstance(leased, Leased)
     await feeds.save(leased, PollDecision(replace(leased.state, next_poll_ts=float("inf"))), ["world"], NOW)
     await feeds.enrol([URL])
 

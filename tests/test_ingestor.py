@@ -17,6 +17,7 @@ from tests.web import FakeWeb
 from tests.web_replies import Document, Exchange
 from workers import ingestor
 from workers.desk import Desk, open_desk
+from workers.poll import Cycle
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ async def subscribe(desk: Desk, *urls: str, category: str = "world") -> None:
         await desk.client.sadd(desk.keys.feeds(category), url)
 
 
-async def poll(desk: Desk, url: str = "") -> ingestor.Cycle:
+async def poll(desk: Desk, url: str = "") -> Cycle:
     """One cycle in which everything (or this feed) is due."""
     for fid in [ids.feed_id(url)] if url else await desk.feeds.all_ids():
         await desk.client.zadd(desk.keys.feeds_due, {fid: 0})
@@ -279,12 +280,13 @@ async def test_killed_ingestor_costs_one_lease(desk: Desk, web: FakeWeb) -> None
     await subscribe(desk, url)
     lease_key = desk.keys.lease(f"feed_{ids.feed_id(url)}")
     await desk.client.set(lease_key, "dead worker", ex=60)
-    await ingestor.run_cycle(desk)
+    cycle = await ingestor.run_cycle(desk)
     while_held = len(web.requests)
-    await desk.client.delete(lease_key)
-    await ingestor.run_cycle(desk)
+    await desk.client.pexpire(lease_key, 100)
+    await ingestor.run_once(desk)
 
-    assert (while_held, len(web.requests)) == (0, 1)
+    assert (while_held, cycle.counts["held"]) == (0, 1)
+    assert len(web.requests) == 1  # `--once` waited for the lease of the dead worker
 
 
 async def test_feed_that_kills_its_workers_is_put_aside(desk: Desk, web: FakeWeb) -> None:
@@ -301,7 +303,7 @@ async def test_feed_that_kills_its_workers_is_put_aside(desk: Desk, web: FakeWeb
 
 
 async def test_own_network_down_blames_nobody(settings: Settings, redis: Client, keys: Keys) -> None:
-    """When nearly no host answers, no error is counted and no interval grows; when it is back, all are polled."""
+    """When nearly no host answers, no error is counted and no interval grows."""
     hosts = [f"127.0.9.{n}" for n in range(1, 8)]
     async with FakeWeb(*hosts) as web:
         port = web.port
@@ -383,6 +385,83 @@ async def test_sitemap_index_follows_its_sitemaps(desk: Desk, web: FakeWeb) -> N
 
     assert ["unchanged" in kind for kind in kinds] == [False, True, False]
     assert await desk.client.smembers(desk.keys.category_links("world")) == {A, B}
+
+
+async def test_sitemap_that_fails_for_a_while_takes_no_links_along(desk: Desk, web: FakeWeb) -> None:
+    """One of two sitemaps answers 503: its links stay, and an event says so (T68)."""
+    namespace = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    children = "".join(f"<sitemap><loc>{web.url(path)}</loc></sitemap>" for path in ("/s1.xml", "/s2.xml"))
+    web.page("/sitemap.xml", f"<sitemapindex {namespace}>{children}</sitemapindex>")
+    web.page("/s1.xml", f"<urlset {namespace}><url><loc>{A}</loc></url></urlset>")
+    web.page("/s2.xml", f"<urlset {namespace}><url><loc>{B}</loc></url></urlset>").then(503)
+    await subscribe(desk, web.url("/sitemap.xml"))
+    await poll(desk)
+    await poll(desk)
+
+    assert await desk.client.smembers(desk.keys.feed_links(ids.feed_id(web.url("/sitemap.xml")))) == {A, B}
+    assert "1 of 2 sitemaps could not be read" in (await state(desk, web.url("/sitemap.xml"))).events[-1]
+
+
+async def test_cycle_prunes_links_that_nobody_lists(desk: Desk, web: FakeWeb) -> None:
+    """A link not seen for 48 hours goes with the next cycle."""
+    await desk.client.sadd(desk.keys.category_links("world"), A, B)
+    await desk.client.zadd(desk.keys.category_links_seen("world"), {A: 1, B: (await desk.client.time())[0]})
+    cycle = await ingestor.run_cycle(desk)
+
+    assert cycle.counts["links_expired"] == 1
+    assert await desk.client.smembers(desk.keys.category_links("world")) == {B}
+
+
+async def test_a_304_refills_a_link_set_within_its_life(settings: Settings, redis: Client, web: FakeWeb) -> None:
+    """With a short LINK_TTL_SECONDS stamps are renewed accordingly: what the feed lists does not vanish."""
+    web.page("/feed", rss(A), etag='"1"')
+    short = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",), "link_ttl_seconds": 4})
+    async with open_desk(short) as desk:
+        await subscribe(desk, web.url("/feed"))
+        await poll(desk)
+        await desk.client.delete(desk.keys.category_links("world"), desk.keys.category_links_seen("world"))
+        await desk.client.hincrbyfloat(desk.keys.feed(ids.feed_id(web.url("/feed"))), "renewed_ts", -2)
+        await poll(desk)
+
+        assert await desk.client.smembers(desk.keys.category_links("world")) == {A}
+
+
+async def test_readded_feed_is_not_retired_any_more(desk: Desk, web: FakeWeb) -> None:
+    """SREM, a cycle, SADD: a feed that answered 410 is asked again."""
+    web.on("/feed", 410).then(rss(A))
+    await subscribe(desk, web.url("/feed"))
+    await poll(desk)
+    await desk.client.srem(desk.keys.feeds("world"), web.url("/feed"))
+    await ingestor.run_cycle(desk)
+    await subscribe(desk, web.url("/feed"))
+    await ingestor.run_cycle(desk)
+
+    assert (await state(desk, web.url("/feed"))).status == "ok"
+
+
+async def test_key_of_another_type_is_told_and_skipped(
+    desk: Desk, web: FakeWeb, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody's SET where a set belongs stops nobody else."""
+    web.page("/feed", rss(A))
+    await desk.client.sadd(desk.keys.categories, "bad")
+    await desk.client.set(desk.keys.category_links("bad"), "x")
+    await subscribe(desk, web.url("/feed"))
+    await poll(desk)
+    await poll(desk)
+
+    assert await desk.client.smembers(desk.keys.category_links("world")) == {A}
+    assert sum("bad is skipped" in record.getMessage() for record in caplog.records) == 1
+
+
+async def test_same_link_in_two_feeds_of_one_cycle_is_new_once(desk: Desk, web: FakeWeb) -> None:
+    """Counters do not depend on who comes first (T90)."""
+    for name in ("/one", "/two", "/three"):
+        web.page(name, rss(A, B))
+    await subscribe(desk, *map(web.url, ("/one", "/two", "/three")))
+    cycle = await poll(desk)
+
+    assert (cycle.counts["links_new"], cycle.counts["links_known"]) == (2, 4)
 
 
 async def test_hostile_body_is_an_error_and_the_next_feed_is_unharmed(desk: Desk, web: FakeWeb) -> None:

@@ -24,7 +24,7 @@ def links(any_redis: Client, keys: Keys) -> LinkStore:
 
 async def run(client: Client, commands: list[Command]) -> None:
     leases = Leases(client, Keys())
-    acquired = await leases.acquire("x", 60)
+    acquired = await leases.acquire("x")
     assert acquired
     assert await leases.commit(acquired[0], commands)
 
@@ -77,62 +77,6 @@ async def test_known_looks_everywhere(any_redis: Client, keys: Keys, links: Link
     fresh = "https://news.example/fresh"
 
     assert await links.known(["world", "tech"], "last_body", [A, B, C, fresh]) == {A, B, C}
-
-
-async def store_article(client: Client, keys: Keys, uid: str, at: float) -> None:
-    await client.hset(keys.article(uid), "uid", uid)
-    await client.expire(keys.article(uid), 100)
-    await client.sadd(keys.attempted, uid)
-    await client.zadd(keys.attempted_at, {uid: at})
-
-
-async def test_sighting_renews_a_success(any_redis: Client, keys: Keys, links: LinkStore) -> None:
-    """An article whose feed still lists it keeps its life and its place in memory (T4, R5)."""
-    await store_article(any_redis, keys, UID, NOW)
-    await run(any_redis, await links.renewal(["world"], [A], NOW + DAY))
-
-    assert await any_redis.zscore(keys.attempted_at, UID) == NOW + DAY
-    assert await any_redis.ttl(keys.article(UID)) > 6 * DAY
-
-
-async def test_sighting_renews_through_an_alias(any_redis: Client, keys: Keys, links: LinkStore) -> None:
-    """The listed URL is only another name of the article: article, alias and both memories live on."""
-    target = ids.article_uid(B)
-    await store_article(any_redis, keys, target, NOW)
-    await any_redis.set(keys.alias(UID), target, ex=100)
-    await any_redis.sadd(keys.attempted, UID)
-    await any_redis.zadd(keys.attempted_at, {UID: NOW})
-    await run(any_redis, await links.renewal(["world"], [A], NOW + DAY))
-
-    assert await any_redis.ttl(keys.article(target)) > 6 * DAY
-    assert await any_redis.ttl(keys.alias(UID)) > 6 * DAY
-    assert await any_redis.zmscore(keys.attempted_at, [UID, target]) == [NOW + DAY, NOW + DAY]
-
-
-async def test_sighting_does_not_renew_a_failure(any_redis: Client, keys: Keys, links: LinkStore) -> None:
-    """A failure ages from its attempt, so that it is tried again after 30 days (spec 004 §5.4)."""
-    await any_redis.sadd(keys.attempted, UID)
-    await any_redis.zadd(keys.attempted_at, {UID: NOW})
-
-    assert await links.renewal(["world"], [A], NOW + DAY) == []
-
-
-async def test_day_31(any_redis: Client, keys: Keys, links: LinkStore) -> None:
-    """An entry still in its feed after 30 days is not new; one that left does not linger (R5)."""
-    stays, left = UID, ids.article_uid(B)
-    for uid in (stays, left):
-        await store_article(any_redis, keys, uid, NOW)
-        await any_redis.persist(keys.article(uid))  # the server's own clock does not move in this test
-    for day in range(32):
-        now = NOW + day * DAY
-        seen = [A, B] if day == 0 else [A]
-        await run(any_redis, links.sighting(["world"], seen, now) + await links.renewal(["world"], seen, now))
-        await links.prune("world", now)
-        await links.prune_attempted(now)
-
-    assert await links.known(["world"], "last_body", [A, B]) == {A}
-    assert await any_redis.smembers(keys.attempted) == {stays}
-    assert await any_redis.smembers(keys.category_links("world")) == {A}
 
 
 async def test_pruning_takes_all_in_batches(any_redis: Client, keys: Keys, links: LinkStore) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from core import polling
 from core.feed_state import Answer, Broken, Changed, ErrorClass, FeedState, FeedStatus, Gone, PollResult, Unchanged
-from core.models import Deferred, FeedKind, Harvest, PublisherHints, Rejected
+from core.models import Deferred, FeedKind, FeedText, Harvest, PublisherHints, Rejected
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
@@ -23,8 +23,9 @@ def decide(state: FeedState, result: PollResult, now: float = NOW) -> polling.Po
 
 
 def changed(links: int = 10, new: int = 1, answer: Answer = Answer(etag='"b"', validators_url=URL)) -> Changed:  # noqa: B008, RUF100
-    harvest = Harvest(FeedKind.RSS, "News", tuple(f"https://news.example/{i}" for i in range(links)))
-    return Changed(answer, harvest, "h2", new)
+    urls = tuple(f"https://news.example/{i}" for i in range(links))
+    harvest = Harvest(FeedKind.RSS, "News", urls, tuple(FeedText(title=url) for url in urls))
+    return Changed(answer, harvest, "h2", frozenset(urls[new:]))
 
 
 def unchanged(status: int = 304, **more: Any) -> Unchanged:
@@ -36,6 +37,7 @@ def test_new_body_brings_links_and_new_validators() -> None:
     decision = decide(OLD, changed())
 
     assert len(decision.links or ()) == 10
+    assert decision.fresh == (("https://news.example/0", FeedText(title="https://news.example/0")),)
     assert (decision.state.body_hash, decision.state.etag, decision.state.title) == ("h2", '"b"', "News")
     assert (decision.state.status, decision.state.last_new_ts) == (FeedStatus.OK, NOW)
 
@@ -182,10 +184,29 @@ def test_conditional_headers(name: str, state: FeedState, chance: float, expecte
     assert polling.conditional_headers(state, chance) == expected
 
 
+def test_jitter_spreads_polls_also_after_skipped_hours() -> None:
+    """Two feeds with other luck are polled at other times, later and never earlier, skipped hours included."""
+    hours = tuple(range(24))
+    skipping = replace(OLD, hints=PublisherHints(skip_hours=tuple(h for h in hours if h != 3)))
+    for state in (OLD, skipping):
+        early, late = (polling.decide(state, unchanged(), NOW, chance, POLICY).state for chance in (0.0, 0.9))
+
+        assert early.next_poll_ts < late.next_poll_ts
+
+
+def test_confirmed_move_leaves_an_event() -> None:
+    """Why is it polled elsewhere? The events say."""
+    state = OLD
+    for _ in range(3):
+        state = decide(state, unchanged(moved_to="https://new.example/feed")).state
+
+    assert any("moved for good to https://new.example/feed" in event for event in state.events)
+
+
 def test_rejections_are_told_with_an_example() -> None:
     """Why do I see no articles? Because all entries were turned away, and here is one."""
     harvest = Harvest(FeedKind.RSS, links=(), rejected=(Rejected("x:y", "scheme"),), rejected_count=7)
-    state = decide(OLD, Changed(Answer(), harvest, "h2", 0)).state
+    state = decide(OLD, Changed(Answer(), harvest, "h2")).state
 
     assert (state.entries, state.rejected, state.rejected_example, state.empty_polls) == (7, 7, "scheme: x:y", 1)
     assert state.events[-1].endswith("200 0 new, 0 known, 7 rejected")

@@ -1,4 +1,4 @@
-"""Everything a feed worker needs, opened together and closed together."""
+"""Everything a worker needs, opened together and closed together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from core import polling, schedule
+from core import polling, schedule, urls
 from core.console import log as console
 from core.keys import Keys
 from core.net.fetcher import Fetcher, open_fetcher
@@ -14,77 +14,83 @@ from core.parsing.pool import ParsePool
 from core.settings import Settings
 from core.sources import sample
 from core.sources.rss import FeedSource
-from core.stores import connect, version
+from core.stores import connect, presence, version
+from core.stores.articles import ArticleStore
+from core.stores.commit import Leases
 from core.stores.feeds import FeedStore
+from core.stores.items import ItemStore
 from core.stores.links import LinkStore, Lives
 from core.stores.roster import Roster
 from core.stores.subscriptions import Subscriptions
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
-    """What reaches out of this process: the guarded fetcher and the parse children."""
-
-    fetcher: Fetcher
-    pool: ParsePool
-
-
-@asynccontextmanager
-async def open_tools(settings: Settings, client: connect.Client, keys: Keys) -> AsyncIterator[Tools]:
-    """Open both; children start with the first task."""
-    pool = ParsePool(settings.parse_processes, settings.parse_cpu_seconds, settings.parse_memory_bytes)
-    async with open_fetcher(sample.admitted(settings), client, keys, exempt=sample.hosts(settings)) as fetcher, pool:
-        yield Tools(fetcher, pool)
-
-
-@dataclass(frozen=True, slots=True)
 class Desk:
-    """The stores, the fetcher and the parse pool of one process."""
+    """The stores, the guarded fetcher and the parse children of one process."""
 
     settings: Settings
     keys: Keys
     client: connect.Client
+    leases: Leases
     subscriptions: Subscriptions
     roster: Roster
     links: LinkStore
     feeds: FeedStore
+    articles: ArticleStore
+    items: ItemStore
+    fetcher: Fetcher
+    pool: ParsePool
     source: FeedSource
     policy: polling.Policy
 
 
 @asynccontextmanager
-async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
-    """Wait for the server, check it, open everything; close it all at the end."""
+async def open_desk(settings: Settings, give_up_seconds: float | None = None) -> AsyncIterator[Desk]:
+    """Wait for the server (for ever, or not), check it, open everything; close it all at the end."""
     console.set_up(settings)
     keys = Keys(settings.key_prefix)
     client = connect.open_store(settings)
     try:
-        await connect.wait(client, settings)
-        await connect.warn(client)
+        await presence.wait(client, settings, give_up_seconds=give_up_seconds)
+        await presence.warn(client)
         await version.check(client, keys)
-        async with open_tools(settings, client, keys) as tools:
-            yield _furnish(settings, keys, client, tools)
+        async with furnish(settings, client, keys) as desk:
+            yield desk
     finally:
         await client.aclose()
 
 
-def _furnish(settings: Settings, keys: Keys, client: connect.Client, tools: Tools) -> Desk:
-    subscriptions = Subscriptions(client, keys)
-    links = LinkStore(client, keys, Lives.of(settings))
-    bounds = schedule.Bounds(settings.ingest_min_interval_seconds, settings.ingest_max_interval_seconds)
-    return Desk(
-        settings=settings,
-        keys=keys,
-        client=client,
-        subscriptions=subscriptions,
-        roster=Roster(client, subscriptions, links, settings),
-        links=links,
-        feeds=FeedStore(client, keys, links),
-        source=FeedSource(
-            tools.fetcher,
-            tools.pool,
-            settings.tracking_param_prefixes,
-            sample.admitted(settings).fetch_allowed_hosts,
-        ),
-        policy=polling.Policy(bounds),
-    )
+@asynccontextmanager
+async def furnish(settings: Settings, client: connect.Client, keys: Keys) -> AsyncIterator[Desk]:
+    """A desk on an open client; parse children start with the first task."""
+    pool = ParsePool(settings.parse_processes, settings.parse_cpu_seconds, settings.parse_memory_bytes)
+    admitted = sample.admitted(settings)
+    leases = Leases(client, keys)
+    fetching = open_fetcher(admitted, client, keys, exempt=sample.hosts(settings))
+    async with fetching as fetcher, pool, leases.keep_alive():
+        lives = Lives.of(settings)
+        subscriptions = Subscriptions(client, keys)
+        links = LinkStore(client, keys, lives)
+        articles = ArticleStore(client, keys, lives)
+        bounds = schedule.Bounds(settings.ingest_min_interval_seconds, settings.ingest_max_interval_seconds)
+        yield Desk(
+            settings=settings,
+            keys=keys,
+            client=client,
+            leases=leases,
+            subscriptions=subscriptions,
+            roster=Roster(client, subscriptions, links, articles, settings),
+            links=links,
+            feeds=FeedStore(client, keys, lives, leases),
+            articles=articles,
+            items=ItemStore(client, keys),
+            fetcher=fetcher,
+            pool=pool,
+            source=FeedSource(fetcher, pool, settings.tracking_param_prefixes, admitted.fetch_allowed_hosts),
+            policy=polling.Policy(bounds, min(polling.Policy().renew_seconds, lives.link / 4)),
+        )
+
+
+def lane_of(url: str) -> str:
+    """The domain a URL belongs to: who shares a lane shares a gate."""
+    return urls.registrable_domain(urls.host_of(url))

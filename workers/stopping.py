@@ -1,26 +1,53 @@
-"""End cleanly: SIGTERM and Ctrl-C cancel the work, which gives back what it holds."""
+"""Begin and end cleanly: what cannot start says one sentence; SIGTERM and Ctrl-C give back what is held."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+import sys
+from collections.abc import Callable, Coroutine
+
+from redis.exceptions import RedisError
+
+from core.errors import FreshetError
+from core.stores import presence
 
 STOPPED = 0
+FAILED = 2
 
 
-def run(work: Coroutine[object, object, None]) -> int:
+def run(start: Callable[[], Coroutine[object, object, None]]) -> int:
     """Run to the end or to a signal; the exit code of the process."""
+    try:
+        return asyncio.run(_until_signal(start))
+    except FreshetError as error:
+        return _say(str(error))
+    except RedisError as error:
+        return _say(presence.explain(error, ""))
 
-    async def guarded() -> int:
-        task = asyncio.ensure_future(work)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, task.cancel)
-        try:
-            await task
-        except asyncio.CancelledError:
-            return STOPPED
-        return 0
 
-    return asyncio.run(guarded())
+async def _until_signal(start: Callable[[], Coroutine[object, object, None]]) -> int:
+    task = asyncio.ensure_future(start())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return STOPPED
+    except BaseExceptionGroup as group:
+        raise first(group) from group
+    return 0
+
+
+def first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first real exception of a group: many lanes meet the same trouble."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _say(sentence: str) -> int:
+    print(sentence, file=sys.stderr)  # noqa: T201 - for a person, before or after logging exists
+    return FAILED

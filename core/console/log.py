@@ -34,10 +34,17 @@ class _LineHandler(logging.Handler):
             self.handleError(record)
 
 
+class _OneLine(logging.Formatter):
+    """A line break in somebody's URL does not make a log line of its own; only tracebacks have several."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return " ".join(super().formatMessage(record).splitlines())
+
+
 def set_up(settings: Settings, stream: TextIO | None = None) -> None:
     """Configure logging for this process; call once, in `main`."""
     handler = _LineHandler(stream or sys.stderr, secret_values(settings))
-    handler.setFormatter(logging.Formatter("[%(name)s] %(message)s"))
+    handler.setFormatter(_OneLine("[%(name)s] %(message)s"))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)

@@ -37,6 +37,7 @@ _DNS: _Family = (FailCode.HTTP, FailDetail.DNS, "The host name does not resolve.
 _PROTOCOL: _Family = (FailCode.HTTP, FailDetail.PROTOCOL, "The answer is not valid HTTP.")
 _REFUSED: _Family = (FailCode.HTTP, FailDetail.REFUSED, "The host does not accept connections.")
 _RESET: _Family = (FailCode.HTTP, FailDetail.RESET, "The connection broke off.")
+_UNREACHED: _Family = (FailCode.TIMEOUT, FailDetail.CONNECT, "The host does not answer at all.")
 _TIMEOUT: _Family = (FailCode.TIMEOUT, FailDetail.NONE, "The answer took too long.")
 _TLS: _Family = (FailCode.HTTP, FailDetail.TLS, "The encrypted connection could not be set up.")
 _TOO_LARGE: _Family = (FailCode.HTTP, FailDetail.TOO_LARGE, "The answer is too large.")
@@ -46,6 +47,7 @@ _URL: _Family = (FailCode.HTTP, FailDetail.URL, "The URL cannot be used.")
 _FAMILIES: tuple[tuple[type[BaseException], _Family], ...] = (
     (AddressBlocked, _BLOCKED),
     (BodyTooLarge, _TOO_LARGE),
+    (aiohttp.ConnectionTimeoutError, _UNREACHED),
     (TimeoutError, _TIMEOUT),
     (aiohttp.ClientConnectorDNSError, _DNS),
     (aiohttp.ClientSSLError, _TLS),
@@ -83,7 +85,7 @@ def _family(error: BaseException, blocked: bool) -> _Family:
         if blocked or isinstance(error.os_error, AddressBlocked):
             return _BLOCKED
         if error.os_error.errno == errno.ETIMEDOUT:
-            return _TIMEOUT
+            return _UNREACHED
     if isinstance(error, aiohttp.ClientPayloadError) and "content-encoding" in str(error):
         return _PROTOCOL  # damaged compression, as opposed to a body cut short
     return next(family for kind, family in _FAMILIES if isinstance(error, kind))

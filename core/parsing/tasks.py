@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from core.errors import FreshetError, NotAFeed
-from core.models import FoundFeed, Harvest
+from core.models import Document, Failed, FoundFeed, Harvest
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,41 @@ def discover_feeds(request: PageRequest) -> tuple[FoundFeed, ...]:
     return tuple(discover.feed_links(request.body, request.url))
 
 
+class PageTask(msgspec.Struct, frozen=True, array_like=True):
+    """A page to read as an article, and what its feed already said."""
+
+    body: bytes
+    """Empty where the page could not be had: then only the feed's text counts."""
+    url: str
+    """Where the redirects ended."""
+    content_type: str = ""
+    main_text: bool = True
+    feed_html: str = ""
+    feed_title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageResult:
+    """A document, or why there is none."""
+
+    document: Document | None = None
+    failed: Failed | None = None
+
+
+def read_page(request: PageTask) -> PageResult:
+    """The best of the page and its feed's own text."""
+    from core import extract
+
+    page = extract.extract(request.body, request.url, request.content_type, main_text=request.main_text)
+    feed = extract.from_feed_text(request.feed_html, request.url, request.feed_title) if request.feed_html else None
+    best = extract.best(page, feed)
+    return PageResult(failed=best) if isinstance(best, Failed) else PageResult(document=best)
+
+
 TASKS: Mapping[str, Task] = {
     "feed": Task(FeedRequest, harvest_feed, Harvest),
     "discover": Task(PageRequest, discover_feeds, tuple[FoundFeed, ...]),
+    "page": Task(PageTask, read_page, PageResult),
 }
 
 

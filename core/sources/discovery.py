@@ -15,7 +15,7 @@ MOST_CANDIDATES = 12
 
 
 class Discovery:
-    """Looks for feeds on behalf of a person who named the site, so robots.txt is not asked."""
+    """Looks for feeds of a site. The person named its URL, so robots.txt is asked only about what we try besides."""
 
     def __init__(self, fetcher: Fetches, pool: Parses) -> None:
         self._fetcher = fetcher
@@ -23,7 +23,7 @@ class Discovery:
 
     async def find(self, url: str) -> list[FoundFeed] | Failed:
         """Feeds at or behind a URL, best first; `Failed` when the URL itself cannot be fetched."""
-        answer = await self._get(url)
+        answer = await self._get(url, respect_robots=False)
         if isinstance(answer, Failed):
             return answer
         title = await self._title_if_feed(answer)
@@ -35,8 +35,9 @@ class Discovery:
             [FoundFeed(guess, "", "") for guess in discover.guesses(answer.final_url)]
         )
 
-    async def _get(self, url: str) -> Fetched | Failed:
-        answer = await self._fetcher.fetch(Request(url=url, headers={"Accept": ACCEPT}, respect_robots=False))
+    async def _get(self, url: str, respect_robots: bool = True) -> Fetched | Failed:
+        request = Request(url=url, headers={"Accept": ACCEPT}, respect_robots=respect_robots)
+        answer = await self._fetcher.fetch(request)
         if isinstance(answer, Deferred):
             return Failed(FailCode.HTTP, text=f"it asks us to wait {answer.wait_seconds:.0f} s ({answer.reason}).")
         return answer

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
-from core import categories, opml
+from core import categories, opml, urls
 from core.errors import FeedFileError
+from core.models import Rejected
+
+log = logging.getLogger("ingest")
 
 OPML_ENDINGS = {".opml", ".xml"}
 
@@ -17,8 +21,16 @@ def read(path: Path) -> dict[str, list[str]]:
     except OSError as error:
         raise FeedFileError(f"Cannot read the feed list {path}: {error.strerror}.") from error
     if path.suffix.lower() in OPML_ENDINGS:
-        return opml.read(body)
+        return _usable(opml.read(body), path)
     try:
         return categories.read_toml(body.decode())
     except UnicodeDecodeError as error:
         raise FeedFileError(f"The feed list {path} is not UTF-8 text.") from error
+
+
+def _usable(listed: dict[str, list[str]], path: Path) -> dict[str, list[str]]:
+    """OPML files come from other programs: one entry that is no URL does not spoil the others."""
+    bad = [url for feeds in listed.values() for url in feeds if isinstance(urls.clean(url), Rejected)]
+    if bad:
+        log.warning("⚠️ %d entries of %s are no http(s) URLs and are skipped, for example %s", len(bad), path, bad[0])
+    return {category: [url for url in feeds if url not in bad] for category, feeds in listed.items()}

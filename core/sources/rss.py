@@ -25,7 +25,7 @@ PERMANENT = {301, 308}
 TEMPORARY_STATUSES = {408, 425, 429, 502, 503, 504}
 TEMPORARY_DETAILS = {FailDetail.REFUSED, FailDetail.RESET}
 SOFT_DETAILS = {FailDetail.DNS, FailDetail.TLS, FailDetail.PROTOCOL}
-CONNECT_DETAILS = {FailDetail.DNS, FailDetail.REFUSED}
+CONNECT_DETAILS = {FailDetail.CONNECT, FailDetail.DNS, FailDetail.REFUSED}
 
 
 class Fetches(Protocol):
@@ -54,7 +54,7 @@ class FeedSource:
         self._allowed_hosts = allowed_hosts
 
     async def poll(self, state: FeedState, now: float, chance: float, max_wait_seconds: float) -> PollResult:
-        """What the feed has to say. `Changed.new_links` counts all links: only the store knows which are new."""
+        """What the feed has to say; which of its links are new, only the store knows."""
         conditional = polling.conditional_headers(state, chance)
         answer = await self._fetcher.fetch(
             Request(
@@ -91,7 +91,7 @@ class FeedSource:
             return Broken(ErrorClass.SOFT, harvest.text, answer.status)
         if harvest.kind is FeedKind.SITEMAP_INDEX:
             return await self._read_children(state, answer, harvest, now)
-        return Changed(_said(answer, now), harvest, fingerprint, new_links=len(harvest.links))
+        return Changed(_said(answer, now), harvest, fingerprint)
 
     async def _parse(self, answer: Fetched) -> Harvest | Failed:
         harvest: Harvest | Failed = await self._pool.run(
@@ -111,27 +111,28 @@ class FeedSource:
         fingerprint = hashlib.sha256(answer.body)
         parts: list[Harvest] = []
         for url in index.children[:MOST_CHILD_SITEMAPS]:
-            child = await self._fetcher.fetch(Request(url=url, headers={"Accept": ACCEPT}, respect_robots=False))
-            if not isinstance(child, Fetched) or child.status != 200:
-                continue
-            fingerprint.update(child.body)
-            harvest = await self._parse(child)
-            if isinstance(harvest, Harvest):
+            child = await self._fetcher.fetch(Request(url=url, headers={"Accept": ACCEPT}))
+            harvest = await self._parse(child) if isinstance(child, Fetched) and child.status == 200 else None
+            if isinstance(child, Fetched) and isinstance(harvest, Harvest):
+                fingerprint.update(child.body)
                 parts.append(harvest)
+        named = len(index.children[:MOST_CHILD_SITEMAPS])
         if not parts:
             return Broken(ErrorClass.SOFT, "None of the sitemaps in this index could be read.", answer.status)
         said = replace(_said(answer, now), etag="", last_modified="", validators_url="")
         if fingerprint.hexdigest() == state.body_hash:
             return Unchanged(said)
-        merged = _merged(index, parts)
-        return Changed(said, merged, fingerprint.hexdigest(), new_links=len(merged.links))
+        trouble = "" if len(parts) == named else f"{named - len(parts)} of {named} sitemaps could not be read"
+        return Changed(said, _merged(index, parts), fingerprint.hexdigest(), trouble=trouble)
 
 
 def _merged(index: Harvest, parts: Sequence[Harvest]) -> Harvest:
+    texts = {url: text for part in reversed(parts) for url, text in zip(part.links, part.texts, strict=True)}
     links = tuple(dict.fromkeys(url for part in parts for url in part.links))
     return replace(
         index,
         links=links[:MOST_LINKS],
+        texts=tuple(texts[url] for url in links[:MOST_LINKS]),
         rejected=tuple(r for part in parts for r in part.rejected)[:10],
         rejected_count=sum(part.rejected_count for part in parts),
         truncated=len(links) > MOST_LINKS or any(part.truncated for part in parts),
@@ -157,8 +158,7 @@ def permanent_target(answer: Fetched) -> str:
 
 
 def _broken(failure: Failed) -> Broken:
-    is_timeout = failure.code is FailCode.TIMEOUT
-    if is_timeout or failure.detail in TEMPORARY_DETAILS:
+    if failure.code is FailCode.TIMEOUT or failure.detail in TEMPORARY_DETAILS:
         error_class = ErrorClass.TEMPORARY
     elif failure.detail in SOFT_DETAILS:
         error_class = ErrorClass.SOFT
@@ -169,7 +169,7 @@ def _broken(failure: Failed) -> Broken:
         failure.text,
         failure.http_status,
         failure.retry_after_seconds,
-        is_connect_failure=failure.detail in CONNECT_DETAILS or is_timeout,
+        is_connect_failure=failure.detail in CONNECT_DETAILS,
     )
 
 

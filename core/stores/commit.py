@@ -6,10 +6,14 @@ lease. So a late writer is refused, and a resend after a lost reply changes noth
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
+
+from redis.exceptions import RedisError
 
 from core.keys import Keys
 from core.stores.connect import Client
@@ -18,6 +22,9 @@ Word = str | int | float
 Command = tuple[Word, ...]
 """One Redis command as its words; stores return lists of them."""
 
+LEASE_SECONDS = 60.0
+"""A dead worker's work is free again after this; a living one renews (`Leases.keep_alive`)."""
+RENEW_EVERY_SECONDS = 15.0
 CRASH_MEMORY_SECONDS = 3 * 86_400
 WORDS_PER_COMMAND = 2_000
 """Lua's unpack ends at about 8,000 values."""
@@ -33,6 +40,14 @@ if holder then return tonumber(redis.call('GET', KEYS[2]) or 1) end
 local taken = redis.call('INCR', KEYS[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return taken
+"""
+
+# KEYS leases · ARGV[1] token, ARGV[2] milliseconds. Only what is still ours is renewed.
+_RENEW = """
+for _, lease in ipairs(KEYS) do
+  if redis.call('GET', lease) == ARGV[1] then redis.call('PEXPIRE', lease, ARGV[2]) end
+end
+return 1
 """
 
 # KEYS leases · ARGV[1] token, then per command: number of words, words. 1 = written, 0 = a lease is not ours.
@@ -74,8 +89,10 @@ class Leases:
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
+        self._held: dict[str, set[str]] = {}
+        """Token → lease keys that we hold and renew."""
 
-    async def acquire(self, item: str, seconds: float, token: str = "") -> tuple[Lease, int] | None:
+    async def acquire(self, item: str, token: str = "", seconds: float = LEASE_SECONDS) -> tuple[Lease, int] | None:
         """The lease of an item and the number of workers that took it since the last commit; None if it is taken.
 
         The number is raised before the work: an item that kills its workers is found by it.
@@ -84,18 +101,43 @@ class Leases:
         counter = self._keys.crashes(item)
         words = (lease.token, int(seconds * 1000), CRASH_MEMORY_SECONDS * 1000)
         taken = await _eval(self._client, _ACQUIRE, (*lease.keys, counter), *words)
-        return (lease, taken) if taken else None
+        if not taken:
+            return None
+        self._held.setdefault(lease.token, set()).update(lease.keys)
+        return lease, taken
 
     async def commit(self, lease: Lease, commands: Iterable[Command]) -> bool:
         """Run the commands in one step if the lease is still ours; False when it is not, and nothing was written."""
         words: list[Word] = []
         for command in (*commands, ("DEL", *map(self._keys.crashes_of, lease.keys))):
             words += (len(command), *command)
+        self._held.pop(lease.token, None)
         return bool(await _eval(self._client, _COMMIT, lease.keys, lease.token, *words))
 
     async def release(self, lease: Lease) -> None:
         """Let go without writing."""
         await self.commit(lease, ())
+
+    @contextlib.asynccontextmanager
+    async def keep_alive(self) -> AsyncIterator[None]:
+        """Renew whatever is held while the work goes on."""
+        renewing = asyncio.create_task(self._renew_forever())
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+
+    async def _renew_forever(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_EVERY_SECONDS)
+            with contextlib.suppress(RedisError, OSError):  # whoever works will meet the same trouble and tell
+                await self.renew()
+
+    async def renew(self) -> None:
+        """Another full life for everything we hold."""
+        for token, keys in list(self._held.items()):
+            await _eval(self._client, _RENEW, sorted(keys), token, int(LEASE_SECONDS * 1000))
 
 
 async def _eval(client: Client, script: str, keys: Sequence[str], *words: Word) -> int:

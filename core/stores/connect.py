@@ -1,13 +1,12 @@
-"""Clients for the store and the queue, and what to say when the server is not as it should be.
+"""Clients for the store and the queue.
 
 Two clients on purpose: stores read decoded text, RQ needs its own bytes client (trap T18).
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
@@ -17,14 +16,12 @@ import redis.asyncio as redis
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import ExponentialBackoff
-from redis.exceptions import AuthenticationError, BusyLoadingError, ReadOnlyError, RedisError
+from redis.exceptions import BusyLoadingError, ReadOnlyError
 from redis.retry import Retry
 from redis.sentinel import Sentinel as SyncSentinel
 
-from core.errors import SettingsError, StoreUnreachable
+from core.errors import SettingsError
 from core.settings import Settings
-
-log = logging.getLogger("store")
 
 DEFAULT_URL = "redis://127.0.0.1:6379/0"
 URL_FILE = "redis.url"
@@ -33,7 +30,6 @@ RETRIES = 3
 RETRY_ON: list[type[Exception]] = [BusyLoadingError, ReadOnlyError]
 HEALTH_CHECK_SECONDS = 30
 MAX_CONNECTIONS = 64
-LONGEST_PAUSE_SECONDS = 30.0
 
 Client = redis.Redis
 
@@ -68,16 +64,20 @@ def open_store(settings: Settings) -> Client:
         nodes, service, extra = _sentinel(url)
         master: Client = Sentinel(nodes, sentinel_kwargs=options).master_for(service, **options, **extra)
         return master
-    pool = redis.BlockingConnectionPool.from_url(
-        _checked(url), max_connections=MAX_CONNECTIONS, timeout=None, **options
-    )
+    limits: dict[str, Any] = {"max_connections": MAX_CONNECTIONS, "timeout": None}
+    with _told(url):
+        pool = redis.BlockingConnectionPool.from_url(url, **limits, **options)
     return redis.Redis.from_pool(pool)
 
 
 def open_queue(settings: Settings) -> sync_redis.Redis:
     """RQ's own client: synchronous and undecoded, because job payloads are bytes."""
     secret = settings.queue_redis_url
-    url = secret.get_secret_value() if secret else url_of(settings)
+    return open_bytes(settings, secret.get_secret_value() if secret else url_of(settings))
+
+
+def open_bytes(settings: Settings, url: str) -> sync_redis.Redis:
+    """A synchronous client that reads bytes."""
     # RQ blocks on the server for minutes, so a socket timeout of seconds would look like a failure to it.
     options = _options(settings) | {
         "socket_timeout": None,
@@ -87,7 +87,8 @@ def open_queue(settings: Settings) -> sync_redis.Redis:
         nodes, service, extra = _sentinel(url)
         master: sync_redis.Redis = SyncSentinel(nodes, sentinel_kwargs=options).master_for(service, **options, **extra)
         return master
-    return sync_redis.Redis.from_url(_checked(url), **options)
+    with _told(url):
+        return sync_redis.Redis.from_url(url, **options)
 
 
 def _options(settings: Settings) -> dict[str, Any]:
@@ -99,13 +100,16 @@ def _options(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _checked(url: str) -> str:
-    if urlsplit(url).scheme not in {"redis", "rediss", "unix"}:
+@contextlib.contextmanager
+def _told(url: str) -> Iterator[None]:
+    """A URL that redis-py cannot use is a sentence that names the variable."""
+    try:
+        yield
+    except ValueError as error:
         raise SettingsError(
-            f"Cannot start. REDIS_URL: {masked(url)!r} is not redis://, rediss://, unix:// or redis+sentinel://. "
-            "See .env.example."
-        )
-    return url
+            f"Cannot start. REDIS_URL: {masked(url)!r} is not a redis://, rediss://, unix:// or redis+sentinel:// "
+            f"address ({error}). See .env.example."
+        ) from None
 
 
 def _sentinel(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
@@ -114,82 +118,17 @@ def _sentinel(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
     credentials, _, hosts = parts.netloc.rpartition("@")
     service, _, db = parts.path.strip("/").partition("/")
     if not service or not hosts:
-        raise SettingsError(
-            "Cannot start. REDIS_URL: a Sentinel URL names hosts and a service: redis+sentinel://host:26379,host:26379/mymaster/0."
-        )
+        example = "redis+sentinel://host:26379,host:26379/mymaster/0"
+        raise SettingsError(f"Cannot start. REDIS_URL: a Sentinel URL names hosts and a service: {example}.")
     user, _, password = credentials.partition(":")
-    extra: dict[str, Any] = {"db": int(db or 0), "ssl": parts.scheme.startswith("rediss")}
+    with _told(url):
+        nodes = [
+            (host or "127.0.0.1", int(port or 26379)) for host, _, port in (h.partition(":") for h in hosts.split(","))
+        ]
+        extra: dict[str, Any] = {"db": int(db or 0), "ssl": parts.scheme.startswith("rediss")}
     if credentials:
         extra |= {"username": unquote(user) or None, "password": unquote(password)}
-    nodes = [
-        (host or "127.0.0.1", int(port or 26379)) for host, _, port in (h.partition(":") for h in hosts.split(","))
-    ]
     return nodes, service, extra
-
-
-# ── is the server there, and is it safe? ────────────────────────────────────────────────────────
-
-
-async def require(client: Client, settings: Settings) -> None:
-    """One PING; `StoreUnreachable` with a sentence when there is no answer. For scripts."""
-    try:
-        await client.ping()
-    except (RedisError, OSError) as error:
-        raise StoreUnreachable(explain(error, url_of(settings))) from error
-
-
-async def wait(client: Client, settings: Settings, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-    """Return when the server answers; say once that it does not, and again when it does. For workers."""
-    pause, told = 0.5, False
-    while True:
-        try:
-            await client.ping()
-        except (RedisError, OSError) as error:
-            if not told:
-                log.error("⚠️ %s Retrying until it is back.", explain(error, url_of(settings)))
-            told, pause = True, min(pause * 2, LONGEST_PAUSE_SECONDS)
-            await sleep(pause)
-        else:
-            if told:
-                log.info("✅ Redis is back → %s", masked(url_of(settings)))
-            return
-
-
-def explain(error: BaseException, url: str) -> str:
-    """What a person should know and do about a server that does not answer."""
-    where = masked(url)
-    if isinstance(error, AuthenticationError):
-        return f"Redis at {where} refuses our password. Check REDIS_URL."
-    if isinstance(error, BusyLoadingError):
-        return f"Redis at {where} is still loading its data."
-    return f"Redis at {where} does not answer ({type(error).__name__}). Start it with ./scripts/up or set REDIS_URL."
-
-
-async def dangers(client: Client) -> list[str]:
-    """Sentences about a configuration that can lose data; empty when all is well (trap T19)."""
-    info = await client.info()
-    found = []
-    policy = str(info.get("maxmemory_policy", "noeviction"))
-    if policy != "noeviction":
-        found.append(
-            f"Redis evicts keys (maxmemory-policy {policy}): it may drop feeds, links and leases. Set it to noeviction."
-        )
-    if not int(info.get("aof_enabled", 0)) and not await _snapshots(client):
-        found.append("Redis keeps nothing on disk: a restart loses everything. Set appendonly yes.")
-    return found
-
-
-async def warn(client: Client) -> None:
-    """Log every danger, loudly."""
-    for sentence in await dangers(client):
-        log.warning("🚨 %s", sentence)
-
-
-async def _snapshots(client: Client) -> bool:
-    try:
-        return bool((await client.config_get("save")).get("save"))
-    except RedisError:
-        return True  # managed servers forbid CONFIG; do not cry wolf
 
 
 def texts(reply: object) -> list[str]:

@@ -14,9 +14,10 @@ from core.feed_state import FeedState, FeedStatus
 from core.keys import Keys
 from core.models import PublisherHints
 from core.polling import PollDecision
+from core.stores.articles import ArticleStore
 from core.stores.commit import Command, Lease, Leases, batched
 from core.stores.connect import Client, texts
-from core.stores.links import LinkStore
+from core.stores.links import LinkStore, Lives
 
 CHUNK = 2_000
 
@@ -30,16 +31,25 @@ class Leased:
     lease: Lease
     taken: int = 1
     """How many workers took it since it was last committed, we included."""
+    is_poll_due: bool = True
+    """False: only its links' stamps want renewal before its next poll."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Another ingestor has this feed, or had it when it died; its lease ends by itself."""
 
 
 class FeedStore:
     """States, the due set, leases and the commit of a poll."""
 
-    def __init__(self, client: Client, keys: Keys, links: LinkStore) -> None:
+    def __init__(self, client: Client, keys: Keys, lives: Lives, leases: Leases | None = None) -> None:
         self._client = client
         self._keys = keys
-        self._links = links
-        self._leases = Leases(client, keys)
+        self._lives = lives
+        self._links = LinkStore(client, keys, lives)
+        self._articles = ArticleStore(client, keys, lives)
+        self._leases = leases or Leases(client, keys)
 
     # ── the due set ──
 
@@ -73,12 +83,12 @@ class FeedStore:
 
     # ── one feed ──
 
-    async def lease(self, url: str, categories: Sequence[str], now: float, seconds: float) -> Leased | None:
-        """Take the feed if it is still due and nobody else has it."""
+    async def lease(self, url: str, categories: Sequence[str], now: float) -> Leased | Held | None:
+        """Take the feed if nobody else has it; None when it is no longer due."""
         fid = ids.feed_id(url)
-        acquired = await self._leases.acquire(f"feed_{fid}", seconds)
+        acquired = await self._leases.acquire(f"feed_{fid}")
         if acquired is None:
-            return None
+            return Held()
         # Read after the lease: whoever had it before us may just have moved the due stamp.
         pipe = self._client.pipeline(transaction=False)
         pipe.zscore(self._keys.feeds_due, fid)
@@ -87,7 +97,8 @@ class FeedStore:
         state = from_hash(url, stored)
         if stored.get("categories", "") != ",".join(categories):
             state = replace(state, renewed_ts=0.0)  # a 304 must still bring its links into the new category
-        leased = Leased(state, fid, *acquired)
+        # Somebody who sets the score to 0 wants a poll now, whatever the state says.
+        leased = Leased(state, fid, *acquired, is_poll_due=score == 0 or state.next_poll_ts <= now)
         if score is None or score > now:
             await self.release(leased)
             return None
@@ -103,13 +114,14 @@ class FeedStore:
 
     async def save(self, leased: Leased, decision: PollDecision, categories: Sequence[str], now: float) -> bool:
         """Commit a poll in one step: state, schedule, links and stamps. False: we were late, nothing was written."""
-        commands = self._state_commands(leased.fid, decision.state, categories)
+        commands = self._state_commands(leased.fid, decision.state, categories, now)
         if decision.links is not None:
-            commands += self._body_commands(leased.fid, decision.links)
+            commands += self._body_commands(leased.fid, decision.links, decision.keeps_old_links)
         if decision.links is not None or decision.renew:
             seen = decision.links if decision.links is not None else await self.links(leased.fid)
             commands += self._links.sighting(categories, seen, now)
-            commands += await self._links.renewal(categories, seen, now)
+            commands += self._links.entries(leased.state.url, decision.fresh)
+            commands += await self._articles.renewal(categories, seen, now)
         return await self._leases.commit(leased.lease, commands)
 
     async def states(self, urls: Sequence[str]) -> list[FeedState]:
@@ -123,16 +135,20 @@ class FeedStore:
             found += [from_hash(url, stored) for url, stored in zip(part, await pipe.execute(), strict=True)]
         return found
 
-    def _state_commands(self, fid: str, state: FeedState, categories: Sequence[str]) -> list[Command]:
+    def _state_commands(self, fid: str, state: FeedState, categories: Sequence[str], now: float) -> list[Command]:
+        # A feed that waits long (skipDays over a weekend) comes up in between, so that its links do not age out.
+        is_listed = state.status is FeedStatus.OK
+        due_ts = min(state.next_poll_ts, now + self._lives.link / 2) if is_listed else state.next_poll_ts
         words = [word for pair in to_hash(state, categories).items() for word in pair]
         return [
             ("HSET", self._keys.feed(fid), *words),
-            ("ZADD", self._keys.feeds_due, state.next_poll_ts, fid),
+            ("ZADD", self._keys.feeds_due, due_ts, fid),
         ]
 
-    def _body_commands(self, fid: str, links: Sequence[str]) -> list[Command]:
+    def _body_commands(self, fid: str, links: Sequence[str], keeps_old_links: bool) -> list[Command]:
         key = self._keys.feed_links(fid)
-        return [("DEL", key), *batched(("SADD", key), links)]
+        fresh: list[Command] = [] if keeps_old_links else [("DEL", key)]
+        return [*fresh, *batched(("SADD", key), links)]
 
 
 # ── the hash, field by field ────────────────────────────────────────────────────────────────────

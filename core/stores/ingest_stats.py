@@ -8,13 +8,11 @@ from core.keys import Keys
 from core.stores.commit import Command, Leases, Word, new_token
 from core.stores.connect import Client
 
-LEASE_SECONDS = 60.0
-
 
 async def record(client: Client, keys: Keys, counts: Mapping[str, int], now: float, seconds: float) -> None:
     """Write a cycle's counters once, even if the reply is lost and the command sent again."""
     leases = Leases(client, keys)
-    acquired = await leases.acquire(f"cycle_{new_token()}", LEASE_SECONDS)
+    acquired = await leases.acquire(f"cycle_{new_token()}")
     last: Command = ("HSET", keys.ingest_last_run, *_words(counts), "ts", int(now), "seconds", f"{seconds:.1f}")
     totals: list[Command] = [("HINCRBY", keys.ingest_stats, name, count) for name, count in counts.items()]
     if acquired:

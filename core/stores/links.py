@@ -11,6 +11,7 @@ from typing import cast
 
 from core import ids
 from core.keys import Keys
+from core.models import FeedText
 from core.settings import Settings
 from core.stores.commit import Command, batched
 from core.stores.connect import Client
@@ -73,41 +74,15 @@ class LinkStore:
             commands += [("EXPIRE", members, self._lives.link), ("EXPIRE", stamps, self._lives.link)]
         return commands
 
-    async def renewal(self, categories: Sequence[str], links: Sequence[str], now: float) -> list[Command]:
-        """Commands that keep stored articles of these links alive: their memory and their life (design §6.2).
-
-        A failure is not renewed: it ages from its attempt, so that it is tried again.
-        """
-        uids = [ids.article_uid(url) for url in links]
-        pipe = self._client.pipeline(transaction=False)
-        for uid in uids:
-            pipe.exists(self._keys.article(uid))
-            pipe.get(self._keys.alias(uid))
-        answers = await pipe.execute() if uids else []
+    def entries(self, feed_url: str, fresh: Sequence[tuple[str, FeedText]]) -> list[Command]:
+        """Commands that keep what a feed says about its new links, for when their pages cannot be read."""
         commands: list[Command] = []
-        for uid, stored, target in zip(uids, answers[::2], answers[1::2], strict=True):
-            if stored or target:
-                commands += self._kept_alive(uid, target, now)
-        if commands:
-            commands += self._sets_kept_alive(categories)
+        for url, text in fresh:
+            key = self._keys.entry(ids.article_uid(url))
+            published = "" if text.published_ts is None else text.published_ts
+            said = ("feed", feed_url, "title", text.title, "author", text.author, "published_ts", published)
+            commands += [("HSET", key, *said, "html", text.html), ("EXPIRE", key, self._lives.link)]
         return commands
-
-    def _kept_alive(self, uid: str, alias_target: str | None, now: float) -> list[Command]:
-        commands: list[Command] = [
-            ("ZADD", self._keys.attempted_at, "XX", "GT", now, uid),
-            ("EXPIRE", self._keys.article(alias_target or uid), self._lives.article),
-        ]
-        if alias_target:
-            commands += [
-                ("EXPIRE", self._keys.alias(uid), self._lives.article),
-                ("ZADD", self._keys.attempted_at, "XX", "GT", now, alias_target),
-            ]
-        return commands
-
-    def _sets_kept_alive(self, categories: Sequence[str]) -> list[Command]:
-        kept: list[Command] = [("EXPIRE", self._keys.articles_by_category(c), self._lives.article) for c in categories]
-        attempted = (self._keys.attempted, self._keys.attempted_at)
-        return kept + [("EXPIRE", key, self._lives.attempted) for key in attempted]
 
     # ── ageing ──
 

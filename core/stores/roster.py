@@ -11,6 +11,7 @@ import time
 from core.errors import FeedFileError
 from core.settings import Settings
 from core.sources import feed_file
+from core.stores.articles import ArticleStore
 from core.stores.connect import Client
 from core.stores.links import LinkStore
 from core.stores.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
@@ -20,15 +21,19 @@ log = logging.getLogger("ingest")
 SMALL_STORE_KEYS = 20_000
 """Below this a SCAN for categories costs nothing and is done every cycle; above, hourly."""
 SCAN_EVERY_SECONDS = 3_600.0
+MISSING = (0, 0)
 
 
 class Roster:
     """Called before every cycle."""
 
-    def __init__(self, client: Client, subscriptions: Subscriptions, links: LinkStore, settings: Settings) -> None:
+    def __init__(
+        self, client: Client, subscriptions: Subscriptions, links: LinkStore, articles: ArticleStore, settings: Settings
+    ) -> None:
         self._client = client
         self._subscriptions = subscriptions
         self._links = links
+        self._articles = articles
         self._settings = settings
         self._file_stamp: tuple[int, int] | None = None
         self._scanned_at = float("-inf")
@@ -42,7 +47,11 @@ class Roster:
     async def _read_file(self) -> None:
         path = self._settings.feeds_file
         if not path.is_file():
-            return  # a file that vanished is an accident, not a wish to unsubscribe
+            # A file that vanished is an accident, not a wish to unsubscribe.
+            if self._file_stamp != MISSING:
+                log.warning("⚠️ There is no feed list at %s; the feeds known so far are kept", path)
+            self._file_stamp = MISSING
+            return
         stat = path.stat()
         stamp = (stat.st_mtime_ns, stat.st_size)
         if stamp == self._file_stamp:
@@ -70,6 +79,7 @@ class Roster:
             return
         for category in sample:
             await self._subscriptions.drop_category(category)
+            await self._articles.forget_category(category)
             await self._links.forget_category(category)
         await self._subscriptions.sync(SAMPLE_ORIGIN, {})
         log.info("👋 You have feeds of your own: the sample and its data are gone")

@@ -5,13 +5,17 @@ People add feeds by a file, by OPML or by SADD; an import removes only what that
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
 from core import ids
 from core.keys import Keys
 from core.stores.connect import Client, texts
 
+log = logging.getLogger("ingest")
+
 SAMPLE_PREFIX = "sample_"
+"""Reserved: these categories go as soon as there is a feed in any other."""
 SAMPLE_ORIGIN = "sample"
 SCAN_COUNT = 1_000
 
@@ -24,17 +28,31 @@ class Subscriptions:
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
+        self._told: set[str] = set()
 
     async def categories(self) -> list[str]:
-        """Known categories, sorted."""
-        return sorted(texts(await self._client.smembers(self._keys.categories)))
+        """Known categories, sorted. One whose keys somebody made as another type is left out, and told once."""
+        names = sorted(texts(await self._client.smembers(self._keys.categories)))
+        pipe = self._client.pipeline(transaction=False)
+        for name in names:
+            pipe.type(self._keys.feeds(name))
+            pipe.type(self._keys.category_links(name))
+        kinds = await pipe.execute() if names else []
+        usable = dict(zip(names, zip(kinds[::2], kinds[1::2], strict=True), strict=True))
+        for name in usable.keys() - self._told:
+            if not set(usable[name]) <= {"none", "set"}:
+                self._told.add(name)
+                log.warning("⚠️ Category %s is skipped: its feeds or links are not kept in a set", name)
+        return [name for name in names if set(usable[name]) <= {"none", "set"}]
 
     async def find_categories(self) -> None:
-        """Learn of categories that somebody made by hand with SADD."""
-        for pattern in (self._keys.feeds_pattern, self._keys.category_links_pattern):
+        """Learn of categories that somebody made by hand with SADD, or that a late worker has just filled again."""
+        keys = self._keys
+        for pattern in (keys.feeds_pattern, keys.category_links_pattern, keys.articles_pattern):
             found = [key async for key in self._client.scan_iter(match=pattern, count=SCAN_COUNT, _type="SET")]
-            if found:
-                await self._client.sadd(self._keys.categories, *map(self._keys.category_of, found))
+            names = [name for name in map(self._keys.category_of, found) if name]
+            if names:
+                await self._client.sadd(self._keys.categories, *names)
 
     async def by_category(self) -> dict[str, list[str]]:
         """Every category with its feed URLs, sorted; categories without feeds are left out."""
@@ -88,6 +106,7 @@ class Subscriptions:
                 pipe.sadd(self._keys.categories, category)
                 pipe.sadd(self._keys.feeds(category), url)
                 pipe.sadd(remembered, f"{category} {url}")
+                pipe.zadd(self._keys.feeds_due, {ids.feed_id(url): 0})
             for category, url in removed:
                 pipe.srem(self._keys.feeds(category), url)
                 pipe.srem(remembered, f"{category} {url}")

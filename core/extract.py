@@ -1,0 +1,94 @@
+"""From a page's bytes to a Document: the door to the `page_*` files.
+
+Pure, and slow by our measure: meant for a parse child, where hostile pages may burn. Expected trouble comes back as
+`Failed`. What needs a parser is imported when first used, because `trusted_canonical` is wanted outside the child too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core.errors import FailCode, FailDetail
+from core.models import Document, Failed, TextSource
+from core.page_canonical import trusted_canonical
+
+__all__ = ["EXTRACTOR_VERSION", "best", "extract", "from_feed_text", "trusted_canonical"]
+
+EXTRACTOR_VERSION = "1"
+"""Raise it when the same bytes give another text: stored pages are then read anew (trap T42)."""
+MIN_HTML_CHARS = 200
+MIN_TEXT_CHARS = 80
+FEED_MUST_BE_LONGER = 1.5
+"""A feed's text replaces the page's only if the page clearly shows less of it."""
+
+
+def extract(body: bytes, url: str, content_type: str = "", *, main_text: bool = True) -> Document | Failed:
+    """The page as a document, or why it is none.
+
+    Args:
+        url: where the redirects ended; relative links start from it.
+        main_text: False takes all text of the page, which is an order of magnitude cheaper.
+    """
+    from core import page_charset, page_type
+
+    kind = page_type.kind(body, content_type)
+    if kind is page_type.PageKind.OTHER:
+        stated = content_type.partition(";")[0].strip()[:60] or "of no stated type"
+        return Failed(FailCode.PARSE, FailDetail.TYPE, f"This is no page ({stated}).")
+    text = page_charset.decode(body, content_type)
+    if len(text) < MIN_HTML_CHARS:
+        return Failed(FailCode.BAD_HTML, text=f"Only {len(text)} characters.")
+    document = _read(text, url, kind is page_type.PageKind.TEXT, main_text)
+    return _refusal(document, url) or replace(document, raw_len=len(body), extractor_version=EXTRACTOR_VERSION)
+
+
+def from_feed_text(html: str, url: str, title: str = "") -> Document | None:
+    """A feed entry's own text or HTML as a document; None if it says too little."""
+    from core import page_fragment, page_read, page_text
+
+    root = page_fragment.parse(page_text.storable(html))
+    document = page_read.fragment(root, url, title) if root is not None else None
+    if document is None or document.text_len < MIN_TEXT_CHARS:
+        return None
+    return replace(document, raw_len=len(html.encode("utf-8", "replace")), extractor_version=EXTRACTOR_VERSION)
+
+
+def best(page: Document | Failed, feed: Document | None) -> Document | Failed:
+    """The page, unless the feed's own text says clearly more; never an empty article when the feed had the text."""
+    if feed is None:
+        return page
+    if isinstance(page, Failed):
+        return feed
+    if feed.text_len <= FEED_MUST_BE_LONGER * page.text_len:
+        return page
+    return replace(  # the page still knows best about itself
+        page,
+        title=page.title or feed.title,
+        markdown=feed.markdown,
+        clean_text=feed.clean_text,
+        abstract=feed.abstract,
+        image=page.image or feed.image,
+        language=page.language or feed.language,
+        text_len=feed.text_len,
+        content_hash=feed.content_hash,
+        source=TextSource.FEED,
+    )
+
+
+def _read(text: str, url: str, is_plain: bool, main_text: bool) -> Document:
+    from core import page_read
+
+    if is_plain:
+        return page_read.plain_text(text, url)
+    return page_read.main_text(text, url) if main_text else page_read.all_text(text, url)
+
+
+def _refusal(document: Document, url: str) -> Failed | None:
+    from core import page_walls
+
+    wall = page_walls.wall(url, document.title, document.clean_text)
+    if wall:
+        return Failed(FailCode.EMPTY, FailDetail.BLOCKED, f"Instead of the article there is {wall}.")
+    if document.text_len < MIN_TEXT_CHARS:
+        return Failed(FailCode.EMPTY, text=f"Only {document.text_len} characters of text.")
+    return None

@@ -1,0 +1,51 @@
+"""Put a Document together from what a page says about itself and the blocks of its text."""
+
+from __future__ import annotations
+
+from core import page_blocks, page_language, page_title, page_trim
+from core.models import Document, TextSource
+from core.page_blocks import Block
+from core.page_head import Head
+from core.page_text import content_hash, storable
+
+MAX_TEXT_CHARS = 2_000_000
+"""A novel of 400,000 words; what is longer is a dump, and no reader's article."""
+
+
+def assemble(
+    head: Head, found: list[Block], source: TextSource, image: str = "", published_ts: float | None = None
+) -> Document:
+    """Everything but the length of the body and the extractor's version, which the caller knows."""
+    title = page_title.title(head)
+    found = _bounded(page_trim.trimmed(found, title))
+    text = storable(page_blocks.plain(found))
+    return Document(
+        title=title,
+        markdown=storable(page_blocks.markdown(found)),
+        clean_text=text,
+        abstract=storable(page_trim.abstract(found, page_title.description(head), text)),
+        image=image,
+        author=page_title.author(head),
+        published_ts=published_ts,
+        language=page_language.stated(head) or page_language.guessed(text),
+        canonical_url=_canonical(head),
+        is_amp=head.is_amp,
+        text_len=len(text),
+        content_hash=content_hash(text),
+        source=source,
+    )
+
+
+def _bounded(found: list[Block]) -> list[Block]:
+    room = MAX_TEXT_CHARS
+    for number, block in enumerate(found):
+        room -= len(block.text)
+        if room < 0:
+            return found[:number]
+    return found
+
+
+def _canonical(head: Head) -> str:
+    """The page's own word on its address; `og:url` is the weaker one, as sites put their front page there."""
+    stated = (*head.links.get("canonical", ()), *head.metas.get("og:url", ()))
+    return next((url for url in map(head.absolute, stated) if url), "")

@@ -1,0 +1,62 @@
+"""The ways to read a page: its main text, all its text, plain text, a feed's fragment. One Document each.
+
+Statements about the page are read from the whole of it before anything is cut away (trap T41).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lxml import etree
+
+from core import page_alltext, page_blocks, page_fragment, page_head, page_image, page_main, page_published, page_tree
+from core.models import Document, TextSource
+from core.page_document import assemble
+from core.page_head import Head
+from core.page_text import cut, line
+
+MIN_MAIN_CHARS = 80
+"""Less main text than this is none."""
+MAX_GUESSING_CHARS = 500_000
+"""Longer pages must state their date: the search for one in their text is not made for them."""
+
+
+def main_text(html: str, url: str) -> Document:
+    """The page with its main text; with all its text where no main text is found."""
+    root = page_tree.parse(html)
+    if root is None:
+        return all_text(html, url)
+    head = page_head.collect(page_tree.elements(root), url)
+    image = page_image.stated(head) or page_image.first(page_tree.images(root), head)
+    published_ts = page_published.stated(head)
+    if published_ts is None and len(html) <= MAX_GUESSING_CHARS:
+        published_ts = page_published.guessed(root, url)
+    body = page_main.main_text(root)
+    found = page_blocks.blocks(body) if body is not None else []
+    source = TextSource.PAGE
+    if sum(len(block.text) for block in found) < MIN_MAIN_CHARS:
+        found, source = page_fragment.blocks(page_fragment.without_furniture(root)), TextSource.ALL_TEXT
+    return assemble(head, found, source, image, published_ts)
+
+
+def all_text(html: str, url: str) -> Document:
+    """The page with all its text, by the quick parser alone."""
+    page = page_alltext.read(html)
+    head = page_head.collect(page.elements, url)
+    image = page_image.stated(head) or page_image.first(page.images, head)
+    found = page_blocks.lines(page.lines, page.paragraphs)
+    return assemble(head, found, TextSource.ALL_TEXT, image, page_published.stated(head))
+
+
+def plain_text(text: str, url: str) -> Document:
+    """A page without markup; its first line is its title."""
+    head = Head(url=url, base=url)
+    first = line(text.lstrip()[:1000].partition("\n")[0])
+    return replace(assemble(head, page_blocks.paragraphs(text), TextSource.ALL_TEXT), title=cut(first, 200))
+
+
+def fragment(root: etree._Element, url: str, title: str) -> Document:
+    """A feed's own text. Changes `root`."""
+    head = Head(url=url, base=url, title=line(title))
+    image = page_image.first(page_tree.images(root), head)
+    return assemble(head, page_fragment.blocks(root), TextSource.FEED, image)

@@ -1,0 +1,283 @@
+"""Canonical articles: what one visit writes, as commands for one commit (design §6.4).
+
+Nothing here writes by itself but `enter_categories`, which is one idempotent script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core import ids
+from core.errors import FailCode
+from core.keys import Keys
+from core.models import Failed
+from core.stores.commit import Command, Leases, Word, new_token
+from core.stores.connect import Client, texts
+from core.stores.items import ItemStore
+from core.stores.links import Lives
+
+EVENTS_KEPT = 10_000
+
+# KEYS[1] article, then category sets · ARGV[1] uid, ARGV[2] life, then the categories' names.
+# An article that is gone enters nothing. Returns 1 when it is there.
+_ENTER = """
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+local listed = redis.call('HGET', KEYS[1], 'categories') or ''
+for i = 2, #KEYS do
+  redis.call('SADD', KEYS[i], ARGV[1])
+  redis.call('EXPIRE', KEYS[i], ARGV[2])
+  if not string.find(',' .. listed .. ',', ',' .. ARGV[i + 1] .. ',', 1, true) then
+    listed = listed == '' and ARGV[i + 1] or listed .. ',' .. ARGV[i + 1]
+    redis.call('HSET', KEYS[1], 'categories', listed)
+  end
+end
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link of the link sets, and the categories it stands in."""
+
+    url: str
+    uid: str
+    categories: tuple[str, ...]
+    feed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What is known of a link when its visit begins."""
+
+    was_attempted: bool
+    article_uid: str
+    """A live article of the same page, or empty."""
+    tries: int
+    entry: Mapping[str, str]
+    """What a feed said about it."""
+
+
+class ArticleStore:
+    """Commands for stored articles, aliases and failures."""
+
+    def __init__(self, client: Client, keys: Keys, lives: Lives) -> None:
+        self._client = client
+        self._keys = keys
+        self._lives = lives
+        self._items = ItemStore(client, keys)
+
+    # ── before a visit ──
+
+    async def before(self, link: Link, item_id: str) -> Before:
+        """Everything the visit wants to know, in one round trip (two for a page that is there)."""
+        pipe = self._client.pipeline(transaction=False)
+        pipe.sismember(self._keys.attempted, link.uid)
+        pipe.hget(self._keys.item(item_id), "articleUid")
+        pipe.hget(self._keys.failure(link.uid), "tries")
+        pipe.hgetall(self._keys.entry(link.uid))
+        attempted, uid, tries, entry = await pipe.execute()
+        is_live = bool(uid) and bool(await self._client.exists(self._keys.article(uid)))
+        return Before(bool(attempted), uid if is_live else "", int(tries or 0), entry)
+
+    async def live_article(self, item_id: str) -> str:
+        """The uid of an item's article, or empty when it has none that lives."""
+        uid = await self._client.hget(self._keys.item(item_id), "articleUid")
+        return str(uid) if uid and await self._client.exists(self._keys.article(str(uid))) else ""
+
+    async def original_of(self, content_hash: str, uid: str) -> str:
+        """The uid of another live article with this text, or empty when ours is the first.
+
+        First come, first served, and it stays so: which of two duplicates is the original does not flip (trap R12).
+        """
+        first = str(await self._client.get(self._keys.content(content_hash)) or uid)
+        return first if first != uid and await self._client.exists(self._keys.article(first)) else ""
+
+    # ── success ──
+
+    def store(self, link: Link, fields: Mapping[str, Word], now: float) -> list[Command]:
+        """The article under its link's uid, in its categories and in the global index (at its first time only)."""
+        article = self._keys.article(link.uid)
+        return [
+            ("HSET", article, *_flat(fields)),
+            ("EXPIRE", article, self._lives.article),
+            ("ZADD", self._keys.article_index, "NX", now, link.uid),
+            *self._first_with(str(fields["content_hash"]), link.uid, str(fields["duplicate_of"])),
+            *self._indexed(link.uid, link.categories),
+            *self._settled(link.uid, now),
+            *self.counted("duplicate" if fields["duplicate_of"] else "stored"),
+            self._event("article.stored", uid=link.uid, url=link.url, category=link.categories[0]),
+        ]
+
+    def _first_with(self, content_hash: str, uid: str, original: str) -> list[Command]:
+        key = self._keys.content(content_hash)
+        return [("EXPIRE", key, self._lives.article)] if original else [("SET", key, uid, "EX", self._lives.article)]
+
+    def alias(self, link: Link, target_uid: str, now: float) -> list[Command]:
+        """Another name of a stored article; its categories are entered by `enter_categories`."""
+        return [
+            ("SET", self._keys.alias(link.uid), target_uid, "EX", self._lives.article),
+            *self._settled(link.uid, now),
+            *self.counted("alias"),
+        ]
+
+    async def enter_categories(self, uid: str, categories: Sequence[str]) -> bool:
+        """Put a stored article into these categories as well; False when it is gone."""
+        sets = [self._keys.articles_by_category(category) for category in categories]
+        keys = [self._keys.article(uid), *sets]
+        return bool(await self._client.eval(_ENTER, len(keys), *keys, uid, str(self._lives.article), *categories))
+
+    def _indexed(self, uid: str, categories: Sequence[str]) -> list[Command]:
+        sets = [self._keys.articles_by_category(category) for category in categories]
+        return [command for key in sets for command in (("SADD", key, uid), ("EXPIRE", key, self._lives.article))]
+
+    def _settled(self, uid: str, now: float) -> list[Command]:
+        """Attempted, and no failure any more."""
+        return [
+            *self._attempted(uid, now),
+            ("ZREM", self._keys.retry, uid),
+            ("ZREM", self._keys.failures, *(f"{uid}:{code}" for code in FailCode)),
+            ("DEL", self._keys.failure(uid), self._keys.entry(uid)),
+        ]
+
+    def _attempted(self, uid: str, now: float) -> list[Command]:
+        return [
+            ("SADD", self._keys.attempted, uid),
+            ("ZADD", self._keys.attempted_at, "GT", now, uid),
+            ("EXPIRE", self._keys.attempted, self._lives.attempted),
+            ("EXPIRE", self._keys.attempted_at, self._lives.attempted),
+        ]
+
+    # ── sightings ──
+
+    async def renewal(self, categories: Sequence[str], links: Sequence[str], now: float) -> list[Command]:
+        """Commands that keep stored articles of these links alive: their memory and their life (design §6.2).
+
+        A failure is not renewed: it ages from its attempt, so that it is tried again.
+        An article seen in a category it was not in enters it at once.
+        """
+        commands: list[Command] = []
+        for uid, article_uid, listed in await self._stored([ids.article_uid(url) for url in links]):
+            if not set(categories) <= set(listed.split(",")):
+                await self.enter_categories(article_uid, categories)
+            commands += self._kept_alive(uid, article_uid, now)
+        return commands + self._sets_kept_alive(categories) if commands else []
+
+    async def _stored(self, uids: Sequence[str]) -> list[tuple[str, str, str]]:
+        """Of these uids those that lead to a live article: uid, the article's own uid, its categories."""
+        pipe = self._client.pipeline(transaction=False)
+        for uid in uids:
+            pipe.get(self._keys.alias(uid))
+        targets = [target or uid for uid, target in zip(uids, await pipe.execute() if uids else [], strict=True)]
+        for target in targets:
+            pipe.hget(self._keys.article(target), "categories")
+        listed = await pipe.execute() if uids else []
+        return [row for row in zip(uids, targets, listed, strict=True) if row[2] is not None]
+
+    def _kept_alive(self, uid: str, article_uid: str, now: float) -> list[Command]:
+        # XX: what was forgotten meanwhile is not remembered by a renewal.
+        return [
+            ("EXPIRE", self._keys.article(article_uid), self._lives.article),
+            ("EXPIRE", self._keys.alias(uid), self._lives.article),
+            ("ZADD", self._keys.attempted_at, "XX", "GT", now, uid),
+            ("ZADD", self._keys.attempted_at, "XX", "GT", now, article_uid),
+        ]
+
+    def _sets_kept_alive(self, categories: Sequence[str]) -> list[Command]:
+        kept: list[Command] = [("EXPIRE", self._keys.articles_by_category(c), self._lives.article) for c in categories]
+        attempted = (self._keys.attempted, self._keys.attempted_at)
+        return kept + [("EXPIRE", key, self._lives.attempted) for key in attempted]
+
+    # ── forgetting ──
+
+    async def forget_category(self, category: str) -> None:
+        """Remove a category's articles and failures with all that hangs on them."""
+        uids = texts(await self._client.smembers(self._keys.articles_by_category(category)))
+        links = texts(await self._client.smembers(self._keys.category_links(category)))
+        await self._client.delete(self._keys.articles_by_category(category))
+        for uid in {*uids, *map(ids.article_uid, links)}:
+            await self._forget(uid)
+
+    async def _forget(self, uid: str) -> None:
+        item_id, content_hash = texts(await self._client.hmget(self._keys.article(uid), ["item_id", "content_hash"]))
+        async with self._client.pipeline(transaction=True) as pipe:
+            for key in (self._keys.article, self._keys.alias, self._keys.failure, self._keys.entry):
+                pipe.delete(key(uid))
+            pipe.zrem(self._keys.article_index, uid)
+            pipe.zrem(self._keys.retry, uid)
+            pipe.zrem(self._keys.failures, *(f"{uid}:{code}" for code in FailCode))
+            pipe.srem(self._keys.attempted, uid)
+            pipe.zrem(self._keys.attempted_at, uid)
+            if content_hash:
+                pipe.delete(self._keys.content(content_hash))
+            await pipe.execute()
+        if item_id:
+            await self._items.forget(item_id)
+
+    # ── failure ──
+
+    def fail(self, link: Link, failed: Failed, tries: int, retry_at: float | None, now: float) -> list[Command]:
+        """A failure with its story; with a time to try again, or remembered as attempted."""
+        key = self._keys.failure(link.uid)
+        story: dict[str, Word] = {
+            "url": link.url,
+            "category": ",".join(link.categories),
+            "feed": link.feed,
+            "code": str(failed.code),
+            "detail": str(failed.detail),
+            "text": failed.text,
+            "http_status": failed.http_status or "",
+            "tries": tries,
+            "last_ts": int(now),
+        }
+        others = [f"{link.uid}:{code}" for code in FailCode if code is not failed.code]
+        return [
+            ("HSET", key, *_flat(story)),
+            ("HSETNX", key, "first_ts", int(now)),
+            ("EXPIRE", key, self._lives.attempted),
+            ("ZREM", self._keys.failures, *others),
+            ("ZADD", self._keys.failures, now, f"{link.uid}:{failed.code}"),
+            ("EXPIRE", self._keys.failures, self._lives.attempted),
+            *self._again_or_never(link.uid, retry_at, now),
+        ]
+
+    def _again_or_never(self, uid: str, retry_at: float | None, now: float) -> list[Command]:
+        if retry_at is not None:
+            return [("ZADD", self._keys.retry, retry_at, uid), *self.counted("retry")]
+        return [("ZREM", self._keys.retry, uid), *self._attempted(uid, now), *self.counted("failed")]
+
+    def reject(self, link: Link, failed: Failed, now: float) -> list[Command]:
+        """A member of a link set that is no link: told like a failure, counted as rejected."""
+        told = [c for c in self.fail(link, failed, 1, None, now) if c[0] != "HINCRBY"]
+        return [*told, *self._plus({"found": 1, "rejected": 1})]
+
+    # ── counting ──
+
+    def counted(self, outcome: str) -> list[Command]:
+        """One link found, new, and come to this end."""
+        return self._plus({"found": 1, "new": 1, outcome: 1})
+
+    def _plus(self, counts: Mapping[str, int]) -> list[Command]:
+        return [("HINCRBY", self._keys.canonical_stats, name, count) for name, count in counts.items()]
+
+    async def record_run(self, counts: Mapping[str, int], now: float, seconds: float) -> None:
+        """The last run's counters, and those that no commit has counted: known and deferred links."""
+        leases = Leases(self._client, self._keys)
+        acquired = await leases.acquire(f"run_{new_token()}")
+        last = self._keys.canonical_last_run
+        known, deferred = counts["known"], counts["deferred"]
+        rest = {"found": known + deferred, "new": deferred, "known": known, "deferred": deferred}
+        commands: list[Command] = [
+            ("DEL", last),
+            ("HSET", last, *_flat(counts), "ts", int(now), "seconds", f"{seconds:.1f}"),
+            *self._plus(rest),
+        ]
+        if acquired:
+            await leases.commit(acquired[0], commands)
+
+    def _event(self, kind: str, **fields: str) -> Command:
+        return ("XADD", self._keys.events, "MAXLEN", "~", EVENTS_KEPT, "*", "type", kind, *_flat(fields))
+
+
+def _flat(fields: Mapping[str, Word]) -> list[Word]:
+    return [word for pair in fields.items() for word in pair]

@@ -1,0 +1,92 @@
+"""Is the server there, and is it safe? What to say and do when not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
+
+from core.errors import StoreUnreachable
+from core.settings import Settings
+from core.stores.connect import Client, masked, url_of
+
+log = logging.getLogger("store")
+
+LONGEST_PAUSE_SECONDS = 30.0
+ONCE_WAIT_SECONDS = 15.0
+"""How long what runs once waits for a server that is just starting."""
+
+
+async def require(client: Client, settings: Settings) -> None:
+    """One PING; `StoreUnreachable` with a sentence when there is no answer. For scripts."""
+    try:
+        await client.ping()
+    except (RedisError, OSError) as error:
+        raise StoreUnreachable(explain(error, url_of(settings))) from error
+
+
+async def wait(
+    client: Client,
+    settings: Settings,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    give_up_seconds: float | None = None,
+) -> None:
+    """Return when the server answers; say once that it does not, and again when it does. For workers."""
+    pause, waited = 0.5, 0.0
+    while True:
+        try:
+            await client.ping()
+        except (RedisError, OSError) as error:
+            sentence = explain(error, url_of(settings))
+            if give_up_seconds is not None and waited >= give_up_seconds:
+                raise StoreUnreachable(sentence) from error
+            if not waited:
+                log.error("⚠️ %s Retrying until it is back.", sentence)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            waited += pause
+            await sleep(pause)
+        else:
+            if waited:
+                log.info("✅ Redis is back → %s", masked(url_of(settings)))
+            return
+
+
+def explain(error: BaseException, url: str) -> str:
+    """What a person should know and do about a server that does not answer, or answers with an error."""
+    where = masked(url)
+    if isinstance(error, AuthenticationError):
+        return f"Redis at {where} refuses our password. Check REDIS_URL."
+    if isinstance(error, BusyLoadingError):
+        return f"Redis at {where} is still loading its data."
+    if isinstance(error, ResponseError):
+        return f"Redis at {where} answers with an error: {error}."
+    return f"Redis at {where} does not answer ({type(error).__name__}). Start it with ./scripts/up or set REDIS_URL."
+
+
+async def warn(client: Client) -> None:
+    """Log every danger, loudly."""
+    for sentence in await dangers(client):
+        log.warning("🚨 %s", sentence)
+
+
+async def dangers(client: Client) -> list[str]:
+    """Sentences about a configuration that can lose data; empty when all is well (trap T19)."""
+    info = await client.info()
+    found = []
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    if policy != "noeviction":
+        found.append(
+            f"Redis evicts keys (maxmemory-policy {policy}): it may drop feeds, links and leases. Set it to noeviction."
+        )
+    if not int(info.get("aof_enabled", 0)) and not await _snapshots(client):
+        found.append("Redis keeps nothing on disk: a restart loses everything. Set appendonly yes.")
+    return found
+
+
+async def _snapshots(client: Client) -> bool:
+    try:
+        return bool((await client.config_get("save")).get("save"))
+    except RedisError:
+        return True  # managed servers forbid CONFIG; do not cry wolf

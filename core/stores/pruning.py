@@ -1,0 +1,76 @@
+"""Forget what is over, a bounded piece in each run: links, memory, failures, indexes, registry records.
+
+Expiry fires no event here: an article that expired leaves its uid in indexes, and this takes it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from core.keys import Keys
+from core.registry import ARTICLES_SOURCE
+from core.stores.connect import Client, texts
+from core.stores.items import ItemStore
+from core.stores.links import LinkStore, Lives
+
+BATCH = 1_000
+CURSOR_FIELD = "prune_cursor"
+ITEM_CURSOR_FIELD = "prune_item_cursor"
+
+
+class Pruning:
+    """Called once per run."""
+
+    def __init__(self, client: Client, keys: Keys, lives: Lives) -> None:
+        self._client = client
+        self._keys = keys
+        self._lives = lives
+        self._links = LinkStore(client, keys, lives)
+        self._items = ItemStore(client, keys)
+
+    async def run(self, categories: Sequence[str], now: float) -> None:
+        """One round over everything; each part is bounded and goes on where it stopped."""
+        for category in categories:
+            await self._links.prune(category, now)
+        await self._links.prune_attempted(now)
+        await self._client.zremrangebyscore(self._keys.failures, "-inf", now - self._lives.attempted)
+        await self._prune_index(categories)
+        await self._prune_items(now)
+
+    async def _prune_index(self, categories: Sequence[str]) -> None:
+        """Uids without a live article leave the global index and the categories."""
+        uids = await self._next_batch(self._keys.article_index, CURSOR_FIELD)
+        pipe = self._client.pipeline(transaction=False)
+        for uid in uids:
+            pipe.exists(self._keys.article(uid))
+        gone = [uid for uid, lives in zip(uids, await pipe.execute() if uids else [], strict=True) if not lives]
+        if not gone:
+            return
+        pipe.zrem(self._keys.article_index, *gone)
+        for category in categories:
+            pipe.srem(self._keys.articles_by_category(category), *gone)
+        await pipe.execute()
+
+    async def _prune_items(self, now: float) -> None:
+        """Records listed only by feeds go when their article has been gone for the memory's life."""
+        item_ids = await self._next_batch(self._keys.refs(ARTICLES_SOURCE), ITEM_CURSOR_FIELD)
+        pipe = self._client.pipeline(transaction=False)
+        for item_id in item_ids:
+            pipe.hmget(self._keys.item(item_id), ["articleUid", "lastChecked"])
+        records = await pipe.execute() if item_ids else []
+        for item_id, (uid, checked) in zip(item_ids, records, strict=True):
+            is_old = checked is None or now - _epoch(checked) > self._lives.article + self._lives.attempted
+            if is_old and not (uid and await self._client.exists(self._keys.article(uid))):
+                await self._items.forget(item_id)
+
+    async def _next_batch(self, key: str, cursor_field: str) -> list[str]:
+        """The next piece of a sorted set; where we are is kept in the stats, so that runs share the round."""
+        cursor = int(await self._client.hget(self._keys.canonical_stats, cursor_field) or 0)
+        cursor, pairs = await self._client.zscan(key, cursor=cursor, count=BATCH)
+        await self._client.hset(self._keys.canonical_stats, cursor_field, str(cursor))
+        return texts(member for member, _ in pairs)
+
+
+def _epoch(stamp: str) -> float:
+    return datetime.fromisoformat(stamp).timestamp()

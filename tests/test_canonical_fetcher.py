@@ -1,0 +1,526 @@
+"""The canonical fetcher on real parts: loopback HTTP, the embedded server, parse children."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from core import ids, urls
+from core.settings import Settings
+from core.stores.connect import Client
+from tests.web import FakeWeb
+from tests.web_replies import Document as Reply
+from workers import canonical_fetcher, ingestor
+from workers.desk import Desk, open_desk
+
+DAY = 86_400
+STORY = (
+    "The council voted on Tuesday to reopen the old lock gates before the spring floods arrive in the valley. ",
+    "Engineers had warned for months that the gates would not hold another winter without new hinges and seals. ",
+    "Residents along the towpath said they were relieved, and a little sceptical about the promised timetable. ",
+)
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[FakeWeb]:
+    async with FakeWeb("127.0.0.1", "127.0.0.7") as running:
+        yield running
+
+
+@pytest.fixture
+async def desk(settings: Settings, redis: Client, web: FakeWeb) -> AsyncIterator[Desk]:
+    async with open_desk(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
+        yield opened
+
+
+def article(title: str = "Lock gates reopen", head: str = "", text: str = "") -> str:
+    paragraphs = "".join(f"<p>{line * 2}{text}</p>" for line in STORY)
+    return (
+        f"<!doctype html><html lang=en><head><title>{title}</title>{head}</head><body><nav>Home News Sport</nav>"
+        f"<main><article><h1>{title}</h1>{paragraphs}</article></main><footer>Imprint</footer></body></html>"
+    )
+
+
+async def add(desk: Desk, *links: str, category: str = "world") -> None:
+    await desk.client.sadd(desk.keys.category_links(category), *links)
+
+
+async def run(desk: Desk, budget: float = 60.0) -> dict[str, int]:
+    return dict(await canonical_fetcher.run_once(desk, budget))
+
+
+async def stored(desk: Desk, url: str) -> dict[str, str]:
+    return dict(await desk.client.hgetall(desk.keys.article(ids.article_uid(url))))
+
+
+async def failure(desk: Desk, url: str) -> dict[str, str]:
+    return dict(await desk.client.hgetall(desk.keys.failure(ids.article_uid(url))))
+
+
+def nonzero(counts: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count and name not in {"found", "new"}}
+
+
+# ── one article ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_link_becomes_an_article_in_every_key(desk: Desk, web: FakeWeb) -> None:
+    """Hash with all fields and its life, categories, index, attempted, Item with its sets, event, counters."""
+    web.page("/a", article(), etag='"1"', last_modified="Mon, 16 Nov 2026 05:00:00 GMT")
+    url = web.url("/a")
+    await add(desk, url)
+    counts = await run(desk)
+    uid, keys, client = ids.article_uid(url), desk.keys, desk.client
+    found = await stored(desk, url)
+
+    assert nonzero(counts) == {"stored": 1}
+    wanted = "uid url category categories raw_len text_len clean_text abstract image fetched_ts status markdown title"
+    wanted += " author published_ts language final_url canonical_url item_id content_hash etag last_modified"
+    assert set(found) >= {*wanted.split(), "extractor_version", "duplicate_of"}
+    assert (found["uid"], found["url"], found["category"], found["status"]) == (uid, url, "world", "success")
+    assert (found["title"], found["language"], found["etag"]) == ("Lock gates reopen", "en", '"1"')
+    assert found["abstract"].startswith("The council voted")
+    assert "Imprint" not in found["clean_text"]
+    assert int(found["text_len"]) == len(found["clean_text"])
+    assert 6 * DAY < await client.ttl(keys.article(uid)) <= 7 * DAY
+    assert await client.smembers(keys.articles_by_category("world")) == {uid}
+    assert 6 * DAY < await client.ttl(keys.articles_by_category("world")) <= 7 * DAY
+    assert await client.zscore(keys.article_index, uid) == pytest.approx(float(found["fetched_ts"]), abs=0.01)
+    assert await client.ttl(keys.article_index) == -1
+    assert await client.smembers(keys.attempted) == {uid}
+    assert 29 * DAY < await client.ttl(keys.attempted) <= 30 * DAY
+    assert await client.zscore(keys.attempted_at, uid) is not None
+    item = await client.hgetall(keys.item(found["item_id"]))
+    assert found["item_id"] == ids.item_id("url", urls.normal(url)) == item["id"]
+    assert (item["status"], item["articleUid"], item["httpEtag"], item["PartitionKey"]) == (
+        "Crawled",
+        uid,
+        '"1"',
+        "127.0.0.1",
+    )
+    for key in (keys.partition("127.0.0.1"), keys.status("Crawled")):
+        assert await client.smembers(key) == {item["id"]}
+    assert await client.zscore(keys.refs("rss"), item["id"]) == 0
+    assert await client.zscore(keys.due("rss"), item["id"]) > float(found["fetched_ts"])
+    assert [fields["type"] for _, fields in await client.xrange(keys.events)] == ["article.stored"]
+    assert await client.keys("*lease*") == await client.keys("*crashes*") == []
+
+
+async def test_second_run_fetches_nothing(desk: Desk, web: FakeWeb) -> None:
+    """Uids are compared with uids (T1): what was attempted is not asked again, stored or failed."""
+    web.page("/a", article())
+    await add(desk, web.url("/a"), web.url("/missing"))
+    await run(desk)
+    asked = len(web.requests)
+    counts = await run(desk)
+
+    assert len(web.requests) == asked
+    assert nonzero(counts) == {"known": 2}
+
+
+async def test_link_in_two_categories_is_fetched_once(desk: Desk, web: FakeWeb) -> None:
+    """One article, both categories; counted once in every run (T10)."""
+    web.page("/a", article())
+    for category in ("world", "tech"):
+        await add(desk, web.url("/a"), category=category)
+    first, second = await run(desk), await run(desk)
+    uid = ids.article_uid(web.url("/a"))
+
+    assert web.paths == ["/a"]
+    assert (first["found"], second["found"], second["known"]) == (1, 1, 1)
+    assert (await stored(desk, web.url("/a")))["categories"] == "tech,world"
+    for category in ("world", "tech"):
+        assert await desk.client.smembers(desk.keys.articles_by_category(category)) == {uid}
+
+
+async def test_stored_article_enters_a_category_added_by_hand(desk: Desk, web: FakeWeb) -> None:
+    """SADD of a known link into another category indexes its article there, without a fetch (T10)."""
+    web.page("/a", article())
+    await add(desk, web.url("/a"))
+    await run(desk)
+    await add(desk, web.url("/a"), category="late")
+    await run(desk)
+
+    assert web.paths == ["/a"]
+    assert await desk.client.smembers(desk.keys.articles_by_category("late")) == {ids.article_uid(web.url("/a"))}
+    assert (await stored(desk, web.url("/a")))["categories"] == "world,late"
+
+
+async def test_numbers_add_up(desk: Desk, web: FakeWeb) -> None:
+    """found = new + known + rejected and new = the sum of its ends, in the last run and over all."""
+    web.page("/a", article())
+    web.page("/b", article("Other", text="Something else entirely happened here."))
+    web.page("/same", article())
+    web.redirect("/moved", "/a", 301)
+    web.page("/down", "later", status=503)
+    await add(desk, *map(web.url, ("/a", "/b", "/same", "/moved", "/down", "/missing")), "mailto:x@example.com")
+    first = await run(desk)
+    await run(desk)
+    totals = {k: int(v) for k, v in (await desk.client.hgetall(desk.keys.canonical_stats)).items() if "cursor" not in k}
+    last = await desk.client.hgetall(desk.keys.canonical_last_run)
+
+    assert first == {
+        "found": 7,
+        "new": 6,
+        "known": 0,
+        "rejected": 1,
+        "stored": 2,
+        "failed": 1,
+        "retry": 1,
+        "alias": 1,
+        "duplicate": 1,
+        "deferred": 0,
+    }
+    for counts in (first, totals, {k: int(v) for k, v in last.items() if k not in {"ts", "seconds"}}):
+        assert counts["found"] == counts["new"] + counts.get("known", 0) + counts.get("rejected", 0)
+        ends = ("stored", "failed", "retry", "alias", "duplicate", "deferred")
+        assert counts["new"] == sum(counts.get(end, 0) for end in ends)
+    assert totals["known"] == 7
+
+
+# ── the same page under other names ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("name", "links"),
+    [
+        ("slash", ("/a", "/a/")),
+        ("query order", ("/a?x=1&y=2", "/a?y=2&x=1")),
+        ("redirect", ("/a", "/go")),
+        ("canonical", ("/a", "/print")),
+        ("amp", ("/a", "/a/amp")),
+    ],
+)
+async def test_names_of_one_page_share_one_article(desk: Desk, web: FakeWeb, name: str, links: tuple[str, str]) -> None:
+    """One article, the others are aliases of it, and all categories are indexed."""
+    own = f"<link rel=canonical href='{web.url('/a')}'>"
+    for path in ("/a", "/a/", "/a?x=1&y=2", "/a?y=2&x=1"):
+        web.page(path, article())
+    web.redirect("/go", "/a", 302)
+    web.page("/print", article(head=own, text=" (print)"))
+    web.page("/a/amp", article(head=own, text=" (amp)").replace("<html", "<html amp"))
+    await add(desk, web.url(links[0]), category="world")
+    await add(desk, web.url(links[1]), category="tech")
+    counts = await run(desk)
+    first, second = (ids.article_uid(web.url(link)) for link in links)
+    aliases = {uid: await desk.client.get(desk.keys.alias(uid)) for uid in (first, second)}
+    [(alias, target)] = [(uid, to) for uid, to in aliases.items() if to]
+
+    assert nonzero(counts) == {"stored": 1, "alias": 1}
+    assert {alias, target} == {first, second}
+    assert await desk.client.zrange(desk.keys.article_index, 0, -1) == [target]
+    assert 0 < await desk.client.ttl(desk.keys.alias(alias)) <= 7 * DAY
+    for category in ("world", "tech"):
+        assert await desk.client.smembers(desk.keys.articles_by_category(category)) == {target}
+    assert await desk.client.scard(desk.keys.attempted) == 2
+
+
+async def test_same_text_on_another_page_is_a_duplicate(desk: Desk, web: FakeWeb) -> None:
+    """Both are kept; the later one names the first, and that does not flip (R12)."""
+    web.page("127.0.0.1/a", article())
+    web.page("127.0.0.7/syndicated", article(head="<meta name=x content=y>"))
+    first, second = web.url("/a"), web.url("/syndicated", "127.0.0.7")
+    await add(desk, first)
+    await run(desk)
+    await add(desk, second)
+    counts = await run(desk)
+
+    assert nonzero(counts) == {"duplicate": 1, "known": 1}
+    assert (await stored(desk, first))["duplicate_of"] == ""
+    assert (await stored(desk, second))["duplicate_of"] == ids.article_uid(first)
+
+
+# ── failures ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "code", "detail", "is_transient"),
+    [
+        ("404", 404, "FAIL_HTTP", "status", False),
+        ("410", 410, "FAIL_HTTP", "status", False),
+        ("403", 403, "FAIL_HTTP", "status", False),
+        ("204", 204, "FAIL_HTTP", "status", False),
+        ("206", 206, "FAIL_HTTP", "status", False),
+        ("429", 429, "FAIL_HTTP", "status", True),
+        ("503", 503, "FAIL_HTTP", "status", True),
+        ("short", "<html><body>hello</body></html>", "FAIL_BAD_HTML", "", False),
+        ("no text", "<html><body>" + "<div></div>" * 50 + "</body></html>", "FAIL_EMPTY", "", False),
+        ("pdf", Reply(b"%PDF-1.7" * 100, media_type="application/pdf"), "FAIL_PARSE", "type", False),
+    ],
+)
+async def test_failures_say_why(
+    desk: Desk, web: FakeWeb, name: str, reply: Any, code: str, detail: str, is_transient: bool
+) -> None:
+    """Code, detail, status, tries and times in the story; indexed by time; tried again or remembered."""
+    web.on("/a", reply)
+    url, uid = web.url("/a"), ids.article_uid(web.url("/a"))
+    await add(desk, url)
+    counts = await run(desk)
+    told, keys, client = await failure(desk, url), desk.keys, desk.client
+
+    assert nonzero(counts) == ({"retry": 1} if is_transient else {"failed": 1})
+    assert (told["code"], told["detail"], told["url"], told["category"]) == (code, detail, url, "world")
+    assert told["tries"] == "1"
+    assert told["first_ts"] == told["last_ts"]
+    assert await client.zrange(keys.failures, 0, -1) == [f"{uid}:{code}"]
+    assert 29 * DAY < await client.ttl(keys.failure(uid)) <= 30 * DAY
+    assert await client.sismember(keys.attempted, uid) == (not is_transient)
+    assert (await client.zscore(keys.retry, uid) is not None) is is_transient
+    assert await client.exists(keys.article(uid)) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "detail"),
+    [
+        ("hang", "FAIL_TIMEOUT", ""),
+        ("reset", "FAIL_HTTP", "reset"),
+        ("loop", "FAIL_HTTP", "redirects"),
+        ("bomb", "FAIL_HTTP", "too_large"),
+        ("robots", "FAIL_HTTP", "robots"),
+        ("refused", "FAIL_HTTP", "refused"),
+        ("blocked", "FAIL_HTTP", "blocked"),
+        ("home", "FAIL_HTTP", "redirects"),
+    ],
+)
+async def test_details(desk: Desk, web: FakeWeb, settings: Settings, name: str, code: str, detail: str) -> None:
+    """Each way to fail has its name."""
+    web.hang("/hang")
+    web.reset("/reset")
+    web.redirect_loop("/loop", "/pool")
+    web.bomb("/bomb", "gzip", 50)
+    web.redirect("/home", "/", 301)
+    web.page("/", article())
+    if name == "robots":
+        web.robots("User-agent: *\nDisallow: /robots")
+    elsewhere = {"refused": "http://127.0.0.7:9/x", "blocked": "http://10.0.0.1:8080/x"}
+    url = elsewhere.get(name, web.url(f"/{name}"))
+    await add(desk, url)
+    await run(desk)
+    told = await failure(desk, url)
+
+    assert (told["code"], told["detail"]) == (code, detail)
+
+
+async def test_transient_failure_is_tried_three_times_more_and_then_remembered(desk: Desk, web: FakeWeb) -> None:
+    """10 minutes, an hour, six hours; in between it is not asked; the fourth failure is for 30 days (T24)."""
+    web.page("/a", "later", status=503)
+    url, uid, keys = web.url("/a"), ids.article_uid(web.url("/a")), desk.keys
+    await add(desk, url)
+    waits = []
+    for _ in range(4):
+        started = (await desk.client.time())[0]
+        await run(desk)
+        await run(desk)
+        at = await desk.client.zscore(keys.retry, uid)
+        waits.append(round((at - started) / 600) * 600 if at else None)
+        await desk.client.zadd(keys.retry, {uid: 0}, xx=True)
+
+    assert len(web.paths) == 4
+    assert waits == [600, 3600, 21600, None]
+    assert (await failure(desk, url))["tries"] == "4"
+    assert await desk.client.sismember(keys.attempted, uid)
+
+
+async def test_retry_works_after_the_link_left_its_set_and_cleans_up(desk: Desk, web: FakeWeb) -> None:
+    """A link that aged out is still tried again; success removes every trace of the failure."""
+    web.page("/a", "later", status=503).then(article())
+    url, uid, keys = web.url("/a"), ids.article_uid(web.url("/a")), desk.keys
+    await add(desk, url)
+    await run(desk)
+    await desk.client.delete(keys.category_links("world"), keys.category_links_seen("world"))
+    await desk.client.zadd(keys.retry, {uid: 0})
+    counts = await run(desk)
+
+    assert nonzero(counts) == {"stored": 1}
+    assert (await stored(desk, url))["category"] == "world"
+    assert await desk.client.exists(keys.failure(uid), keys.failures, keys.retry) == 0
+
+
+async def test_own_network_down_marks_nothing(desk: Desk, web: FakeWeb) -> None:
+    """When nearly no host answers, nothing is attempted, nothing fails; later everything is fetched."""
+    dead = [f"http://127.0.9.{n}:{web.port}/a" for n in range(1, 8)]
+    await add(desk, *dead)
+    counts = await run(desk)
+    marked = await desk.client.exists(desk.keys.attempted, desk.keys.failures, desk.keys.retry)
+    leases = await desk.client.keys("*lease*")
+    async with FakeWeb(*(f"127.0.9.{n}" for n in range(1, 8))) as back:
+        await desk.client.delete(desk.keys.category_links("world"))
+        await add(desk, *(f"http://127.0.9.{n}:{back.port}/a" for n in range(1, 8)))
+        for n in range(1, 8):
+            back.page(f"127.0.9.{n}/a", article(f"Title {n}", text=f"Number {n}."))
+        healed = await run(desk)
+
+    assert nonzero(counts) == {"deferred": 7}
+    assert (marked, leases) == (0, [])
+    assert healed["stored"] == 7
+
+
+async def test_page_that_kills_its_readers_is_put_aside(desk: Desk, web: FakeWeb) -> None:
+    """After three worker deaths the link is a FAIL_PARSE and is not fetched again."""
+    web.page("/a", article())
+    url = web.url("/a")
+    await add(desk, url)
+    await desk.client.set(desk.keys.crashes(ids.item_id("url", urls.normal(url))), 3)
+    await run(desk)
+
+    assert web.paths == []
+    assert (await failure(desk, url))["code"] == "FAIL_PARSE"
+
+
+# ── the feed's own text ─────────────────────────────────────────────────────────────────────────
+
+FULL = "".join(f"<p>{line * 2}</p>" for line in STORY)
+WALL = "<html><head><title>Before you continue</title></head><body><h1>We value your privacy</h1><p>" + (
+    "We and our partners use cookies. Accept all or manage your choices. </p></body></html>" + " " * 200
+)
+
+
+async def feed_with_text(desk: Desk, web: FakeWeb) -> str:
+    text = f"<description><![CDATA[{FULL}]]></description>"
+    item = f"<item><title>From the feed</title><link>{web.url('/a')}</link>{text}</item>"
+    web.page("/feed", f'<rss version="2.0"><channel><title>F</title>{item}</channel></rss>')
+    await desk.client.sadd(desk.keys.feeds("world"), web.url("/feed"))
+    await ingestor.run_cycle(desk)
+    return web.url("/a")
+
+
+@pytest.mark.parametrize(
+    ("name", "reply"),
+    [("closed door", 403), ("consent wall", WALL), ("empty page", "<html><body>" + "<div></div>" * 50)],
+)
+async def test_feed_text_instead_of_a_wall(desk: Desk, web: FakeWeb, name: str, reply: Any) -> None:
+    """Never an empty article when the feed had the text."""
+    web.on("/a", reply)
+    url = await feed_with_text(desk, web)
+    counts = await run(desk)
+    found = await stored(desk, url)
+
+    assert nonzero(counts) == {"stored": 1}
+    assert "The council voted on Tuesday" in found["clean_text"]
+    assert (found["title"], found["text_source"]) == ("From the feed", "feed")
+    assert await desk.client.exists(desk.keys.entry(ids.article_uid(url))) == 0
+
+
+async def test_failure_names_its_feed(desk: Desk, web: FakeWeb) -> None:
+    """Failures help to curate feeds (spec 004 §3G)."""
+    web.on("/a", 404)
+    url = await feed_with_text(desk, web)
+    await run(desk)
+
+    assert (await failure(desk, url))["feed"] == web.url("/feed")
+
+
+# ── two at once, budgets, restarts ──────────────────────────────────────────────────────────────
+
+
+async def test_two_fetchers_at_once_fetch_once(desk: Desk, web: FakeWeb) -> None:
+    """Leases keep them apart, and neither waits for ever."""
+    for n in range(30):
+        web.page(f"/{n}", article(f"Title {n}", text=f"Number {n}."))
+    await add(desk, *(web.url(f"/{n}") for n in range(30)))
+    first, second = await asyncio.gather(run(desk), run(desk))
+
+    assert sorted(web.paths) == sorted(set(web.paths))
+    assert first["stored"] + second["stored"] == 30
+    assert await desk.client.zcard(desk.keys.article_index) == 30
+
+
+async def test_time_over_leaves_the_rest(desk: Desk, web: FakeWeb) -> None:
+    """A run without time fetches nothing and says so; the next one does it all."""
+    for n in range(5):
+        web.page(f"/{n}", article(f"Title {n}", text=f"Number {n}."))
+    await add(desk, *(web.url(f"/{n}") for n in range(5)))
+    first, second = await run(desk, budget=0.0), await run(desk)
+
+    assert (nonzero(first), nonzero(second)) == ({"deferred": 5}, {"stored": 5})
+
+
+async def test_stopped_run_gives_its_links_back(desk: Desk, web: FakeWeb) -> None:
+    """Cancelled in the middle of a fetch: no lease stays, the next run fetches it."""
+    web.hang("/a")
+    await add(desk, web.url("/a"))
+    task = asyncio.create_task(run(desk))
+    while not web.paths:  # noqa: ASYNC110 - the web has no event for this
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    leases = await desk.client.keys("*lease*")
+    web.page("/a", article())
+
+    assert leases == []
+    assert nonzero(await run(desk)) == {"stored": 1}
+
+
+async def test_quiet_without_new_links(desk: Desk, web: FakeWeb, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing new, nothing said."""
+    web.page("/a", article())
+    await add(desk, web.url("/a"))
+    await run(desk)
+    caplog.clear()
+    await run(desk)
+
+    assert [record for record in caplog.records if record.name == "canon"] == []
+
+
+# ── growing old ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_expired_articles_leave_the_indexes(desk: Desk, web: FakeWeb) -> None:
+    """An article that expired takes its uid out of category and global index in the next runs (T6, T7)."""
+    web.page("/a", article())
+    await add(desk, web.url("/a"))
+    await run(desk)
+    await desk.client.delete(desk.keys.article(ids.article_uid(web.url("/a"))))
+    await run(desk)
+
+    assert await desk.client.exists(desk.keys.article_index, desk.keys.articles_by_category("world")) == 0
+
+
+async def test_old_failures_and_items_are_forgotten(desk: Desk, web: FakeWeb) -> None:
+    """Failures after 30 days; the registry record 30 days after its article."""
+    web.page("/a", article())
+    await add(desk, web.url("/a"), web.url("/missing"))
+    await run(desk)
+    item_id = (await stored(desk, web.url("/a")))["item_id"]
+    await desk.client.delete(desk.keys.article(ids.article_uid(web.url("/a"))))
+    clock = (await canonical_fetcher.look(desk.client, desk.keys, desk.settings)).clock
+    later = dataclasses.replace(clock, server_ts=clock.server_ts + 38 * DAY)
+    from core.stores.links import Lives
+    from core.stores.pruning import Pruning
+
+    await Pruning(desk.client, desk.keys, Lives.of(desk.settings)).run(["world"], later.now())
+
+    assert await desk.client.exists(desk.keys.failures, desk.keys.item(item_id), desk.keys.due("rss")) == 0
+    assert await desk.client.exists(desk.keys.attempted, desk.keys.partition("127.0.0.1")) == 0
+
+
+# ── charsets ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "media_type", "head", "bom"),
+    [
+        ("header", "windows-1251", "text/html; charset=windows-1251", "", b""),
+        ("meta", "koi8-r", "text/html", "<meta charset=koi8-r>", b""),
+        ("bom", "utf-16-le", "text/html", "", b"\xff\xfe"),
+        ("utf-8 by nature", "utf-8", "text/html", "", b""),
+    ],
+)
+async def test_charsets(
+    desk: Desk, web: FakeWeb, name: str, encoding: str, media_type: str, head: str, bom: bytes
+) -> None:
+    """Header, BOM, meta or the bytes themselves tell the charset."""
+    text = "Совет проголосовал во вторник за открытие старых шлюзов до весеннего паводка в долине. " * 5
+    page = f"<html><head><title>Шлюзы</title>{head}</head><body><article><p>{text}</p></article></body></html>"
+    web.page("/a", bom + page.encode(encoding), media_type=media_type)
+    await add(desk, web.url("/a"))
+    await run(desk)
+    found = await stored(desk, web.url("/a"))
+
+    assert (found["title"], found["language"]) == ("Шлюзы", "ru")
+    assert "Совет проголосовал" in found["clean_text"]

@@ -1,0 +1,140 @@
+"""Poll feeds: lease, ask, decide, commit.
+
+What one cycle sees is kept in `Cycle`. Whatever stops a poll in the middle gives the feed back as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from redis.exceptions import RedisError
+
+from core import polling, urls
+from core.errors import ParserUnavailable
+from core.feed_state import Broken, Changed, ErrorClass, Gone, PollResult, Unchanged
+from core.models import Deferred
+from core.network import NetworkHealth
+from core.stores.clock import ServerClock
+from core.stores.feeds import Held, Leased
+from workers.desk import Desk
+
+log = logging.getLogger("ingest")
+
+MAX_WAIT_SECONDS = 60.0
+"""Longest place in line at a domain's gate; beyond it the feed is put off and the cycle goes on."""
+OFFLINE_PAUSE_SECONDS = 60.0
+MOST_DEATHS = 3
+
+
+@dataclass(slots=True)
+class Cycle:
+    """One pass over what is due: what it saw and what it holds back."""
+
+    clock: ServerClock
+    feeds: Mapping[str, list[str]]
+    network: NetworkHealth = field(default_factory=NetworkHealth)
+    counts: Counter[str] = field(default_factory=Counter)
+    unreached: list[tuple[Leased, Broken]] = field(default_factory=list)
+    found: set[str] = field(default_factory=set)
+    """Links this cycle has brought already: news in one feed is known in the next."""
+
+
+async def poll(desk: Desk, cycle: Cycle, url: str) -> None:
+    """Poll one feed, unless somebody else has it."""
+    leased = await desk.feeds.lease(url, cycle.feeds[url], cycle.clock.now())
+    if not isinstance(leased, Leased):
+        cycle.counts["held"] += isinstance(leased, Held)
+        return
+    try:
+        await _poll(desk, cycle, leased)
+    except BaseException:
+        with contextlib.suppress(RedisError, OSError):  # the lease also ends by itself
+            await asyncio.shield(desk.feeds.release(leased))
+        raise
+
+
+async def _poll(desk: Desk, cycle: Cycle, leased: Leased) -> None:
+    if not leased.is_poll_due:
+        now = cycle.clock.now()
+        await desk.feeds.save(leased, polling.renewal(leased.state, now), cycle.feeds[leased.state.url], now)
+        return
+    result = await _ask(desk, cycle, leased)
+    if not isinstance(result, Deferred):
+        is_lost = isinstance(result, Broken) and result.is_connect_failure
+        cycle.network.record(urls.host_of(leased.state.address), not is_lost)
+    if isinstance(result, Broken) and result.is_connect_failure:
+        cycle.unreached.append((leased, result))  # perhaps it is our own network: judged at the end
+    else:
+        await _settle(desk, cycle, leased, result)
+
+
+async def _ask(desk: Desk, cycle: Cycle, leased: Leased) -> PollResult:
+    if leased.taken > MOST_DEATHS:
+        return Broken(ErrorClass.HARD, f"Polling this feed killed Freshet {MOST_DEATHS} times; it is put aside.")
+    try:
+        result = await desk.source.poll(leased.state, cycle.clock.now(), random.random(), MAX_WAIT_SECONDS)
+        return await _with_known(desk, cycle, leased, result) if isinstance(result, Changed) else result
+    except (RedisError, OSError, ParserUnavailable):
+        raise
+    except Exception as error:  # a bug met by one feed must not stop ten thousand others
+        log.exception("🐞 This is a bug in Freshet → %s", leased.state.url)
+        return Broken(ErrorClass.SOFT, f"Freshet's own error, see the log: {type(error).__name__}")
+
+
+async def _with_known(desk: Desk, cycle: Cycle, leased: Leased, result: Changed) -> Changed:
+    links, categories = result.harvest.links, cycle.feeds[leased.state.url]
+    known = await desk.links.known(categories, desk.keys.feed_links(leased.fid), links)
+    known |= cycle.found.intersection(links)
+    cycle.found.update(links)
+    return replace(result, known=frozenset(known))
+
+
+async def _settle(desk: Desk, cycle: Cycle, leased: Leased, result: PollResult) -> None:
+    now = cycle.clock.now()
+    decision = polling.decide(leased.state, result, now, random.random(), desk.policy)
+    if not await desk.feeds.save(leased, decision, cycle.feeds[leased.state.url], now):
+        log.warning("⚠️ Too late, somebody else has it meanwhile → %s", leased.state.url)
+        return
+    _count(cycle.counts, result)
+    _tell(leased.state.url, result)
+
+
+async def settle_unreached(desk: Desk, cycle: Cycle) -> None:
+    """Hosts that did not answer: an error each, unless nearly none answered. Then it is us, and nobody is blamed."""
+    if cycle.network.is_down:
+        log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against the feeds.")
+    for leased, broken in cycle.unreached:
+        offline = Deferred(OFFLINE_PAUSE_SECONDS, "our own network looked down")
+        await _settle(desk, cycle, leased, offline if cycle.network.is_down else broken)
+
+
+def _count(counts: Counter[str], result: PollResult) -> None:
+    kind = {Changed: "changed", Unchanged: "unchanged", Gone: "gone", Broken: "errors", Deferred: "deferred"}
+    counts[kind[type(result)]] += 1
+    counts["polled"] += not isinstance(result, Deferred)
+    if isinstance(result, Changed):
+        found, rejected = len(result.harvest.links), result.harvest.rejected_count
+        counts["links_found"] += found + rejected
+        counts["links_new"] += result.new_links
+        counts["links_known"] += found - result.new_links
+        counts["links_rejected"] += rejected
+
+
+def _tell(url: str, result: PollResult) -> None:
+    match result:
+        case Changed() if result.new_links:
+            log.info("✅ %d new links, %d rejected → %s", result.new_links, result.harvest.rejected_count, url)
+        case Changed() | Unchanged():
+            log.debug("💤 Nothing new → %s", url)
+        case Gone():
+            log.warning("🪦 Retired by 410 → %s", url)
+        case Broken():
+            log.warning("⚠️ %s → %s", result.text, url)
+        case Deferred():
+            log.debug("⏳ %s, %.0f s → %s", result.reason, result.wait_seconds, url)
