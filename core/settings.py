@@ -84,9 +84,14 @@ class Settings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     @property
-    def host_parallel(self) -> int:
+    def host_parallel(self) -> int | None:
         """Requests at once to one domain: as set, else 2; without a gap nobody asked for politeness, so no limit."""
-        return self.fetch_host_parallel or (2 if self.fetch_host_gap_seconds else self.fetch_concurrency)
+        return self.fetch_host_parallel or (2 if self.fetch_host_gap_seconds else None)
+
+    @property
+    def lane_width(self) -> int:
+        """How many of one domain are worked on at once."""
+        return self.host_parallel or self.fetch_concurrency
 
     @field_validator("fetch_allowed_hosts", "fetch_allowed_ports", "tracking_param_prefixes", mode="before")
     @classmethod

@@ -85,7 +85,7 @@ async def fetch(desk: Desk, run: Run, budget_seconds: float) -> None:
         for _ in range(ROUNDS):
             by_domain = lanes.by_lane(waiting, lane_of)
             await lanes.drive(
-                by_domain, visit, desk.settings.host_parallel, lambda: run.network.should_stop or time.monotonic() > end
+                by_domain, visit, desk.settings.lane_width, lambda: run.network.should_stop or time.monotonic() > end
             )
             waiting, run.held = run.held, []
     await _settle_unreached(visitor, run)

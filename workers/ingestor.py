@@ -47,7 +47,7 @@ async def run_cycle(desk: Desk) -> Cycle:
             bar.update()
 
         by_domain = lanes.by_lane(due, lane_of)
-        await lanes.drive(by_domain, work, desk.settings.host_parallel, lambda: cycle.network.should_stop)
+        await lanes.drive(by_domain, work, desk.settings.lane_width, lambda: cycle.network.should_stop)
     await settle_unreached(desk, cycle)
     await _prune(desk, cycle)
     await _sum_up(desk, cycle, time.monotonic() - started)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from redis.exceptions import RedisError
 
@@ -18,12 +19,13 @@ from core.canonical import Outcome
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, Rejected, Request
 from core.parsing.tasks import PageResult, PageTask
-from core.stores.articles import Link
+from core.stores.articles import Before, Link
 from core.stores.clock import ServerClock
 from core.stores.commit import Lease, Word
 from workers.desk import Desk
 
 log = logging.getLogger("canon")
+T = TypeVar("T")
 
 MAX_WAIT_SECONDS = 60.0
 """Longest place in line at a domain's gate; beyond it the link is left for the next run."""
@@ -119,14 +121,14 @@ class Visitor:
         link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
         cleaned = urls.clean(url)
         item_id = ids.item_id("url", url if isinstance(cleaned, Rejected) else urls.normal(url))
-        acquired = await self.desk.leases.acquire(item_id)
+        acquired = await self.desk.articles.lease(self.desk.leases, link, item_id)
         if acquired is None:
             return Held()
-        lease, taken = acquired
+        lease, taken, before = acquired
         try:
             if isinstance(cleaned, Rejected):
                 return await self._reject(link, lease, cleaned)
-            return await self._visit(link, lease, item_id, taken)
+            return await self._visit(link, lease, item_id, taken, before)
         except BaseException:
             with contextlib.suppress(RedisError, OSError):  # the lease also ends by itself
                 await asyncio.shield(self.desk.leases.release(lease))
@@ -138,8 +140,8 @@ class Visitor:
 
     # ── inside a lease ──
 
-    async def _visit(self, link: Link, lease: Lease, item_id: str, taken: int) -> Outcome | Unreached:
-        desk, before = self.desk, await self.desk.articles.before(link, item_id)
+    async def _visit(self, link: Link, lease: Lease, item_id: str, taken: int, before: Before) -> Outcome | Unreached:
+        desk = self.desk
         link = replace(link, feed=before.entry.get("feed", ""))
         if before.was_attempted:
             await desk.leases.release(lease)
@@ -197,9 +199,15 @@ class Visitor:
 
     async def _also(self, lease: Lease, item: str) -> Lease | None:
         """Another lease beside ours; None when somebody with the same page or text keeps it too long."""
+        if await self._patiently(lambda: self.desk.leases.acquire(item, lease.token)):
+            return lease.with_key(self.desk.keys.lease(item))
+        return None
+
+    async def _patiently(self, take: Callable[[], Awaitable[T | None]]) -> T | None:
         for _ in range(TWIN_PATIENCE):
-            if await self.desk.leases.acquire(item, lease.token):
-                return lease.with_key(self.desk.keys.lease(item))
+            taken = await take()
+            if taken is not None:
+                return taken
             await asyncio.sleep(TWIN_PAUSE_SECONDS)
         return None
 
@@ -208,12 +216,11 @@ class Visitor:
         return Outcome.DEFERRED
 
     async def _store(self, page: Page, lease: Lease, normalised: str) -> Outcome:
-        # Two pages with one text at the same moment: who has the text's lease is the original.
-        wider = await self._also(lease, f"text_{page.document.content_hash}")
-        if wider is None:
+        link, text = page.link, page.document.content_hash
+        shared = await self._patiently(lambda: self.desk.articles.lease_text(self.desk.leases, lease, text, link.uid))
+        if shared is None:
             return await self._put_off(lease)
-        now, link = self.clock.now(), page.link
-        original = await self.desk.articles.original_of(page.document.content_hash, link.uid)
+        (wider, original), now = shared, self.clock.now()
         strategy = self.desk.settings.registry_partition_strategy
         record = registry.first_record(page.visited(normalised), link.uid, now, strategy)
         fields = page.fields(now) | {"item_id": record["id"], "duplicate_of": original}

@@ -24,6 +24,7 @@ from core.net import gate_scripts
 from core.stores.commit import new_token
 
 LONGEST_SHUT_SECONDS = 86_400.0
+UNLIMITED = 1_000_000
 T = TypeVar("T")
 
 
@@ -49,14 +50,17 @@ class Say:
 
 
 class Gate:
-    """One for all domains. `exempt` names `host:port`s of our own, which need no politeness."""
+    """One for all domains.
+
+    `parallel` None means no limit of its own; `exempt` names `host:port`s of our own, which need no politeness.
+    """
 
     def __init__(
         self,
         redis: Redis,
         keys: Keys,
         gap_seconds: float,
-        parallel: int,
+        parallel: int | None,
         exempt: Iterable[str] = (),
         *,
         hold_seconds: float = 120.0,
@@ -87,6 +91,8 @@ class Gate:
 
         `slots` counts what is on the wire; it is not held while standing in line.
         """
+        if self._parallel is None and not max(self._gap, min_gap_seconds):
+            return await self._unhurried(domain, slots, work, max_wait_seconds)
         token, began = new_token(), time.monotonic()
         inside = True
         try:
@@ -104,10 +110,22 @@ class Gate:
             if inside:
                 await self._go_away(domain, token)
 
+    async def _unhurried(
+        self, domain: str, slots: asyncio.Semaphore, work: Callable[[], Awaitable[T]], max_wait_seconds: float
+    ) -> T | Deferred:
+        """Nobody asks for politeness, so there is no line to stand in; only a server may have shut us out."""
+        until, why = await self._redis.hmget(self._keys.gate(domain), ["until", "why"])
+        wait = float(until or 0) - time.time()
+        if wait > max_wait_seconds:
+            return Deferred(wait, str(why or ""))
+        await asyncio.sleep(max(wait, 0.0))
+        async with slots:
+            return await work()
+
     async def enter(self, domain: str, token: str, max_wait_seconds: float, min_gap_seconds: float = 0.0) -> Say:
         """Knock once. The same token gets the same answer, however often it knocks."""
         gap = max(self._gap, min_gap_seconds)
-        words = (token, gap, self._parallel, max(max_wait_seconds, 0.0), self._hold)
+        words = (token, gap, self._parallel or UNLIMITED, max(max_wait_seconds, 0.0), self._hold)
         keys = (self._keys.gate(domain), self._keys.gate_line(domain), self._keys.gate_busy(domain))
         verdict, wait, why = cast(list[str], await self._run(gate_scripts.ENTER, keys, *words))
         return Say(Verdict(verdict), float(wait), why)

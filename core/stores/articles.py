@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from redis.asyncio.client import Pipeline
+
 from core import ids
 from core.errors import FailCode
 from core.keys import Keys
 from core.models import Failed
-from core.stores.commit import Command, Leases, Word, new_token
+from core.stores.commit import Command, Lease, Leases, Word, new_token
 from core.stores.connect import Client, texts
 from core.stores.items import ItemStore
 from core.stores.links import Lives
@@ -69,29 +71,40 @@ class ArticleStore:
 
     # ── before a visit ──
 
-    async def before(self, link: Link, item_id: str) -> Before:
-        """Everything the visit wants to know, in one round trip (two for a page that is there)."""
-        pipe = self._client.pipeline(transaction=False)
-        pipe.sismember(self._keys.attempted, link.uid)
-        pipe.hget(self._keys.item(item_id), "articleUid")
-        pipe.hget(self._keys.failure(link.uid), "tries")
-        pipe.hgetall(self._keys.entry(link.uid))
-        attempted, uid, tries, entry = await pipe.execute()
+    async def lease(self, leases: Leases, link: Link, item_id: str) -> tuple[Lease, int, Before] | None:
+        """Take the link's page, and learn all the visit wants to know in the same round trip."""
+
+        def ask(pipe: Pipeline) -> None:
+            pipe.sismember(self._keys.attempted, link.uid)
+            pipe.hget(self._keys.item(item_id), "articleUid")
+            pipe.hget(self._keys.failure(link.uid), "tries")
+            pipe.hgetall(self._keys.entry(link.uid))
+
+        acquired, (attempted, uid, tries, entry) = await leases.acquire_and(ask, item_id)
+        if acquired is None:
+            return None
         is_live = bool(uid) and bool(await self._client.exists(self._keys.article(uid)))
-        return Before(bool(attempted), uid if is_live else "", int(tries or 0), entry)
+        return *acquired, Before(bool(attempted), uid if is_live else "", int(tries or 0), entry)
+
+    async def lease_text(self, leases: Leases, lease: Lease, content_hash: str, uid: str) -> tuple[Lease, str] | None:
+        """Take the text beside the page, and learn who had it first: the uid of another live article, or empty.
+
+        Two pages with one text at the same moment: who has the text's lease is the original. First come, first
+        served, and it stays so: which of two duplicates is the original does not flip (trap R12).
+        """
+        item = f"text_{content_hash}"
+        acquired, (first,) = await leases.acquire_and(
+            lambda pipe: pipe.get(self._keys.content(content_hash)), item, lease.token
+        )
+        if acquired is None:
+            return None
+        is_other = bool(first) and first != uid and bool(await self._client.exists(self._keys.article(first)))
+        return lease.with_key(self._keys.lease(item)), first if is_other else ""
 
     async def live_article(self, item_id: str) -> str:
         """The uid of an item's article, or empty when it has none that lives."""
         uid = await self._client.hget(self._keys.item(item_id), "articleUid")
         return str(uid) if uid and await self._client.exists(self._keys.article(str(uid))) else ""
-
-    async def original_of(self, content_hash: str, uid: str) -> str:
-        """The uid of another live article with this text, or empty when ours is the first.
-
-        First come, first served, and it stays so: which of two duplicates is the original does not flip (trap R12).
-        """
-        first = str(await self._client.get(self._keys.content(content_hash)) or uid)
-        return first if first != uid and await self._client.exists(self._keys.article(first)) else ""
 
     # ── success ──
 

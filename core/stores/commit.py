@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
+import msgspec
+from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
 from core.keys import Keys
@@ -50,16 +52,13 @@ end
 return 1
 """
 
-# KEYS leases · ARGV[1] token, then per command: number of words, words. 1 = written, 0 = a lease is not ours.
+# KEYS leases · ARGV[1] token, ARGV[2] the commands as JSON. 1 = written, 0 = a lease is not ours.
 _COMMIT = """
 for _, lease in ipairs(KEYS) do
   if redis.call('GET', lease) ~= ARGV[1] then return 0 end
 end
-local i = 2
-while i <= #ARGV do
-  local n = tonumber(ARGV[i])
-  redis.call(unpack(ARGV, i + 1, i + n))
-  i = i + n + 1
+for _, command in ipairs(cjson.decode(ARGV[2])) do
+  redis.call(unpack(command))
 end
 redis.call('DEL', unpack(KEYS))
 return 1
@@ -97,22 +96,31 @@ class Leases:
 
         The number is raised before the work: an item that kills its workers is found by it.
         """
+        acquired, _ = await self.acquire_and(lambda pipe: None, item, token, seconds)
+        return acquired
+
+    async def acquire_and(
+        self, ask: Callable[[Pipeline], object], item: str, token: str = "", seconds: float = LEASE_SECONDS
+    ) -> tuple[tuple[Lease, int] | None, list[Any]]:
+        """The same, and in the same round trip the answers to what `ask` puts into the pipeline behind it."""
         lease = Lease((self._keys.lease(item),), token or new_token())
-        counter = self._keys.crashes(item)
+        pipe = self._client.pipeline(transaction=False)
         words = (lease.token, int(seconds * 1000), CRASH_MEMORY_SECONDS * 1000)
-        taken = await _eval(self._client, _ACQUIRE, (*lease.keys, counter), *words)
+        pipe.eval(_ACQUIRE, 2, *lease.keys, self._keys.crashes(item), *map(str, words))
+        ask(pipe)
+        taken, *answers = await pipe.execute()
         if not taken:
-            return None
+            return None, answers
         self._held.setdefault(lease.token, set()).update(lease.keys)
-        return lease, taken
+        return (lease, int(taken)), answers
 
     async def commit(self, lease: Lease, commands: Iterable[Command]) -> bool:
         """Run the commands in one step if the lease is still ours; False when it is not, and nothing was written."""
-        words: list[Word] = []
-        for command in (*commands, ("DEL", *map(self._keys.crashes_of, lease.keys))):
-            words += (len(command), *command)
+        everything = (*commands, ("DEL", *map(self._keys.crashes_of, lease.keys)))
+        # One JSON value: hundreds of words as arguments of their own cost the client more than all else in a commit.
+        packed = msgspec.json.encode([[str(word) for word in command] for command in everything])
         self._held.pop(lease.token, None)
-        return bool(await _eval(self._client, _COMMIT, lease.keys, lease.token, *words))
+        return bool(await self._client.eval(_COMMIT, len(lease.keys), *lease.keys, lease.token, packed))
 
     async def release(self, lease: Lease) -> None:
         """Let go without writing."""
