@@ -160,6 +160,10 @@ class Keys:
         """STRING, 3 d: how many workers took this item and did not come to an end; gone with the next commit."""
         return f"{self.prefix}ingest:crashes:{item}"
 
+    def done(self, token: str) -> str:
+        """STRING, a minute: this commit was made, so that a resend after a lost reply is told the truth."""
+        return f"{self.prefix}ingest:done:{token}"
+
     def crashes_of(self, lease_key: str) -> str:
         """The crash counter that belongs to a lease."""
         return self.crashes(lease_key.removeprefix(self.lease("")))

@@ -37,6 +37,9 @@ class Block(NamedTuple):
     text: str
 
 
+MAX_CHARS = 2_000_000
+"""A novel of 400,000 words; what is longer is a dump, and no reader's article."""
+
 # At the start of a paragraph these would make it a heading, a quote, a list, a table or a fence.
 _STRUCTURE = re.compile(r"(?=#{1,6}\s|>|[-+*]\s|\||```|~~~)")
 _NUMBER = re.compile(r"(\d{1,9})(?=[.)]\s)")
@@ -53,13 +56,24 @@ def blocks(body: etree._Element) -> list[Block]:
 
 def paragraphs(text: str) -> list[Block]:
     """The blocks of plain text: paragraphs between blank lines."""
-    return [_paragraph(words) for piece in _BREAKS.split(text) if (words := line(piece))]
+    return [_paragraph(words) for piece in _BREAKS.split(text) if (words := line(piece)[:MAX_CHARS])]
 
 
 def lines(found: list[str], known_paragraphs: frozenset[str] = frozenset()) -> list[Block]:
     """The blocks of text that comes line by line."""
     kinds = (BlockKind.PARAGRAPH if words in known_paragraphs else BlockKind.LINE for words in found)
-    return [Block(kind, _escaped(words), words) for kind, words in zip(kinds, found, strict=True)]
+    cut = (words[:MAX_CHARS] for words in found)
+    return [Block(kind, _escaped(words), words) for kind, words in zip(kinds, cut, strict=True)]
+
+
+def bounded(found: list[Block]) -> list[Block]:
+    """The first `MAX_CHARS` characters of the blocks."""
+    room = MAX_CHARS
+    for number, block in enumerate(found):
+        if len(block.text) > room:
+            return [*found[:number], Block(block.kind, block.markdown[:room], block.text[:room])]
+        room -= len(block.text)
+    return found
 
 
 def markdown(found: list[Block]) -> str:
@@ -105,9 +119,7 @@ def _block(element: etree._Element) -> Iterator[Block]:
 
 def _inline(element: etree._Element) -> str:
     """The element's words; a line break is a line feed, inner blocks are set off by a space."""
-    if not len(element):
-        return "\n" if element.tag == "lb" else element.text or ""
-    pieces = [element.text or ""]
+    pieces = ["\n" if element.tag == "lb" else "", element.text or ""]
     for child in element:
         inner = _inline(child)
         pieces += (" ", inner, " ") if child.tag in _BLOCK_TAGS and child.tag != "code" else (inner,)
@@ -148,6 +160,8 @@ def _items(element: etree._Element, depth: int) -> Iterator[tuple[str, str]]:
     """Each item as a Markdown line and as words; inner lists are indented below theirs."""
     is_numbered = element.get("rend") == "ol"
     number = 0
+    if words := line(element.text or ""):
+        yield f"{'  ' * depth}- {_escaped(words)}", words
     for item in element:
         inner = [child for child in item if child.tag == "list"]
         words = line("".join((item.text or "", *(_words_of(child) for child in item), item.tail or "")))
@@ -179,11 +193,7 @@ def _code(element: etree._Element) -> Iterator[Block]:
 
 
 def _table(element: etree._Element) -> Iterator[Block]:
-    for child in element:
-        if child.tag == "div":  # a caption
-            yield from _children(child)
-    rows = [[line(_inline(cell)) for cell in row if cell.tag == "cell"] for row in element.iter("row")]
-    rows = [row for row in rows if any(row)]
+    rows = [row for row in _rows(element) if any(row)]
     if not rows:
         return
     width = max(map(len, rows))
@@ -192,6 +202,23 @@ def _table(element: etree._Element) -> Iterator[Block]:
     lines.insert(1, f"|{' --- |' * width}")
     texts = [" | ".join(cell for cell in row if cell) for row in rows]
     yield Block(BlockKind.TABLE, "\n".join(lines), "\n".join(texts))
+
+
+def _rows(table: etree._Element) -> Iterator[list[str]]:
+    """The rows of a table; a caption, or text that stands between rows, is a row of one cell."""
+    yield [line(table.text or "")]
+    for child in table:
+        yield _cells(child) if child.tag == "row" else [line(_inline(child))]
+        yield [line(child.tail or "")]
+
+
+def _cells(row: etree._Element) -> list[str]:
+    """The cells of a row, and text between them; empty cells keep their place."""
+    loose = [line(row.text or "")] if row.text else []
+    for cell in row:
+        loose.append(line(_inline(cell)))
+        loose += [line(cell.tail)] if cell.tail and cell.tail.strip() else []
+    return loose[1:] if loose and row.text and not loose[0] else loose
 
 
 def _quoted(block: Block) -> Block:

@@ -8,16 +8,13 @@ from core.page_blocks import Block
 from core.page_head import Head
 from core.page_text import content_hash, storable
 
-MAX_TEXT_CHARS = 2_000_000
-"""A novel of 400,000 words; what is longer is a dump, and no reader's article."""
-
 
 def assemble(
     head: Head, found: list[Block], source: TextSource, image: str = "", published_ts: float | None = None
 ) -> Document:
     """Everything but the length of the body and the extractor's version, which the caller knows."""
     title = page_title.title(head)
-    found = _bounded(page_trim.trimmed(found, title))
+    found = page_blocks.bounded(page_trim.trimmed(found, title))
     text = storable(page_blocks.plain(found))
     return Document(
         title=title,
@@ -34,15 +31,6 @@ def assemble(
         content_hash=content_hash(text),
         source=source,
     )
-
-
-def _bounded(found: list[Block]) -> list[Block]:
-    room = MAX_TEXT_CHARS
-    for number, block in enumerate(found):
-        room -= len(block.text)
-        if room < 0:
-            return found[:number]
-    return found
 
 
 def _canonical(head: Head) -> str:

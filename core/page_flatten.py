@@ -12,6 +12,7 @@ from itertools import islice
 
 MAX_DEPTH = 60
 """Counted elements; each may hold a few that close by themselves, and the whole stays below libxml2's 256."""
+MAX_CHARS = 5_000_000
 MAX_TAGS = 60_000
 """Six times the largest encyclopedia article we measured. Parsers need 200 bytes and more for each element."""
 MANY_TAGS = 12_000
@@ -22,6 +23,7 @@ _LONG, _TOO_LONG, _MANY_WORDS = 2048, 8192, 100
 _LONG_TAG = re.compile(rf"<[A-Za-z][^<>]{{{_LONG},}}>?")
 _TAG = re.compile(rf"<[A-Za-z][^<>]{{{_LONG},}}>?")
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)[^>]*>?")
+_MARK_FLOOD = re.compile("<{2,}")
 _RAW_TEXT = re.compile(r"<(?:(script|style|textarea|noembed|noframes|xmp)\b|!--)", re.IGNORECASE)
 # Void elements, and those that the next of their kind closes: they add no depth of their own.
 _VOID = frozenset(
@@ -73,13 +75,18 @@ _FOREIGN = frozenset(("svg", "math", "frameset", "select"))
 def bounded(html: str) -> str:
     """The page without tags of absurd length, and without any after the first `MAX_TAGS`.
 
-    Most pages come back as they are.
+    Most pages come back as they are. Only of a page with more than `MAX_CHARS` of markup and text the end is cut off.
     """
-    has_long = any(len(piece) > _LONG and ">" not in piece[:_LONG] for piece in html.split("<"))
-    html = _LONG_TAG.sub(_unless_flood, html) if has_long else html
-    if html.count("<") <= MAX_TAGS:
-        return html
-    html = _without_raw_text(html)  # so that the cut below is not inside of a script or a comment
+    is_large = len(html) > MAX_CHARS or html.count("<") > MAX_TAGS
+    # Splitting finds long tags in half the time, but needs memory for every piece.
+    if is_large or any(len(piece) > _LONG and ">" not in piece[:_LONG] for piece in html.split("<")):
+        html = _LONG_TAG.sub(_unless_flood, html)
+    return _cut_down(html) if is_large else html
+
+
+def _cut_down(html: str) -> str:
+    # Without scripts and comments, so that neither cut falls inside one.
+    html = _MARK_FLOOD.sub("<", _without_raw_text(html))[:MAX_CHARS]
     if html.count("<") <= MAX_TAGS:
         return html
     last = next(islice(re.finditer("<", html), MAX_TAGS, None)).start()

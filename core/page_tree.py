@@ -23,14 +23,14 @@ _ARTICLE_IMAGES = etree.XPath("(.//article|.//main)//img")
 
 
 def parse(html: str) -> etree._Element | None:
-    """The root of the page, complete; None if there is not one element in it."""
+    """The root of the page, complete; None if there is not one element in it, or if libxml2 cannot read to its end."""
     html = page_flatten.bounded(html)
     root, is_complete = _read(html)
     if not is_complete:
         root, is_complete = _read(page_flatten.flattened(html))
     if not is_complete:
-        root, _ = _read(page_flatten.flattened(html, is_strict=True))
-    return root
+        root, is_complete = _read(page_flatten.flattened(html, is_strict=True))
+    return root if is_complete else None
 
 
 def elements(root: etree._Element) -> Iterator[Element]:

@@ -82,13 +82,21 @@ async def fetch(desk: Desk, run: Run, budget_seconds: float) -> None:
             await _visit(visitor, run, url)
             bar.update()
 
-        for _ in range(ROUNDS):
-            by_domain = lanes.by_lane(waiting, lane_of)
-            await lanes.drive(
-                by_domain, visit, desk.settings.lane_width, lambda: run.network.should_stop or time.monotonic() > end
-            )
-            waiting, run.held = run.held, []
-    await _settle_unreached(visitor, run)
+        try:
+            for _ in range(ROUNDS):
+                by_domain = lanes.by_lane(waiting, lane_of)
+                await lanes.drive(
+                    by_domain,
+                    visit,
+                    desk.settings.lane_width,
+                    lambda: run.network.should_stop or time.monotonic() > end,
+                )
+                waiting, run.held = run.held, []
+            await _settle_unreached(visitor, run)
+        except BaseException:
+            for unreached in run.unreached:
+                await desk.leases.release(unreached.lease)
+            raise
     run.outcomes[Outcome.DEFERRED] += len(run.findings.links) - run.outcomes.total()
 
 
@@ -111,7 +119,8 @@ async def _settle_unreached(visitor: Visitor, run: Run) -> None:
     """Hosts that did not answer: a failure each, unless nearly none answered. Then it is us, and nothing is marked."""
     if run.network.is_down:
         log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against the links.")
-    for unreached in run.unreached:
+    while run.unreached:
+        unreached = run.unreached.pop()
         if run.network.is_down:
             await visitor.desk.leases.release(unreached.lease)
             run.outcomes[Outcome.DEFERRED] += 1

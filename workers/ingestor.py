@@ -23,13 +23,14 @@ from core.stores import connect, ingest_stats, presence
 from core.stores.clock import ServerClock
 from workers import canonical_fetcher, lanes, stopping
 from workers.desk import Desk, lane_of, open_desk
-from workers.poll import Cycle, poll, settle_unreached
+from workers.poll import Cycle, give_back, poll, settle_unreached
 
 log = logging.getLogger("ingest")
 
 ONCE_SECONDS = 600.0
 """How long `--once` waits for feeds that politeness put off or a dead worker still holds."""
 HELD_PAUSE_SECONDS = 2.0
+REFUSED_PAUSE_SECONDS = 10.0
 COUNTED = ("polled", "changed", "unchanged", "errors", "gone", "deferred", "held")
 LINKS = ("links_found", "links_new", "links_known", "links_rejected", "links_expired")
 
@@ -47,8 +48,12 @@ async def run_cycle(desk: Desk) -> Cycle:
             bar.update()
 
         by_domain = lanes.by_lane(due, lane_of)
-        await lanes.drive(by_domain, work, desk.settings.lane_width, lambda: cycle.network.should_stop)
-    await settle_unreached(desk, cycle)
+        try:
+            await lanes.drive(by_domain, work, desk.settings.lane_width, lambda: cycle.network.should_stop)
+            await settle_unreached(desk, cycle)
+        except BaseException:
+            await give_back(desk, cycle)
+            raise
     await _prune(desk, cycle)
     await _sum_up(desk, cycle, time.monotonic() - started)
     return cycle
@@ -135,8 +140,16 @@ async def _unless_away(desk: Desk, work: Coroutine[object, object, object]) -> b
 
 
 async def _main(settings: Settings, once: bool) -> None:
-    async with open_desk(settings, give_up_seconds=presence.ONCE_WAIT_SECONDS if once else None) as desk:
-        await (run_once(desk) if once else run_forever(desk))
+    if once:
+        async with open_desk(settings, give_up_seconds=presence.ONCE_WAIT_SECONDS) as desk:
+            await run_once(desk)
+    while not once:
+        try:
+            async with open_desk(settings) as desk:
+                await run_forever(desk)
+        except RedisError as error:  # it answers, and refuses what we need to begin: a replica, or full
+            log.error("⚠️ %s Trying again.", presence.explain(error, connect.url_of(settings)))
+            await asyncio.sleep(REFUSED_PAUSE_SECONDS)
 
 
 def main() -> int:

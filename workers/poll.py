@@ -5,8 +5,6 @@ What one cycle sees is kept in `Cycle`. Whatever stops a poll in the middle give
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 import random
 from collections import Counter
@@ -54,8 +52,7 @@ async def poll(desk: Desk, cycle: Cycle, url: str) -> None:
     try:
         await _poll(desk, cycle, leased)
     except BaseException:
-        with contextlib.suppress(RedisError, OSError):  # the lease also ends by itself
-            await asyncio.shield(desk.feeds.release(leased))
+        await desk.feeds.release(leased)
         raise
 
 
@@ -98,10 +95,11 @@ async def _with_known(desk: Desk, cycle: Cycle, leased: Leased, result: Changed)
 async def _settle(desk: Desk, cycle: Cycle, leased: Leased, result: PollResult) -> None:
     now = cycle.clock.now()
     decision = polling.decide(leased.state, result, now, random.random(), desk.policy)
-    if not await desk.feeds.save(leased, decision, cycle.feeds[leased.state.url], now):
+    counts = _counted(result)
+    if not await desk.feeds.save(leased, decision, cycle.feeds[leased.state.url], now, counts):
         log.warning("⚠️ Too late, somebody else has it meanwhile → %s", leased.state.url)
         return
-    _count(cycle.counts, result)
+    cycle.counts.update(counts)
     _tell(leased.state.url, result)
 
 
@@ -109,21 +107,29 @@ async def settle_unreached(desk: Desk, cycle: Cycle) -> None:
     """Hosts that did not answer: an error each, unless nearly none answered. Then it is us, and nobody is blamed."""
     if cycle.network.is_down:
         log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against the feeds.")
-    for leased, broken in cycle.unreached:
+    while cycle.unreached:
+        leased, broken = cycle.unreached.pop()
         offline = Deferred(OFFLINE_PAUSE_SECONDS, "our own network looked down")
         await _settle(desk, cycle, leased, offline if cycle.network.is_down else broken)
 
 
-def _count(counts: Counter[str], result: PollResult) -> None:
+async def give_back(desk: Desk, cycle: Cycle) -> None:
+    """The cycle is broken off: what was held back to be judged at its end is given back unjudged."""
+    while cycle.unreached:
+        leased, _ = cycle.unreached.pop()
+        await desk.feeds.release(leased)
+
+
+def _counted(result: PollResult) -> dict[str, int]:
     kind = {Changed: "changed", Unchanged: "unchanged", Gone: "gone", Broken: "errors", Deferred: "deferred"}
-    counts[kind[type(result)]] += 1
-    counts["polled"] += not isinstance(result, Deferred)
+    counts = {kind[type(result)]: 1, "polled": int(not isinstance(result, Deferred))}
     if isinstance(result, Changed):
         found, rejected = len(result.harvest.links), result.harvest.rejected_count
-        counts["links_found"] += found + rejected
-        counts["links_new"] += result.new_links
-        counts["links_known"] += found - result.new_links
-        counts["links_rejected"] += rejected
+        counts["links_found"] = found + rejected
+        counts["links_new"] = result.new_links
+        counts["links_known"] = found - result.new_links
+        counts["links_rejected"] = rejected
+    return counts
 
 
 def _tell(url: str, result: PollResult) -> None:

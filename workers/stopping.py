@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from core.errors import FreshetError
 from core.stores import presence
 
+CANCEL_AGAIN_SECONDS = 0.5
 STOPPED = 0
 FAILED = 2
 
@@ -29,8 +30,15 @@ def run(start: Callable[[], Coroutine[object, object, None]]) -> int:
 async def _until_signal(start: Callable[[], Coroutine[object, object, None]]) -> int:
     task = asyncio.ensure_future(start())
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        # Again until it works: on Python 3.11 redis-py may lose a cancellation that comes with an answer.
+        if not task.done():
+            task.cancel()
+            loop.call_later(CANCEL_AGAIN_SECONDS, stop)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, task.cancel)
+        loop.add_signal_handler(number, stop)
     try:
         await task
     except asyncio.CancelledError:

@@ -6,13 +6,10 @@ What happened comes back as an outcome; whatever stops us in between gives the l
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
-
-from redis.exceptions import RedisError
 
 from core import canonical, http_headers, ids, registry, urls
 from core.canonical import Outcome
@@ -130,8 +127,7 @@ class Visitor:
                 return await self._reject(link, lease, cleaned)
             return await self._visit(link, lease, item_id, taken, before)
         except BaseException:
-            with contextlib.suppress(RedisError, OSError):  # the lease also ends by itself
-                await asyncio.shield(self.desk.leases.release(lease))
+            await self.desk.leases.release(lease)
             raise
 
     async def blame(self, unreached: Unreached) -> Outcome:

@@ -14,7 +14,7 @@ from core import ids
 from core.errors import FailCode
 from core.keys import Keys
 from core.models import Failed
-from core.stores.commit import Command, Lease, Leases, Word, new_token
+from core.stores.commit import Command, Lease, Leases, Word
 from core.stores.connect import Client, texts
 from core.stores.items import ItemStore
 from core.stores.links import Lives
@@ -275,8 +275,6 @@ class ArticleStore:
 
     async def record_run(self, counts: Mapping[str, int], now: float, seconds: float) -> None:
         """The last run's counters, and those that no commit has counted: known and deferred links."""
-        leases = Leases(self._client, self._keys)
-        acquired = await leases.acquire(f"run_{new_token()}")
         last = self._keys.canonical_last_run
         known, deferred = counts["known"], counts["deferred"]
         rest = {"found": known + deferred, "new": deferred, "known": known, "deferred": deferred}
@@ -285,8 +283,7 @@ class ArticleStore:
             ("HSET", last, *_flat(counts), "ts", int(now), "seconds", f"{seconds:.1f}"),
             *self._plus(rest),
         ]
-        if acquired:
-            await leases.commit(acquired[0], commands)
+        await Leases(self._client, self._keys).run(commands)
 
     def _event(self, kind: str, **fields: str) -> Command:
         return ("XADD", self._keys.events, "MAXLEN", "~", EVENTS_KEPT, "*", "type", kind, *_flat(fields))

@@ -1,7 +1,8 @@
 """Leases, and the one script through which leased work becomes visible.
 
 A worker holds a token; the commit runs its commands only while that token is still on the lease, then drops the
-lease. So a late writer is refused, and a resend after a lost reply changes nothing (design §6.5, §6.6).
+lease and leaves a mark. So a late writer is refused, and a resend after a lost reply changes nothing and is told the
+truth (design §6.5, §6.6).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ LEASE_SECONDS = 60.0
 """A dead worker's work is free again after this; a living one renews (`Leases.keep_alive`)."""
 RENEW_EVERY_SECONDS = 15.0
 CRASH_MEMORY_SECONDS = 3 * 86_400
+DONE_MILLISECONDS = 60_000
+"""Longer than redis-py tries again."""
 WORDS_PER_COMMAND = 2_000
 """Lua's unpack ends at about 8,000 values."""
 
@@ -52,15 +55,18 @@ end
 return 1
 """
 
-# KEYS leases · ARGV[1] token, ARGV[2] the commands as JSON. 1 = written, 0 = a lease is not ours.
+# KEYS[1] done marker, then leases · ARGV[1] token, ARGV[2] the commands as JSON, ARGV[3] life of the marker.
+# 1 = written, now or by an earlier copy of this very call; 0 = a lease is not ours. Without leases: written once.
 _COMMIT = """
-for _, lease in ipairs(KEYS) do
-  if redis.call('GET', lease) ~= ARGV[1] then return 0 end
+if redis.call('EXISTS', KEYS[1]) == 1 then return 1 end
+for i = 2, #KEYS do
+  if redis.call('GET', KEYS[i]) ~= ARGV[1] then return 0 end
 end
 for _, command in ipairs(cjson.decode(ARGV[2])) do
   redis.call(unpack(command))
 end
-redis.call('DEL', unpack(KEYS))
+redis.call('SET', KEYS[1], '1', 'PX', ARGV[3])
+if #KEYS > 1 then redis.call('DEL', unpack(KEYS, 2)) end
 return 1
 """
 
@@ -90,6 +96,7 @@ class Leases:
         self._keys = keys
         self._held: dict[str, set[str]] = {}
         """Token → lease keys that we hold and renew."""
+        self._to_release: list[Lease] = []
 
     async def acquire(self, item: str, token: str = "", seconds: float = LEASE_SECONDS) -> tuple[Lease, int] | None:
         """The lease of an item and the number of workers that took it since the last commit; None if it is taken.
@@ -116,15 +123,32 @@ class Leases:
 
     async def commit(self, lease: Lease, commands: Iterable[Command]) -> bool:
         """Run the commands in one step if the lease is still ours; False when it is not, and nothing was written."""
-        everything = (*commands, ("DEL", *map(self._keys.crashes_of, lease.keys)))
-        # One JSON value: hundreds of words as arguments of their own cost the client more than all else in a commit.
-        packed = msgspec.json.encode([[str(word) for word in command] for command in everything])
         self._held.pop(lease.token, None)
-        return bool(await self._client.eval(_COMMIT, len(lease.keys), *lease.keys, lease.token, packed))
+        return await self._run(lease, [*commands, ("DEL", *map(self._keys.crashes_of, lease.keys))])
+
+    async def run(self, commands: Iterable[Command]) -> None:
+        """Run the commands in one step and once, whatever is lost on the way; for what needs no lease."""
+        await self._run(Lease((), new_token()), commands)
+
+    async def _run(self, lease: Lease, commands: Iterable[Command]) -> bool:
+        # One JSON value: hundreds of words as arguments of their own cost the client more than all else in a commit.
+        packed = msgspec.json.encode([[str(word) for word in command] for command in commands])
+        keys = (self._keys.done(lease.token), *lease.keys)
+        answer = await self._client.eval(_COMMIT, len(keys), *keys, lease.token, packed, str(DONE_MILLISECONDS))
+        return bool(answer)
 
     async def release(self, lease: Lease) -> None:
-        """Let go without writing."""
-        await self.commit(lease, ())
+        """Let go without writing. Never fails: with the server away it is made up for, or the lease ends by itself."""
+        giving_back = asyncio.ensure_future(self._release(lease))
+        # Whoever awaits us may be cancelled meanwhile; then nobody else asks how it ended.
+        giving_back.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.shield(giving_back)
+
+    async def _release(self, lease: Lease) -> None:
+        try:
+            await self.commit(lease, ())
+        except (RedisError, OSError):
+            self._to_release.append(lease)
 
     @contextlib.asynccontextmanager
     async def keep_alive(self) -> AsyncIterator[None]:
@@ -135,6 +159,8 @@ class Leases:
         finally:
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
+            with contextlib.suppress(RedisError, OSError):
+                await self.renew()
 
     async def _renew_forever(self) -> None:
         while True:
@@ -143,7 +169,10 @@ class Leases:
                 await self.renew()
 
     async def renew(self) -> None:
-        """Another full life for everything we hold."""
+        """Another full life for everything we hold; and what could not be given back is."""
+        while self._to_release:
+            await self.commit(self._to_release[-1], ())
+            self._to_release.pop()
         for token, keys in list(self._held.items()):
             await _eval(self._client, _RENEW, sorted(keys), token, int(LEASE_SECONDS * 1000))
 

@@ -14,6 +14,7 @@ from core.feed_state import FeedState, FeedStatus
 from core.keys import Keys
 from core.models import PublisherHints
 from core.polling import PollDecision
+from core.stores import ingest_stats
 from core.stores.articles import ArticleStore
 from core.stores.commit import Command, Lease, Leases, batched
 from core.stores.connect import Client, texts
@@ -112,9 +113,17 @@ class FeedStore:
         """The links of the feed's last body."""
         return sorted(texts(await self._client.smembers(self._keys.feed_links(fid))))
 
-    async def save(self, leased: Leased, decision: PollDecision, categories: Sequence[str], now: float) -> bool:
-        """Commit a poll in one step: state, schedule, links and stamps. False: we were late, nothing was written."""
+    async def save(
+        self,
+        leased: Leased,
+        decision: PollDecision,
+        categories: Sequence[str],
+        now: float,
+        counts: Mapping[str, int] | None = None,
+    ) -> bool:
+        """Commit a poll in one step: state, schedule, links, stamps, counters. False: late, nothing was written."""
         commands = self._state_commands(leased.fid, decision.state, categories, now)
+        commands += ingest_stats.counted(self._keys, counts or {})
         if decision.links is not None:
             commands += self._body_commands(leased.fid, decision.links, decision.keeps_old_links)
         if decision.links is not None or decision.renew:

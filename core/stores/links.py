@@ -110,10 +110,12 @@ class LinkStore:
         if not count or count == stamped:
             return
         async for batch in self._batches(members):
-            # NX: a stamp that is already there knows better.
-            await self._client.zadd(stamps, dict.fromkeys(batch, now), nx=True)
-        for key in (members, stamps):
-            await self._client.expire(key, life or self._lives.link)
+            async with self._client.pipeline(transaction=True) as pipe:
+                # NX: a stamp that is already there knows better.
+                pipe.zadd(stamps, dict.fromkeys(batch, now), nx=True)
+                for key in (members, stamps):
+                    pipe.expire(key, life or self._lives.link)
+                await pipe.execute()
 
     async def _batches(self, members: str) -> AsyncIterator[list[str]]:
         batch: list[str] = []

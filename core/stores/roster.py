@@ -75,11 +75,14 @@ class Roster:
     async def _retire_sample(self) -> None:
         feeds = await self._subscriptions.by_category()
         sample = [c for c in await self._subscriptions.categories() if c.startswith(SAMPLE_PREFIX)]
-        if not sample or not any(not category.startswith(SAMPLE_PREFIX) for category in feeds):
+        if not any(not category.startswith(SAMPLE_PREFIX) for category in feeds):
+            return
+        if not sample:
+            await self._subscriptions.forget_origin(SAMPLE_ORIGIN)  # left behind by a crash in the lines below
             return
         for category in sample:
             await self._subscriptions.drop_category(category)
             await self._articles.forget_category(category)
             await self._links.forget_category(category)
-        await self._subscriptions.sync(SAMPLE_ORIGIN, {})
+        await self._subscriptions.forget_origin(SAMPLE_ORIGIN)
         log.info("👋 You have feeds of your own: the sample and its data are gone")

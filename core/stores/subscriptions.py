@@ -35,15 +35,16 @@ class Subscriptions:
         names = sorted(texts(await self._client.smembers(self._keys.categories)))
         pipe = self._client.pipeline(transaction=False)
         for name in names:
-            pipe.type(self._keys.feeds(name))
-            pipe.type(self._keys.category_links(name))
+            for key in (self._keys.feeds, self._keys.category_links, self._keys.articles_by_category):
+                pipe.type(key(name))
+            pipe.type(self._keys.category_links_seen(name))
         kinds = await pipe.execute() if names else []
-        usable = dict(zip(names, zip(kinds[::2], kinds[1::2], strict=True), strict=True))
-        for name in usable.keys() - self._told:
-            if not set(usable[name]) <= {"none", "set"}:
-                self._told.add(name)
-                log.warning("⚠️ Category %s is skipped: its feeds or links are not kept in a set", name)
-        return [name for name in names if set(usable[name]) <= {"none", "set"}]
+        per_name = [kinds[i : i + 4] for i in range(0, len(kinds), 4)]
+        usable = [name for name, kind in zip(names, per_name, strict=True) if _are_right(kind)]
+        for name in set(names) - set(usable) - self._told:
+            self._told.add(name)
+            log.warning("⚠️ Category %s is skipped: somebody made one of its keys as another type", name)
+        return usable
 
     async def find_categories(self) -> None:
         """Learn of categories that somebody made by hand with SADD, or that a late worker has just filled again."""
@@ -113,12 +114,21 @@ class Subscriptions:
             await pipe.execute()
         return len(added), len(removed)
 
+    async def forget_origin(self, origin: str) -> None:
+        """Forget what a file added, not the feeds themselves."""
+        await self._client.delete(self._keys.feeds_imported(origin))
+
     async def drop_category(self, category: str) -> None:
         """Remove a category, its feeds and their state."""
         for url in texts(await self._client.smembers(self._keys.feeds(category))):
             await self.remove(url)
         await self._client.delete(self._keys.feeds(category))
         await self._client.srem(self._keys.categories, category)
+
+
+def _are_right(kinds: Sequence[str]) -> bool:
+    *sets, stamps = kinds
+    return set(sets) <= {"none", "set"} and stamps in {"none", "zset"}
 
 
 def _pair(line: str) -> tuple[str, str]:
