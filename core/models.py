@@ -224,4 +224,3 @@ class Document:
     """sha256 of the text without regard to whitespace; the title is not part of it (trap T61)."""
     extractor_version: str = ""
     source: TextSource = TextSource.PAGE
-    outlinks: tuple[str, ...] = ()

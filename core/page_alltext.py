@@ -70,7 +70,8 @@ def _parsed(html: str) -> LexborHTMLParser:
     html = page_flatten.bounded(html)
     if page_flatten.is_suspect(html):
         html = page_flatten.flattened(html, is_strict=True)
-    return LexborHTMLParser(_TWO_BREAKS.sub(f"{_MARK}<br", _BOUNDARY.sub(f"{_MARK}<", html)))
+    marked = _TWO_BREAKS.sub(f"{_MARK}<br", _BOUNDARY.sub(f"{_MARK}<", html))
+    return LexborHTMLParser(marked.replace("<br", "\n<br").replace("<BR", "\n<BR"))
 
 
 def _lines(tree: LexborHTMLParser) -> list[str]:

@@ -45,6 +45,11 @@ _STRUCTURE = re.compile(r"(?=#{1,6}\s|>|[-+*]\s|\||```|~~~)")
 _NUMBER = re.compile(r"(\d{1,9})(?=[.)]\s)")
 # `<b` would be live HTML in a renderer, `](` a link with any scheme.
 _LIVE = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])\(")
+# Tools beside a heading: a link to itself, a wiki's edit link.
+_HEADING_TOOLS = re.compile(
+    r"\s*(?:[#¶§🔗]|\[(?:edit|bearbeiten|modifi|editar|править|編集|编辑|bewerk|redigera|edytuj)[^\]]{0,60}\])$",
+    re.IGNORECASE,
+)
 _BREAKS = re.compile(r"\n\s*\n")
 _BLOCK_TAGS = frozenset(("p", "head", "list", "quote", "code", "table", "item", "row", "cell", "div", "ab"))
 
@@ -144,7 +149,7 @@ def _escaped(words: str) -> str:
 
 
 def _heading(element: etree._Element) -> Iterator[Block]:
-    words = line(_inline(element))
+    words = _HEADING_TOOLS.sub("", line(_inline(element)))
     level = re.fullmatch(r"h([1-6])", element.get("rend") or "")
     if words:
         yield Block(BlockKind.HEADING, f"{'#' * int(level[1] if level else 3)} {_dead(words)}", words)

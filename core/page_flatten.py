@@ -13,6 +13,7 @@ from itertools import islice
 MAX_DEPTH = 60
 """Counted elements; each may hold a few that close by themselves, and the whole stays below libxml2's 256."""
 MAX_CHARS = 5_000_000
+"""Of markup and text, scripts not counted; more than twice of what we keep of any page's text."""
 MAX_TAGS = 60_000
 """Six times the largest encyclopedia article we measured. Parsers need 200 bytes and more for each element."""
 MANY_TAGS = 12_000
@@ -21,55 +22,21 @@ MANY_TAGS = 12_000
 # Long tags hold image sets and data for scripts. Hundreds of words in one are a flood, and 8 kB are for no reader.
 _LONG, _TOO_LONG, _MANY_WORDS = 2048, 8192, 100
 _LONG_TAG = re.compile(rf"<[A-Za-z][^<>]{{{_LONG},}}>?")
-_TAG = re.compile(rf"<[A-Za-z][^<>]{{{_LONG},}}>?")
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)[^>]*>?")
 _MARK_FLOOD = re.compile("<{2,}")
 _RAW_TEXT = re.compile(r"<(?:(script|style|textarea|noembed|noframes|xmp)\b|!--)", re.IGNORECASE)
 # Void elements, and those that the next of their kind closes: they add no depth of their own.
-_VOID = frozenset(
-    [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "wbr",
-        "html",
-        "head",
-        "body",
-    ]
-)
-_SHALLOW = _VOID | frozenset(
-    [
-        "p",
-        "li",
-        "dt",
-        "dd",
-        "tr",
-        "td",
-        "th",
-        "thead",
-        "tbody",
-        "tfoot",
-        "option",
-        "optgroup",
-        "a",
-        "rb",
-        "rt",
-        "rtc",
-        "rp",
-    ]
-)
+_VOID = {
+    *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"),
+    *("html", "head", "body"),
+}
+_SHALLOW = {
+    *_VOID,
+    *("p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot", "option", "optgroup", "a"),
+    *("rb", "rt", "rtc", "rp"),
+}
 # In here nothing closes by itself, and no text of an article stands in here.
-_FOREIGN = frozenset(("svg", "math", "frameset", "select"))
+_FOREIGN = {"svg", "math", "frameset", "select"}
 
 
 def bounded(html: str) -> str:
@@ -117,7 +84,7 @@ def flattened(html: str, *, is_strict: bool = False) -> str:
 class _Keeper:
     """Walks the tags in order and says which stay."""
 
-    def __init__(self, shallow: frozenset[str]) -> None:
+    def __init__(self, shallow: set[str]) -> None:
         self._shallow = shallow
         self._open: list[str] = []
         self._count: Counter[str] = Counter()

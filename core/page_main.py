@@ -32,6 +32,9 @@ _JUNK = (
     *("select", "noscript"),
 )
 _COUNT = etree.XPath("count(.//*)")
+_LINK_SPANS = etree.XPath(
+    ".//p//span[contains(@class, 'link') or contains(@class, 'bottom') or contains(@style, 'border')]"
+)
 _CHROME = ("nav", "footer", "aside", "form", "button", "a", "label", "script", "figcaption", "head")
 
 
@@ -45,6 +48,7 @@ def main_text(root: etree._Element) -> etree._Element | None:
     if size > MAX_ELEMENTS:
         return None
     _free_headings(root)
+    _free_links(root)
     strict, strict_chars = _extracted(root, _strict())
     is_enough = strict_chars >= ENOUGH_CHARS or strict_chars >= LITTLE_SHARE * _running_chars(root)
     if is_enough or size > MAX_FOR_GENEROUS:
@@ -81,6 +85,12 @@ def _free_headings(root: etree._Element) -> None:
         following = heading.getnext()
         if following is not None and following.tag in _AFTER_HEADING and heading.find(".//a") is not None:
             etree.strip_tags(heading, "a")
+
+
+def _free_links(root: etree._Element) -> None:
+    """`<span class="link">` inside a sentence: the strict mode would cut it out, words and all."""
+    for span in cast("list[etree._Element]", _LINK_SPANS(root)):
+        span.attrib.clear()
 
 
 def _running_chars(root: etree._Element) -> int:

@@ -23,7 +23,10 @@ _BEFORE_SITE = re.compile(r"\s+[|\-–—»·•]+\s+|\s*\|\s*")
 _SEPARATOR = re.compile(r"\s+[|\-–—:/»«·•›~]+\s+|\s*[|»]\s*|:\s+")
 _LETTERS = re.compile(r"\W+|_")
 _NOT_A_NAME = re.compile(r"https?:|www\.|@|\.(?:com|org|net|de)\b", re.IGNORECASE)
-_AFTER_NAME = re.compile(r"\s+[-–—|•·/]\s|\s*[\d(@]|\s+on\s", re.IGNORECASE)
+_AFTER_NAME = re.compile(
+    r"\s+[-–—|•·/]\s|,?\s+(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+\d|,?\s*[\d(@]|\s+on\s",
+    re.IGNORECASE,
+)
 _BY = re.compile(r"^(?:by|von|par|por|di)\s+", re.IGNORECASE)
 
 

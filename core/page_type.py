@@ -78,7 +78,7 @@ def _sniffed(start: bytes) -> PageKind:
 
 
 def _is_binary(start: bytes) -> bool:
-    """A known signature, or NUL where no wide encoding explains it."""
+    """A known signature, or many NULs where neither a wide encoding nor HTML around them explains them."""
     if start.startswith(_UTF_16_OR_32[:4]):
         return False
-    return start.startswith(_MAGIC) or start.count(0) * 10 > len(start)
+    return start.startswith(_MAGIC) or (start.count(0) * 10 > len(start) and not _HTML_TAG.search(start))

@@ -89,6 +89,11 @@ class Settings(BaseSettings):
         return self.fetch_host_parallel or (2 if self.fetch_host_gap_seconds else None)
 
     @property
+    def visits_at_once(self) -> int | None:
+        """Without gates nobody waits, so that a few more than on the wire keep everything busy; with gates no limit."""
+        return None if self.host_parallel else self.fetch_concurrency + 50
+
+    @property
     def lane_width(self) -> int:
         """How many of one domain are worked on at once."""
         return self.host_parallel or self.fetch_concurrency

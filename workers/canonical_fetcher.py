@@ -73,9 +73,14 @@ async def fetch(desk: Desk, run: Run, budget_seconds: float) -> None:
     from workers.desk import lane_of
     from workers.visit import Visitor
 
+    settings = desk.settings
     visitor = Visitor(desk, run.clock)
     end = run.started + budget_seconds
     waiting = sorted(run.findings.links)
+
+    def is_over() -> bool:
+        return run.network.should_stop or time.monotonic() > end
+
     with progress.bar(len(waiting), "articles") as bar:
 
         async def visit(url: str) -> None:
@@ -85,12 +90,7 @@ async def fetch(desk: Desk, run: Run, budget_seconds: float) -> None:
         try:
             for _ in range(ROUNDS):
                 by_domain = lanes.by_lane(waiting, lane_of)
-                await lanes.drive(
-                    by_domain,
-                    visit,
-                    desk.settings.lane_width,
-                    lambda: run.network.should_stop or time.monotonic() > end,
-                )
+                await lanes.drive(by_domain, visit, settings.lane_width, is_over, settings.visits_at_once)
                 waiting, run.held = run.held, []
             await _settle_unreached(visitor, run)
         except BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ class Desk:
     items: ItemStore
     fetcher: Fetcher
     pool: ParsePool
+    rooms: asyncio.Semaphore
+    """How many pages may be in memory at once."""
     source: FeedSource
     policy: polling.Policy
 
@@ -86,6 +89,7 @@ async def furnish(settings: Settings, client: connect.Client, keys: Keys) -> Asy
             items=ItemStore(client, keys),
             fetcher=fetcher,
             pool=pool,
+            rooms=asyncio.Semaphore(settings.fetch_concurrency),
             source=FeedSource(fetcher, pool, settings.tracking_param_prefixes, admitted.fetch_allowed_hosts),
             policy=polling.Policy(bounds, min(polling.Policy().renew_seconds, lives.link / 4)),
         )

@@ -49,7 +49,8 @@ async def run_cycle(desk: Desk) -> Cycle:
 
         by_domain = lanes.by_lane(due, lane_of)
         try:
-            await lanes.drive(by_domain, work, desk.settings.lane_width, lambda: cycle.network.should_stop)
+            width, at_once = desk.settings.lane_width, desk.settings.visits_at_once
+            await lanes.drive(by_domain, work, width, lambda: cycle.network.should_stop, at_once)
             await settle_unreached(desk, cycle)
         except BaseException:
             await give_back(desk, cycle)

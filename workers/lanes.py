@@ -6,6 +6,7 @@ Every domain has a lane; a slow or crowded domain holds up nobody else.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
@@ -22,13 +23,27 @@ def by_lane(items: Iterable[T], lane_of: Callable[[T], str]) -> dict[str, deque[
 
 
 async def drive(
-    lanes: Mapping[str, deque[T]], work: Callable[[T], Awaitable[None]], per_lane: int, should_stop: Callable[[], bool]
+    lanes: Mapping[str, deque[T]],
+    work: Callable[[T], Awaitable[None]],
+    per_lane: int,
+    should_stop: Callable[[], bool],
+    at_once: int | None = None,
 ) -> None:
-    """Run `work` for every item, at most `per_lane` at a time in each lane; the first exception ends all."""
+    """Run `work` for every item, at most `per_lane` at a time in each lane; the first exception ends all.
+
+    `at_once` limits all lanes together. With gates that make lanes wait it would let the slow hold up the quick, so
+    it is for work that waits for nobody.
+    """
+    limit: contextlib.AbstractAsyncContextManager[object] = (
+        asyncio.Semaphore(at_once) if at_once else contextlib.nullcontext()
+    )
 
     async def follow(lane: deque[T]) -> None:
         while lane and not should_stop():
-            await work(lane.popleft())
+            async with limit:
+                # Others may have emptied the lane while we waited.
+                if lane:
+                    await work(lane.popleft())
 
     async with asyncio.TaskGroup() as group:
         for lane in lanes.values():

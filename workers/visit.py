@@ -15,6 +15,7 @@ from core import canonical, http_headers, ids, registry, urls
 from core.canonical import Outcome
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, Rejected, Request
+from core.net.room import Room
 from core.parsing.tasks import PageResult, PageTask
 from core.stores.articles import Before, Link
 from core.stores.clock import ServerClock
@@ -147,8 +148,12 @@ class Visitor:
         if taken > MOST_DEATHS:
             text = f"Reading this page killed Freshet {MOST_DEATHS} times; it is put aside."
             return await self._fail(link, lease, Failed(FailCode.PARSE, FailDetail.CRASH, text), before.tries)
+        async with Room(desk.rooms) as room:
+            return await self._fetch(link, lease, item_id, before, room)
+
+    async def _fetch(self, link: Link, lease: Lease, item_id: str, before: Before, room: Room) -> Outcome | Unreached:
         log.info("🌐 Fetching → %s", link.url)
-        answer = await desk.fetcher.fetch(Request(link.url, max_wait_seconds=MAX_WAIT_SECONDS))
+        answer = await self.desk.fetcher.fetch(Request(link.url, max_wait_seconds=MAX_WAIT_SECONDS), room)
         match answer:
             case Deferred():
                 return await self._put_off(lease)

@@ -21,6 +21,7 @@ from core.models import Deferred, Failed, FetchResult, Request
 from core.net.gate import Gate
 from core.net.guard import Guard, Target
 from core.net.robots import Permit, Robots
+from core.net.room import Room
 from core.net.trip import Trip
 from core.net.wire import Answer, Wire
 from core.robots_rules import MAX_BYTES as ROBOTS_BYTES
@@ -58,13 +59,13 @@ class Fetcher:
     async def __aexit__(self, *error: object) -> None:
         await self._wire.__aexit__(*error)
 
-    async def fetch(self, request: Request) -> FetchResult:
+    async def fetch(self, request: Request, room: Room | None = None) -> FetchResult:
         """The answer of whatever status, why there is none, or how long to wait before asking again."""
-        return await self._travel(request)
+        return await self._travel(request, room=room)
 
-    async def _travel(self, request: Request, cut: bool = False) -> FetchResult:
+    async def _travel(self, request: Request, cut: bool = False, room: Room | None = None) -> FetchResult:
         cap = self._settings.fetch_max_bytes if request.max_bytes is None else request.max_bytes
-        trip = Trip(request, self._settings.fetch_timeout_seconds, cap, cut, request.headers)
+        trip = Trip(request, self._settings.fetch_timeout_seconds, cap, cut, request.headers, room=room)
         here = self._guard.target(request.url)
         while isinstance(here, Target):
             refused = trip.refuses(here)
@@ -112,6 +113,8 @@ class Fetcher:
         return await self._travel(request, cut=True)
 
     async def _on_the_wire(self, here: Target, trip: Trip) -> Answer | Failed:
+        if trip.room:
+            await trip.room.take()
         began = time.monotonic()
         answer = await self._wire.get(here, trip.headers_for(here), trip.limits)
         # A total of zero would mean "no limit" to aiohttp.

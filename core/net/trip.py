@@ -9,6 +9,7 @@ from core.errors import FailDetail
 from core.models import Failed, Fetched, Hop, Request
 from core.net.failures import refusal
 from core.net.guard import Target
+from core.net.room import Room
 from core.net.wire import Answer, Limits
 
 MAX_REDIRECTS = 10
@@ -33,6 +34,7 @@ class Trip:
     headers: Mapping[str, str] = field(default_factory=dict)
     hops: list[Hop] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
+    room: Room | None = None
 
     @property
     def limits(self) -> Limits:

@@ -1,0 +1,387 @@
+"""What a store holds, in a form that two runs can be compared by, and what must be true of it at any time.
+
+`look` reads the whole store; `dump` masks what no two runs share (times, tokens); `problems` says in sentences what is
+wrong. The declared type and life of every key are read from the docstrings of `core/keys.py`, so a new key is checked
+as soon as it is declared.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from redis.asyncio import Redis
+
+from core import ids
+from core.keys import Keys
+from core.stores.connect import Client
+
+HOUR = 3_600
+FOREVER = -1
+POLITENESS = ("gate", "gate_line", "gate_busy", "done")
+"""Left out of comparisons: they last minutes and say nothing about the work."""
+COUNTERS = ("ingest_stats", "ingest_last_run")
+FETCHERS_OWN = (
+    *("attempted", "attempted_at", "retry", "failures", "failure", "entry", "canonical_stats", "canonical_last_run"),
+    *("article", "article_index", "articles_by_category", "alias", "content", "events"),
+    *("item", "partition", "status", "refs", "due", "robots", "crashes"),
+)
+"""What the canonical fetcher writes; a real ingestor may start it or not, depending on the moment."""
+TIME_FIELD = re.compile(r"(^|_)(ts|at|until)$|^seconds$")
+EVENT_TIME = re.compile(r"^\S+Z ", re.M)
+
+
+# ── families ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One kind of key, as `core/keys.py` declares it. An empty life: it depends, so either is right."""
+
+    name: str
+    pattern: re.Pattern[str]
+    type: str
+    life: str
+
+    @property
+    def expires(self) -> bool:
+        return self.life not in {"no expiry", "capped", ""}
+
+    @property
+    def stays(self) -> bool:
+        return self.life in {"no expiry", "capped"}
+
+
+def families(keys: Keys) -> list[Family]:
+    """Every key of `core/keys.py`, from its docstring: `SET, LINK_TTL_SECONDS: clean URLs`."""
+    found = []
+    for name, member in inspect.getmembers(Keys):
+        declared = re.match(r"(SET|ZSET|HASH|STRING|STREAM|LIST)(?:, ([^:]+))?: ", inspect.getdoc(member) or "")
+        if declared:
+            spelt = getattr(keys, name) if isinstance(member, property) else _spelt(getattr(keys, name))
+            pattern = re.escape(spelt).replace("PLACEHOLDER", ".+")
+            found.append(Family(name, re.compile(f"^{pattern}$", re.S), declared[1].lower(), declared[2] or ""))
+    return found
+
+
+def _spelt(build: Any) -> str:
+    return str(build(*["PLACEHOLDER"] * len(inspect.signature(build).parameters)))
+
+
+def family_of(key: str, known: Collection[Family]) -> Family | None:
+    """The family with the longest spelling that fits."""
+    fitting = [family for family in known if family.pattern.match(key)]
+    return max(fitting, key=lambda family: len(family.pattern.pattern), default=None)
+
+
+# ── saving and restoring ────────────────────────────────────────────────────────────────────────
+
+Saved = dict[bytes, tuple[bytes, int]]
+
+
+async def save(raw: Redis) -> Saved:
+    """Every key as the server packs it, with its remaining life. `raw` is a client that decodes nothing."""
+    names = [key async for key in raw.scan_iter(count=1000)]
+    pipe = raw.pipeline(transaction=True)
+    for key in names:
+        pipe.dump(key)
+        pipe.pttl(key)
+    answers = await pipe.execute()
+    return {
+        key: (packed, max(life, 0))
+        for key, packed, life in zip(names, answers[::2], answers[1::2], strict=True)
+        if packed
+    }
+
+
+async def restore(raw: Redis, saved: Saved) -> None:
+    """Make the store what it was, and nothing else."""
+    pipe = raw.pipeline(transaction=True)
+    pipe.flushdb()
+    for key, (packed, life) in saved.items():
+        pipe.restore(key, life, packed)
+    await pipe.execute()
+
+
+async def let_leases_end(client: Client, keys: Keys) -> int:
+    """As if minutes had passed: what a dead process held is free. Returns how many leases there were."""
+    leases = [key async for key in client.scan_iter(match=keys._glob("ingest:lease:"), count=1000)]
+    polite = [key async for key in client.scan_iter(match=keys._glob("fetch:"), count=1000)]
+    gates = [key for key in polite if not key.startswith(keys.robots(""))]
+    if leases or gates:
+        await client.delete(*leases, *gates)
+    return len(leases)
+
+
+# ── looking ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one key holds: a set, a mapping (hash, zset with scores), a list, or text."""
+
+    type: str
+    life_ms: int
+    content: Any
+
+    @property
+    def hours(self) -> int:
+        """Remaining life, rounded up; -1 for ever."""
+        return FOREVER if self.life_ms < 0 else math.ceil(self.life_ms / 1000 / HOUR)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A whole store at one moment. Look only while nobody writes, or two keys may be of different moments."""
+
+    keys: Keys
+    now: float
+    held: Mapping[str, Held]
+    families: list[Family] = field(default_factory=list)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.held
+
+    def content(self, key: str) -> Any:
+        """What the key holds; an empty mapping when there is no such key."""
+        return self.held[key].content if key in self.held else {}
+
+    def named(self, start: str) -> Iterator[tuple[str, str, Held]]:
+        """Key, its rest and content, of keys that start so."""
+        return ((key, key.removeprefix(start), held) for key, held in self.held.items() if key.startswith(start))
+
+
+async def look(client: Client, keys: Keys) -> Picture:
+    """Everything under the prefix of `keys`."""
+    seconds, micros = await client.time()
+    names = sorted([key async for key in client.scan_iter(match=keys._glob(""), count=1000)])
+    pipe = client.pipeline(transaction=True)
+    for key in names:
+        pipe.type(key)
+        pipe.pttl(key)
+    answers = await pipe.execute()
+    there = [row for row in zip(names, answers[::2], answers[1::2], strict=True) if row[1] != "none" and row[2] != -2]
+    for key, kind, _ in there:
+        _ask_content(pipe, key, kind)
+    contents = await pipe.execute() if there else []
+    held = {
+        key: Held(kind, life, _shaped(kind, content))
+        for (key, kind, life), content in zip(there, contents, strict=True)
+    }
+    return Picture(keys, float(seconds) + float(micros) / 1e6, held, families(keys))
+
+
+def _ask_content(pipe: Any, key: str, kind: str) -> None:
+    match kind:
+        case "set":
+            pipe.smembers(key)
+        case "zset":
+            pipe.zrange(key, 0, -1, withscores=True)
+        case "hash":
+            pipe.hgetall(key)
+        case "list":
+            pipe.lrange(key, 0, -1)
+        case "stream":
+            pipe.xrange(key)
+        case _:
+            pipe.get(key)
+
+
+def _shaped(kind: str, content: Any) -> Any:
+    if kind == "stream":
+        return [fields for _, fields in content]
+    return {member: float(score) for member, score in content} if kind == "zset" else content
+
+
+# ── the dump ────────────────────────────────────────────────────────────────────────────────────
+
+Dump = dict[str, tuple[str, int, Any]]
+
+
+def dump(picture: Picture, *, without: Collection[str] = POLITENESS) -> Dump:
+    """Key → type, remaining life in hours (rounded up, -1 for ever), content with times masked.
+
+    `without` names families (methods of `Keys`) that are left out.
+    """
+    found: Dump = {}
+    for key, held in picture.held.items():
+        family = family_of(key, picture.families)
+        if family is None or family.name not in without:
+            found[key] = (held.type, held.hours, _masked(held, picture.now))
+    return found
+
+
+def only_families_of(expected: Dump, keys: Keys, without: Collection[str]) -> Dump:
+    """The same dump as if it had been made without these families."""
+    known = families(keys)
+    return {key: value for key, value in expected.items() if getattr(family_of(key, known), "name", "") not in without}
+
+
+def difference(expected: Dump, got: Dump) -> str:
+    """What differs, key by key and field by field; empty when nothing does."""
+    return "\n".join(_differences(expected, got))
+
+
+def _differences(expected: Dump, got: Dump) -> Iterator[str]:
+    for key in sorted(expected.keys() | got.keys()):
+        if key not in got:
+            yield f"{key}: missing"
+        elif key not in expected:
+            yield f"{key}: should not be there: {got[key]}"
+        elif expected[key] != got[key]:
+            yield from _inside(key, expected[key], got[key])
+
+
+def _inside(key: str, expected: tuple[str, int, Any], got: tuple[str, int, Any]) -> Iterator[str]:
+    if expected[:2] != got[:2]:
+        yield f"{key}: type and hours {expected[:2]} became {got[:2]}"
+    before, after = expected[2], got[2]
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in sorted(before.keys() | after.keys()):
+            if before.get(name) != after.get(name):
+                yield f"{key} {name}: {before.get(name)!r} became {after.get(name)!r}"
+    elif before != after:
+        yield f"{key}: {before!r} became {after!r}"
+
+
+def _masked(held: Held, now: float) -> Any:
+    if held.type == "zset":
+        return {member: moment(score, now) for member, score in held.content.items()}
+    if held.type == "hash":
+        return {name: _masked_field(name, value, now) for name, value in held.content.items()}
+    return sorted(held.content) if held.type == "set" else held.content
+
+
+def _masked_field(name: str, value: str, now: float) -> str:
+    if name == "events":
+        return EVENT_TIME.sub("", value)
+    if name == "seconds":
+        return "…"
+    return moment(float(value), now) if TIME_FIELD.search(name) and _is_number(value) else value
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def moment(ts: float, now: float) -> str:
+    """A time as two runs can share it: never, later, just now; what is long past or no time at all, exactly."""
+    if math.isinf(ts):
+        return "never"
+    if ts > now:
+        return "later"
+    return "just now" if ts > now - HOUR else f"{ts:g}"
+
+
+# ── what must be true ───────────────────────────────────────────────────────────────────────────
+
+
+def problems(picture: Picture, *, is_settled: bool, by_hand: Collection[str] = ()) -> list[str]:
+    """Everything that is wrong with the ingestor's keys, in sentences.
+
+    Args:
+        is_settled: a cycle came to its end since the last fault: then every feed has its state and no lease is left.
+        by_hand: categories whose link set somebody filled with SADD; they get their stamps at the end of a cycle.
+    """
+    excused = () if is_settled else by_hand
+    found = [*_of_keys(picture, excused), *_of_links(picture, excused), *_of_states(picture), *_of_counters(picture)]
+    return found + list(_unsettled(picture)) if is_settled else found
+
+
+def _of_keys(picture: Picture, excused: Collection[str]) -> Iterator[str]:
+    """Every key is declared, of its declared type, and has its declared life."""
+    hand_made = {picture.keys.category_links(category) for category in excused}
+    for key, held in picture.held.items():
+        family = family_of(key, picture.families)
+        if family is None:
+            yield f"{key}: not declared in core/keys.py"
+        elif held.type != family.type:
+            yield f"{key}: is a {held.type}, declared as {family.type}"
+        elif family.expires and held.life_ms < 0 and key not in hand_made:
+            yield f"{key}: has no life, declared with {family.life}"
+        elif family.stays and held.life_ms >= 0:
+            yield f"{key}: ends in {held.life_ms} ms, declared with {family.life}"
+
+
+def _of_links(picture: Picture, excused: Collection[str]) -> Iterator[str]:
+    """Every link has a stamp, every stamp a link."""
+    keys = picture.keys
+    categories = {
+        rest for start in (keys.category_links(""), keys.category_links_seen("")) for _, rest, _ in picture.named(start)
+    }
+    for category in sorted(categories - set(excused)):
+        members = set(picture.content(keys.category_links(category)))
+        stamps = set(picture.content(keys.category_links_seen(category)))
+        for link in sorted(members ^ stamps):
+            yield f"{category}: {link} has {'no stamp' if link in members else 'a stamp and is no link'}"
+
+
+def _of_states(picture: Picture) -> Iterator[str]:
+    """State, schedule, links of the body and links of the category were written together."""
+    keys = picture.keys
+    for key, fid, held in picture.named(keys.feed("")):
+        yield from _of_state(picture, key, fid, held.content)
+    for key, fid, _ in picture.named(keys.feed_links("")):
+        if keys.feed(fid) not in picture:
+            yield f"{key}: links of a feed without state"
+
+
+def _of_state(picture: Picture, key: str, fid: str, feed: Mapping[str, str]) -> Iterator[str]:
+    keys = picture.keys
+    due = picture.content(keys.feeds_due).get(fid)
+    if due is None:
+        yield f"{key}: {feed.get('url')} has a state and is not in the due set: nobody will ever strike it off"
+    # Earlier is fine: a person writes 0 to have it polled at once.
+    elif due > float(feed.get("next_poll_ts") or 0) + 0.01:
+        yield f"{key}: due at {due}, its state says {feed.get('next_poll_ts')}"
+    links = set(picture.content(keys.feed_links(fid)))
+    if feed.get("body_hash") and not links and int(feed["entries"]) > int(feed["rejected"]):
+        yield f"{key}: {feed['url']} has validators, and its links are not there"
+    if float(feed.get("renewed_ts") or 0) > picture.now - HOUR:
+        for category in feed["categories"].split(","):
+            for link in sorted(links - set(picture.content(keys.category_links(category)))):
+                yield f"{key}: {link} was seen and is not in {category}"
+
+
+def _of_counters(picture: Picture) -> Iterator[str]:
+    """Every link and every poll is counted exactly once."""
+    keys = picture.keys
+    totals, last = picture.content(keys.ingest_stats), picture.content(keys.ingest_last_run)
+    for name, stored in (("totals", totals), ("last run", last)):
+        count = Counter({field: float(value) for field, value in stored.items()})
+        if count["links_found"] != count["links_new"] + count["links_known"] + count["links_rejected"]:
+            yield f"counters, {name}: not every link is counted exactly once: {stored}"
+        if count["polled"] != count["changed"] + count["unchanged"] + count["errors"] + count["gone"]:
+            yield f"counters, {name}: not every poll is counted exactly once: {stored}"
+    for name, value in totals.items():
+        if float(last.get(name, 0)) > float(value):
+            yield f"counters: {name} of the last run is above its total"
+
+
+def _unsettled(picture: Picture) -> Iterator[str]:
+    """What may be missing only until a cycle has ended."""
+    keys = picture.keys
+    subscribed: dict[str, set[str]] = {}
+    for _, category, held in picture.named(keys.feeds("")):
+        for url in held.content:
+            subscribed.setdefault(url, set()).add(category)
+    for url, categories in sorted(subscribed.items()):
+        fid = ids.feed_id(url)
+        if fid not in picture.content(keys.feeds_due):
+            yield f"{url}: not in the due set"
+        stored = picture.content(keys.feed(fid)).get("categories")
+        if stored is None:
+            yield f"{url}: has no state"
+        elif set(stored.split(",")) != categories:
+            yield f"{url}: is in {sorted(categories)}, its state says {stored}"
+    for start, what in ((keys.lease(""), "a lease"), (keys.crashes("feed_"), "a count of deaths")):
+        yield from (f"{key}: {what} after a good end" for key, _, _ in picture.named(start))

@@ -1,0 +1,69 @@
+"""Pages made safe for fast parsers: no word lost, whatever the shape."""
+
+from __future__ import annotations
+
+import pytest
+from lxml import etree
+from selectolax.lexbor import LexborHTMLParser
+
+from core import page_flatten, page_tree
+
+WORDS = "<p>The words at the end.</p>"
+
+
+def test_ordinary_pages_come_back_as_they_are() -> None:
+    """Images with many sources and data for scripts are no flood."""
+    page = f"<p>a</p><img srcset='{', '.join(f'/image-{n}-wide.jpg {n}w' for n in range(40))}'><p>b</p>" * 20
+    assert page_flatten.bounded(page) == page
+    assert not page_flatten.is_suspect(page)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["<div>", "<section>", "<em><strong>", "<ul><li>", "<label><button>", "<table><tr><td>", "<b><i>", "<div></x>",
+     "<dl><dd>", "<a><p>", "<a><b><p>", "<ruby><rt>", "<font size=1>", "<h1>", "<p", "<a", "<", "<p>", "<br>", "</div>",
+     "<script></script>", "<!--x-->", "<select><option>", "<form>", "<frameset>", "<math><mi>", "<blockquote>"],
+)  # fmt: skip
+def test_both_parsers_read_to_the_end(unit: str) -> None:
+    """After any flood of tags the words behind it are there, for libxml2 and for lexbor."""
+    page = f"<html><body>{unit * 70_000}{WORDS}"
+    root = page_tree.parse(page)
+    assert root is not None
+    assert "The words at the end." in "".join(map(str, root.itertext()))
+
+    flat = page_flatten.flattened(page_flatten.bounded(page), is_strict=True)
+    quick = LexborHTMLParser(flat).body
+    assert quick is not None
+    assert "The words at the end." in quick.text()
+
+
+def test_depth_is_seen_through_false_closings() -> None:
+    """Tags that close nothing do not hide how deep a page is."""
+    assert page_flatten.is_suspect("<div></span>" * 20_000)
+    assert not page_flatten.is_suspect("<div><p>x</div>" * 20_000)
+
+
+@pytest.mark.parametrize("tag", ["<p " + " ".join(f"k{n}=v" for n in range(3000)) + ">", f"<p x='{'y' * 9000}'>"])
+def test_floods_of_attributes_go(tag: str) -> None:
+    """A tag of absurd length goes, its text stays."""
+    assert page_flatten.bounded(f"<i>a</i>{tag}b</p>{WORDS}") == f"<i>a</i> b</p>{WORDS}"
+
+
+def test_old_pages_keep_their_paragraphs() -> None:
+    """Paragraphs and items that nobody closed add no depth."""
+    page = "<html><body>" + "<p>words<li>item<td>cell" * 500 + WORDS
+    assert page_flatten.flattened(page).count("<p>") == 501
+
+
+def test_scripts_do_not_count() -> None:
+    """Tags in scripts and comments are no tags; one that never ends takes the rest, as in a browser."""
+    page = f"<script>'{'<div>' * 99}'</script><!--{'<div>' * 99}-->{WORDS}"
+    assert page_flatten.flattened(page) == WORDS
+    assert page_flatten.flattened(f"a<script>b{WORDS}") == "a"
+
+
+def test_too_deep_for_libxml2_is_noticed() -> None:
+    """libxml2 alone would lose the words: this test fails when it no longer does, and the detour can go."""
+    page = f"<html><body>{'<div>' * 300}{WORDS}"
+    alone = etree.fromstring(page.encode(), etree.HTMLParser())
+    assert "The words" not in "".join(map(str, alone.itertext()))

@@ -1,0 +1,44 @@
+"""The language a page is in: its own word, else a guess."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import page_language
+from core.page_head import Element
+from tests.pages import PARAGRAPH, head, meta
+
+
+@pytest.mark.parametrize(
+    ("elements", "expected"),
+    [
+        ([Element("html", {"lang": "en-US"})], "en"),
+        ([Element("html", {"lang": "DE_at"})], "de"),
+        ([Element("html", {"xml:lang": "fr"})], "fr"),
+        ([Element("html", {"lang": "en"}), meta("og:locale", "de_DE")], "en"),
+        ([meta("og:locale", "pt_BR")], "pt"),
+        ([Element("meta", {"http-equiv": "content-language", "content": "nl, en"})], "nl"),
+        ([Element("html", {"lang": "eng"})], "en"),
+        ([Element("html", {"lang": "iw"})], "he"),
+        ([Element("html", {"lang": "{{ lang }}"})], ""),
+        ([Element("html", {"lang": "und"})], ""),
+        ([], ""),
+    ],
+)
+def test_stated(elements: list[Element], expected: str) -> None:
+    """Two letters, whatever form the page gives them; templates and placeholders are no language."""
+    assert page_language.stated(head(*elements)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (PARAGRAPH, "en"),
+        ("Die Mühle steht seit vierhundert Jahren am Fluss, und der Fluss war nicht immer gut zu ihr.", "de"),
+        ("Мельница стоит у реки четыреста лет, и река не всегда была к ней добра.", "ru"),
+        ("Too short", ""),
+    ],
+)
+def test_guessed(text: str, expected: str) -> None:
+    """A sentence is enough, a word is not."""
+    assert page_language.guessed(text) == expected
