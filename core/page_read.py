@@ -9,7 +9,17 @@ from dataclasses import replace
 
 from lxml import etree
 
-from core import page_alltext, page_blocks, page_fragment, page_head, page_image, page_main, page_published, page_tree
+from core import (
+    page_alltext,
+    page_blocks,
+    page_fragment,
+    page_head,
+    page_image,
+    page_main,
+    page_published,
+    page_title,
+    page_tree,
+)
 from core.models import Document, TextSource
 from core.page_document import assemble
 from core.page_head import Head
@@ -41,10 +51,12 @@ def main_text(html: str, url: str) -> Document:
 
 def all_text(html: str, url: str) -> Document:
     """The page with all its text, by the quick parser alone."""
-    page = page_alltext.read(html)
-    head = page_head.collect(page.elements, url)
-    image = page_image.stated(head) or page_image.first(page.images, head)
-    found = page_blocks.lines(page.lines, page.paragraphs)
+    page = page_alltext.QuickPage(html)
+    head = page_head.collect(page.elements(), url)
+    if not page_title.author(head):
+        head = replace(head, bylines=page.bylines())
+    image = page_image.stated(head) or page_image.first(page.images(), head)
+    found = page_blocks.lines(page.lines(), page.paragraphs())
     return assemble(head, found, TextSource.ALL_TEXT, image, page_published.stated(head))
 
 

@@ -76,7 +76,7 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
 async def _articles(keys: Keys, client: connect.Client, now: float) -> dict[str, Any]:
     """How many, what waits for whom, and what one costs (the mean of the newest few)."""
     newest = await client.zrange(keys.article_index, 0, SAMPLED - 1, desc=True)
-    sizes = [size for uid in newest if (size := await client.memory_usage(keys.article(str(uid))))]
+    sizes = [size for uid in newest if (size := await client.memory_usage(keys.article(str(uid)), samples=0))]
     return {
         "stored": await client.zcard(keys.article_index),
         "waiting_for_index": await client.scard(keys.status(str(Status.CRAWLED))),

@@ -1,0 +1,210 @@
+"""How well and how fast do we read pages? `python -m bench.extract [--data DIR] [--quick]`
+
+Main text of our extractor and of trafilatura's modes on the same pages in the same run, scored by the corpora's own
+`score.py`; then what pages say about themselves; then CPU time, ours with every field of an article against peers.
+DIR holds `corpus-*.json.gz` and `score.py`; without it the pages are made up, and only the time is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import trafilatura
+
+from core import extract, feed_dates, page_charset, page_read
+from core.models import Document
+
+DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "articles"
+QUICK_STEP = 6
+MODES: dict[str, dict[str, bool]] = {
+    "fast": {"fast": True},
+    "default": {},
+    "precision": {"favor_precision": True},
+    "recall": {"favor_recall": True},
+}
+Page = Mapping[str, Any]
+Reader = Callable[[Page], str]
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(prog="python -m bench.extract", description=(__doc__ or "").splitlines()[0])
+    arguments.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder with corpus-*.json.gz and score.py")
+    arguments.add_argument("--quick", action="store_true", help=f"one page in {QUICK_STEP} for the times")
+    options = arguments.parse_args()
+    logging.disable(logging.CRITICAL)
+    corpora, score = load(options.data)
+    if score:
+        print_main_text(corpora, score)
+        print_statements(corpora)
+    everything = [page for pages in corpora.values() for page in pages.values()]
+    print_speed(everything[:: QUICK_STEP if options.quick else 1])
+
+
+def load(folder: Path) -> tuple[dict[str, dict[str, Page]], ModuleType | None]:
+    spec = importlib.util.spec_from_file_location("article_score", folder / "score.py")
+    if not (folder / "score.py").is_file() or spec is None or spec.loader is None:
+        print(f"{folder} is not there: using made-up pages, without a score")
+        return {"made up": {str(number): made_up(number) for number in range(60)}}, None
+    score = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(score)
+    files = sorted(folder.glob("corpus-*.json.gz"))
+    return {path.name.split("-")[1].split(".")[0]: score.load_corpus(path) for path in files}, score
+
+
+def made_up(number: int) -> Page:
+    """A page of the usual size: much furniture around twenty paragraphs."""
+    furniture = "<div class=x><ul>" + "<li><a href=/x>Some words</a></li>" * 150 + "</ul></div>"
+    text = "".join(
+        f"<p>Water finds its way {n} times and takes the bank with it, as every miller knows.</p>" for n in range(20)
+    )
+    html = (
+        f"<html lang=en><head><title>{number}</title></head><body>{furniture * 3}<article>{text}</article>{furniture}"
+    )
+    return {"html": html, "url": f"https://example.org/{number}"}
+
+
+# ── main text ───────────────────────────────────────────────────────────────────────────────────
+
+
+def print_main_text(corpora: Mapping[str, Mapping[str, Page]], score: ModuleType) -> None:
+    print(f"{'main text, F1':<26}" + "".join(f"{name:>9}" for name in corpora))
+    table = {name: {c: f1(read, pages, score) for c, pages in corpora.items()} for name, read in text_readers().items()}
+    for name, row in table.items():
+        print(f"{name:<26}" + "".join(f"{value:>9.4f}" for value in row.values()))
+    best = {c: max(table[f"trafilatura {mode}"][c] for mode in MODES) for c in corpora}
+    print(f"{'freshet to the best mode':<26}" + "".join(f"{table['freshet'][c] - best[c]:>+9.4f}" for c in corpora))
+
+
+def text_readers() -> dict[str, Reader]:
+    readers: dict[str, Reader] = {"freshet": ours}
+    readers |= {f"trafilatura {name}": mode_reader(mode) for name, mode in MODES.items()}
+    try:
+        from lxml.html import fromstring
+        from readability import Document as Readability
+    except ImportError:
+        return readers
+    readers["readability-lxml"] = lambda page: fromstring(Readability(page["html"]).summary()).text_content()
+    return readers
+
+
+def ours(page: Page) -> str:
+    """Before the fetcher's thresholds: some pages of the corpora are test cases of a hundred characters."""
+    html = page_charset.decode(page["html"].encode(), "text/html; charset=utf-8")
+    return page_read.main_text(html, page["url"]).clean_text
+
+
+def mode_reader(mode: Mapping[str, bool]) -> Reader:
+    """Without comments, which are no part of any corpus's truth: each mode at its best."""
+    return lambda page: trafilatura.extract(page["html"], url=page["url"], include_comments=False, **mode) or ""
+
+
+def f1(read: Reader, pages: Mapping[str, Page], score: ModuleType) -> float:
+    found = {}
+    for key, page in pages.items():
+        try:
+            found[key] = read(page)
+        except Exception as exc:  # noqa: BLE001 - a peer may raise anything; the page then counts as empty
+            print(f"  {key}: {type(exc).__name__}")
+            found[key] = ""
+    texts = {key: page["text"] for key, page in pages.items() if "text" in page}
+    result: float = (score.score_texts(texts, found) if texts else score.score_snippets(pages, found))["f1"]
+    return result
+
+
+# ── what pages say about themselves ─────────────────────────────────────────────────────────────
+
+
+def print_statements(corpora: Mapping[str, Mapping[str, Page]]) -> None:
+    print(f"\n{'pages with':<16}" + "".join(f"{name:>14}" for name in corpora))
+    documents = {
+        c: [page_read.main_text(page["html"], page["url"]) for page in pages.values()] for c, pages in corpora.items()
+    }
+    for field in ("title", "author", "published_ts", "language", "image", "canonical_url", "abstract"):
+        counts = {c: sum(bool(getattr(one, field)) for one in found) for c, found in documents.items()}
+        print(f"{field:<16}" + "".join(f"{f'{count} of {len(documents[c])}':>14}" for c, count in counts.items()))
+    for c, pages in corpora.items():
+        known = [(one, page["meta"]) for one, page in zip(documents[c], pages.values(), strict=True) if "meta" in page]
+        if known:
+            print_agreement(c, known)
+
+
+def print_agreement(corpus: str, known: list[tuple[Document, Mapping[str, Any]]]) -> None:
+    """Against what Readability's authors accept: its titles keep the site's name here and there."""
+    checks: dict[str, Callable[[Document, Mapping[str, Any]], tuple[object, object]]] = {
+        "title": lambda one, meta: (one.title, " ".join((meta.get("title") or "").split())),
+        "language": lambda one, meta: (one.language, (meta.get("lang") or "")[:2].lower()),
+        "published": lambda one, meta: (one.published_ts, feed_dates.to_epoch(meta.get("publishedTime") or "")),
+    }
+    for name, check in checks.items():
+        pairs = [(got, wanted) for got, wanted in (check(one, meta) for one, meta in known) if wanted not in ("", None)]
+        print(f"{corpus}: {name} as expected: {sum(got == wanted for got, wanted in pairs)} of {len(pairs)}")
+
+
+# ── speed ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def print_speed(pages: list[Page]) -> None:
+    peers = speed_readers()
+    for read in peers.values():
+        cpu_seconds(read, pages[:3])  # what is loaded once counts for nobody
+    seconds = {name: cpu_seconds(read, pages) for name, read in peers.items()}
+    size = sum(len(page["html"]) for page in pages) / len(pages) / 1000
+    print(f"\n{f'CPU, {len(pages)} pages of {size:.0f} kB':<46}{'ms/page':>9}{'pages/s':>9}{'ratio':>8}")
+    for name, spent in seconds.items():
+        ours = seconds["freshet, all text" if "all text" in name else "freshet"]
+        per_page = spent / len(pages)
+        print(f"{name:<46}{per_page * 1000:>9.2f}{1 / per_page:>9.0f}{spent / ours:>8.2f}")
+
+
+def speed_readers() -> dict[str, Callable[[Page], object]]:
+    readers: dict[str, Callable[[Page], object]] = {"freshet": lambda page: whole(page, main_text=True)}
+    for name, mode in MODES.items():
+        readers[f"trafilatura {name}, text alone"] = bare(mode, with_metadata=False)
+        readers[f"trafilatura {name} with metadata"] = bare(mode, with_metadata=True)
+    readers["freshet, all text"] = lambda page: whole(page, main_text=False)
+    try:
+        from bs4 import BeautifulSoup
+    except ImportError:
+        return readers
+    for parser in ("lxml", "html.parser"):
+        readers[f"BeautifulSoup ({parser}), all text"] = lambda page, parser=parser: soup(BeautifulSoup, page, parser)
+    return readers
+
+
+def whole(page: Page, *, main_text: bool) -> object:
+    return extract.extract(page["html"].encode(), page["url"], "text/html; charset=utf-8", main_text=main_text)
+
+
+def bare(mode: Mapping[str, bool], *, with_metadata: bool) -> Callable[[Page], object]:
+    return lambda page: trafilatura.bare_extraction(
+        page["html"], url=page["url"], include_comments=False, with_metadata=with_metadata, **mode
+    )
+
+
+def soup(make: Any, page: Page, parser: str) -> object:
+    """Spec 004 §3.D as written: text without scripts, first image, first paragraph of more than 40 characters."""
+    tree = make(page["html"], parser)
+    for tag in tree(["script", "style", "noscript"]):
+        tag.decompose()
+    text = " ".join(tree.get_text(" ").split())
+    image = tree.find("img", src=True)
+    abstract = next((words for p in tree.find_all("p") if len(words := p.get_text(" ", strip=True)) > 40), "")
+    return text, image and image["src"], abstract
+
+
+def cpu_seconds(read: Callable[[Page], object], pages: list[Page]) -> float:
+    started = time.process_time()
+    for page in pages:
+        read(page)
+    return time.process_time() - started
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Room for bodies, and lanes with a limit over all of them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from core.net.room import Room
+from workers import lanes
+
+
+async def test_room_is_taken_on_the_wire_and_given_back_at_the_end() -> None:
+    """Two bodies fit; the third waits until one is done with. A redirect takes no second place."""
+    places = asyncio.Semaphore(2)
+    async with Room(places) as first, Room(places) as second:
+        await first.take()
+        await first.take()
+        await second.take()
+        third = Room(places)
+        waiting = asyncio.create_task(third.take())
+        await asyncio.sleep(0)
+
+        assert not waiting.done()
+    await waiting
+    await third.__aexit__(None, None, None)
+
+    assert places._value == 2
+
+
+async def test_room_that_was_never_taken_gives_nothing_back() -> None:
+    """A link that stood at the gate and was put off had no body."""
+    places = asyncio.Semaphore(1)
+    async with Room(places):
+        pass
+
+    assert places._value == 1
+
+
+async def test_lanes_keep_their_width_and_the_limit_of_all() -> None:
+    """At most two per lane and three together, and every item is worked on once."""
+    busy: dict[str, int] = {}
+    done: list[str] = []
+    most = {"lane": 0, "all": 0}
+
+    async def work(item: str) -> None:
+        lane = item[0]
+        busy[lane] = busy.get(lane, 0) + 1
+        most["lane"], most["all"] = max(most["lane"], busy[lane]), max(most["all"], sum(busy.values()))
+        await asyncio.sleep(0)
+        busy[lane] -= 1
+        done.append(item)
+
+    items = [f"{lane}{n}" for lane in "abc" for n in range(10)]
+    await lanes.drive(lanes.by_lane(items, lambda item: item[0]), work, 2, lambda: False, at_once=3)
+
+    assert sorted(done) == sorted(items)
+    assert most == {"lane": 2, "all": 3}
+
+
+async def test_stopped_lanes_leave_the_rest() -> None:
+    """When it is over, what is under way ends and nothing new begins."""
+    done: list[int] = []
+
+    async def work(item: int) -> None:
+        done.append(item)
+
+    queues = lanes.by_lane(range(10), lambda _: "x")
+    await lanes.drive(queues, work, 1, lambda: len(done) >= 3)
+
+    assert done == [0, 1, 2]
+    assert len(queues["x"]) == 7
