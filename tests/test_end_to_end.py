@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -138,6 +139,53 @@ def test_first_run_shows_the_sample_in_every_key(freshet: Freshet) -> None:
     assert len(re.findall(r"^\[ingest\] 🏁 ", done.stderr, re.M)) == 1
     assert "redis-cli -p" in done.stderr
     assert "sample_news" in done.stdout
+
+
+def test_first_run_fills_articles_a_person_wants_to_read(freshet: Freshet) -> None:
+    """Every article key with type, life and fields; each oddity of the sample ends as it should."""
+    freshet.run("scripts.launch", "--once")
+    running = freshet.start()
+    running.until(lambda: "Embedded Redis" in running.log)
+    client = freshet.client()
+    uids = client.zrange(KEYS.article_index, 0, -1)
+    articles = {uid: client.hgetall(KEYS.article(uid)) for uid in uids}
+    totals = Counter({name: int(value) for name, value in client.hgetall(KEYS.canonical_stats).items()})
+
+    assert len(uids) > 38
+    assert client.type(KEYS.article_index) == "zset"
+    for uid, found in articles.items():
+        assert ids.article_uid(found["url"]) == uid == found["uid"]
+        assert 0 < client.ttl(KEYS.article(uid)) <= 7 * DAY
+        assert found["title"]
+        assert len(found["abstract"]) > 40
+        assert len(found["clean_text"]) == int(found["text_len"]) > 300
+        assert (found["status"], found["language"][:2] in {"en", "de", "fr", "ru"}) == ("success", True)
+        assert "cookie" not in found["clean_text"].lower()
+        for category in found["categories"].split(","):
+            assert client.sismember(KEYS.articles_by_category(category), uid)
+            assert 0 < client.ttl(KEYS.articles_by_category(category)) <= 7 * DAY
+        item = client.hgetall(KEYS.item(found["item_id"]))
+        assert (item["status"], item["articleUid"], item["contentHash"]) == ("Crawled", uid, found["content_hash"])
+        assert client.sismember(KEYS.status("Crawled"), item["id"])
+        assert client.sismember(KEYS.partition(item["PartitionKey"]), item["id"])
+        assert client.zscore(KEYS.refs("rss"), item["id"]) == 0
+        assert client.zscore(KEYS.due("rss"), item["id"]) > time.time()
+    assert sum(bool(found["duplicate_of"]) for found in articles.values()) == 1  # the syndicated story
+    assert [found["text_source"] for found in articles.values()].count("feed") == 1  # behind the consent wall
+    attempted = client.smembers(KEYS.attempted)
+    assert attempted >= set(uids)
+    assert 0 < client.ttl(KEYS.attempted) <= 30 * DAY
+    assert set(client.zrange(KEYS.attempted_at, 0, -1)) == attempted
+    failures = {member.split(":")[0]: member for member in client.zrange(KEYS.failures, 0, -1)}
+    stories = {uid: client.hgetall(KEYS.failure(uid)) for uid in failures}
+    assert sorted(story["http_status"] for story in stories.values()) == ["404", "503"]
+    assert client.zcard(KEYS.retry) == 1
+    assert client.xlen(KEYS.events) == len(uids)
+    assert totals["found"] == totals["new"] + totals["known"] + totals["rejected"]
+    ends = ("stored", "failed", "retry", "alias", "duplicate", "deferred")
+    assert totals["new"] == sum(totals[end] for end in ends) > 40
+    client.close()
+    running.stop()
 
 
 def test_ctrl_c_ends_everything_and_a_restart_asks_nobody(freshet: Freshet) -> None:
