@@ -242,3 +242,21 @@ def test_only_the_named_port_is_exempt(keys: Keys) -> None:
 
     assert g.is_exempt("127.0.0.1", 8800)
     assert not g.is_exempt("127.0.0.1", 8801)
+
+
+async def test_open_gate_still_hears_retry_after(redis: Client, keys: Keys) -> None:
+    """Without gap and limit nobody stands in line, but a server that shut us out is left in peace."""
+    g = Gate(redis, keys, 0.0, None)
+    slots = asyncio.Semaphore(1)
+
+    async def work() -> str:
+        return "done"
+
+    before = await g.in_turn("a.example", slots, work, max_wait_seconds=0)
+    await g.punish("a.example", 3600, "Retry-After (429)")
+    shut = await g.in_turn("a.example", slots, work, max_wait_seconds=60)
+    neighbour = await g.in_turn("b.example", slots, work, max_wait_seconds=0)
+
+    assert (before, neighbour) == ("done", "done")
+    assert isinstance(shut, Deferred)
+    assert (shut.wait_seconds > 3000, shut.reason) == (True, "Retry-After (429)")

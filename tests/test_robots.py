@@ -262,10 +262,13 @@ async def test_an_unreadable_robots_defers_the_page(web: FakeWeb, fetcher: Fetch
 
 
 async def test_the_sites_delay_becomes_the_gap(web: FakeWeb, fetcher: Fetcher) -> None:
-    """It counts from the first request on, and that was the one for robots.txt."""
+    """A site that asks for a delay gets it, also where we would have none of our own."""
     web.robots("User-agent: *\nCrawl-delay: 50")
+    web.page("/1", "one")
 
-    got = await fetcher.fetch(Request(web.url("/1"), max_wait_seconds=0))
+    first = await fetcher.fetch(Request(web.url("/1"), max_wait_seconds=0))
+    second = await fetcher.fetch(Request(web.url("/2"), max_wait_seconds=0))
 
-    assert isinstance(got, Deferred)
-    assert (got.wait_seconds > 5, got.reason, web.paths) == (True, "gap", [])
+    assert isinstance(first, Fetched)
+    assert isinstance(second, Deferred)
+    assert (second.wait_seconds > 5, second.reason, web.paths) == (True, "gap", ["/1"])
