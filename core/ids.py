@@ -11,7 +11,7 @@ import hashlib
 
 def article_uid(clean_url: str) -> str:
     """Sixteen hex digits of sha1 over the URL exactly as it stands in the link set (spec 004 §3B)."""
-    return hashlib.sha1(clean_url.encode(), usedforsecurity=False).hexdigest()[:16]
+    return hashlib.sha1(clean_url.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()[:16]
 
 
 def feed_id(feed_url: str) -> str:
@@ -21,7 +21,7 @@ def feed_id(feed_url: str) -> str:
 
 def item_id(kind: str, normalised_source: str) -> str:
     """`url_…` or `file_…`: 130 bits of sha256 over the normalised source (the 6 characters of spec 000 collide)."""
-    digest = hashlib.sha256(normalised_source.encode()).digest()
+    digest = hashlib.sha256(normalised_source.encode("utf-8", "surrogateescape")).digest()
     return f"{kind}_{base64.b32encode(digest).decode().lower()[:26]}"
 
 

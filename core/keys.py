@@ -113,6 +113,11 @@ class Keys:
         """HASH, no expiry: the same for the last run."""
         return f"{self.prefix}rss:canonical_stats:last_run"
 
+    @property
+    def prune_cursors(self) -> str:
+        """HASH, no expiry: how far the pruning of indexes has come in its round."""
+        return f"{self.prefix}rss:canonical_prune"
+
     # ── the registry ──
 
     def item(self, item_id: str) -> str:

@@ -18,9 +18,7 @@ from core.page_text import line, visible
 
 MIN_CHARS = 250
 """Less than this without the furniture, and the furniture was the page."""
-SMALL_CHARS = 100_000
-"""Below this no flood of attributes takes lexbor a quarter of a second; most pages need not be searched for one."""
-_UNSEEN = ["script", "style", "noscript", "template", "svg", "iframe", "head", "link", "meta"]
+_UNSEEN = ["script", "style", "noscript", "template", "svg", "iframe"]
 _CHROME = ["nav", "header", "footer", "aside", "form", "button", "select", "dialog"]
 _MOST_BYLINES = 5
 _MOST_PARAGRAPHS = 20
@@ -83,8 +81,7 @@ class QuickPage:
 
 
 def _parsed(html: str) -> LexborHTMLParser:
-    if len(html) > SMALL_CHARS:
-        html = page_flatten.bounded(html)
+    html = page_flatten.bounded(html)
     if page_flatten.is_suspect(html):
         html = page_flatten.flattened(html, is_strict=True)
     return LexborHTMLParser(html)

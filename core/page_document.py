@@ -16,9 +16,10 @@ def assemble(
     title = page_title.title(head)
     found = page_blocks.bounded(page_trim.trimmed(found, title))
     text = storable(page_blocks.plain(found))
+    markdown = page_blocks.markdown(found)
     return Document(
         title=title,
-        markdown=storable(page_blocks.markdown(found)),
+        markdown=text if markdown == text else storable(markdown),
         clean_text=text,
         abstract=storable(page_trim.abstract(found, page_title.description(head), text)),
         image=image,

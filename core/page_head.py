@@ -14,8 +14,6 @@ from core import page_jsonld, urls
 from core.models import Rejected
 from core.page_text import line, storable
 
-BYLINE = "byline"
-"""Not a tag: how collectors name an element that holds the author's name, whatever its tag."""
 TAGS = ("html", "base", "meta", "link", "title", "h1", "time", "script")
 _MAX_ELEMENTS = 2_000
 _MAX_VALUE_CHARS = 5_000
@@ -45,6 +43,7 @@ class Head:
     h1: tuple[str, ...] = ()
     times: tuple[Mapping[str, str | None], ...] = ()
     bylines: tuple[str, ...] = ()
+    """Marked in the text as the author's name; searched for only if the page states no author."""
     article: page_jsonld.Thing = field(default_factory=dict)
     lang: str = ""
     is_amp: bool = False
@@ -72,7 +71,6 @@ def collect(elements: Iterable[Element], url: str) -> Head:
         title=next((text for text in _texts(kept, "title") if text), ""),
         h1=tuple(text for text in _texts(kept, "h1") if text),
         times=tuple(element.attributes for element in kept if element.tag == "time"),
-        bylines=tuple(text for text in _texts(kept, BYLINE) if text),
         article=page_jsonld.article(storable(element.text) for element in kept if element.tag == "script"),
         lang=(html.get("lang") or html.get("xml:lang") or "").strip(),
         is_amp="amp" in html or "⚡" in html,

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from lxml import etree
 from trafilatura.core import bare_extraction
-from trafilatura.settings import Extractor
+from trafilatura.settings import MANUALLY_CLEANED, Extractor
 
 LITTLE_SHARE = 0.5
 """Of the page's running text; below it the strict mode may have missed the article."""
@@ -31,6 +31,8 @@ _JUNK = (
     *("style", "svg", "iframe", "template", "link", "meta", "canvas", "video", "audio", "object", "embed", "input"),
     *("select", "noscript"),
 )
+# The rest of trafilatura's list is handled by it in special ways.
+_CLEANED = tuple(tag for tag in MANUALLY_CLEANED if tag not in ("form", "head", "figure", "math", "script"))
 _COUNT = etree.XPath("count(.//*)")
 _LINK_SPANS = etree.XPath(
     ".//p//span[contains(@class, 'link') or contains(@class, 'bottom') or contains(@style, 'border')]"
@@ -49,7 +51,7 @@ def main_text(root: etree._Element) -> etree._Element | None:
         return None
     _free_headings(root)
     _free_links(root)
-    strict, strict_chars = _extracted(root, _strict())
+    strict, strict_chars = _extracted(_lean(root), _strict())
     is_enough = strict_chars >= ENOUGH_CHARS or strict_chars >= LITTLE_SHARE * _running_chars(root)
     if is_enough or size > MAX_FOR_GENEROUS:
         return strict
@@ -73,6 +75,13 @@ def _strip_junk(root: etree._Element) -> None:
         if script.get("type") != "application/ld+json":
             script.text = None
     etree.strip_elements(root, *_JUNK, with_tail=False)
+
+
+def _lean(root: etree._Element) -> etree._Element:
+    """Without what the strict mode throws away in any case, but only after searching it several times."""
+    lean = copy(root)
+    etree.strip_elements(lean, *_CLEANED, with_tail=False)
+    return lean
 
 
 def _element_count(root: etree._Element) -> int:

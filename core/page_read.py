@@ -37,6 +37,8 @@ def main_text(html: str, url: str) -> Document:
     if root is None:
         return all_text(html, url)
     head = page_head.collect(page_tree.elements(root), url)
+    if not page_title.author(head):
+        head = replace(head, bylines=page_tree.bylines(root))
     image = page_image.stated(head) or page_image.first(page_tree.images(root), head)
     published_ts = page_published.stated(head)
     if published_ts is None and len(html) <= MAX_GUESSING_CHARS:

@@ -17,6 +17,8 @@ _INVISIBLE = re.compile("[\xad\u200b\u2060\ufeff]")
 
 def storable(text: str) -> str:
     """The text without what cannot be stored; carriage returns and form feeds become spaces."""
+    if text.isprintable():
+        return text
     if "\r" in text or "\f" in text:
         text = text.replace("\r", " ").replace("\f", " ")
     text = _UNSTORABLE.sub("", text)
@@ -43,4 +45,5 @@ def cut(text: str, limit: int) -> str:
 
 def content_hash(text: str) -> str:
     """sha256 over the NFC form with whitespace collapsed: equal for equal words (trap T61)."""
-    return hashlib.sha256(" ".join(unicodedata.normalize("NFC", text).split()).encode()).hexdigest()
+    normal = text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
+    return hashlib.sha256(" ".join(normal.split()).encode()).hexdigest()

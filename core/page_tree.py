@@ -10,8 +10,9 @@ from lxml import etree
 from lxml.html import HTMLParser
 
 from core import page_flatten
-from core.page_head import BYLINE, TAGS, Element
+from core.page_head import TAGS, Element
 from core.page_image import Attributes
+from core.page_text import line
 
 _NAMING = ("title", "h1")
 _MOST_BYLINES = 5
@@ -41,8 +42,11 @@ def elements(root: etree._Element) -> Iterator[Element]:
                 yield Element("script", {}, element.text or "")
         else:
             yield Element(str(element.tag), _attributes(element), _text(element) if element.tag in _NAMING else "")
-    for element in _found(_BYLINES, root)[:_MOST_BYLINES]:
-        yield Element(BYLINE, {}, _text(element, " "))
+
+
+def bylines(root: etree._Element) -> tuple[str, ...]:
+    """The text of elements that are marked as the author's name."""
+    return tuple(line(_text(element, " ")) for element in _found(_BYLINES, root)[:_MOST_BYLINES])
 
 
 def images(root: etree._Element) -> Iterator[Attributes]:

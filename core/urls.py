@@ -87,6 +87,14 @@ def registrable_domain(host_or_url: str) -> str:
     return _registrable(host_of(host_or_url) if "//" in host_or_url else host_or_url)
 
 
+def gate_of(host: str, port: int) -> str:
+    """Who shares politeness: a registrable domain; under a bare address each port is a server of its own."""
+    domain = registrable_domain(host)
+    return (
+        domain if "." in domain and not domain.replace(".", "").isdigit() and ":" not in domain else f"{domain}:{port}"
+    )
+
+
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -493,10 +493,127 @@ async def test_old_failures_and_items_are_forgotten(desk: Desk, web: FakeWeb) ->
     from core.stores.links import Lives
     from core.stores.pruning import Pruning
 
-    await Pruning(desk.client, desk.keys, Lives.of(desk.settings)).run(["world"], later.now())
+    pruning = Pruning(desk.client, desk.keys, Lives.of(desk.settings))
+    await pruning.forget_old_attempts(later.now())
+    await pruning.run(["world"], later.now())
 
     assert await desk.client.exists(desk.keys.failures, desk.keys.item(item_id), desk.keys.due("rss")) == 0
     assert await desk.client.exists(desk.keys.attempted, desk.keys.partition("127.0.0.1")) == 0
+
+
+async def test_failure_of_31_days_ago_is_new_in_the_same_run(desk: Desk, web: FakeWeb) -> None:
+    """Old attempts are forgotten before the run looks, not after."""
+    web.on("/a", 404).then(article())
+    url, uid = web.url("/a"), ids.article_uid(web.url("/a"))
+    await add(desk, url)
+    await run(desk)
+    await desk.client.zadd(desk.keys.attempted_at, {uid: 1})
+
+    assert nonzero(await run(desk)) == {"stored": 1}
+
+
+async def test_dangling_uids_leave_a_category(desk: Desk) -> None:
+    """Also those that the global index never knew."""
+    await desk.client.sadd(desk.keys.categories, "world")
+    await desk.client.sadd(desk.keys.articles_by_category("world"), "deadbeefdeadbeef")
+    await run(desk)
+
+    assert await desk.client.exists(desk.keys.articles_by_category("world")) == 0
+
+
+# ── what people do by hand ──────────────────────────────────────────────────────────────────────
+
+
+async def test_article_that_is_there_is_not_fetched_again(desk: Desk, web: FakeWeb) -> None:
+    """Memory lost, article alive: it is remembered and indexed again, and no alias of itself (T11)."""
+    web.page("/a", article())
+    url, uid, keys = web.url("/a"), ids.article_uid(web.url("/a")), desk.keys
+    await add(desk, url)
+    await run(desk)
+    await desk.client.delete(keys.attempted, keys.attempted_at, keys.article_index, keys.articles_by_category("world"))
+    counts = await run(desk)
+
+    assert (nonzero(counts), web.paths) == ({"known": 1}, ["/a"])
+    assert await desk.client.zrange(keys.article_index, 0, -1) == [uid]
+    assert await desk.client.smembers(keys.articles_by_category("world")) == {uid}
+    assert await desk.client.sismember(keys.attempted, uid)
+    assert await desk.client.exists(keys.alias(uid)) == 0
+
+
+async def test_member_that_is_no_utf_8_stops_nobody(desk: Desk, web: FakeWeb) -> None:
+    """Bytes from somewhere in a link set are rejected; everything else is fetched."""
+    web.page("/a", article())
+    await add(desk, web.url("/a"))
+    await desk.client.execute_command("SADD", desk.keys.category_links("world"), b"http://h/\xff\xfe")
+    first, second = await run(desk), await run(desk)
+
+    assert (nonzero(first), nonzero(second)) == ({"stored": 1, "rejected": 1}, {"known": 2})
+
+
+async def test_link_moved_by_hand_enters_its_new_category(desk: Desk, web: FakeWeb) -> None:
+    """SREM of one and SADD of another leave the counts equal; the new one is noticed all the same."""
+    web.page("/a", article())
+    web.page("/b", article("B", text="Another thing."))
+    await add(desk, web.url("/a"), category="x")
+    await add(desk, web.url("/b"), category="y")
+    await run(desk)
+    await desk.client.srem(desk.keys.category_links("y"), web.url("/b"))
+    await add(desk, web.url("/a"), category="y")
+    await run(desk)
+
+    assert ids.article_uid(web.url("/a")) in await desk.client.smembers(desk.keys.articles_by_category("y"))
+    assert await desk.client.zrange(desk.keys.category_links_seen("y"), 0, -1) == [web.url("/a")]
+
+
+async def test_alias_whose_article_is_gone_becomes_an_article(desk: Desk, web: FakeWeb) -> None:
+    """Fetched anew under its own uid, and no longer a name of something dead."""
+    web.page("/a", article())
+    web.redirect("/go", "/a", 302)
+    await add(desk, web.url("/a"))
+    await run(desk)
+    await add(desk, web.url("/go"))
+    await run(desk)
+    uid, target = (ids.article_uid(web.url(path)) for path in ("/go", "/a"))
+    was_alias = await desk.client.get(desk.keys.alias(uid))
+    await desk.client.delete(desk.keys.article(target))
+    await desk.client.srem(desk.keys.attempted, uid)
+    await run(desk)
+
+    assert was_alias == target
+    assert await desk.client.exists(desk.keys.article(uid)) == 1
+    assert await desk.client.exists(desk.keys.alias(uid)) == 0
+
+
+async def test_stored_anew_keeps_its_history(desk: Desk, web: FakeWeb) -> None:
+    """firstSeen and the generations stay, and an item is in one status set only."""
+    web.page("/a", article())
+    await add(desk, web.url("/a"))
+    await run(desk)
+    found = await stored(desk, web.url("/a"))
+    key = desk.keys.item(found["item_id"])
+    await desk.client.hset(key, mapping={"firstSeen": "2020-01-01T00:00:00Z", "reindexGeneration": "3"})
+    await desk.client.sadd(desk.keys.status("Indexed"), found["item_id"])
+    await desk.client.delete(desk.keys.article(found["uid"]), desk.keys.attempted, desk.keys.attempted_at)
+    await run(desk)
+
+    assert await desk.client.hmget(key, ["firstSeen", "reindexGeneration"]) == ["2020-01-01T00:00:00Z", "3"]
+    assert await desk.client.exists(desk.keys.status("Indexed")) == 0
+
+
+async def test_stop_ends_within_moments_and_leaves_no_lease(desk: Desk, web: FakeWeb) -> None:
+    """Cancelled again and again as a signal does: nothing new begins, and everything is given back."""
+    for n in range(200):
+        web.page(f"/{n}", article(f"Title {n}", text=f"Number {n}."))
+    await add(desk, *(web.url(f"/{n}") for n in range(200)))
+    task = asyncio.create_task(run(desk))
+    while len(web.paths) < 5:  # noqa: ASYNC110 - the web has no event for this
+        await asyncio.sleep(0.01)
+    while not task.done():
+        task.cancel()
+        await asyncio.wait((task,), timeout=0.2)
+
+    assert await desk.client.keys("*lease*") == await desk.client.keys("*crashes*") == []
+    assert await desk.client.zcard(desk.keys.article_index) < 200
 
 
 # ── charsets ────────────────────────────────────────────────────────────────────────────────────

@@ -62,7 +62,10 @@ async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
     clock, categories = await ServerClock.ask(client), await subscriptions.categories()
     frontier = Frontier(client, keys)
     articles = ArticleStore(client, keys, Lives.of(settings))
+    pruning = Pruning(client, keys, Lives.of(settings))
+    await pruning.forget_old_attempts(clock.now())
     for category in categories:
+        await pruning.drop_stale_stamps(category)
         by_hand = await frontier.unstamped(category)
         await articles.renewal([category], by_hand, clock.now())
     return Run(clock, await frontier.look(categories, clock.now()), categories)
@@ -93,6 +96,7 @@ async def fetch(desk: Desk, run: Run, budget_seconds: float) -> None:
                 await lanes.drive(by_domain, visit, settings.lane_width, is_over, settings.visits_at_once)
                 waiting, run.held = run.held, []
             await _settle_unreached(visitor, run)
+            run.outcomes[Outcome.KNOWN] += await desk.articles.count_attempted(waiting)
         except BaseException:
             for unreached in run.unreached:
                 await desk.leases.release(unreached.lease)

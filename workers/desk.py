@@ -97,4 +97,5 @@ async def furnish(settings: Settings, client: connect.Client, keys: Keys) -> Asy
 
 def lane_of(url: str) -> str:
     """The domain a URL belongs to: who shares a lane shares a gate."""
-    return urls.registrable_domain(urls.host_of(url))
+    found = urls.parts(url)
+    return urls.gate_of(found.host, found.port) if found else ""

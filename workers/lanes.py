@@ -22,6 +22,12 @@ def by_lane(items: Iterable[T], lane_of: Callable[[T], str]) -> dict[str, deque[
     return lanes
 
 
+def _is_cancelled() -> bool:
+    """On Python 3.11 redis-py may lose a cancellation that comes with an answer; asyncio remembers it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 async def drive(
     lanes: Mapping[str, deque[T]],
     work: Callable[[T], Awaitable[None]],
@@ -39,7 +45,7 @@ async def drive(
     )
 
     async def follow(lane: deque[T]) -> None:
-        while lane and not should_stop():
+        while lane and not should_stop() and not _is_cancelled():
             async with limit:
                 # Others may have emptied the lane while we waited.
                 if lane:

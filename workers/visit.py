@@ -117,7 +117,7 @@ class Visitor:
     async def visit(self, url: str, categories: Sequence[str]) -> Outcome | Unreached | Held:
         """The outcome of a link's first visit, or of another try."""
         link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
-        cleaned = urls.clean(url)
+        cleaned = urls.clean(url) if _is_text(url) else Rejected(url, "unparsable")
         item_id = ids.item_id("url", url if isinstance(cleaned, Rejected) else urls.normal(url))
         acquired = await self.desk.articles.lease(self.desk.leases, link, item_id)
         if acquired is None:
@@ -143,6 +143,8 @@ class Visitor:
         if before.was_attempted:
             await desk.leases.release(lease)
             return Outcome.KNOWN  # by another run, between its look and ours
+        if before.is_stored:
+            return await self._remember(link, lease)
         if before.article_uid:
             return await self._alias(link, lease, before.article_uid)
         if taken > MOST_DEATHS:
@@ -156,6 +158,7 @@ class Visitor:
         answer = await self.desk.fetcher.fetch(Request(link.url, max_wait_seconds=MAX_WAIT_SECONDS), room)
         match answer:
             case Deferred():
+                log.info("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, link.url)
                 return await self._put_off(lease)
             case Failed() if canonical.is_connect_failure(answer):
                 return Unreached(link, lease, answer, before.tries)
@@ -163,7 +166,8 @@ class Visitor:
                 return await self._fail(link, lease, answer, before.tries)
         document = await self._read(answer, before.entry)
         if isinstance(document, Failed):
-            return await self._fail(link, lease, document, before.tries)
+            told = replace(document, http_status=document.http_status or answer.status)
+            return await self._fail(link, lease, told, before.tries)
         return await self._settle(Page(link, answer, document, before.entry), lease, item_id)
 
     async def _read(self, answer: Fetched, entry: Mapping[str, str]) -> Document | Failed:
@@ -231,6 +235,11 @@ class Visitor:
         log.info("✅ Stored canonical → %s", link.uid)
         return Outcome.DUPLICATE if original else Outcome.STORED
 
+    async def _remember(self, link: Link, lease: Lease) -> Outcome:
+        await self.desk.articles.enter_categories(link.uid, link.categories)
+        await self.desk.leases.commit(lease, self.desk.articles.remember(link, self.clock.now()))
+        return Outcome.KNOWN
+
     async def _alias(self, link: Link, lease: Lease, target: str) -> Outcome:
         await self.desk.articles.enter_categories(target, link.categories)
         if not await self.desk.leases.commit(lease, self.desk.articles.alias(link, target, self.clock.now())):
@@ -259,3 +268,8 @@ class Visitor:
     def _late(self, link: Link) -> Outcome:
         log.warning("⚠️ Too late, somebody else has it → %s", link.url)
         return Outcome.KNOWN
+
+
+def _is_text(url: str) -> bool:
+    """Bytes that are no UTF-8 come out of Redis as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in url)

@@ -29,7 +29,8 @@ class _LineHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            tqdm.write(redacted(self.format(record), self._secrets), file=self._stream)
+            line = redacted(self.format(record), self._secrets)
+            tqdm.write(line.encode("utf-8", "replace").decode(), file=self._stream)
         except (OSError, ValueError):
             self.handleError(record)
 

@@ -26,7 +26,7 @@ from core.net.trip import Trip
 from core.net.wire import Answer, Wire
 from core.robots_rules import MAX_BYTES as ROBOTS_BYTES
 from core.settings import Settings
-from core.urls import registrable_domain
+from core.urls import gate_of
 
 _ASKS_FOR_PATIENCE = frozenset({429, 503})
 _HOLD_MARGIN_SECONDS = 60.0
@@ -96,7 +96,7 @@ class Fetcher:
             async with self._slots:
                 return await work()
         return await self._gate.in_turn(
-            registrable_domain(here.host),
+            gate_of(here.host, here.port),
             self._slots,
             work,
             max_wait_seconds=trip.max_wait_seconds,
@@ -127,7 +127,7 @@ class Fetcher:
         """Retry-After speaks for the whole domain, to all our processes."""
         seconds = retry_after_seconds(answer.headers.get("retry-after", ""), self._clock())
         if seconds and not self._gate.is_exempt(here.host, here.port):
-            await self._gate.punish(registrable_domain(here.host), seconds, f"Retry-After ({answer.status})")
+            await self._gate.punish(gate_of(here.host, here.port), seconds, f"Retry-After ({answer.status})")
 
 
 def open_fetcher(

@@ -53,6 +53,8 @@ class Before:
     """What is known of a link when its visit begins."""
 
     was_attempted: bool
+    is_stored: bool
+    """Its own article lives, though nobody remembers the attempt."""
     article_uid: str
     """A live article of the same page, or empty."""
     tries: int
@@ -69,6 +71,11 @@ class ArticleStore:
         self._lives = lives
         self._items = ItemStore(client, keys)
 
+    async def count_attempted(self, links: Sequence[str]) -> int:
+        """How many of these another run has meanwhile brought to an end."""
+        uids = [ids.article_uid(url) for url in links]
+        return sum(await self._client.smismember(self._keys.attempted, uids)) if uids else 0
+
     # ── before a visit ──
 
     async def lease(self, leases: Leases, link: Link, item_id: str) -> tuple[Lease, int, Before] | None:
@@ -76,15 +83,17 @@ class ArticleStore:
 
         def ask(pipe: Pipeline) -> None:
             pipe.sismember(self._keys.attempted, link.uid)
+            pipe.exists(self._keys.article(link.uid))
             pipe.hget(self._keys.item(item_id), "articleUid")
             pipe.hget(self._keys.failure(link.uid), "tries")
             pipe.hgetall(self._keys.entry(link.uid))
 
-        acquired, (attempted, uid, tries, entry) = await leases.acquire_and(ask, item_id)
+        acquired, (attempted, is_stored, uid, tries, entry) = await leases.acquire_and(ask, item_id)
         if acquired is None:
             return None
         is_live = bool(uid) and bool(await self._client.exists(self._keys.article(uid)))
-        return *acquired, Before(bool(attempted), uid if is_live else "", int(tries or 0), entry)
+        before = Before(bool(attempted), bool(is_stored), uid if is_live else "", int(tries or 0), entry)
+        return *acquired, before
 
     async def lease_text(self, leases: Leases, lease: Lease, content_hash: str, uid: str) -> tuple[Lease, str] | None:
         """Take the text beside the page, and learn who had it first: the uid of another live article, or empty.
@@ -114,12 +123,21 @@ class ArticleStore:
         return [
             ("HSET", article, *_flat(fields)),
             ("EXPIRE", article, self._lives.article),
+            ("DEL", self._keys.alias(link.uid)),
             ("ZADD", self._keys.article_index, "NX", now, link.uid),
             *self._first_with(str(fields["content_hash"]), link.uid, str(fields["duplicate_of"])),
             *self._indexed(link.uid, link.categories),
             *self._settled(link.uid, now),
             *self.counted("duplicate" if fields["duplicate_of"] else "stored"),
             self._event("article.stored", uid=link.uid, url=link.url, category=link.categories[0]),
+        ]
+
+    def remember(self, link: Link, now: float) -> list[Command]:
+        """An article that is there but not remembered or not indexed: repaired, not fetched again (trap T11)."""
+        return [
+            ("ZADD", self._keys.article_index, "NX", now, link.uid),
+            ("EXPIRE", self._keys.article(link.uid), self._lives.article),
+            *self._settled(link.uid, now),
         ]
 
     def _first_with(self, content_hash: str, uid: str, original: str) -> list[Command]:
@@ -233,7 +251,7 @@ class ArticleStore:
         """A failure with its story; with a time to try again, or remembered as attempted."""
         key = self._keys.failure(link.uid)
         story: dict[str, Word] = {
-            "url": link.url,
+            "url": link.url.encode("utf-8", "replace").decode(),
             "category": ",".join(link.categories),
             "feed": link.feed,
             "code": str(failed.code),

@@ -115,7 +115,11 @@ class Leases:
         words = (lease.token, int(seconds * 1000), CRASH_MEMORY_SECONDS * 1000)
         pipe.eval(_ACQUIRE, 2, *lease.keys, self._keys.crashes(item), *map(str, words))
         ask(pipe)
-        taken, *answers = await pipe.execute()
+        try:
+            taken, *answers = await pipe.execute()
+        except BaseException:
+            await self.release(lease)  # stopped in between, the server may have given it to us
+            raise
         if not taken:
             return None, answers
         self._held.setdefault(lease.token, set()).update(lease.keys)

@@ -58,6 +58,8 @@ def open_store(settings: Settings) -> Client:
     url = url_of(settings)
     options = _options(settings) | {
         "decode_responses": True,
+        # Anybody may write here, also bytes that are no UTF-8: they come and go unchanged, and are rejected as links.
+        "encoding_errors": "surrogateescape",
         "retry": AsyncRetry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES),
     }
     if "sentinel" in urlsplit(url).scheme:

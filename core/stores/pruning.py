@@ -15,8 +15,9 @@ from core.stores.items import ItemStore
 from core.stores.links import LinkStore, Lives
 
 BATCH = 1_000
-CURSOR_FIELD = "prune_cursor"
-ITEM_CURSOR_FIELD = "prune_item_cursor"
+SAMPLE = 200
+CURSOR_FIELD = "articles"
+ITEM_CURSOR_FIELD = "items"
 
 
 class Pruning:
@@ -33,20 +34,47 @@ class Pruning:
         """One round over everything; each part is bounded and goes on where it stopped."""
         for category in categories:
             await self._links.prune(category, now)
-        await self._links.prune_attempted(now)
-        await self._client.zremrangebyscore(self._keys.failures, "-inf", now - self._lives.attempted)
+            await self._prune_category(category)
         await self._prune_index(categories)
         await self._prune_items(now)
+
+    async def forget_old_attempts(self, now: float) -> None:
+        """Before a run looks what is new: what failed 30 days ago is new again."""
+        await self._links.prune_attempted(now)
+        await self._client.zremrangebyscore(self._keys.failures, "-inf", now - self._lives.attempted)
+
+    async def drop_stale_stamps(self, category: str) -> None:
+        """A stamp whose link somebody removed by hand; a sample at a time. With it a link added by hand would hide."""
+        stamps = self._keys.category_links_seen(category)
+        sample = texts(await self._client.zrandmember(stamps, SAMPLE) or [])
+        if not sample:
+            return
+        members = await self._client.smismember(self._keys.category_links(category), sample)
+        stale = [url for url, is_member in zip(sample, members, strict=True) if not is_member]
+        if stale:
+            await self._client.zrem(stamps, *stale)
+
+    async def _prune_category(self, category: str) -> None:
+        """Uids without a live article, whoever put them there; a sample at a time."""
+        key = self._keys.articles_by_category(category)
+        uids = texts(await self._client.srandmember(key, SAMPLE) or [])
+        gone = await self._gone(uids)
+        if gone:
+            await self._client.srem(key, *gone)
+
+    async def _gone(self, uids: Sequence[str]) -> list[str]:
+        pipe = self._client.pipeline(transaction=False)
+        for uid in uids:
+            pipe.exists(self._keys.article(uid))
+        return [uid for uid, lives in zip(uids, await pipe.execute() if uids else [], strict=True) if not lives]
 
     async def _prune_index(self, categories: Sequence[str]) -> None:
         """Uids without a live article leave the global index and the categories."""
         uids = await self._next_batch(self._keys.article_index, CURSOR_FIELD)
-        pipe = self._client.pipeline(transaction=False)
-        for uid in uids:
-            pipe.exists(self._keys.article(uid))
-        gone = [uid for uid, lives in zip(uids, await pipe.execute() if uids else [], strict=True) if not lives]
+        gone = await self._gone(uids)
         if not gone:
             return
+        pipe = self._client.pipeline(transaction=False)
         pipe.zrem(self._keys.article_index, *gone)
         for category in categories:
             pipe.srem(self._keys.articles_by_category(category), *gone)
@@ -65,10 +93,10 @@ class Pruning:
                 await self._items.forget(item_id)
 
     async def _next_batch(self, key: str, cursor_field: str) -> list[str]:
-        """The next piece of a sorted set; where we are is kept in the stats, so that runs share the round."""
-        cursor = int(await self._client.hget(self._keys.canonical_stats, cursor_field) or 0)
+        """The next piece of a sorted set; where we are is kept in the store, so that runs share the round."""
+        cursor = int(await self._client.hget(self._keys.prune_cursors, cursor_field) or 0)
         cursor, pairs = await self._client.zscan(key, cursor=cursor, count=BATCH)
-        await self._client.hset(self._keys.canonical_stats, cursor_field, str(cursor))
+        await self._client.hset(self._keys.prune_cursors, cursor_field, str(cursor))
         return texts(member for member, _ in pairs)
 
 
