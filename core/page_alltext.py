@@ -23,6 +23,8 @@ _CHROME = ["nav", "header", "footer", "aside", "form", "button", "select", "dial
 _MOST_BYLINES = 5
 _MOST_PARAGRAPHS = 20
 _MOST_IMAGES = 40
+_MOST_OPEN = 2
+"""lexbor writes a `>` for each `<`; far more of these is no page."""
 _MARK = "\f"
 # lexbor writes attributes in double quotes and nothing else in them but `"` and `&` escaped.
 _ATTRIBUTES = r'[^>"]*(?:"[^"]*"[^>"]*)*>'
@@ -90,6 +92,9 @@ def _parsed(html: str) -> LexborHTMLParser:
 def _lines(tree: LexborHTMLParser) -> list[str]:
     root = tree.body or tree.root
     markup = (root.html or "") if root is not None else ""
+    if markup.count("<") > _MOST_OPEN * (markup.count(">") + 1):
+        # `<p<p<p…`: tag names full of `<`. The patterns below would look for the end of each up to the page's end.
+        return [line(root.text())] if root is not None else []
     if "<!--" in markup:
         markup = _COMMENT.sub("", markup)
     text = _OTHER_TAG.sub("", _BREAK.sub(" ", _BOUNDARY.sub(_MARK, markup)))

@@ -90,9 +90,8 @@ def registrable_domain(host_or_url: str) -> str:
 def gate_of(host: str, port: int) -> str:
     """Who shares politeness: a registrable domain; under a bare address each port is a server of its own."""
     domain = registrable_domain(host)
-    return (
-        domain if "." in domain and not domain.replace(".", "").isdigit() and ":" not in domain else f"{domain}:{port}"
-    )
+    is_name = "." in domain and ":" not in domain and not domain.replace(".", "").isdigit()
+    return domain if is_name else f"{domain}:{port}"
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────
