@@ -76,8 +76,8 @@ async def test_every_http_row(web: FakeWeb, fetcher: Fetcher, keys: Keys, redis:
 
         assert is_as_expected(row["expected"], result), result
         assert canary.connections == 0
-    assert float(await redis.hget(keys.gate("127.0.0.2"), "until") or 0) <= (await redis.time())[0] + 86_401
-    await redis.delete(keys.gate("127.0.0.2"))
+    assert float(await redis.hget(keys.gate(f"127.0.0.2:{web.port}"), "until") or 0) <= (await redis.time())[0] + 86_401
+    await redis.delete(keys.gate(f"127.0.0.2:{web.port}"))
     assert (await fetcher.fetch(Request(web.url("/next"), respect_robots=False))).body == b"fine"
 
 
