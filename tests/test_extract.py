@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from core import extract
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, TextSource
+from core.parsing.pool import ParsePool
+from core.parsing.tasks import PageResult, PageTask
 from tests.pages import ARTICLE, PARAGRAPH, URL, page
 
 ROOT = Path(__file__).parents[1]
@@ -195,6 +197,18 @@ def test_the_page_keeps_its_word_on_itself() -> None:
     assert isinstance(best, Document)
     assert (best.title, best.author, best.source) == ("Water at the wheel", "Ada Miller", TextSource.FEED)
     assert best.text_len == len(best.clean_text)
+
+
+async def test_through_the_parse_pool() -> None:
+    """The task `page` gives the page, the feed's text, or the reason for neither."""
+    async with ParsePool(1, 5.0, 1_000_000_000) as pool:
+        good = await pool.run("page", PageTask(page(head=HEAD), URL, "text/html"))
+        walled = await pool.run("page", PageTask(b"", URL, feed_html=ARTICLE, feed_title="Water"))
+        nothing = await pool.run("page", PageTask(b"%PDF-1.7", URL, "text/html"))
+
+    assert good == PageResult(document=document(page(head=HEAD)))
+    assert (walled.document.title, walled.document.source) == ("Water", TextSource.FEED)
+    assert (nothing.document, nothing.failed.detail) == (None, FailDetail.TYPE)
 
 
 # ── the house ───────────────────────────────────────────────────────────────────────────────────

@@ -1,29 +1,87 @@
-"""Main text on real pages with ground truth, beside trafilatura's best mode in the same run."""
+"""Some 450 real pages with known text: as good as trafilatura's best mode on each corpus, and sure of the rest.
+
+The scores of trafilatura 2.3.1 were measured by `python -m bench.extract`, without comments, each mode at its best.
+Three pages are test cases below the fetcher's thresholds, so texts are taken before those.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-from bench import extract as bench
+from core import extract, feed_dates, page_read
+from core.models import Document, Failed
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "articles"
-pytestmark = pytest.mark.skipif(not (DATA / "score.py").is_file(), reason=f"no article corpus in {DATA}")
-CLOSE = 0.005
-STEP = 4
-"""Every fourth page: a minute instead of four; `python -m bench.extract` reads them all."""
+BEST_MODE = {"aeb": 0.9584, "moz": 0.9454, "traf": 0.9378}  # fast, recall, precision
+ALLOWED_LOSS = 0.005
+# Of the pages of each corpus; a little below what was measured. Mozilla's pages are stripped of much of their heads.
+STATED = {
+    "aeb": {"title": 1.0, "language": 1.0, "image": 0.98, "published_ts": 0.98, "author": 0.78, "abstract": 1.0},
+    "moz": {"title": 0.94, "language": 0.95, "image": 0.62, "published_ts": 0.55, "author": 0.52, "abstract": 1.0},
+    "traf": {"title": 1.0, "language": 1.0, "image": 0.95, "published_ts": 0.87, "author": 0.50, "abstract": 1.0},
+}
+
+pytestmark = pytest.mark.skipif(not (DATA / "score.py").is_file(), reason=f"no article corpora in {DATA}")
 
 
-@pytest.mark.parametrize("corpus", ["aeb", "moz", "traf"])
-def test_main_text_is_as_good_as_the_best_mode(corpus: str, full: bool) -> None:
-    """Within .005 of trafilatura's fast mode at least, which is its best on two of the three."""
-    corpora, score = bench.load(DATA)
-    assert score
-    every = corpora[corpus]
-    pages = every if full else dict(list(every.items())[::STEP])
-    ours = bench.f1(bench.ours, pages, score)
-    peer = bench.f1(bench.mode_reader(bench.MODES["fast"]), pages, score)
+def load_score() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("article_score", DATA / "score.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
-    assert ours > peer - CLOSE
-    assert ours > 0.85
+
+@pytest.fixture(scope="module", params=sorted(BEST_MODE))
+def corpus(request: pytest.FixtureRequest) -> tuple[str, Mapping[str, Any], dict[str, Document]]:
+    pages = load_score().load_corpus(DATA / f"corpus-{request.param}.json.gz")
+    return request.param, pages, {key: page_read.main_text(page["html"], page["url"]) for key, page in pages.items()}
+
+
+def test_main_text(corpus) -> None:
+    """Within .005 of the best of trafilatura's modes, none of which is the best on two corpora."""
+    name, pages, documents = corpus
+    score = load_score()
+    found = {key: document.clean_text for key, document in documents.items()}
+    texts = {key: page["text"] for key, page in pages.items() if "text" in page}
+    result = score.score_texts(texts, found) if texts else score.score_snippets(pages, found)
+    assert result["f1"] >= BEST_MODE[name] - ALLOWED_LOSS
+
+
+def test_statements(corpus) -> None:
+    """Nearly every page has a title, a language, an image, a date; everyone has an abstract."""
+    name, pages, documents = corpus
+    for field, wanted in STATED[name].items():
+        share = sum(bool(getattr(document, field)) for document in documents.values()) / len(pages)
+        assert share >= wanted, (field, share)
+
+
+def test_statements_are_true(corpus) -> None:
+    """Where the truth is known, languages and dates are right, and nine titles in ten are the same to the letter."""
+    _, pages, documents = corpus
+    known = [(documents[key], page["meta"]) for key, page in pages.items() if "meta" in page]
+    if not known:
+        pytest.skip("this corpus states only texts")
+    titles = [(document.title, " ".join(meta["title"].split())) for document, meta in known if meta.get("title")]
+    assert sum(got == wanted for got, wanted in titles) / len(titles) >= 0.9
+    assert all(document.language == meta["lang"][:2].lower() for document, meta in known if meta.get("lang"))
+    dates = [(document.published_ts, feed_dates.to_epoch(meta.get("publishedTime") or "")) for document, meta in known]
+    assert all(got == wanted for got, wanted in dates if wanted is not None)
+
+
+def test_no_article_is_taken_for_a_wall(corpus) -> None:
+    """No page is refused but for its size, by either way of reading."""
+    _, pages, _ = corpus
+    for main_text in (True, False):
+        for key, page in pages.items():
+            answer = extract.extract(
+                page["html"].encode(), page["url"], "text/html; charset=utf-8", main_text=main_text
+            )
+            assert not isinstance(answer, Failed) or answer.text.startswith("Only "), (key, answer)
