@@ -16,8 +16,8 @@ MAX_CHARS = 5_000_000
 """Of markup and text, scripts not counted; more than twice of what we keep of any page's text."""
 MAX_TAGS = 60_000
 """Six times the largest encyclopedia article we measured. Parsers need 200 bytes and more for each element."""
-MANY_TAGS = 12_000
-"""Below this many, lexbor is quick at any depth (0.1 s at worst)."""
+MANY_TAGS = 24_000
+"""Below this many, lexbor is quick at any depth (half a second at worst)."""
 
 # Long tags hold image sets and data for scripts. Hundreds of words in one are a flood, and 8 kB are for no reader.
 _LONG, _TOO_LONG, _MANY_WORDS = 4096, 8192, 100

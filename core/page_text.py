@@ -17,7 +17,7 @@ _INVISIBLE = re.compile("[\xad\u200b\u2060\ufeff]")
 
 def storable(text: str) -> str:
     """The text without what cannot be stored; carriage returns and form feeds become spaces."""
-    if text.isprintable():
+    if text.replace("\n", "").isprintable():
         return text
     if "\r" in text or "\f" in text:
         text = text.replace("\r", " ").replace("\f", " ")
@@ -46,4 +46,7 @@ def cut(text: str, limit: int) -> str:
 def content_hash(text: str) -> str:
     """sha256 over the NFC form with whitespace collapsed: equal for equal words (trap T61)."""
     normal = text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
-    return hashlib.sha256(" ".join(normal.split()).encode()).hexdigest()
+    words = normal.strip().replace("\n\n", " ").replace("\n", " ")
+    if "  " in words or "\t" in words:  # blocks are lines already, only code has runs of spaces
+        words = " ".join(words.split())
+    return hashlib.sha256(words.encode()).hexdigest()

@@ -13,11 +13,11 @@ from tests.pages import PARAGRAPH
     [
         ("blocks", "<p>a <b>b</b>c</p><div>d<ul><li>e<li>f</ul></div>", ["a bc", "d", "e", "f"]),
         ("cells", "<table><tr><td>a</td><td>b</td></tr></table>", ["a", "b"]),
-        ("line breaks", "a<br>b<br><br>c", ["a b", "c"]),
+        ("line breaks", "a<br>b<br><br>c", ["a", "b", "c"]),
         ("upper case", "<P>a<P>b", ["a", "b"]),
         ("unseen", "<script>a</script><style>b</style><noscript>c</noscript>d<svg><text>e</text></svg>", ["d"]),
         ("attributes with tags", '<p title="a > <div> b">c<i title=">">d</i></p>', ["cd"]),
-        ("comments", "a<!-- <p>b --> c", ["a c"]),
+        ("comments", "a<!-- -->b<!-- <p>c -->", ["ab"]),
         ("character references", "<p>&lt;p&gt; &amp; &#8220;", ["<p> & “"]),
         ("invisible marks", "<p>wa\u00adter\u200b</p>", ["water"]),
     ],
