@@ -7,12 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from core.settings import Settings
+
 
 @dataclass(frozen=True, slots=True)
 class Keys:
     """Builds keys for one deployment."""
 
     prefix: str = ""
+    registry: str = "ingest"
+    """What the registry's family is called (REGISTRY_TABLE_NAME)."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Keys:
+        """As this deployment spells them."""
+        return cls(settings.key_prefix, settings.registry_name)
 
     # ── categories and feeds ──
 
@@ -122,15 +131,86 @@ class Keys:
 
     def item(self, item_id: str) -> str:
         """HASH: the registry record; of an article until 30 d after it."""
-        return f"{self.prefix}ingest:item:{item_id}"
+        return f"{self.prefix}{self.registry}:item:{item_id}"
 
     def partition(self, name: str) -> str:
         """SET, no expiry: item ids of a host or scheme (PartitionKey)."""
-        return f"{self.prefix}ingest:partition:{name}"
+        return f"{self.prefix}{self.registry}:partition:{name}"
 
     def status(self, name: str) -> str:
         """SET, no expiry: item ids by status."""
-        return f"{self.prefix}ingest:status:{name}"
+        return f"{self.prefix}{self.registry}:status:{name}"
+
+    def links(self, item_id: str) -> str:
+        """SET, no expiry: a page's outlinks, because a 304 has no body; only of sources that follow links."""
+        return f"{self.prefix}{self.registry}:links:{item_id}"
+
+    def images(self, item_id: str) -> str:
+        """SET, no expiry: item ids of a page's images."""
+        return f"{self.prefix}{self.registry}:images:{item_id}"
+
+    def snapshot(self, item_id: str) -> str:
+        """HASH, SNAPSHOT_DAYS: a page as it was served (zlib, base64), so that a better extractor can read it anew."""
+        return f"{self.prefix}{self.registry}:snapshot:{item_id}"
+
+    def trust(self, host: str) -> str:
+        """HASH, no expiry: how far a host's 304 can be believed."""
+        return f"{self.prefix}{self.registry}:trust:{host}"
+
+    @property
+    def refresh_stats(self) -> str:
+        """HASH, no expiry: counters of all refreshes since the beginning."""
+        return f"{self.prefix}{self.registry}:refresh_stats"
+
+    def document(self, item_id: str) -> str:
+        """HASH, no expiry: the text of a page or file that no feed listed; gone with it."""
+        return f"{self.prefix}index:doc:{item_id}"
+
+    # ── sources, domains, runs ──
+
+    @property
+    def sources(self) -> str:
+        """SET, no expiry: ids of all sources of domains; `rss` and `urls` are always there."""
+        return f"{self.prefix}sources"
+
+    @property
+    def sources_due(self) -> str:
+        """ZSET, no expiry: source id by its next listing."""
+        return f"{self.prefix}sources:due"
+
+    def source(self, source: str) -> str:
+        """HASH, no expiry: what a source is, how its last listing ended, what it remembers."""
+        return f"{self.prefix}source:{source}"
+
+    def seen(self, source: str) -> str:
+        """ZSET, no expiry: items of a source by when they were last listed or linked."""
+        return f"{self.prefix}source:{source}:seen"
+
+    def refused(self, source: str) -> str:
+        """HASH, no expiry: what a source found and does not take, with the reason; the last thousand."""
+        return f"{self.prefix}source:{source}:refused"
+
+    def lost(self, source: str) -> str:
+        """ZSET, a day: items a source has lost, by when; too many in a day stop it."""
+        return f"{self.prefix}source:{source}:lost"
+
+    @property
+    def domains(self) -> str:
+        """SET, no expiry: ids of all domains (knowledge bases)."""
+        return f"{self.prefix}kbs"
+
+    def domain(self, domain: str) -> str:
+        """HASH, no expiry: a domain's name, its configuration as JSON, its sources."""
+        return f"{self.prefix}kb:{domain}"
+
+    @property
+    def runs(self) -> str:
+        """ZSET, no expiry: the last hundred runs by their start."""
+        return f"{self.prefix}runs"
+
+    def run(self, run_id: str) -> str:
+        """HASH, 30 d: progress of a run: discovered, visited, changed, unchanged, gone, failed."""
+        return f"{self.prefix}run:{run_id}"
 
     def refs(self, source: str) -> str:
         """ZSET, no expiry: items of a source by depth; feeds are the source `rss`."""
@@ -159,15 +239,15 @@ class Keys:
 
     def lease(self, item: str) -> str:
         """STRING, lease: token of the worker that visits it."""
-        return f"{self.prefix}ingest:lease:{item}"
+        return f"{self.prefix}{self.registry}:lease:{item}"
 
     def crashes(self, item: str) -> str:
         """STRING, 3 d: how many workers took this item and did not come to an end; gone with the next commit."""
-        return f"{self.prefix}ingest:crashes:{item}"
+        return f"{self.prefix}{self.registry}:crashes:{item}"
 
     def done(self, token: str) -> str:
         """STRING, a minute: this commit was made, so that a resend after a lost reply is told the truth."""
-        return f"{self.prefix}ingest:done:{token}"
+        return f"{self.prefix}{self.registry}:done:{token}"
 
     def crashes_of(self, lease_key: str) -> str:
         """The crash counter that belongs to a lease."""

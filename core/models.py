@@ -19,6 +19,8 @@ class Request:
     """What to fetch and how far we go for it."""
 
     url: str
+    method: str = "GET"
+    """HEAD only for large binaries whose server ignores validators."""
     headers: Mapping[str, str] = field(default_factory=dict)
     conditional: Mapping[str, str] = field(default_factory=dict)
     """Validators; sent to `conditional_url` alone, be it the first hop or a redirect's target (trap T57)."""
@@ -29,6 +31,8 @@ class Request:
     """False only for what a person named: their feeds, robots.txt itself."""
     max_wait_seconds: float = 60.0
     """How long we may queue at the domain's gate before the answer is `Deferred`."""
+    is_api: bool = False
+    """A service that counts our requests itself: no gap between them. What it asks us to wait is respected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +202,19 @@ class TextSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """A picture on a page that is worth knowing: no icon, no pixel, no ornament."""
+
+    url: str
+    alt: str = ""
+    width: int = 0
+    height: int = 0
+    """0: the page does not say."""
+    mime_type: str = ""
+    """By its ending; empty where that says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A page, read: what a person wants of it, fit to store. No NUL, no lone surrogate, no control character."""
 
@@ -224,3 +241,56 @@ class Document:
     """sha256 of the text without regard to whitespace; the title is not part of it (trap T61)."""
     extractor_version: str = ""
     source: TextSource = TextSource.PAGE
+    images: tuple[Image, ...] = ()
+    """In the order of the page, each once."""
+    links: tuple[str, ...] = ()
+    """Clean http(s) URLs the page points at, each once, in order; only when asked for."""
+
+
+# ── sources ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class SourceKind(StrEnum):
+    """Where items come from."""
+
+    RSS = "rss"
+    """Articles of feeds; listed by link sets."""
+    URLS = "urls"
+    """Single URLs and files that somebody registered."""
+    WEB = "web"
+    FOLDER = "folder"
+    GITHUB = "github"
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Something a source lists."""
+
+    address: str
+    """What is fetched: a clean URL, or the absolute path of a file."""
+    type: str = "url"
+    """`url` or `file`, as spec 000 has it."""
+    depth: int = 0
+    version: str = ""
+    """What the listing says about its content, free of a visit: mtime and size, blob sha, lastmod. Empty: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A piece of a listing."""
+
+    refs: tuple[Ref, ...] = ()
+    refused: tuple[Rejected, ...] = ()
+    """What is there and is not taken, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The last thing a listing yields; a listing without one was cut short, and deletes nothing."""
+
+    is_complete: bool
+    """Does absence from this listing mean that something is gone?"""
+    reason: str = ""
+    """Why it is not complete, for people."""
+    memory: Mapping[str, str] = field(default_factory=dict)
+    """What the source wants to be told at its next listing; nobody else looks inside."""

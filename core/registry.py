@@ -1,11 +1,13 @@
 """The registry record of an item, field by field as spec 000 §4 names them, flattened.
 
-Values only: what to write, not how.
+Values only: what a record says and what to write, not how.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from base64 import b32encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +16,11 @@ from enum import StrEnum
 from core import ids, urls
 
 ARTICLES_SOURCE = "rss"
+"""The source of everything that feeds list."""
+URLS_SOURCE = "urls"
+"""The source of single URLs and files that somebody registered."""
 BASE_INTERVAL_SECONDS = 86_400
+ERROR_CHARS = 1_024
 
 
 class Status(StrEnum):
@@ -26,6 +32,203 @@ class Status(StrEnum):
     ERROR = "Error"
     OUT_OF_SCOPE = "OutOfScope"
     GONE = "Gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A record as a visit needs it."""
+
+    id: str
+    type: str = "url"
+    source: str = ""
+    """Its identity: the normalised URL or path. Never fetched."""
+    fetch_url: str = ""
+    """What is fetched: a clean URL, or an absolute path."""
+    status: Status = Status.PENDING
+    sources: tuple[str, ...] = ()
+    """Ids of the sources that list it."""
+    article_uid: str = ""
+    has_text: bool = False
+    """Is the text that its validators belong to still in the store?"""
+
+    etag: str = ""
+    last_modified: str = ""
+    validators_url: str = ""
+    """Where the validators came from; they are sent to no other URL (trap T57)."""
+    http_status: int = 0
+    content_length: int = 0
+    mime_type: str = ""
+    language: str = ""
+    canonical_url: str = ""
+    content_hash: str = ""
+    body_hash: str = ""
+    extractor_version: str = ""
+    indexed_hash: str = ""
+    """The content hash that search knows."""
+    listed_version: str = ""
+    """What its source says about its content now."""
+    visited_version: str = ""
+    """The same at its last visit that came to an end."""
+
+    generation: int = 0
+    processed_generation: int = 0
+    unchanged_streak: int = 0
+    conditional_streak: int = 0
+    """Checks in a row that were answered by 304."""
+    failures: int = 0
+    """In a row."""
+    missing_checks: int = 0
+    """404s in a row."""
+    missing_since: float = 0.0
+    attempts: int = 0
+    checked_ts: float = 0.0
+    changed_ts: float = 0.0
+    first_seen: str = ""
+    alias_of: str = ""
+    links_hash: str = ""
+
+    @property
+    def is_forced(self) -> bool:
+        """Was it asked to be read anew, whatever its validators say?"""
+        return self.generation > self.processed_generation
+
+
+_TEXTS = {
+    "type": "type",
+    "source": "normalizedSource",
+    "fetch_url": "fetchUrl",
+    "article_uid": "articleUid",
+    "etag": "httpEtag",
+    "last_modified": "httpLastModified",
+    "validators_url": "validatorsUrl",
+    "mime_type": "mimeType",
+    "language": "language",
+    "canonical_url": "httpCanonicalUrl",
+    "content_hash": "contentHash",
+    "body_hash": "bodyHash",
+    "extractor_version": "extractorVersion",
+    "indexed_hash": "indexedHash",
+    "listed_version": "listedVersion",
+    "visited_version": "visitedVersion",
+    "first_seen": "firstSeen",
+    "alias_of": "aliasOf",
+    "links_hash": "linksHash",
+}
+_INTEGERS = {
+    "http_status": "httpStatusCode",
+    "content_length": "httpContentLength",
+    "generation": "reindexGeneration",
+    "processed_generation": "processedGeneration",
+    "unchanged_streak": "unchangedStreak",
+    "conditional_streak": "conditionalStreak",
+    "failures": "consecutiveFailures",
+    "attempts": "crawlAttempts",
+    "missing_checks": "missingChecks",
+}
+_TIMES = {"missing_since": "missingSinceTs", "checked_ts": "checkedTs", "changed_ts": "changedTs"}
+FIELDS = ("status", "sources", *_TEXTS.values(), *_INTEGERS.values(), *_TIMES.values())
+"""The fields of a record that `parse` reads, in its order."""
+
+
+def parse(item_id: str, values: Sequence[str | None], has_text: bool) -> Item | None:
+    """The record from the values of `FIELDS`; None if there is no such record."""
+    if values[0] is None:
+        return None
+    named = dict(zip(FIELDS, values, strict=True))
+    texts = {name: named[field] or "" for name, field in _TEXTS.items()}
+    integers = {name: int(named[field] or 0) for name, field in _INTEGERS.items()}
+    times = {name: float(named[field] or 0) for name, field in _TIMES.items()}
+    sources = tuple(filter(None, (named["sources"] or ARTICLES_SOURCE).split(",")))
+    return Item(item_id, status=Status(values[0]), sources=sources, has_text=has_text, **texts, **integers, **times)  # type: ignore[arg-type]
+
+
+# ── new records ─────────────────────────────────────────────────────────────────────────────────
+
+
+def iso(ts: float) -> str:
+    """A time as spec 000 writes it."""
+    return datetime.fromtimestamp(ts, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def partition(normalised: str, item_type: str, strategy: str) -> str:
+    """PartitionKey: the host of a URL, or the scheme where that is asked for; of a file always its scheme."""
+    scheme = normalised.partition(":")[0]
+    if item_type == "url":
+        return urls.host_of(normalised) if strategy == "host" else scheme
+    if ".blob.core." in urls.host_of(normalised):
+        return "blob"
+    return "share" if normalised.startswith("//") else "file"
+
+
+def content_group(url: str) -> str:
+    """One name for http and https and for trivial query variants: host and path, without the query (spec 000 §10)."""
+    found = urls.parts(url)
+    name = f"{found.host}{found.path.rstrip('/')}" if found else url
+    return b32encode(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()).decode().lower()[:26]
+
+
+def blank(
+    normalised: str, address: str, now: float, *, item_type: str = "url", strategy: str = "host", display: str = ""
+) -> dict[str, str]:
+    """Every field of spec 000 §4, as of something that was never visited."""
+    item_id = ids.item_id(item_type, normalised)
+    is_url = item_type == "url"
+    return {
+        "id": item_id,
+        "type": item_type,
+        "PartitionKey": partition(normalised, item_type, strategy),
+        "RowKey": item_id.partition("_")[2],
+        "normalizedSource": normalised,
+        "displaySource": display or (urls.display(address) if is_url else address),
+        "sourceHost": urls.host_of(normalised),
+        "fetchUrl": address,
+        "parentPageId": "",
+        "status": str(Status.PENDING),
+        "reindexRequested": "false",
+        "reindexGeneration": "0",
+        "processedGeneration": "0",
+        "httpEtag": "",
+        "httpLastModified": "",
+        "validatorsUrl": "",
+        "httpContentLength": "0",
+        "httpStatusCode": "0",
+        "httpRedirectChain": "[]",
+        "httpRobotsAllowed": "true",
+        "httpCanonicalUrl": "",
+        "fileEtag": "",
+        "fileLastModified": "",
+        "fileLength": "",
+        "fileContentType": "",
+        "contentHash": "",
+        "textHash": "",
+        "bodyHash": "",
+        "contentGroupId": content_group(normalised),
+        "language": "",
+        "mimeType": "",
+        "extractorVersion": "",
+        "articleUid": "",
+        "aliasOf": "",
+        "lastIndexedDocId": "",
+        "indexedHash": "",
+        "imageCount": "0",
+        "firstSeen": iso(now),
+        "lastChecked": "",
+        "lastChanged": "",
+        "lastIndexed": "",
+        "crawlAttempts": "0",
+        "consecutiveFailures": "0",
+        "unchangedStreak": "0",
+        "conditionalStreak": "0",
+        "missingChecks": "0",
+        "errorMessage": "",
+        "nextCrawlAt": iso(now),
+        "crawlIntervalSeconds": str(BASE_INTERVAL_SECONDS),
+        "lockedUntil": "",
+        "sources": "",
+    }
+
+
+# ── what a visit learnt ─────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +247,32 @@ class PageVisit:
     language: str
     mime_type: str
     extractor_version: str
+    body_hash: str = ""
+    image_count: int = 0
 
 
-def iso(ts: float) -> str:
-    """A time as spec 000 writes it."""
-    return datetime.fromtimestamp(ts, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def visited(visit: PageVisit) -> dict[str, str]:
+    """The fields that a visit with a text sets."""
+    return {
+        "httpEtag": visit.etag,
+        "httpLastModified": visit.last_modified,
+        "validatorsUrl": visit.fetched_url,
+        "httpContentLength": str(visit.content_length),
+        "httpStatusCode": str(visit.http_status),
+        "httpRedirectChain": json.dumps(list(visit.redirects)),
+        "httpRobotsAllowed": "true",
+        "httpCanonicalUrl": visit.canonical_url,
+        "contentHash": visit.content_hash,
+        "textHash": visit.content_hash,
+        "bodyHash": visit.body_hash,
+        "contentGroupId": content_group(visit.canonical_url or visit.normalised),
+        "language": visit.language,
+        "mimeType": visit.mime_type,
+        "extractorVersion": visit.extractor_version,
+        "imageCount": str(visit.image_count),
+        "errorMessage": "",
+        "aliasOf": "",
+    }
 
 
 def first_check_at(item_id: str, now: float) -> float:
@@ -59,48 +283,15 @@ def first_check_at(item_id: str, now: float) -> float:
 
 def first_record(visit: PageVisit, article_uid: str, now: float, strategy: str = "host") -> dict[str, str]:
     """The record of an item whose first visit stored an article; not yet indexed, so `Crawled`."""
-    item_id = ids.item_id("url", visit.normalised)
-    host = urls.host_of(visit.normalised)
-    return {
-        "id": item_id,
-        "type": "url",
-        "PartitionKey": host if strategy == "host" else visit.normalised.partition(":")[0],
-        "RowKey": item_id.partition("_")[2],
-        "normalizedSource": visit.normalised,
-        "displaySource": urls.display(visit.fetched_url),
-        "sourceHost": host,
-        "fetchUrl": visit.fetched_url,
-        "parentPageId": "",
+    record = blank(visit.normalised, visit.fetched_url, now, strategy=strategy) | visited(visit)
+    return record | {
         "status": str(Status.CRAWLED),
-        "reindexRequested": "false",
-        "reindexGeneration": "0",
-        "processedGeneration": "0",
-        "httpEtag": visit.etag,
-        "httpLastModified": visit.last_modified,
-        "httpContentLength": str(visit.content_length),
-        "httpStatusCode": str(visit.http_status),
-        "httpRedirectChain": json.dumps(list(visit.redirects)),
-        "httpRobotsAllowed": "true",
-        "httpCanonicalUrl": visit.canonical_url,
-        "fileEtag": "",
-        "fileLastModified": "",
-        "fileLength": "",
-        "fileContentType": "",
-        "contentHash": visit.content_hash,
-        "textHash": visit.content_hash,
-        "language": visit.language,
-        "mimeType": visit.mime_type,
-        "extractorVersion": visit.extractor_version,
         "articleUid": article_uid,
-        "lastIndexedDocId": "",
-        "imageCount": "0",
-        "firstSeen": iso(now),
         "lastChecked": iso(now),
         "lastChanged": iso(now),
-        "lastIndexed": "",
+        "checkedTs": f"{now:.3f}",
+        "changedTs": f"{now:.3f}",
         "crawlAttempts": "1",
-        "errorMessage": "",
-        "nextCrawlAt": iso(first_check_at(item_id, now)),
-        "crawlIntervalSeconds": str(BASE_INTERVAL_SECONDS),
-        "lockedUntil": "",
+        "nextCrawlAt": iso(first_check_at(record["id"], now)),
+        "sources": ARTICLES_SOURCE,
     }

@@ -70,7 +70,32 @@ class Settings(BaseSettings):
     main_text: bool = True
 
     # ── registry (spec 000 §11) ──
+    registry_table_name: str = Field(default="IngestItems", pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")
     registry_partition_strategy: Literal["host", "scheme"] = "host"
+    crawl_base_interval_seconds: float = Field(default=DAY_SECONDS, gt=0)
+    crawl_max_interval_seconds: float = Field(default=14 * DAY_SECONDS, gt=0)
+    crawl_error_backoff_base: float = Field(default=600.0, gt=0)
+    force_reindex_on_canonical_change: bool = True
+    gone_after_checks: int = Field(default=3, ge=1)
+    gone_ttl_seconds: int = Field(default=30 * DAY_SECONDS, gt=0)
+    audit_every_checks: int = Field(default=5, ge=2)
+    snapshot_days: float = Field(default=0.0, ge=0)
+
+    # ── refresh ──
+    timer_seconds: float = Field(default=10.0, gt=0)
+    refresh_batch_items: int = Field(default=200, ge=1, le=1000)
+    refresh_budget_seconds: float = Field(default=240.0, gt=0)
+    folder_list_seconds: float = Field(default=300.0, gt=0)
+    github_list_seconds: float = Field(default=3600.0, gt=0)
+    loss_limit_items: int = Field(default=20, ge=0)
+    loss_limit_percent: float = Field(default=20.0, ge=0, le=100)
+
+    # ── GitHub and Azure ──
+    github_api_url: str = "https://api.github.com"
+    github_raw_url: str = "https://raw.githubusercontent.com"
+    github_web_url: str = "https://github.com"
+    github_token: SecretStr | None = None
+    blob_sas_token: SecretStr | None = None
 
     # ── parse children ──
     parse_processes: int = Field(default=2, ge=1)
@@ -82,6 +107,11 @@ class Settings(BaseSettings):
 
     # ── logs ──
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+    @property
+    def registry_name(self) -> str:
+        """How the registry's keys begin: `ingest`, unless somebody named their table."""
+        return "ingest" if self.registry_table_name == "IngestItems" else self.registry_table_name
 
     @property
     def host_parallel(self) -> int | None:

@@ -142,7 +142,7 @@ def _stage(settings: Settings, stage: list[str]) -> int:
 
 def _deferred(settings: Settings) -> int:
     with connect.open_bytes(settings, connect.url_of(settings)) as client:
-        return int(client.hget(Keys(settings.key_prefix).canonical_last_run, "deferred") or 0)
+        return int(client.hget(Keys.of(settings).canonical_last_run, "deferred") or 0)
 
 
 def _procfile() -> int:

@@ -78,7 +78,7 @@ def _changes(settings: Settings) -> list[str]:
 async def _wants_sample(settings: Settings, patient: bool) -> bool:
     """Read the feed file, then look: is there any feed that is not the sample's?"""
     async with _subscriptions(settings, patient) as (client, subscriptions):
-        shared = client, Keys(settings.key_prefix), Lives.of(settings)
+        shared = client, Keys.of(settings), Lives.of(settings)
         await Roster(client, subscriptions, LinkStore(*shared), ArticleStore(*shared), settings).refresh()
         wanted = all(category.startswith(SAMPLE_PREFIX) for category in await subscriptions.by_category())
     if not wanted:
@@ -98,14 +98,14 @@ async def _subscriptions(
     client = connect.open_store(settings)
     try:
         await presence.wait(client, settings, give_up_seconds=None if patient else presence.ONCE_WAIT_SECONDS)
-        yield client, Subscriptions(client, Keys(settings.key_prefix))
+        yield client, Subscriptions(client, Keys.of(settings))
     finally:
         await client.aclose()
 
 
 def _watch_sample(settings: Settings, site: subprocess.Popen[bytes], done: threading.Event) -> None:
     """Close the site when the ingestor has let the sample step aside."""
-    keys = Keys(settings.key_prefix)
+    keys = Keys.of(settings)
     with connect.open_bytes(settings, connect.url_of(settings)) as client:
         while not done.wait(WATCH_SECONDS):
             with contextlib.suppress(RedisError, OSError):  # the workers tell about a server that is gone

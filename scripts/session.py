@@ -25,7 +25,7 @@ async def open_session() -> AsyncIterator[tuple[Settings, Keys, connect.Client]]
     client = connect.open_store(settings)
     try:
         await presence.require(client, settings)
-        yield settings, Keys(settings.key_prefix), client
+        yield settings, Keys.of(settings), client
     finally:
         await client.aclose()
 

@@ -171,7 +171,7 @@ async def run_once(desk: Desk, budget_seconds: float) -> Mapping[str, int]:
 async def _main(settings: Settings) -> None:
     """One run by hand or by cron: nothing heavy is loaded before there is something to fetch."""
     console.set_up(settings)
-    keys, client = Keys(settings.key_prefix), connect.open_store(settings)
+    keys, client = Keys.of(settings), connect.open_store(settings)
     try:
         await presence.wait(client, settings, give_up_seconds=presence.ONCE_WAIT_SECONDS)
         await version.check(client, keys)

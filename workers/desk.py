@@ -51,7 +51,7 @@ class Desk:
 async def open_desk(settings: Settings, give_up_seconds: float | None = None) -> AsyncIterator[Desk]:
     """Wait for the server (for ever, or not), check it, open everything; close it all at the end."""
     console.set_up(settings)
-    keys = Keys(settings.key_prefix)
+    keys = Keys.of(settings)
     client = connect.open_store(settings)
     try:
         await presence.wait(client, settings, give_up_seconds=give_up_seconds)
