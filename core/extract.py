@@ -6,13 +6,13 @@ Pure, and slow by our measure: meant for a parse child, where hostile pages may 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, TextSource
 from core.page_canonical import trusted_canonical
 
-__all__ = ["EXTRACTOR_VERSION", "best", "extract", "from_feed_text", "trusted_canonical"]
+__all__ = ["EXTRACTOR_VERSION", "Reading", "best", "extract", "from_feed_text", "reading", "trusted_canonical"]
 
 EXTRACTOR_VERSION = "1"
 """Raise it when the same bytes give another text: stored pages are then read anew (trap T42)."""
@@ -22,6 +22,16 @@ FEED_MUST_BE_LONGER = 1.5
 """A feed's text replaces the page's only if the page clearly shows less of it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a visit learns from a body; the links also where there is no document: a page of links leads on."""
+
+    answer: Document | Failed
+    links: tuple[str, ...] = ()
+    is_noindex: bool = False
+    """The page asks robots not to keep it; the caller decides."""
+
+
 def extract(body: bytes, url: str, content_type: str = "", *, main_text: bool = True) -> Document | Failed:
     """The page as a document, or why it is none.
 
@@ -29,17 +39,30 @@ def extract(body: bytes, url: str, content_type: str = "", *, main_text: bool = 
         url: where the redirects ended; relative links start from it.
         main_text: False takes all text of the page, which is an order of magnitude cheaper.
     """
-    from core import page_charset, page_type
+    return reading(body, url, content_type, main_text=main_text).answer
+
+
+def reading(body: bytes, url: str, content_type: str = "", *, main_text: bool = True, links: bool = False) -> Reading:
+    """The page as a document, or why it is none, and what else the page says to a crawler."""
+    from core import page_charset, page_read, page_type
 
     kind = page_type.kind(body, content_type)
     if kind is page_type.PageKind.OTHER:
         stated = content_type.partition(";")[0].strip()[:60] or "of no stated type"
-        return Failed(FailCode.PARSE, FailDetail.TYPE, f"This is no page ({stated}).")
+        return Reading(Failed(FailCode.PARSE, FailDetail.TYPE, f"This is no page ({stated})."))
     text = page_charset.decode(body, content_type)
-    if len(text) < MIN_HTML_CHARS:
-        return Failed(FailCode.BAD_HTML, text=f"Only {len(text)} characters.")
-    document = _read(text, url, kind is page_type.PageKind.TEXT, main_text)
-    return _refusal(document, url) or replace(document, raw_len=len(body), extractor_version=EXTRACTOR_VERSION)
+    is_short = len(text) < MIN_HTML_CHARS
+    if is_short and not links:
+        return Reading(_too_short(text))
+    if kind is page_type.PageKind.TEXT:
+        page = page_read.Page(page_read.plain_text(text, url))
+    elif main_text and not is_short:
+        page = page_read.page(text, url, links=links)
+    else:
+        page = page_read.quick_page(text, url, links=links)
+    document = replace(page.document, raw_len=len(body), extractor_version=EXTRACTOR_VERSION)
+    refusal = _too_short(text) if is_short else _refusal(document, url)
+    return Reading(refusal or document, document.links, page.is_noindex)
 
 
 def from_feed_text(html: str, url: str, title: str = "") -> Document | None:
@@ -75,12 +98,8 @@ def best(page: Document | Failed, feed: Document | None) -> Document | Failed:
     )
 
 
-def _read(text: str, url: str, is_plain: bool, main_text: bool) -> Document:
-    from core import page_read
-
-    if is_plain:
-        return page_read.plain_text(text, url)
-    return page_read.main_text(text, url) if main_text else page_read.all_text(text, url)
+def _too_short(text: str) -> Failed:
+    return Failed(FailCode.BAD_HTML, text=f"Only {len(text)} characters.")
 
 
 def _refusal(document: Document, url: str) -> Failed | None:

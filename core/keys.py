@@ -186,6 +186,10 @@ class Keys:
         """ZSET, no expiry: items of a source by when they were last listed or linked."""
         return f"{self.prefix}source:{source}:seen"
 
+    def listed(self, source: str) -> str:
+        """SET, no expiry: pages that a sitemap of the source has named; they need no link to be kept."""
+        return f"{self.prefix}source:{source}:listed"
+
     def refused(self, source: str) -> str:
         """HASH, no expiry: what a source found and does not take, with the reason; the last thousand."""
         return f"{self.prefix}source:{source}:refused"

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from core import page_flatten
 from core.page_head import TAGS, Element
 from core.page_image import Attributes
+from core.page_images import MAX_SOURCES, Picture
 from core.page_text import line, visible
 
 MIN_CHARS = 250
 """Less than this without the furniture, and the furniture was the page."""
 _UNSEEN = ["script", "style", "noscript", "template", "svg", "iframe"]
 _CHROME = ["nav", "header", "footer", "aside", "form", "button", "select", "dialog"]
+_AROUND = frozenset(("nav", "footer", "aside", "dialog"))
 _MOST_BYLINES = 5
 _MOST_PARAGRAPHS = 20
 _MOST_IMAGES = 40
+_MOST_PICTURES = 200
+_MOST_REGIONS = 50
+_NEAR = 12
+"""How far up an image looks for the furniture it may stand in."""
 _MARK = "\f"  # `page_charset` left none in the source
 _INSIDE_SENTENCES = (
     "a, b, i, em, strong, span, u, font, small, sup, sub, code, abbr, acronym, time, mark, cite, q, s, del, ins, "
@@ -58,6 +64,34 @@ class QuickPage:
         found = self._tree.css("article img, main img") or self._tree.css("img")
         return [node.attributes for node in found[:_MOST_IMAGES]]
 
+    def pictures(self) -> Iterator[Picture]:
+        """The images of the story's region in page order, each with its alternatives."""
+        region, aside = self._region()
+        if region is None:
+            return
+        for node in region.css("img")[:_MOST_PICTURES]:
+            outer = _outer(node, region)
+            if not any(tag in aside for tag, _ in outer):
+                picture = next((above for tag, above in outer[:1] if tag == "picture"), None)
+                sources = picture.css("source")[:MAX_SOURCES] if picture is not None else ()
+                yield Picture(node.attributes, tuple(source.attributes for source in sources))
+
+    def anchors(self) -> Iterator[Attributes]:
+        """All links of the page, navigation included."""
+        return (node.attributes for node in self._tree.css("a[href], area[href]"))
+
+    def _region(self) -> tuple[LexborNode | None, frozenset[str]]:
+        """The longest article or the main part, as `page_tree` has it, and what in it is not the story's."""
+        article, article_chars = self._longest("article")
+        main, main_chars = self._longest("main")
+        if main is not None and 2 * article_chars < main_chars:
+            article = main
+        return (self._tree.root, _AROUND | {"header"}) if article is None else (article, _AROUND)
+
+    def _longest(self, tag: str) -> tuple[LexborNode | None, int]:
+        sized = [(node, len(node.text())) for node in self._tree.css(tag)[:_MOST_REGIONS]]
+        return max(sized, key=lambda pair: pair[1], default=(None, 0))
+
     def lines(self) -> list[str]:
         """All text, block by block, white space collapsed; without furniture where something else remains."""
         self._tree.strip_tags(_UNSEEN + _CHROME)
@@ -71,6 +105,16 @@ class QuickPage:
     def paragraphs(self) -> frozenset[str]:
         """Those of the lines that stand in one of the first `<p>`."""
         return frozenset(line(node.text()) for node in self._tree.css("p")[:_MOST_PARAGRAPHS])
+
+
+def _outer(node: LexborNode, region: LexborNode) -> list[tuple[str, LexborNode]]:
+    """What the node stands in, inside out, up to the region."""
+    found: list[tuple[str, LexborNode]] = []
+    above = node.parent
+    while above is not None and above.mem_id != region.mem_id and len(found) < _NEAR:
+        found.append((str(above.tag), above))
+        above = above.parent
+    return found
 
 
 def _parsed(html: str) -> LexborHTMLParser:

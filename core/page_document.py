@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from core import page_blocks, page_language, page_title, page_trim
-from core.models import Document, TextSource
+from core.models import Document, Image, TextSource
 from core.page_blocks import Block
 from core.page_head import Head
 from core.page_text import content_hash, storable
 
 
 def assemble(
-    head: Head, found: list[Block], source: TextSource, image: str = "", published_ts: float | None = None
+    head: Head,
+    found: list[Block],
+    source: TextSource,
+    image: str = "",
+    published_ts: float | None = None,
+    images: tuple[Image, ...] = (),
+    links: tuple[str, ...] = (),
 ) -> Document:
     """Everything but the length of the body and the extractor's version, which the caller knows."""
     title = page_title.title(head)
@@ -31,6 +37,8 @@ def assemble(
         text_len=len(text),
         content_hash=content_hash(text),
         source=source,
+        images=images,
+        links=links,
     )
 
 

@@ -6,7 +6,7 @@ Real means: an http(s) address, no tracking pixel, no spacer, and in the text al
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from core import page_jsonld
@@ -47,41 +47,76 @@ def stated(head: Head) -> str:
 def first(images: Iterable[Attributes], head: Head) -> str:
     """The first real image of these, in their order."""
     for attributes in islice(images, MAX_IMAGES):
-        if not _is_small(attributes) and not _is_ornament(attributes):
+        if not _is_small(attributes) and not is_ornament(attributes):
             for address in _addresses(attributes):
                 url = head.absolute(address)
-                if url and not _NOTHING.search(url) and not _ORNAMENT.search(url.partition("//")[2].partition("/")[2]):
+                if url and is_real(url):
                     return url
     return ""
 
 
-def _addresses(attributes: Attributes) -> list[str]:
-    single = [attributes.get(name) or "" for name in _LAZY]
-    largest = [_largest(attributes.get(name) or "") for name in _SETS]
-    # `data:` is how placeholders are written; an SVG is a drawing of the site's, not of the story.
-    usable = (address.strip() for address in (*single[:-1], *largest, single[-1]))
-    return [address for address in usable if address and not address.lower().startswith(("data:", "blob:", "about:"))]
+def is_real(url: str) -> bool:
+    """Does this address of a picture in the text look like one, and not like a pixel, a spacer or an ornament?"""
+    return not _NOTHING.search(url) and not _ORNAMENT.search(url.partition("//")[2].partition("/")[2])
 
 
-def _largest(srcset: str) -> str:
+def is_address(text: str) -> bool:
+    """No inline data: that is how placeholders are written."""
+    return bool(text) and not text[:10].lower().startswith(("data:", "blob:", "about:"))
+
+
+def single(attributes: Attributes) -> list[str]:
+    """The addresses an image names one by one, the placeholder's place last."""
+    return [(attributes.get(name) or "").strip() for name in _LAZY]
+
+
+def largest(srcset: str) -> str:
     """The widest or densest of `a.jpg 300w, b.jpg 900w`."""
     best, best_size = "", -1.0
-    for candidate in re.split(r",\s+", srcset[:5_000]):
-        address, _, size = candidate.strip().rstrip(",").partition(" ")
+    for address, size in _candidates(srcset[:5_000].split()):
         try:
-            number = float(size.strip()[:-1] or 1)
+            number = float(size[:-1] or 1)
         except ValueError:
             number = 1.0
-        if number > best_size:
+        if number > best_size and is_address(address):
             best, best_size = address, number
     return best
+
+
+def pixels(stated: str) -> int:
+    """`640`, `640px` or `640.5` as a number; 0 for what says nothing."""
+    found = _SIZE.match(stated[:40])
+    return int(found[1][:9]) if found else 0
+
+
+def is_ornament(attributes: Attributes) -> bool:
+    """Does the image say itself that it is an icon, an avatar or the like?"""
+    words = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('role') or ''}"
+    return bool(_ORNAMENT.search(words)) or attributes.get("aria-hidden") == "true"
+
+
+def _addresses(attributes: Attributes) -> list[str]:
+    *lazy, last = single(attributes)
+    sets = [largest(attributes.get(name) or "") for name in _SETS]
+    return [address for address in (*lazy, *sets, last) if is_address(address)]
+
+
+def _candidates(words: list[str]) -> Iterator[tuple[str, str]]:
+    """Addresses and sizes of a set, as the standard splits it: an address ends at white space and may hold commas."""
+    waiting = ""
+    for word in words:
+        if waiting:
+            size, comma, glued = word.partition(",")  # `1x,b.jpg`: nothing but the comma sets the next apart
+            yield waiting, size
+            waiting = glued if comma else ""
+        elif word.endswith(","):
+            yield word.rstrip(","), ""
+        else:
+            waiting = word.lstrip(",")
+    if waiting:
+        yield waiting, ""
 
 
 def _is_small(attributes: Attributes) -> bool:
     sizes = (_SIZE.match(attributes.get(name) or "") for name in ("width", "height"))
     return any(size is not None and int(size[1][:9]) < _MIN_PIXELS for size in sizes)
-
-
-def _is_ornament(attributes: Attributes) -> bool:
-    words = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('role') or ''}"
-    return bool(_ORNAMENT.search(words)) or attributes.get("aria-hidden") == "true"

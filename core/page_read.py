@@ -5,7 +5,9 @@ Statements about the page are read from the whole of it before anything is cut a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 from lxml import etree
 
@@ -15,6 +17,8 @@ from core import (
     page_fragment,
     page_head,
     page_image,
+    page_images,
+    page_links,
     page_main,
     page_published,
     page_title,
@@ -23,6 +27,7 @@ from core import (
 from core.models import Document, TextSource
 from core.page_document import assemble
 from core.page_head import Head
+from core.page_image import Attributes
 from core.page_text import cut, line
 
 MIN_MAIN_CHARS = 80
@@ -31,15 +36,35 @@ MAX_GUESSING_CHARS = 500_000
 """Longer pages must state their date: the search for one in their text is not made for them."""
 
 
+class Page(NamedTuple):
+    """A page, read."""
+
+    document: Document
+    is_noindex: bool = False
+    """The page asks not to be kept; the caller decides."""
+
+
 def main_text(html: str, url: str) -> Document:
     """The page with its main text; with all its text where no main text is found."""
+    return page(html, url).document
+
+
+def all_text(html: str, url: str) -> Document:
+    """The page with all its text, by the quick parser alone."""
+    return quick_page(html, url).document
+
+
+def page(html: str, url: str, *, links: bool = False) -> Page:
+    """The page with its main text, and with its links where they are wanted."""
     root = page_tree.parse(html)
     if root is None:
-        return all_text(html, url)
+        return quick_page(html, url, links=links)
     head = page_head.collect(page_tree.elements(root), url)
     if not page_title.author(head):
         head = replace(head, bylines=page_tree.bylines(root))
     image = page_image.stated(head) or page_image.first(page_tree.images(root), head)
+    images = page_images.collected(head, page_tree.pictures(root))
+    targets = _targets(page_tree.anchors(root), head) if links else ()
     published_ts = page_published.stated(head)
     if published_ts is None and len(html) <= MAX_GUESSING_CHARS:
         published_ts = page_published.guessed(root, url)
@@ -48,18 +73,22 @@ def main_text(html: str, url: str) -> Document:
     source = TextSource.PAGE
     if sum(len(block.text) for block in found) < MIN_MAIN_CHARS:
         found, source = page_fragment.blocks(page_fragment.without_furniture(root)), TextSource.ALL_TEXT
-    return assemble(head, found, source, image, published_ts)
+    return Page(assemble(head, found, source, image, published_ts, images, targets), page_links.is_noindex(head))
 
 
-def all_text(html: str, url: str) -> Document:
-    """The page with all its text, by the quick parser alone."""
-    page = page_alltext.QuickPage(html)
-    head = page_head.collect(page.elements(), url)
+def quick_page(html: str, url: str, *, links: bool = False) -> Page:
+    """The page with all its text, and with its links where they are wanted."""
+    read = page_alltext.QuickPage(html)
+    head = page_head.collect(read.elements(), url)
     if not page_title.author(head):
-        head = replace(head, bylines=page.bylines())
-    image = page_image.stated(head) or page_image.first(page.images(), head)
-    found = page_blocks.lines(page.lines(), page.paragraphs())
-    return assemble(head, found, TextSource.ALL_TEXT, image, page_published.stated(head))
+        head = replace(head, bylines=read.bylines())
+    image = page_image.stated(head) or page_image.first(read.images(), head)
+    images = page_images.collected(head, read.pictures())
+    targets = _targets(read.anchors(), head) if links else ()
+    found = page_blocks.lines(read.lines(), read.paragraphs())
+    published_ts = page_published.stated(head)
+    document = assemble(head, found, TextSource.ALL_TEXT, image, published_ts, images, targets)
+    return Page(document, page_links.is_noindex(head))
 
 
 def plain_text(text: str, url: str) -> Document:
@@ -73,4 +102,9 @@ def fragment(root: etree._Element, url: str, title: str) -> Document:
     """A feed's own text. Changes `root`."""
     head = Head(url=url, base=url, title=line(title))
     image = page_image.first(page_tree.images(root), head)
-    return assemble(head, page_fragment.blocks(root), TextSource.FEED, image)
+    images = page_images.collected(head, page_tree.pictures(root))
+    return assemble(head, page_fragment.blocks(root), TextSource.FEED, image, images=images)
+
+
+def _targets(anchors: Iterable[Attributes], head: Head) -> tuple[str, ...]:
+    return () if page_links.is_nofollow(head) else page_links.collected(anchors, head)

@@ -44,6 +44,7 @@ _HTML_TAG = re.compile(
     rb"|header|br|a|b|font|span|ul|ol|!--)[\s>/]",
     re.IGNORECASE,
 )
+_PAGE_START = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
 _JSON = re.compile(rb'\s*(?:\{\s*["}]|\[\s*[\[{"\d\]])')
 
 
@@ -67,8 +68,19 @@ def kind(body: bytes, content_type: str) -> PageKind:
     if stated in _XML_TYPES:
         return PageKind.HTML if re.search(rb"<html[\s>]", start, re.IGNORECASE) else PageKind.OTHER
     if stated in _TEXT_TYPES:
-        return PageKind.HTML if re.match(rb"<!doctype\s+html|<html[\s>]", start, re.IGNORECASE) else PageKind.TEXT
+        return PageKind.HTML if _PAGE_START.match(start) else PageKind.TEXT
     return _sniffed(start) if stated in _UNKNOWN_TYPES else PageKind.OTHER
+
+
+def is_binary(body: bytes) -> bool:
+    """Do the first bytes belong to no text of any encoding?"""
+    return _is_binary(body[:_SNIFF_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n"))
+
+
+def is_html(body: bytes) -> bool:
+    """Does the body begin as an HTML page does, whatever it is called?"""
+    start = body[:_SNIFF_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return _PAGE_START.match(start) is not None
 
 
 def _sniffed(start: bytes) -> PageKind:

@@ -9,7 +9,7 @@ import hashlib
 import json
 from base64 import b32encode
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -84,8 +84,14 @@ class Item:
     checked_ts: float = 0.0
     changed_ts: float = 0.0
     first_seen: str = ""
+    next_crawl_at: str = ""
     alias_of: str = ""
     links_hash: str = ""
+
+    @property
+    def next_ts(self) -> float | None:
+        """When it is checked next; None: not before somebody asks."""
+        return datetime.fromisoformat(self.next_crawl_at).timestamp() if self.next_crawl_at else None
 
     @property
     def is_forced(self) -> bool:
@@ -111,6 +117,7 @@ _TEXTS = {
     "listed_version": "listedVersion",
     "visited_version": "visitedVersion",
     "first_seen": "firstSeen",
+    "next_crawl_at": "nextCrawlAt",
     "alias_of": "aliasOf",
     "links_hash": "linksHash",
 }
@@ -130,16 +137,24 @@ FIELDS = ("status", "sources", *_TEXTS.values(), *_INTEGERS.values(), *_TIMES.va
 """The fields of a record that `parse` reads, in its order."""
 
 
-def parse(item_id: str, values: Sequence[str | None], has_text: bool) -> Item | None:
-    """The record from the values of `FIELDS`; None if there is no such record."""
+def parse(item_id: str, values: Sequence[str | None], has_text: bool, via: str = "") -> Item | None:
+    """The record from the values of `FIELDS`; None if there is no such record. `via` is one more of its sources."""
     if values[0] is None:
         return None
     named = dict(zip(FIELDS, values, strict=True))
     texts = {name: named[field] or "" for name, field in _TEXTS.items()}
     integers = {name: int(named[field] or 0) for name, field in _INTEGERS.items()}
     times = {name: float(named[field] or 0) for name, field in _TIMES.items()}
-    sources = tuple(filter(None, (named["sources"] or ARTICLES_SOURCE).split(",")))
+    listed = named["sources"]
+    if listed is None:  # written before there were other sources than feeds
+        listed = ARTICLES_SOURCE
+    sources = tuple(dict.fromkeys(filter(None, (*listed.split(","), via))))
     return Item(item_id, status=Status(values[0]), sources=sources, has_text=has_text, **texts, **integers, **times)  # type: ignore[arg-type]
+
+
+def with_text(item: Item, has_text: bool) -> Item:
+    """The same item, knowing whether its text is there."""
+    return replace(item, has_text=has_text)
 
 
 # ── new records ─────────────────────────────────────────────────────────────────────────────────

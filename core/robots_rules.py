@@ -14,11 +14,13 @@ from protego import Protego
 MAX_BYTES = 500 * 1024
 """RFC 9309 §2.5 asks for at least 500 KiB; what comes after is not read."""
 LONGEST_DELAY_SECONDS = 60.0
+MOST_SITEMAPS = 500
 
 _AGENT_LINE = re.compile(r"\s*user[- ]?agents?\s*[:\s]\s*(.*)", re.IGNORECASE)
 _PRODUCT = re.compile(r"[a-z_-]+|\*", re.IGNORECASE)
 # They belong to the whole file and end no group.
 _NO_RULE = re.compile(r"\s*(#|$|site-?maps?\b|host\b)", re.IGNORECASE)
+_SITEMAP_LINE = re.compile(r"[ \t]*site-?maps?[ \t]*:[ \t]*([^\s#]\S{0,2047})(?!\S)", re.IGNORECASE)
 
 
 class Policy(StrEnum):
@@ -81,3 +83,13 @@ def groups_for(text: str, our_product: str) -> str:
             names.append(name)
             kept.append(f"User-agent: {name}")
     return "\n".join(kept)
+
+
+def sitemaps(text: str) -> tuple[str, ...]:
+    """What the `Sitemap:` lines name, each once, as written; they speak to everybody, in whatever group they stand."""
+    named: dict[str, None] = {}
+    for line in text.removeprefix("\ufeff").splitlines():
+        match = _SITEMAP_LINE.match(line)
+        if match and len(named) < MOST_SITEMAPS:
+            named[match[1]] = None
+    return tuple(named)

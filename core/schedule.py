@@ -74,6 +74,23 @@ def feed_backoff_seconds(error_weight: float) -> float:
     return min((error_weight - LONG_TROUBLE_WEIGHT + 1) * DAY_SECONDS, LONGEST_BACKOFF_SECONDS)
 
 
+LADDER = (1, 3, 7, 14)
+"""Times the base interval, for what does not change (spec 000 §5)."""
+UNCHANGED_PER_STEP = 2
+"""One quiet check is luck, two are a habit (trap T64)."""
+
+
+def ladder_seconds(unchanged_streak: int, base_seconds: float, max_seconds: float) -> float:
+    """The interval after so many checks in a row without a change."""
+    step = min(unchanged_streak // UNCHANGED_PER_STEP, len(LADDER) - 1)
+    return min(base_seconds * LADDER[step], max_seconds)
+
+
+def jittered_both(seconds: float, chance: float) -> float:
+    """Up to 10 % earlier or later, for what no publisher asked for. `chance` is in [0, 1)."""
+    return seconds * (1 - JITTER + 2 * JITTER * chance)
+
+
 def jittered(seconds: float, chance: float) -> float:
     """Up to 10 % later, never earlier: earlier would break what a publisher asked for. `chance` is in [0, 1)."""
     return seconds * (1 + JITTER * chance)

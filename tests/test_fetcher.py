@@ -88,7 +88,7 @@ async def test_we_say_who_we_are_and_nothing_else(web: FakeWeb, opened: Open) ->
     web.page("/a", "x", headers={"Set-Cookie": "id=1"})
     fetcher = await opened(user_agent="Freshet/9 (me@example.com)")
 
-    first = await fetcher.fetch(Request(web.url("/a"), {"Accept": "text/html"}))
+    first = await fetcher.fetch(Request(web.url("/a"), headers={"Accept": "text/html"}))
     await fetcher.fetch(Request(web.url("/a")))
 
     assert "set-cookie" not in first.headers
@@ -134,7 +134,7 @@ async def test_validators_are_answered_with_304(web: FakeWeb, fetcher: Fetcher) 
     """If-None-Match goes out byte for byte."""
     web.page("/a", "x", etag='W/"ü"')
 
-    got = await fetcher.fetch(Request(web.url("/a"), {"If-None-Match": 'W/"ü"'}))
+    got = await fetcher.fetch(Request(web.url("/a"), headers={"If-None-Match": 'W/"ü"'}))
 
     assert (got.status, got.body) == (304, b"")
 
@@ -303,7 +303,7 @@ async def test_names_that_no_resolver_takes(opened: Open, host: str) -> None:
 
 async def test_bad_request_headers_do_not_reach_the_wire(web: FakeWeb, fetcher: Fetcher) -> None:
     """A header with a line break is refused, not sent as two."""
-    got = await fetcher.fetch(Request(web.url("/"), {"If-None-Match": "x\r\nX-Evil: 1"}))
+    got = await fetcher.fetch(Request(web.url("/"), headers={"If-None-Match": "x\r\nX-Evil: 1"}))
 
     assert failure(got)[1] is FailDetail.PROTOCOL
     assert web.requests == []
@@ -383,7 +383,7 @@ async def test_validators_stay_with_their_url(web: FakeWeb, fetcher: Fetcher) ->
     web.page("/b", "x", etag='"1"')
     headers = {"If-None-Match": '"1"', "if-modified-since": "x", "Range": "bytes=0-", "Authorization": "t"}
 
-    got = await fetcher.fetch(Request(web.url("/a"), headers))
+    got = await fetcher.fetch(Request(web.url("/a"), headers=headers))
 
     assert got.status == 200
     assert web.asked("/a")[0].headers["if-none-match"] == '"1"'
@@ -398,7 +398,7 @@ async def test_another_host_sees_no_credentials(web: FakeWeb, fetcher: Fetcher) 
         other.redirect("/b", web.url("/c"))
         secrets = {"Authorization": "t", "X-Api-Key": "t", "Cookie": "t", "PRIVATE-TOKEN": "t"}
 
-        await fetcher.fetch(Request(web.url("/a"), {**secrets, "Accept": "text/html"}))
+        await fetcher.fetch(Request(web.url("/a"), headers={**secrets, "Accept": "text/html"}))
 
         for seen in (other.asked("/b")[0], web.asked("/c")[0]):
             assert "t" not in seen.headers.values()
@@ -457,6 +457,106 @@ async def test_an_exempt_server_is_never_waited_for(
         results = [await fetcher.fetch(Request(web.url(f"/{i}"))) for i in range(3)]
 
     assert [result.status for result in results] == [404] * 3
+    assert await redis.keys("fetch:*") == []
+
+
+# ── HEAD and APIs ───────────────────────────────────────────────────────────────────────────────
+
+
+def head_only(status: int, **headers: str) -> replies.Reply:
+    """As servers answer HEAD: the length of a body that does not come."""
+
+    async def reply(exchange: replies.Exchange) -> None:
+        await exchange.head(status, {"Content-Length": "50000000", **headers})
+        exchange.keeps_alive = True
+
+    return reply
+
+
+async def test_head_brings_headers_and_no_body(web: FakeWeb, fetcher: Fetcher) -> None:
+    """However large it would be; redirects are followed as HEAD, and the connection serves the next request."""
+    web.on("/old", head_only(301, Location="/large"))
+    web.on("/large", head_only(200, ETag='"h"'))
+    web.page("/next", "fine")
+
+    got = await fetcher.fetch(Request(web.url("/old"), method="HEAD", max_bytes=1_000))
+
+    assert isinstance(got, Fetched)
+    assert (got.status, got.body, got.header("etag")) == (200, b"", '"h"')
+    assert got.header("content-length") == "50000000"
+    assert [seen.method for seen in web.requests] == ["HEAD", "HEAD"]
+    assert (await fetcher.fetch(Request(web.url("/next")))).body == b"fine"
+    assert web.connections == 1
+
+
+@pytest.mark.parametrize("status", [404, 405, 503])
+async def test_head_that_is_refused_is_an_answer(web: FakeWeb, fetcher: Fetcher, status: int) -> None:
+    """Not every server knows HEAD; callers judge that."""
+    web.on("/a", head_only(status))
+
+    got = await fetcher.fetch(Request(web.url("/a"), method="HEAD"))
+
+    assert (got.status, got.body) == (status, b"")
+
+
+async def test_an_api_is_asked_without_gap_and_robots(web: FakeWeb, opened: Open, redis: Client) -> None:
+    """It counts by itself: nobody stands in line, and no robots.txt is read, whatever the settings say."""
+    web.robots("User-agent: *\nDisallow: /")
+    fetcher = await opened(fetch_host_gap_seconds=1_000, fetch_host_parallel=1, robots_respect=True)
+    request = Request(web.url("/a"), is_api=True, max_wait_seconds=0)
+
+    results = await asyncio.gather(*(fetcher.fetch(request) for _ in range(5)))
+
+    assert [result.status for result in results] == [404] * 5
+    assert [seen.path for seen in web.requests] == ["/a"] * 5
+    assert await redis.keys("fetch:*") == []
+
+
+async def test_an_api_that_asks_for_patience_gets_it(web: FakeWeb, opened: Open) -> None:
+    """Retry-After shuts its gate like any other."""
+    web.retry_after("/a", 429, "120")
+    fetcher = await opened(fetch_host_gap_seconds=1_000)
+
+    results = [await fetcher.fetch(Request(web.url("/a"), is_api=True, max_wait_seconds=10)) for _ in range(2)]
+
+    assert results[0].status == 429
+    assert isinstance(results[1], Deferred)
+    assert len(web.requests) == 1
+
+
+async def test_where_an_api_sends_us_is_a_site_like_any_other(web: FakeWeb, opened: Open) -> None:
+    """Another origin did not ask to be asked without manners."""
+    async with FakeWeb("127.0.0.2") as other:
+        other.robots("User-agent: *\nDisallow: /")
+        web.redirect("/a", other.url("/b"))
+        fetcher = await opened(robots_respect=True)
+
+        got = await fetcher.fetch(Request(web.url("/a"), is_api=True))
+
+        assert failure(got) == (FailCode.HTTP, FailDetail.ROBOTS)
+        assert other.paths == []
+
+
+async def test_hold_off_shuts_a_domain_for_all(web: FakeWeb, opened: Open) -> None:
+    """For servers that ask for patience by headers of their own; every process hears it at once."""
+    one, two = await opened(fetch_host_gap_seconds=1_000), await opened()
+
+    await one.hold_off(web.url("/any"), 300, "GitHub's rate limit")
+    results = [
+        await fetcher.fetch(Request(web.url("/b"), is_api=is_api, max_wait_seconds=10))
+        for fetcher in (one, two)
+        for is_api in (True, False)
+    ]
+
+    assert {result.reason for result in results} == {"GitHub's rate limit"}
+    assert web.requests == []
+
+
+@pytest.mark.parametrize(("url", "seconds"), [("nonsense", 60), ("http://10.0.0.1/", 60), ("http://127.0.0.1/", 0)])
+async def test_hold_off_of_nothing(fetcher: Fetcher, redis: Client, url: str, seconds: float) -> None:
+    """A URL that is never asked, or no time at all, leaves no trace."""
+    await fetcher.hold_off(url, seconds, "why")
+
     assert await redis.keys("fetch:*") == []
 
 

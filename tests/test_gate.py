@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -260,3 +262,97 @@ async def test_open_gate_still_hears_retry_after(redis: Client, keys: Keys) -> N
     assert (before, neighbour) == ("done", "done")
     assert isinstance(shut, Deferred)
     assert (shut.wait_seconds > 3000, shut.reason) == (True, "Retry-After (429)")
+
+
+# ── nobody in line ──────────────────────────────────────────────────────────────────────────────
+
+
+class CountingRedis:
+    """Counts reads of a real client; `before_reply` runs when a read is done and not yet told."""
+
+    def __init__(self, redis: Client) -> None:
+        self._redis = redis
+        self.reads = 0
+        self.before_reply: Callable[[], Awaitable[None]] | None = None
+
+    async def hmget(self, *words: Any) -> Any:
+        self.reads += 1
+        found = await self._redis.hmget(*words)
+        if self.before_reply:
+            act, self.before_reply = self.before_reply, None
+            await act()
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._redis, name)
+
+
+async def test_an_open_gate_is_not_asked_for_every_request(redis: Client, keys: Keys) -> None:
+    """Within a second Redis is read once for each domain, however many requests there are."""
+    counting, work, slots = CountingRedis(redis), Work(), asyncio.Semaphore(10)
+    g = Gate(counting, keys, 0.0, None)  # type: ignore[arg-type]
+
+    for domain in ("a.example", "b.example"):
+        for _ in range(20):
+            assert await g.in_turn(domain, slots, work, max_wait_seconds=0) == "done"
+
+    assert (work.done, counting.reads) == (40, 2)
+
+
+async def test_a_process_never_misses_what_it_shut_itself(redis: Client, keys: Keys) -> None:
+    """Not even when it was just reading that all is open."""
+    counting, work, slots = CountingRedis(redis), Work(), asyncio.Semaphore(10)
+    g = Gate(counting, keys, 0.0, None)  # type: ignore[arg-type]
+    counting.before_reply = lambda: g.punish("a.example", 500, "Retry-After (429)")
+
+    under_way = await g.in_turn("a.example", slots, work, max_wait_seconds=0)
+    after = await g.in_turn("a.example", slots, work, max_wait_seconds=0)
+
+    assert (under_way, isinstance(after, Deferred)) == ("done", True)
+
+
+async def test_a_gate_opened_by_hand_is_open_at_once(redis: Client, keys: Keys) -> None:
+    """That a domain is shut is never remembered, only that it is open."""
+    g, work, slots = Gate(redis, keys, 0.0, None), Work(), asyncio.Semaphore(1)
+    await g.punish("a.example", 500, "Retry-After (429)")
+    assert isinstance(await g.in_turn("a.example", slots, work, max_wait_seconds=0), Deferred)
+
+    await redis.delete(keys.gate("a.example"))
+
+    assert await g.in_turn("a.example", slots, work, max_wait_seconds=0) == "done"
+
+
+async def test_who_waits_for_the_wire_hears_of_a_shut_meanwhile(redis: Client, keys: Keys) -> None:
+    """The first answer was 429: of those behind it nobody asks any more."""
+    g, slots, asked = Gate(redis, keys, 0.0, None), asyncio.Semaphore(1), []
+
+    async def work() -> str:
+        asked.append(1)
+        await g.punish("a.example", 500, "Retry-After (429)")
+        return "429"
+
+    results = await asyncio.gather(*(g.in_turn("a.example", slots, work, max_wait_seconds=0) for _ in range(5)))
+
+    assert (len(asked), [type(result) for result in results[1:]]) == (1, [Deferred] * 4)
+
+
+async def test_the_memory_of_open_gates_is_bounded(redis: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crawl of the whole web does not fill a process with domains."""
+    monkeypatch.setattr("core.net.gate.MEMORY_DOMAINS", 3)
+    g, work, slots = Gate(redis, keys, 0.0, None), Work(), asyncio.Semaphore(1)
+
+    for number in range(10):
+        await g.in_turn(f"{number}.example", slots, work, max_wait_seconds=0)
+
+    assert len(g._open_at) <= 3
+
+
+async def test_what_counts_itself_stands_in_no_line(redis: Client, keys: Keys) -> None:
+    """`unless_shut` knows no gap and no limit, and leaves no trace, but a shut gate holds."""
+    g, work, slots = gate(redis, keys, parallel=1), Work(), asyncio.Semaphore(10)
+
+    results = [await g.unless_shut("a.example", slots, work, max_wait_seconds=0) for _ in range(3)]
+    assert (results, await redis.keys("*")) == (["done"] * 3, [])
+
+    await g.punish("a.example", 500, "limit")
+    assert isinstance(await g.unless_shut("a.example", slots, work, max_wait_seconds=0), Deferred)

@@ -13,6 +13,7 @@ from core.models import Deferred, Failed, Fetched, FetchResult, Request
 from core.net import robots as module
 from core.net.fetcher import Fetcher, open_fetcher
 from core.net.robots import Permit, Robots
+from core.robots_rules import sitemaps
 from core.settings import Settings
 from core.stores.connect import Client
 from tests.web import FakeWeb
@@ -160,6 +161,67 @@ async def test_memory_is_bounded(redis: Client, keys: Keys, clock: Clock) -> Non
     assert len(robots._memory) == 1
     await robots.check("http://0.example/", "http://0.example", site)
     assert len(site.asked) == 10
+
+
+async def test_sitemaps_come_from_the_same_file(robots: Robots) -> None:
+    """robots.txt is fetched once, whoever asks first; relative addresses are made absolute."""
+    site = Site(says(200, "User-agent: *\nDisallow: /no\nSitemap: https://cdn.example/a.xml\nsitemap: /b.xml # b"))
+
+    named = [await robots.sitemaps_of(ORIGIN, site) for _ in range(2)]
+    await robots.check(f"{ORIGIN}/yes", ORIGIN, site)
+
+    assert named == [("https://cdn.example/a.xml", f"{ORIGIN}/b.xml")] * 2
+    assert len(site.asked) == 1
+
+
+async def test_sitemaps_are_shared_through_redis(robots: Robots, redis: Client, keys: Keys, clock: Clock) -> None:
+    """Another process finds them without asking the site."""
+    site = Site(says(200, "Sitemap: /s.xml"))
+    await robots.check(f"{ORIGIN}/", ORIGIN, site)
+
+    named = await Robots(redis, keys, "Freshet/1", clock=clock).sitemaps_of(ORIGIN, site)
+
+    assert (named, len(site.asked)) == ((f"{ORIGIN}/s.xml",), 1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        says(404, "Sitemap: /s.xml"),
+        says(503, "Sitemap: /s.xml"),
+        Failed(FailCode.HTTP, FailDetail.DNS, "Down."),
+        Deferred(30, "gap"),
+    ],
+    ids=["absent", "error", "down", "gate"],
+)
+async def test_without_a_robots_txt_there_are_no_sitemaps(robots: Robots, answer: FetchResult) -> None:
+    """An error page names nothing, and trouble is no exception."""
+    assert await robots.sitemaps_of(ORIGIN, Site(answer)) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        (
+            "Sitemap: http://a/1\nSITEMAP:http://a/2\n  site-map : http://a/3\r\n",
+            ("http://a/1", "http://a/2", "http://a/3"),
+        ),
+        ("\ufeffSitemap: http://a/1\nSitemap: http://a/1", ("http://a/1",)),
+        ("# Sitemap: http://a/1\nSitemap:\nSitemap: # none\nDisallow: /sitemap: x", ()),
+        ("User-agent: other\nDisallow: /\nSitemap: http://a/1 # main", ("http://a/1",)),
+        ("Sitemap: http://a/" + "x" * 3_000, ()),
+        ("Sitemap: http://a/ï\x00", ("http://a/ï\x00",)),
+    ],
+)
+def test_sitemap_lines(text: str, expected: tuple[str, ...]) -> None:
+    """In any case and group, each once, nothing too long."""
+    assert sitemaps(text) == expected
+
+
+def test_sitemap_lines_are_bounded() -> None:
+    """A file of nothing but sitemaps names five hundred at most."""
+    assert len(sitemaps("".join(f"Sitemap: http://a/{n}\n" for n in range(20_000)))) == 500
 
 
 # ── together with the fetcher ───────────────────────────────────────────────────────────────────

@@ -33,7 +33,7 @@ from workers import lanes, stopping
 if TYPE_CHECKING:
     # Only with something to fetch: a run that finds nothing new stays small and quick.
     from workers.desk import Desk
-    from workers.visit import Unreached, Visitor
+    from workers.first_visit import Unreached, Visitor
 
 log = logging.getLogger("canon")
 
@@ -74,7 +74,7 @@ async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
 async def fetch(desk: Desk, run: Run, budget_seconds: float) -> None:
     """Visit every link that was found, each domain in its lane, until the time is over."""
     from workers.desk import lane_of
-    from workers.visit import Visitor
+    from workers.first_visit import Visitor
 
     settings = desk.settings
     visitor = Visitor(desk, run.clock)
@@ -105,7 +105,7 @@ async def fetch(desk: Desk, run: Run, budget_seconds: float) -> None:
 
 
 async def _visit(visitor: Visitor, run: Run, url: str) -> None:
-    from workers.visit import Held, Unreached
+    from workers.first_visit import Held, Unreached
 
     ended = await visitor.visit(url, run.findings.links[url])
     match ended:

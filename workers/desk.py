@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from core import polling, schedule, urls
+from core import decide, polling, schedule, urls
 from core.console import log as console
 from core.keys import Keys
 from core.net.fetcher import Fetcher, open_fetcher
@@ -18,10 +18,16 @@ from core.sources.rss import FeedSource
 from core.stores import connect, presence, version
 from core.stores.articles import ArticleStore
 from core.stores.commit import Leases
+from core.stores.documents import DocumentStore
+from core.stores.due import DueItems
 from core.stores.feeds import FeedStore
+from core.stores.forcing import Forcing
 from core.stores.items import ItemStore
 from core.stores.links import LinkStore, Lives
+from core.stores.registering import Registrar
 from core.stores.roster import Roster
+from core.stores.runs import RunStore
+from core.stores.sources import LossLimit, SourceStore
 from core.stores.subscriptions import Subscriptions
 
 
@@ -39,12 +45,19 @@ class Desk:
     feeds: FeedStore
     articles: ArticleStore
     items: ItemStore
+    documents: DocumentStore
+    registrar: Registrar
+    sources: SourceStore
+    due: DueItems
+    forcing: Forcing
+    runs: RunStore
     fetcher: Fetcher
     pool: ParsePool
     rooms: asyncio.Semaphore
     """How many pages may be in memory at once."""
     source: FeedSource
     policy: polling.Policy
+    decide_policy: decide.Policy
 
 
 @asynccontextmanager
@@ -87,11 +100,23 @@ async def furnish(settings: Settings, client: connect.Client, keys: Keys) -> Asy
             feeds=FeedStore(client, keys, lives, leases),
             articles=articles,
             items=ItemStore(client, keys),
+            documents=DocumentStore(client, keys, lives, settings.snapshot_days),
+            registrar=Registrar(client, keys, settings.registry_partition_strategy),
+            sources=SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent)),
+            due=DueItems(client, keys),
+            forcing=Forcing(client, keys),
+            runs=RunStore(client, keys),
             fetcher=fetcher,
             pool=pool,
             rooms=asyncio.Semaphore(settings.fetch_concurrency),
             source=FeedSource(fetcher, pool, settings.tracking_param_prefixes, admitted.fetch_allowed_hosts),
             policy=polling.Policy(bounds, min(polling.Policy().renew_seconds, lives.link / 4)),
+            decide_policy=decide.Policy(
+                base_seconds=settings.crawl_base_interval_seconds,
+                max_seconds=settings.crawl_max_interval_seconds,
+                error_base_seconds=settings.crawl_error_backoff_base,
+                gone_after_checks=settings.gone_after_checks,
+            ),
         )
 
 

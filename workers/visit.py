@@ -1,275 +1,336 @@
-"""Visit one link: lease, fetch, read, decide, commit. The only place where these meet.
+"""Visit items: lease, fetch, read, decide, apply. The only place where these meet.
 
-What happened comes back as an outcome; whatever stops us in between gives the link back as it was.
+A batch at a time, each domain in its lane. Whatever stops us in between gives the items back as they were.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
-from core import canonical, http_headers, ids, registry, urls
-from core.canonical import Outcome
+from core import canonical, decide, ids, outcomes, urls
+from core.decide import Policy
 from core.errors import FailCode, FailDetail
-from core.models import Deferred, Document, Failed, Fetched, Rejected, Request
+from core.extract import EXTRACTOR_VERSION
+from core.models import Deferred, Document, Failed, Fetched, FetchResult, Ref
 from core.net.room import Room
-from core.parsing.tasks import PageResult, PageTask
-from core.stores.articles import Before, Link
+from core.network import NetworkHealth
+from core.outcomes import Broken, Changed, Excluded, Moved, Outcome, Parked, Unchanged
+from core.page_canonical import trusted_canonical
+from core.registry import Item, PageVisit
 from core.stores.clock import ServerClock
-from core.stores.commit import Lease, Word
-from workers.desk import Desk
+from core.stores.commit import Command, Work
+from core.stores.items import Leased
+from core.stores.registering import item_id_of
+from workers import lanes
+from workers.book import Book, OpenSource
+from workers.desk import Desk, lane_of
+from workers.following import Following
+from workers.judgement import Judgement
+from workers.ledger import Entry, Ledger, Progress
+from workers.reading import Read, Reader
 
-log = logging.getLogger("canon")
-T = TypeVar("T")
+log = logging.getLogger("refresh")
 
-MAX_WAIT_SECONDS = 60.0
-"""Longest place in line at a domain's gate; beyond it the link is left for the next run."""
 MOST_DEATHS = 3
-TWIN_PATIENCE = 20
-TWIN_PAUSE_SECONDS = 0.25
+GONE_ARTICLE_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Unreached:
-    """A host that did not answer; who is to blame is known at the end of the run."""
+class Visited:
+    """A visit up to its meaning: what it found, and what is written beside the record."""
 
-    link: Link
-    lease: Lease
-    failed: Failed
-    tries: int
+    outcome: Outcome
+    commands: Sequence[Command] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Another run has this link, or the same page is being visited under another name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A link whose page was fetched and read."""
-
-    link: Link
-    answer: Fetched
-    document: Document
-    entry: Mapping[str, str]
-    """What a feed says about it."""
-
-    def visited(self, normalised: str) -> registry.PageVisit:
-        """What the registry wants to know of it."""
-        answer, document = self.answer, self.document
-        return registry.PageVisit(
-            normalised=normalised,
-            fetched_url=answer.final_url,
-            http_status=answer.status,
-            etag=answer.header("etag"),
-            last_modified=answer.header("last-modified"),
-            content_length=document.raw_len,
-            redirects=[hop.url for hop in answer.hops],
-            canonical_url=document.canonical_url,
-            content_hash=document.content_hash,
-            language=document.language,
-            mime_type=http_headers.media_type(answer.header("content-type")),
-            extractor_version=document.extractor_version,
-        )
-
-    def fields(self, now: float) -> dict[str, Word]:
-        """Every field of the article hash, always (trap T12)."""
-        link, answer, document, entry = self.link, self.answer, self.document, self.entry
-        in_feed = float(entry["published_ts"]) if entry.get("published_ts") else None
-        published = canonical.published(document.published_ts, in_feed, now)
-        return {
-            "uid": link.uid,
-            "url": link.url,
-            "category": link.categories[0],
-            "categories": ",".join(link.categories),
-            "status": "success",
-            "title": document.title or entry.get("title", ""),
-            "abstract": document.abstract,
-            "clean_text": document.clean_text,
-            "markdown": document.markdown,
-            "image": document.image,
-            "author": document.author or entry.get("author", ""),
-            "published_ts": "" if published is None else int(published),
-            "language": document.language,
-            "fetched_ts": round(now, 3),
-            "raw_len": document.raw_len,
-            "text_len": document.text_len,
-            "final_url": answer.final_url,
-            "canonical_url": document.canonical_url,
-            "content_hash": document.content_hash,
-            "etag": answer.header("etag"),
-            "last_modified": answer.header("last-modified"),
-            "extractor_version": document.extractor_version,
-            "text_source": document.source,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Visitor:
-    """Visits links for one run."""
+    """Visits items for one run or one job."""
 
-    desk: Desk
-    clock: ServerClock
+    def __init__(
+        self,
+        desk: Desk,
+        clock: ServerClock,
+        book: Book,
+        *,
+        run_id: str = "",
+        watch: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._book = book
+        self._reader = Reader(desk)
+        self._ledger = Ledger(desk, clock, run_id, watch)
+        self._following = Following(desk, book, clock)
+        self._judgement = Judgement(desk, book, clock)
+        self._unreached: list[tuple[Leased, OpenSource, Failed]] = []
+        self.network = NetworkHealth()
 
-    async def visit(self, url: str, categories: Sequence[str]) -> Outcome | Unreached | Held:
-        """The outcome of a link's first visit, or of another try."""
-        link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
-        cleaned = urls.clean(url) if _is_text(url) else Rejected(url, "unparsable")
-        item_id = ids.item_id("url", url if isinstance(cleaned, Rejected) else urls.normal(url))
-        acquired = await self.desk.articles.lease(self.desk.leases, link, item_id)
-        if acquired is None:
-            return Held()
-        lease, taken, before = acquired
+    @property
+    def counts(self) -> Counter[str]:
+        """How the visits so far ended."""
+        return self._ledger.counts
+
+    async def visit_many(
+        self,
+        item_ids: Sequence[str],
+        *,
+        picked_ts: float | None = None,
+        via: str = "",
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Visit those that nobody else visits, and that nobody has visited since `picked_ts`; how many these were."""
+        leased = await self._desk.items.lease(self._desk.leases, item_ids, self._clock.now(), via)
+        waiting = {one.item.id: one for one in leased}
         try:
-            if isinstance(cleaned, Rejected):
-                return await self._reject(link, lease, cleaned)
-            return await self._visit(link, lease, item_id, taken, before)
+            await self._pass_over(waiting, picked_ts)
+            wanted = len(waiting)
+
+            async def visit(one: Leased) -> None:
+                await self._visit(one)
+                waiting.pop(one.item.id, None)
+
+            settings = self._desk.settings
+            by_domain = lanes.by_lane(list(waiting.values()), _lane)
+            should_stop = lambda: self.network.should_stop or is_over()  # noqa: E731
+            await lanes.drive(by_domain, visit, settings.lane_width, should_stop, settings.visits_at_once)
+            await self._settle_unreached()
+            await self._ledger.flush()
         except BaseException:
-            await self.desk.leases.release(lease)
+            await self._ledger.give_back()
+            held = [one for one, _, _ in self._unreached] + list(waiting.values())
+            self._unreached.clear()
+            await self._desk.leases.release_many([one.lease for one in held])
             raise
+        await self._come_back_for(list(waiting.values()))
+        return wanted - len(waiting)
 
-    async def blame(self, unreached: Unreached) -> Outcome:
-        """The host's own fault after all."""
-        return await self._fail(unreached.link, unreached.lease, unreached.failed, unreached.tries)
+    async def _pass_over(self, waiting: dict[str, Leased], picked_ts: float | None) -> None:
+        """A job that was late, or sent twice: what was visited since it was made is left alone."""
+        if picked_ts is None:
+            return
+        done = [one for one in waiting.values() if one.item.checked_ts >= picked_ts and not one.item.is_forced]
+        for one in done:
+            del waiting[one.item.id]
+        works = [Work(one.lease, self._desk.items.put_off(one.item, one.item.next_ts)) for one in done]
+        if works:
+            await self._desk.leases.commit_many(works)
 
-    # ── inside a lease ──
+    async def _come_back_for(self, left: Sequence[Leased]) -> None:
+        """The time was over before their turn: due now, for whoever comes next."""
+        now = self._clock.now()
+        works = [Work(one.lease, self._desk.items.put_off(one.item, now)) for one in left]
+        if works:
+            await self._desk.leases.commit_many(works)
 
-    async def _visit(self, link: Link, lease: Lease, item_id: str, taken: int, before: Before) -> Outcome | Unreached:
-        desk = self.desk
-        link = replace(link, feed=before.entry.get("feed", ""))
-        if before.was_attempted:
-            await desk.leases.release(lease)
-            return Outcome.KNOWN  # by another run, between its look and ours
-        if before.is_stored:
-            return await self._remember(link, lease)
-        if before.article_uid:
-            return await self._alias(link, lease, before.article_uid)
-        if taken > MOST_DEATHS:
-            text = f"Reading this page killed Freshet {MOST_DEATHS} times; it is put aside."
-            return await self._fail(link, lease, Failed(FailCode.PARSE, FailDetail.CRASH, text), before.tries)
-        async with Room(desk.rooms) as room:
-            return await self._fetch(link, lease, item_id, before, room)
+    # ── one visit ──
 
-    async def _fetch(self, link: Link, lease: Lease, item_id: str, before: Before, room: Room) -> Outcome | Unreached:
-        log.info("🌐 Fetching → %s", link.url)
-        answer = await self.desk.fetcher.fetch(Request(link.url, max_wait_seconds=MAX_WAIT_SECONDS), room)
-        match answer:
-            case Deferred():
-                log.info("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, link.url)
-                return await self._put_off(lease)
-            case Failed() if canonical.is_connect_failure(answer):
-                return Unreached(link, lease, answer, before.tries)
-            case Failed():
-                return await self._fail(link, lease, answer, before.tries)
-        document = await self._read(answer, before.entry)
-        if isinstance(document, Failed):
-            told = replace(document, http_status=document.http_status or answer.status)
-            return await self._fail(link, lease, told, before.tries)
-        return await self._settle(Page(link, answer, document, before.entry), lease, item_id)
+    async def _visit(self, leased: Leased) -> None:
+        item = leased.item
+        found = await self._book.of(item)
+        if found is None or self._has_ended(leased):
+            await self._let_rest(leased)
+            return
+        if leased.deaths >= MOST_DEATHS and not item.is_forced:
+            await self._settle(leased, found, Visited(Parked(leased.deaths)))
+            return
+        conditional = self._conditional(leased)
+        async with Room(self._desk.rooms) as room:
+            answer = await found.source.fetch(item, conditional, room)
+            if isinstance(answer, Fetched) and answer.status == 304 and not (conditional and item.has_text):
+                # Some caches answer so unasked: once more, and without them.
+                answer = await found.source.fetch(replace(item, generation=item.processed_generation + 1), {}, room)
+            if isinstance(answer, Deferred):
+                await self._put_off(leased, answer)
+                return
+            if isinstance(answer, Failed) and canonical.is_connect_failure(answer):
+                self.network.record(urls.host_of(item.fetch_url), was_reached=False)
+                self._unreached.append((leased, found, answer))
+                return
+            self.network.record(urls.host_of(item.fetch_url), was_reached=True)
+            visited = await self._understand(leased, found, answer, bool(conditional))
+        if visited is not None:
+            await self._settle(leased, found, visited)
 
-    async def _read(self, answer: Fetched, entry: Mapping[str, str]) -> Document | Failed:
-        """The page as a document; the feed's own text where the page keeps it from us; or why there is none."""
-        refused = canonical.refusal(answer, self.clock.now())
-        if refused and not canonical.may_use_feed_text(refused):
-            return refused
-        request = PageTask(
-            body=b"" if refused else answer.body,
-            url=answer.final_url,
-            content_type=answer.header("content-type"),
-            main_text=self.desk.settings.main_text,
-            feed_html=entry.get("html", ""),
-            feed_title=entry.get("title", ""),
+    def _has_ended(self, leased: Leased) -> bool:
+        """An article whose life is over is not fetched again; its record waits for its own end."""
+        return bool(leased.item.article_uid) and not leased.article and len(leased.item.sources) == 1
+
+    async def _let_rest(self, leased: Leased) -> None:
+        due: list[Command] = [("ZREM", self._desk.keys.due(source), leased.item.id) for source in leased.item.sources]
+        unlocked: Command = ("HSET", self._desk.keys.item(leased.item.id), "lockedUntil", "", "nextCrawlAt", "")
+        await self._desk.leases.commit_many([Work(leased.lease, [*due, unlocked])])
+
+    def _conditional(self, leased: Leased) -> Mapping[str, str]:
+        item, settings = leased.item, self._desk.settings
+        is_wanted = decide.should_ask_conditionally(
+            item,
+            extractor_version=EXTRACTOR_VERSION,
+            has_snapshot=leased.has_snapshot,
+            is_trusted=leased.is_trusted,
+            audit_every=settings.audit_every_checks,
         )
-        result: PageResult | Failed = await self.desk.pool.run("page", request)
-        if isinstance(result, Failed):
-            return refused or result
-        return result.document or refused or result.failed or Failed(FailCode.EMPTY)
+        return validators(item) if is_wanted else {}
 
-    async def _settle(self, page: Page, lease: Lease, item_id: str) -> Outcome:
-        """Store the article, unless its redirect or canonical leads to one that is there."""
-        normalised = canonical.identity(page.link.url, page.answer.final_url, page.document.canonical_url)
-        identity = ids.item_id("url", normalised)
-        if identity == item_id:
-            return await self._store(page, lease, normalised)
-        both = await self._also(lease, identity)
-        if both is None:
-            return await self._put_off(lease)
-        twin = await self.desk.articles.live_article(identity)
-        if twin and twin != page.link.uid:
-            return await self._alias(page.link, both, twin)
-        return await self._store(page, both, normalised)
+    async def _put_off(self, leased: Leased, answer: Deferred) -> None:
+        log.info("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, leased.item.fetch_url)
+        until = self._clock.now() + max(answer.wait_seconds, 1.0)
+        await self._desk.leases.commit_many([Work(leased.lease, self._desk.items.put_off(leased.item, until))])
 
-    async def _also(self, lease: Lease, item: str) -> Lease | None:
-        """Another lease beside ours; None when somebody with the same page or text keeps it too long."""
-        if await self._patiently(lambda: self.desk.leases.acquire(item, lease.token)):
-            return lease.with_key(self.desk.keys.lease(item))
-        return None
+    # ── what it means ──
 
-    async def _patiently(self, take: Callable[[], Awaitable[T | None]]) -> T | None:
-        for _ in range(TWIN_PATIENCE):
-            taken = await take()
-            if taken is not None:
-                return taken
-            await asyncio.sleep(TWIN_PAUSE_SECONDS)
-        return None
+    async def _understand(
+        self, leased: Leased, found: OpenSource, answer: FetchResult, was_conditional: bool
+    ) -> Visited | None:
+        """The meaning of an answer; None if it was the meaning of another item too, and both are settled."""
+        assert not isinstance(answer, Deferred)
+        item = leased.item
+        outcome = outcomes.of_answer(item, answer, was_conditional, self._clock.now())
+        if isinstance(outcome, Unchanged) and item.extractor_version != EXTRACTOR_VERSION:
+            kept = await self._desk.documents.read_snapshot(item)
+            if kept is None:  # it has just ended: the page itself, then
+                return Visited(Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, "The snapshot is gone.")))
+            return await self._read(leased, found, kept, is_from_snapshot=True)
+        if outcome is not None or not isinstance(answer, Fetched):
+            assert outcome is not None
+            return Visited(outcome)
+        body_hash = ids.body_hash(answer.body)
+        if self._is_same_body(item, body_hash):
+            return Visited(Unchanged(answer.status, answer.header("etag"), answer.header("last-modified")))
+        return await self._read(leased, found, answer)
 
-    async def _put_off(self, lease: Lease) -> Outcome:
-        await self.desk.leases.release(lease)
-        return Outcome.DEFERRED
+    def _is_same_body(self, item: Item, body_hash: str) -> bool:
+        is_same = item.has_text and item.body_hash == body_hash and item.extractor_version == EXTRACTOR_VERSION
+        return is_same and not item.is_forced
 
-    async def _store(self, page: Page, lease: Lease, normalised: str) -> Outcome:
-        link, text = page.link, page.document.content_hash
-        shared = await self._patiently(lambda: self.desk.articles.lease_text(self.desk.leases, lease, text, link.uid))
-        if shared is None:
-            return await self._put_off(lease)
-        (wider, original), now = shared, self.clock.now()
-        strategy = self.desk.settings.registry_partition_strategy
-        record = registry.first_record(page.visited(normalised), link.uid, now, strategy)
-        fields = page.fields(now) | {"item_id": record["id"], "duplicate_of": original}
-        commands = [*self.desk.articles.store(link, fields, now), *self.desk.items.save(record, now)]
-        if not await self.desk.leases.commit(wider, commands):
-            return self._late(link)
-        log.info("✅ Stored canonical → %s", link.uid)
-        return Outcome.DUPLICATE if original else Outcome.STORED
+    async def _read(
+        self, leased: Leased, found: OpenSource, answer: Fetched, *, is_from_snapshot: bool = False
+    ) -> Visited | None:
+        item = leased.item
+        read = await self._reader.read(item, answer, found.follows_links)
+        if read.is_noindex:
+            return Visited(Excluded("The page asks not to be indexed (noindex).", http_status=answer.status))
+        followed = await self._following.follow(item, read.links, found)
+        visit = self._facts(item, answer, read)
+        outcome = self._outcome(leased, visit, read)
+        commands = [*followed, *(() if is_from_snapshot else self._desk.documents.snapshot(item, answer))]
+        if found.follows_links and isinstance(outcome, Changed | Unchanged):
+            moved = await self._moved(leased, found, answer, visit, outcome, commands)
+            if moved:
+                return moved if isinstance(moved, Visited) else None
+        if isinstance(outcome, Changed) and self._is_audit(leased):
+            await self._judgement.check_304(leased, found, validators(item))
+        return Visited(outcome, commands)
 
-    async def _remember(self, link: Link, lease: Lease) -> Outcome:
-        await self.desk.articles.enter_categories(link.uid, link.categories)
-        await self.desk.leases.commit(lease, self.desk.articles.remember(link, self.clock.now()))
-        return Outcome.KNOWN
+    def _facts(self, item: Item, answer: Fetched, read: Read) -> PageVisit:
+        return outcomes.facts(item, answer, read.document, ids.body_hash(answer.body), item.source)
 
-    async def _alias(self, link: Link, lease: Lease, target: str) -> Outcome:
-        await self.desk.articles.enter_categories(target, link.categories)
-        if not await self.desk.leases.commit(lease, self.desk.articles.alias(link, target, self.clock.now())):
-            return self._late(link)
-        log.info("🔗 Same article → %s", target)
-        return Outcome.ALIAS
+    def _outcome(self, leased: Leased, visit: PageVisit, read: Read) -> Outcome:
+        item, document = leased.item, read.document
+        if isinstance(document, Document) and _says_less(leased, document):
+            return Unchanged(visit.http_status)
+        return outcomes.of_document(
+            item,
+            visit,
+            document,
+            extractor_version=EXTRACTOR_VERSION,
+            force_on_canonical=self._desk.settings.force_reindex_on_canonical_change,
+        )
 
-    async def _fail(self, link: Link, lease: Lease, failed: Failed, tries: int) -> Outcome:
-        now = self.clock.now()
-        again = canonical.retry_at(failed, tries, now)
-        commands = self.desk.articles.fail(link, failed, tries + 1, again, now)
-        if not await self.desk.leases.commit(lease, commands):
-            return self._late(link)
-        name = f"{failed.code}/{failed.detail}" if failed.detail else str(failed.code)
-        log.warning("⚠️ %s %s → %s", name, "later again" if again else "skip", link.url)
-        return Outcome.RETRY if again else Outcome.FAILED
+    def _is_audit(self, leased: Leased) -> bool:
+        item = leased.item
+        return item.conditional_streak >= self._desk.settings.audit_every_checks - 1 and bool(validators(item))
 
-    async def _reject(self, link: Link, lease: Lease, rejected: Rejected) -> Outcome:
-        failed = Failed(FailCode.HTTP, FailDetail.URL, f"This is no link that can be fetched ({rejected.reason}).")
-        commands = self.desk.articles.reject(link, failed, self.clock.now())
-        if not await self.desk.leases.commit(lease, commands):
-            return self._late(link)
-        log.warning("⚠️ %s → skip", failed.text)
-        return Outcome.REJECTED
+    # ── the same page under another name ──
 
-    def _late(self, link: Link) -> Outcome:
-        log.warning("⚠️ Too late, somebody else has it → %s", link.url)
-        return Outcome.KNOWN
+    async def _moved(
+        self,
+        leased: Leased,
+        found: OpenSource,
+        answer: Fetched,
+        visit: PageVisit,
+        outcome: Changed | Unchanged,
+        commands: Sequence[Command],
+    ) -> Visited | bool:
+        """An alias, if the page lives elsewhere in this source; True if its real name was settled with it."""
+        item = leased.item
+        name = self._real_name(item, answer, visit)
+        if name is None:
+            return False
+        target_id = item_id_of(Ref(name))
+        if target_id == item.id or not await self._following.admit(item, name, found):
+            return False
+        is_redirect = bool(answer.hops)
+        if not is_redirect:
+            is_there = await self._following.has_text(target_id, item)
+            return Visited(Moved(target_id, visit)) if is_there else False
+        others = await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid)
+        for other in others:
+            if other.item.alias_of == item.id:
+                await self._desk.leases.release(other.lease)
+                return False
+            if isinstance(outcome, Changed):
+                seen = replace(visit, normalised=other.item.source)
+                same = outcomes.is_same(other.item, seen, EXTRACTOR_VERSION)
+                meaning = Unchanged(visit.http_status, visit=seen) if same else Changed(outcome.document, seen)
+                await self._settle(other, found, Visited(meaning))
+            else:
+                await self._desk.leases.release(other.lease)
+        return Visited(Moved(target_id, visit), commands)
+
+    def _real_name(self, item: Item, answer: Fetched, visit: PageVisit) -> str | None:
+        name = trusted_canonical(visit.canonical_url, answer.final_url) or answer.final_url
+        is_permanent = all(hop.status in (301, 308) for hop in answer.hops)
+        if name == item.fetch_url or (answer.hops and not is_permanent):
+            return None  # a temporary redirect changes no name (trap T49)
+        return name
+
+    # ── the end of a visit ──
+
+    async def _settle(self, leased: Leased, found: OpenSource, visited: Visited) -> None:
+        outcome = visited.outcome
+        around = await self._judgement.around(leased.item, outcome)
+        policy, chance, now = self._policy(leased, found), random.random(), self._clock.now()
+        decision = decide.decide(leased.item, outcome, now, chance, policy, around)
+        commands = [*visited.commands, *await self._desk.documents.apply(leased, decision, outcome, now)]
+        commands += self._judgement.consequences(leased.item, found, decision, now)
+        await self._ledger.add(Entry(leased, outcome, policy, around, chance, decision, commands))
+
+    def _policy(self, leased: Leased, found: OpenSource) -> Policy:
+        item, policy = leased.item, self._desk.decide_policy
+        if item.article_uid:
+            # Within its life, so that a correction is seen before the article ends (trap T5).
+            return policy.capped(self._desk.settings.article_ttl_seconds * 3 / 7)
+        is_root = found.state is not None and found.state.root_id == item.id
+        return policy.capped(policy.base_seconds) if is_root else policy
+
+    async def _settle_unreached(self) -> None:
+        """Hosts that did not answer: a failure each, unless nearly none answered. Then it is us."""
+        if self.network.is_down:
+            log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against the items.")
+        while self._unreached:
+            leased, found, failed = self._unreached.pop()
+            if self.network.is_down:
+                await self._put_off(leased, Deferred(60.0, "our own network looked down"))
+            else:
+                await self._settle(leased, found, Visited(Broken(failed)))
 
 
-def _is_text(url: str) -> bool:
-    """Bytes that are no UTF-8 come out of Redis as lone surrogates."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in url)
+def validators(item: Item) -> dict[str, str]:
+    """The headers that ask for a 304, byte for byte as they came."""
+    asked = {"If-None-Match": item.etag, "If-Modified-Since": item.last_modified}
+    return {name: value for name, value in asked.items() if value}
+
+
+def _says_less(leased: Leased, document: Document) -> bool:
+    """A feed's own text, stored because the page kept it from us, is not replaced by less."""
+    article = leased.article
+    is_feed_text = article.get("text_source") == "feed" and article.get("status") == "success"
+    return is_feed_text and document.text_len < int(article.get("text_len") or 0)
+
+
+def _lane(leased: Leased) -> str:
+    return lane_of(leased.item.fetch_url) if leased.item.type == "url" else "file"

@@ -1,6 +1,6 @@
 """Log lines in one shape: `[ingest] ✅ 12 new links → https://…`. Never a secret, never a body.
 
-The logger's name is the word in brackets: `ingest`, `canon`, `store`, `net`, `sample`.
+The logger's name is the word in brackets: `ingest`, `canon`, `refresh`, `timer`, `queue`, …
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tqdm import tqdm
 from core.secrets import redacted
 from core.settings import Settings
 
-OURS = ("ingest", "canon", "store", "net", "sample", "up")
+OURS = ("ingest", "canon", "refresh", "timer", "queue", "store", "net", "sample", "up")
 
 
 class _LineHandler(logging.Handler):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from tqdm import tqdm
 
+Bar: TypeAlias = "tqdm[NoReturn]"
 
-def bar(total: int, what: str) -> tqdm[NoReturn]:
+
+def bar(total: int, what: str) -> Bar:
     """A bar that counts to `total`; silent when nobody watches."""
     return tqdm(total=total, desc=what, unit="", disable=not sys.stderr.isatty(), leave=False, dynamic_ncols=True)

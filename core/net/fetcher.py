@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Self
 
@@ -30,6 +30,7 @@ from core.urls import gate_of
 
 _ASKS_FOR_PATIENCE = frozenset({429, 503})
 _HOLD_MARGIN_SECONDS = 60.0
+_SITEMAP_WAIT_SECONDS = 60.0
 
 
 class Fetcher:
@@ -63,6 +64,18 @@ class Fetcher:
         """The answer of whatever status, why there is none, or how long to wait before asking again."""
         return await self._travel(request, room=room)
 
+    async def hold_off(self, url: str, seconds: float, why: str) -> None:
+        """Nobody of us asks the domain of this URL for so long; for servers that ask it by headers of their own."""
+        here = self._guard.target(url)
+        if isinstance(here, Target) and seconds > 0:
+            await self._shut(here, seconds, why)
+
+    async def sitemaps_of(self, origin: str) -> Sequence[str]:
+        """The sitemaps that an origin's robots.txt names; nothing where robots.txt is not ours to read."""
+        if not self._settings.robots_respect:
+            return ()
+        return await self._robots.sitemaps_of(origin, partial(self._robots_txt, _SITEMAP_WAIT_SECONDS))
+
     async def _travel(self, request: Request, cut: bool = False, room: Room | None = None) -> FetchResult:
         cap = self._settings.fetch_max_bytes if request.max_bytes is None else request.max_bytes
         trip = Trip(request, self._settings.fetch_timeout_seconds, cap, cut, request.headers, room=room)
@@ -88,19 +101,18 @@ class Fetcher:
 
     async def _ask(self, here: Target, trip: Trip) -> Answer | Failed | Deferred:
         """One request, after robots.txt and the gate have agreed."""
-        permit = await self._permit(here, trip.request)
+        permit = Permit() if trip.is_api else await self._permit(here, trip.request)
         if not isinstance(permit, Permit):
             return permit
         work = partial(self._on_the_wire, here, trip)
         if self._gate.is_exempt(here.host, here.port):
             async with self._slots:
                 return await work()
+        domain, patience = gate_of(here.host, here.port), trip.max_wait_seconds
+        if trip.is_api:
+            return await self._gate.unless_shut(domain, self._slots, work, max_wait_seconds=patience)
         return await self._gate.in_turn(
-            gate_of(here.host, here.port),
-            self._slots,
-            work,
-            max_wait_seconds=trip.max_wait_seconds,
-            min_gap_seconds=permit.gap_seconds,
+            domain, self._slots, work, max_wait_seconds=patience, min_gap_seconds=permit.gap_seconds
         )
 
     async def _permit(self, here: Target, request: Request) -> Permit | Failed | Deferred:
@@ -116,7 +128,7 @@ class Fetcher:
         if trip.room:
             await trip.room.take()
         began = time.monotonic()
-        answer = await self._wire.get(here, trip.headers_for(here), trip.limits)
+        answer = await self._wire.ask(here, trip.headers_for(here), trip.limits, trip.request.method)
         # A total of zero would mean "no limit" to aiohttp.
         trip.seconds_left = max(trip.seconds_left - (time.monotonic() - began), 0.001)
         if isinstance(answer, Answer) and answer.status in _ASKS_FOR_PATIENCE:
@@ -126,8 +138,12 @@ class Fetcher:
     async def _be_patient(self, here: Target, answer: Answer) -> None:
         """Retry-After speaks for the whole domain, to all our processes."""
         seconds = retry_after_seconds(answer.headers.get("retry-after", ""), self._clock())
-        if seconds and not self._gate.is_exempt(here.host, here.port):
-            await self._gate.punish(gate_of(here.host, here.port), seconds, f"Retry-After ({answer.status})")
+        if seconds:
+            await self._shut(here, seconds, f"Retry-After ({answer.status})")
+
+    async def _shut(self, here: Target, seconds: float, why: str) -> None:
+        if not self._gate.is_exempt(here.host, here.port):
+            await self._gate.punish(gate_of(here.host, here.port), seconds, why)
 
 
 def open_fetcher(

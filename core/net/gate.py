@@ -7,6 +7,7 @@ The state is in Redis, so that all processes together are as polite as one. `HGE
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -25,6 +26,9 @@ from core.stores.commit import new_token
 
 LONGEST_SHUT_SECONDS = 86_400.0
 UNLIMITED = 1_000_000
+MEMORY_SECONDS = 1.0
+"""How long this process believes that a domain with no line to stand in is open; that it is shut, Redis says."""
+MEMORY_DOMAINS = 10_000
 T = TypeVar("T")
 
 
@@ -73,6 +77,8 @@ class Gate:
         # A process that dies on the wire gives its place back after this; longer than any request lasts.
         self._hold = hold_seconds
         self._sleepers: defaultdict[str, deque[asyncio.Future[None]]] = defaultdict(deque)
+        self._open_at: dict[str, float] = {}
+        self._shuts = 0
 
     def is_exempt(self, host: str, port: int) -> bool:
         """Is this one of our own servers?"""
@@ -92,7 +98,7 @@ class Gate:
         `slots` counts what is on the wire; it is not held while standing in line.
         """
         if self._parallel is None and not max(self._gap, min_gap_seconds):
-            return await self._unhurried(domain, slots, work, max_wait_seconds)
+            return await self.unless_shut(domain, slots, work, max_wait_seconds=max_wait_seconds)
         token, began = new_token(), time.monotonic()
         inside = True
         try:
@@ -110,17 +116,36 @@ class Gate:
             if inside:
                 await self._go_away(domain, token)
 
-    async def _unhurried(
-        self, domain: str, slots: asyncio.Semaphore, work: Callable[[], Awaitable[T]], max_wait_seconds: float
+    async def unless_shut(
+        self, domain: str, slots: asyncio.Semaphore, work: Callable[[], Awaitable[T]], *, max_wait_seconds: float
     ) -> T | Deferred:
         """Nobody asks for politeness, so there is no line to stand in; only a server may have shut us out."""
+        began = time.monotonic()
+        while True:
+            async with slots:
+                wait, why = await self._shut_for(domain)
+                if wait <= 0:
+                    return await work()
+            if wait > max_wait_seconds - (time.monotonic() - began):
+                return Deferred(wait, why)
+            await asyncio.sleep(wait)
+
+    async def _shut_for(self, domain: str) -> tuple[float, str]:
+        """How much longer the domain is shut, and why; asked of Redis once a second while it is open."""
+        if time.monotonic() - self._open_at.get(domain, -math.inf) < MEMORY_SECONDS:
+            return 0.0, ""
+        shuts = self._shuts
         until, why = await self._redis.hmget(self._keys.gate(domain), ["until", "why"])
         wait = float(until or 0) - time.time()
-        if wait > max_wait_seconds:
-            return Deferred(wait, str(why or ""))
-        await asyncio.sleep(max(wait, 0.0))
-        async with slots:
-            return await work()
+        # While we read, this process may have shut it: then what we read is older than what we did.
+        if wait <= 0 and shuts == self._shuts:
+            self._remember_open(domain)
+        return wait, str(why or "")
+
+    def _remember_open(self, domain: str) -> None:
+        if len(self._open_at) >= MEMORY_DOMAINS:
+            self._open_at.clear()
+        self._open_at[domain] = time.monotonic()
 
     async def enter(self, domain: str, token: str, max_wait_seconds: float, min_gap_seconds: float = 0.0) -> Say:
         """Knock once. The same token gets the same answer, however often it knocks."""
@@ -138,6 +163,8 @@ class Gate:
         """Nobody asks this domain for so long, a day at most. Never shortens an earlier one."""
         bounded = min(max(seconds, 0.0), LONGEST_SHUT_SECONDS)
         await self._run(gate_scripts.SHUT, (self._keys.gate(domain),), bounded, why)
+        self._shuts += 1
+        self._open_at.pop(domain, None)
 
     async def _run(self, script: str, keys: tuple[str, ...], *words: str | float) -> object:
         return await self._redis.eval(script, len(keys), *keys, *map(str, words))

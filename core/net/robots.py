@@ -18,7 +18,8 @@ from core.errors import FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult
 from core.net.failures import refusal
-from core.robots_rules import Policy, Rules, policy, product
+from core.robots_rules import Policy, Rules, policy, product, sitemaps
+from core.urls import join
 
 LIFE_SECONDS = 86_400
 WAIT_SECONDS = 600
@@ -41,11 +42,12 @@ class Known:
     policy: Policy
     until_ts: float
     rules: Rules | None = None
+    sitemaps: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
         """Characters kept."""
-        return self.rules.size if self.rules else 0
+        return (self.rules.size if self.rules else 0) + sum(map(len, self.sitemaps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +80,9 @@ class Robots:
 
     async def check(self, url: str, origin: str, fetch: Fetch) -> Permit | Failed | Deferred:
         """May this URL be fetched? Asks the origin at most once at a time."""
-        known = self._remembered(origin)
-        if known is None:
-            found = await self._find_out(origin, fetch)
-            if not isinstance(found, Known):
-                return found
-            known = found
+        known = await self._known(origin, fetch)
+        if not isinstance(known, Known):
+            return known
         if known.policy is Policy.WAIT:
             return Deferred(max(known.until_ts - self._clock(), 1.0), _UNREADABLE)
         if known.rules is None:
@@ -91,6 +90,18 @@ class Robots:
         if not known.rules.allows(url):
             return refusal(FailDetail.ROBOTS, "robots.txt does not allow this URL.")
         return Permit(known.rules.delay_seconds)
+
+    async def sitemaps_of(self, origin: str, fetch: Fetch) -> tuple[str, ...]:
+        """The sitemaps that the origin's robots.txt names, absolute; none where it cannot be read.
+
+        It is the robots.txt that `check` goes by: whoever comes first has it fetched, and it is fetched once.
+        """
+        known = await self._known(origin, fetch)
+        named = known.sitemaps if isinstance(known, Known) else ()
+        return tuple(join(f"{origin}/robots.txt", url) for url in named)
+
+    async def _known(self, origin: str, fetch: Fetch) -> Known | Failed | Deferred:
+        return self._remembered(origin) or await self._find_out(origin, fetch)
 
     async def _find_out(self, origin: str, fetch: Fetch) -> Known | Failed | Deferred:
         try:
@@ -144,7 +155,7 @@ class Robots:
 
     def _remember(self, origin: str, kind: Policy, body: str, until_ts: float) -> Known:
         rules = Rules(body, self._product) if kind is Policy.RULES else None
-        known = Known(kind, min(until_ts, self._clock() + MEMORY_SECONDS), rules)
+        known = Known(kind, min(until_ts, self._clock() + MEMORY_SECONDS), rules, sitemaps(body) if rules else ())
         self._forget(origin)
         self._memory[origin] = known
         self._chars += known.size

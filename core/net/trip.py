@@ -35,6 +35,13 @@ class Trip:
     hops: list[Hop] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
     room: Room | None = None
+    has_left: bool = False
+    """Did a redirect lead to another origin?"""
+
+    @property
+    def is_api(self) -> bool:
+        """Does the service we asked count our requests itself? Where it sends us is a stranger like any other."""
+        return self.request.is_api and not self.has_left
 
     @property
     def limits(self) -> Limits:
@@ -70,6 +77,7 @@ class Trip:
 
     def change_origin(self) -> None:
         """The next host is another one: only harmless headers go along."""
+        self.has_left = True
         self.headers = {k: v for k, v in self.headers.items() if k.lower() in _HARMLESS}
 
     def arrive(self, here: Target, answer: Answer) -> Fetched:

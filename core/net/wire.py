@@ -1,4 +1,4 @@
-"""One GET: the session, its limits, and the body that is counted while it inflates.
+"""One request: the session, its limits, and the body that is counted while it inflates.
 
 Knows nothing of redirects, robots or politeness; `fetcher.py` does.
 """
@@ -81,15 +81,17 @@ class Wire:
             await self._session.close()
         await self._resolver.close()
 
-    async def get(self, target: Target, headers: Mapping[str, str], limits: Limits) -> Answer | Failed:
+    async def ask(
+        self, target: Target, headers: Mapping[str, str], limits: Limits, method: str = "GET"
+    ) -> Answer | Failed:
         """Ask once. Every expected trouble comes back as `Failed`."""
         with self._guard.passage(target) as passage:
             try:
-                return await self._get(target, headers, limits)
+                return await self._ask(target, headers, limits, method)
             except failures.EXPECTED as error:
                 return failures.of(error, blocked=passage.blocked)
 
-    async def _get(self, target: Target, headers: Mapping[str, str], limits: Limits) -> Answer | Failed:
+    async def _ask(self, target: Target, headers: Mapping[str, str], limits: Limits, method: str) -> Answer | Failed:
         assert self._session is not None, "use `async with`"
         timeout = aiohttp.ClientTimeout(
             total=limits.seconds,
@@ -98,9 +100,11 @@ class Wire:
         )
         # encoded=True: what we ask for is the clean URL byte for byte, not a second opinion on its escapes.
         url = URL(target.url, encoded=True)
-        async with self._session.get(url, headers=headers, timeout=timeout, allow_redirects=False) as response:
+        asking = self._session.request(method, url, headers=headers, timeout=timeout, allow_redirects=False)
+        async with asking as response:
             found = Answer(response.status, _plain(response.headers))
-            if found.location or found.status in _BODILESS:
+            # The length that an answer to HEAD states is of a body that does not come: no cap applies to it.
+            if found.location or found.status in _BODILESS or method == "HEAD":
                 return found
             return await _with_body(response, found, limits)
 

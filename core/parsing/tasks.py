@@ -15,6 +15,7 @@ import msgspec
 
 from core.errors import FreshetError, NotAFeed
 from core.models import Document, Failed, FoundFeed, Harvest
+from core.sitemaps import SitemapResult, SitemapTask, read_sitemap
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +71,72 @@ class PageTask(msgspec.Struct, frozen=True, array_like=True):
     main_text: bool = True
     feed_html: str = ""
     feed_title: str = ""
+    links: bool = False
+    """Collect where the page leads."""
+
+
+class DocumentTask(msgspec.Struct, frozen=True, array_like=True):
+    """An item of a site, a folder or a repository: a page, a PDF, a Word file, Markdown, text, a table."""
+
+    body: bytes
+    name: str
+    """File name or path; its ending counts where the content type says little."""
+    content_type: str = ""
+    url: str = ""
+    """Where it was found; relative links of a page start from it. Empty for a file."""
+    main_text: bool = True
+    links: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PageResult:
-    """A document, or why there is none."""
+    """A document, or why there is none; and where the page leads, in both cases."""
 
     document: Document | None = None
     failed: Failed | None = None
+    links: tuple[str, ...] = ()
+    is_noindex: bool = False
+    """The page asks robots not to keep it."""
 
 
 def read_page(request: PageTask) -> PageResult:
     """The best of the page and its feed's own text."""
     from core import extract
 
-    page = extract.extract(request.body, request.url, request.content_type, main_text=request.main_text)
+    page = extract.reading(
+        request.body, request.url, request.content_type, main_text=request.main_text, links=request.links
+    )
     feed = extract.from_feed_text(request.feed_html, request.url, request.feed_title) if request.feed_html else None
-    best = extract.best(page, feed)
-    return PageResult(failed=best) if isinstance(best, Failed) else PageResult(document=best)
+    return _result(extract.best(page.answer, feed), page.links, page.is_noindex)
+
+
+def read_document(request: DocumentTask) -> PageResult:
+    """An item of any kind that Freshet reads."""
+    from core import documents
+
+    read = documents.reading(
+        request.body,
+        request.name,
+        request.content_type,
+        url=request.url,
+        main_text=request.main_text,
+        links=request.links,
+    )
+    return _result(read.answer, read.links, read.is_noindex)
+
+
+def _result(answer: Document | Failed, links: tuple[str, ...], is_noindex: bool) -> PageResult:
+    if isinstance(answer, Failed):
+        return PageResult(failed=answer, links=links, is_noindex=is_noindex)
+    return PageResult(document=answer, links=links, is_noindex=is_noindex)
 
 
 TASKS: Mapping[str, Task] = {
     "feed": Task(FeedRequest, harvest_feed, Harvest),
     "discover": Task(PageRequest, discover_feeds, tuple[FoundFeed, ...]),
     "page": Task(PageTask, read_page, PageResult),
+    "document": Task(DocumentTask, read_document, PageResult),
+    "sitemap": Task(SitemapTask, read_sitemap, SitemapResult),
 }
 
 

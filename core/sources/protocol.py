@@ -20,7 +20,7 @@ class Source(Protocol):
     def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Everything the source has, in bounded batches, an `End` last.
 
-        `memory` is what the last complete listing's `End` gave. A source that can tell that nothing changed since
+        `memory` is what the last listing's `End` gave. A source that can tell that nothing changed since
         ends at once with `End(is_complete=False, reason="unchanged", memory=…)`. Expected trouble is an `End` that is
         not complete, never an exception.
         """

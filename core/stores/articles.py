@@ -16,10 +16,9 @@ from core.keys import Keys
 from core.models import Failed
 from core.stores.commit import Command, Lease, Leases, Word
 from core.stores.connect import Client, texts
+from core.stores.events import event
 from core.stores.items import ItemStore
 from core.stores.links import Lives
-
-EVENTS_KEPT = 10_000
 
 # KEYS[1] article, then category sets · ARGV[1] uid, ARGV[2] life, then the categories' names.
 # An article that is gone enters nothing. Returns 1 when it is there.
@@ -129,7 +128,7 @@ class ArticleStore:
             *self._indexed(link.uid, link.categories),
             *self._settled(link.uid, now),
             *self.counted("duplicate" if fields["duplicate_of"] else "stored"),
-            self._event("article.stored", uid=link.uid, url=link.url, category=link.categories[0]),
+            event(self._keys, "article.stored", uid=link.uid, url=link.url, category=link.categories[0]),
         ]
 
     def remember(self, link: Link, now: float) -> list[Command]:
@@ -302,9 +301,6 @@ class ArticleStore:
             *self._plus(rest),
         ]
         await Leases(self._client, self._keys).run(commands)
-
-    def _event(self, kind: str, **fields: str) -> Command:
-        return ("XADD", self._keys.events, "MAXLEN", "~", EVENTS_KEPT, "*", "type", kind, *_flat(fields))
 
 
 def _flat(fields: Mapping[str, Word]) -> list[Word]:

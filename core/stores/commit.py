@@ -12,6 +12,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, cast
 
 import msgspec
@@ -19,6 +20,7 @@ from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
 from core.keys import Keys
+from core.stores import commit_scripts
 from core.stores.connect import Client
 
 Word = str | int | float
@@ -33,42 +35,6 @@ DONE_MILLISECONDS = 60_000
 """Longer than redis-py tries again."""
 WORDS_PER_COMMAND = 2_000
 """Lua's unpack ends at about 8,000 values."""
-
-# KEYS[1] lease, KEYS[2] crash counter · ARGV[1] token, ARGV[2] milliseconds, ARGV[3] life of the counter.
-# 0 = somebody else has it; else how many workers took it without an end, this one included. Asked again with the
-# same token, nothing is counted.
-_ACQUIRE = """
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-if holder then return tonumber(redis.call('GET', KEYS[2]) or 1) end
-local taken = redis.call('INCR', KEYS[2])
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
-return taken
-"""
-
-# KEYS leases · ARGV[1] token, ARGV[2] milliseconds. Only what is still ours is renewed.
-_RENEW = """
-for _, lease in ipairs(KEYS) do
-  if redis.call('GET', lease) == ARGV[1] then redis.call('PEXPIRE', lease, ARGV[2]) end
-end
-return 1
-"""
-
-# KEYS[1] done marker, then leases · ARGV[1] token, ARGV[2] the commands as JSON, ARGV[3] life of the marker.
-# 1 = written, now or by an earlier copy of this very call; 0 = a lease is not ours. Without leases: written once.
-_COMMIT = """
-if redis.call('EXISTS', KEYS[1]) == 1 then return 1 end
-for i = 2, #KEYS do
-  if redis.call('GET', KEYS[i]) ~= ARGV[1] then return 0 end
-end
-for _, command in ipairs(cjson.decode(ARGV[2])) do
-  redis.call(unpack(command))
-end
-redis.call('SET', KEYS[1], '1', 'PX', ARGV[3])
-if #KEYS > 1 then redis.call('DEL', unpack(KEYS, 2)) end
-return 1
-"""
 
 
 def new_token() -> str:
@@ -86,6 +52,25 @@ class Lease:
     def with_key(self, key: str) -> Lease:
         """This lease and another one of the same token."""
         return Lease((*self.keys, key), self.token)
+
+
+class Answer(StrEnum):
+    """What became of one work of many."""
+
+    REFUSED = "0"
+    WRITTEN = "1"
+    MOVED_ON = "2"
+    """The record is not what the work expected; the lease is still ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Commands under a lease, written only if a record still says what it said."""
+
+    lease: Lease
+    commands: Sequence[Command]
+    expected: tuple[str, str, str] | None = None
+    """Key, field and value of a hash; a missing field counts as `0`."""
 
 
 class Leases:
@@ -113,7 +98,7 @@ class Leases:
         lease = Lease((self._keys.lease(item),), token or new_token())
         pipe = self._client.pipeline(transaction=False)
         words = (lease.token, int(seconds * 1000), CRASH_MEMORY_SECONDS * 1000)
-        pipe.eval(_ACQUIRE, 2, *lease.keys, self._keys.crashes(item), *map(str, words))
+        pipe.eval(commit_scripts.ACQUIRE, 2, *lease.keys, self._keys.crashes(item), *map(str, words))
         ask(pipe)
         try:
             taken, *answers = await pipe.execute()
@@ -125,9 +110,74 @@ class Leases:
         self._held.setdefault(lease.token, set()).update(lease.keys)
         return (lease, int(taken)), answers
 
+    # ── many at once ──
+
+    async def acquire_many(
+        self, items: Sequence[str], until_text: str, seconds: float = LEASE_SECONDS
+    ) -> list[tuple[Lease, int] | None]:
+        """Leases of registry items under one token, in one round trip; with each, how many workers died over it."""
+        token = new_token()
+        groups = [(self._keys.lease(item), self._keys.crashes(item), self._keys.item(item)) for item in items]
+        keys = [key for group in groups for key in group]
+        leases = [Lease((lease,), token) for lease, _, _ in groups]
+        words = (token, str(int(seconds * 1000)), until_text)
+        try:
+            reply = await self._client.eval(commit_scripts.ACQUIRE_MANY, len(keys), *keys, *words) if items else []
+        except BaseException:
+            await self.release_many(leases)
+            raise
+        taken = cast(list[int], reply)
+        ours = {lease.keys[0] for lease, count in zip(leases, taken, strict=True) if count}
+        if ours:
+            self._held[token] = ours
+        return [(lease, count - 1) if count else None for lease, count in zip(leases, taken, strict=True)]
+
+    async def mark(self, item: str) -> None:
+        """Something dangerous begins: if we die over it, it is counted."""
+        crashes = self._keys.crashes(item)
+        await self.run([("INCR", crashes), ("PEXPIRE", crashes, CRASH_MEMORY_SECONDS * 1000)])
+
+    async def commit_many(self, works: Sequence[Work], also: Iterable[Command] = ()) -> list[Answer]:
+        """Each work as `commit` would, all in one step; `also` is written in any case, once."""
+        packed = [self._packed(work.lease, work.commands, work.expected) for work in works]
+        extra = [["", [], [], _words(also)]] if (also := list(also)) else []
+        done = self._keys.done(new_token())
+        body = msgspec.json.encode(packed + extra)
+        said = str(await self._client.eval(commit_scripts.COMMIT_MANY, 1, done, body, str(DONE_MILLISECONDS)))
+        answers = [Answer(letter) for letter in said[: len(works)]]
+        for work, answer in zip(works, answers, strict=True):
+            if answer is not Answer.MOVED_ON:
+                self._let_go(work.lease)
+        return answers
+
+    def _packed(self, lease: Lease, commands: Iterable[Command], expected: tuple[str, str, str] | None) -> list[object]:
+        crashes: Command = ("DEL", *map(self._keys.crashes_of, lease.keys))
+        return [lease.token, list(lease.keys), list(expected or ()), _words([*commands, crashes])]
+
+    def _let_go(self, lease: Lease) -> None:
+        held = self._held.get(lease.token)
+        if held is not None:
+            held.difference_update(lease.keys)
+            if not held:
+                del self._held[lease.token]
+
+    async def release_many(self, leases: Sequence[Lease], commands: Sequence[Command] = ()) -> None:
+        """Let go of all without a result; never fails, as `release`."""
+        giving_back = asyncio.ensure_future(self._release_many(leases, commands))
+        giving_back.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.shield(giving_back)
+
+    async def _release_many(self, leases: Sequence[Lease], commands: Sequence[Command]) -> None:
+        try:
+            await self.commit_many([Work(lease, ()) for lease in leases], commands)
+        except (RedisError, OSError):
+            self._to_release += leases
+
+    # ── one ──
+
     async def commit(self, lease: Lease, commands: Iterable[Command]) -> bool:
         """Run the commands in one step if the lease is still ours; False when it is not, and nothing was written."""
-        self._held.pop(lease.token, None)
+        self._let_go(lease)
         return await self._run(lease, [*commands, ("DEL", *map(self._keys.crashes_of, lease.keys))])
 
     async def run(self, commands: Iterable[Command]) -> None:
@@ -136,9 +186,11 @@ class Leases:
 
     async def _run(self, lease: Lease, commands: Iterable[Command]) -> bool:
         # One JSON value: hundreds of words as arguments of their own cost the client more than all else in a commit.
-        packed = msgspec.json.encode([[str(word) for word in command] for command in commands])
+        packed = msgspec.json.encode(_words(commands))
         keys = (self._keys.done(lease.token), *lease.keys)
-        answer = await self._client.eval(_COMMIT, len(keys), *keys, lease.token, packed, str(DONE_MILLISECONDS))
+        answer = await self._client.eval(
+            commit_scripts.COMMIT, len(keys), *keys, lease.token, packed, str(DONE_MILLISECONDS)
+        )
         return bool(answer)
 
     async def release(self, lease: Lease) -> None:
@@ -178,7 +230,11 @@ class Leases:
             await self.commit(self._to_release[-1], ())
             self._to_release.pop()
         for token, keys in list(self._held.items()):
-            await _eval(self._client, _RENEW, sorted(keys), token, int(LEASE_SECONDS * 1000))
+            await _eval(self._client, commit_scripts.RENEW, sorted(keys), token, int(LEASE_SECONDS * 1000))
+
+
+def _words(commands: Iterable[Command]) -> list[list[str]]:
+    return [[str(word) for word in command] for command in commands]
 
 
 async def _eval(client: Client, script: str, keys: Sequence[str], *words: Word) -> int:

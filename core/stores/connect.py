@@ -32,6 +32,8 @@ HEALTH_CHECK_SECONDS = 30
 MAX_CONNECTIONS = 64
 
 Client = redis.Redis
+HashFields = dict[Any, Any]
+"""What HSET takes; redis-py's own type refuses a plain `dict[str, str]`."""
 
 
 def url_of(settings: Settings) -> str:

@@ -1,27 +1,122 @@
-"""Registry records in Redis: an item's hash and its place in partition, status, source and schedule."""
+"""Registry records in Redis: taken for a visit, written as a decision says, found by partition, status and source."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
 
+from core import registry, urls
+from core.decide import Decision
+from core.extract import EXTRACTOR_VERSION
 from core.keys import Keys
-from core.registry import ARTICLES_SOURCE, Status, first_check_at
-from core.stores.commit import Command
+from core.registry import ARTICLES_SOURCE, Item, Status, first_check_at
+from core.stores.commit import LEASE_SECONDS, Command, Lease, Leases
 from core.stores.connect import Client
+from core.stores.events import event
 
-KEPT = ("firstSeen", "reindexGeneration", "processedGeneration")
+KEPT = ("firstSeen", "reindexGeneration", "processedGeneration", "lastIndexedDocId", "indexedHash")
 """What a record keeps when its page is stored anew."""
+ARTICLE_FIELDS = (
+    *("status", "url", "category", "categories", "fetched_ts", "title", "author", "published_ts"),
+    *("content_hash", "duplicate_of", "text_source", "text_len", "item_id"),
+)
+"""What a refresh wants to know of a stored article."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """An item that is ours for a visit, and what is known around it."""
+
+    item: Item
+    lease: Lease
+    deaths: int = 0
+    article: Mapping[str, str] = field(default_factory=dict)
+    """The stored article of an item that feeds listed; empty if it has none that lives."""
+    is_trusted: bool = True
+    """Is its host's 304 believed?"""
+    has_snapshot: bool = False
 
 
 class ItemStore:
-    """As far as articles need it: they are the items of the source `rss`."""
+    """Reads records and says what to write."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
+    # ── taking ──
+
+    async def lease(self, leases: Leases, item_ids: Sequence[str], now: float, via: str = "") -> list[Leased]:
+        """Those of the items that exist and that nobody else visits, in three round trips for all of them.
+
+        `via` is the source that asked: an item that does not know it yet learns it.
+        """
+        taken = await leases.acquire_many(item_ids, registry.iso(now + LEASE_SECONDS))
+        ours = [(item_id, *got) for item_id, got in zip(item_ids, taken, strict=True) if got]
+        try:
+            return await self._known(leases, ours, now, via)
+        except BaseException:
+            await leases.release_many([lease for _, lease, _ in ours])
+            raise
+
+    async def _known(
+        self, leases: Leases, ours: Sequence[tuple[str, Lease, int]], now: float, via: str
+    ) -> list[Leased]:
+        items = await self.read([item_id for item_id, _, _ in ours], via)
+        around = await self._around([item for item in items if item], now)
+        unknown = [lease for (_, lease, _), item in zip(ours, items, strict=True) if item is None]
+        if unknown:
+            await leases.release_many(unknown)
+        return [
+            _leased(item, lease, deaths, *around[item.id])
+            for (_, lease, deaths), item in zip(ours, items, strict=True)
+            if item
+        ]
+
+    async def read(self, item_ids: Sequence[str], via: str = "") -> list[Item | None]:
+        """The records of these ids; `has_text` is true for those with a document of their own."""
+        pipe = self._client.pipeline(transaction=False)
+        for item_id in item_ids:
+            pipe.hmget(self._keys.item(item_id), registry.FIELDS)
+            pipe.exists(self._keys.document(item_id))
+        answers = await pipe.execute() if item_ids else []
+        return [
+            registry.parse(item_id, values, bool(has_text), via)
+            for item_id, values, has_text in zip(item_ids, answers[::2], answers[1::2], strict=True)
+        ]
+
+    async def _around(self, items: Sequence[Item], now: float) -> dict[str, tuple[dict[str, str], bool, bool]]:
+        """By item id: its article, whether its host is trusted, whether there is a snapshot of it."""
+        hosts = {item.id: urls.host_of(item.source) if item.type == "url" else "" for item in items}
+        named = sorted(filter(None, set(hosts.values())))
+        articles = [item for item in items if item.article_uid]
+        pipe = self._client.pipeline(transaction=False)
+        for host in named:
+            pipe.hget(self._keys.trust(host), "untrusted_until")
+        for item in articles:
+            pipe.hmget(self._keys.article(item.article_uid), ARTICLE_FIELDS)
+        stale = [item for item in items if item.has_text and item.extractor_version != EXTRACTOR_VERSION]
+        for item in stale:
+            pipe.exists(self._keys.snapshot(item.id))
+        answers = await pipe.execute() if named or articles or stale else []
+        trust = dict(zip(named, answers, strict=False))
+        distrusted = {host for host, until in trust.items() if until and float(until) > now}
+        stored = dict(zip((item.id for item in articles), answers[len(named) :], strict=False))
+        kept = dict(zip((item.id for item in stale), answers[len(named) + len(articles) :], strict=True))
+        return {
+            item.id: (
+                _article(stored.get(item.id)),
+                hosts[item.id] not in distrusted,
+                bool(kept.get(item.id)),
+            )
+            for item in items
+        }
+
+    # ── writing ──
+
     def save(self, record: Mapping[str, str], now: float) -> list[Command]:
-        """Commands that write a record and put it everywhere it is looked for."""
+        """Commands that write the record of an article's first visit and put it everywhere it is looked for."""
         item_id = record["id"]
         key = self._keys.item(item_id)
         others = [status for status in Status if status != record["status"]]
@@ -35,14 +130,74 @@ class ItemStore:
             ("ZADD", self._keys.due(ARTICLES_SOURCE), first_check_at(item_id, now), item_id),
         ]
 
+    def apply(self, item: Item, decision: Decision) -> list[Command]:
+        """Commands that write what was decided: fields, status, next check, event. The text is another store's."""
+        key = self._keys.item(item.id)
+        fields = {**decision.fields, "sources": ",".join(item.sources)}
+        commands: list[Command] = [("HSET", key, *(word for pair in fields.items() for word in pair))]
+        if decision.status is not item.status:
+            commands += [
+                ("SREM", self._keys.status(str(item.status)), item.id),
+                ("SADD", self._keys.status(str(decision.status)), item.id),
+            ]
+        for source in item.sources:
+            if decision.next_at is None:
+                commands.append(("ZREM", self._keys.due(source), item.id))
+            else:
+                commands.append(("ZADD", self._keys.due(source), f"{decision.next_at:.3f}", item.id))
+        if decision.event:
+            is_gone = {"deleted": "true"} if decision.event == "item.gone" else {}
+            told = {"id": item.id, "source": item.source, **is_gone}
+            commands.append(event(self._keys, decision.event, **told))
+        return commands
+
+    def put_off(self, item: Item, until: float | None) -> list[Command]:
+        """Not now: due again at that time (None: not before somebody asks), nothing else is touched."""
+        commands: list[Command] = [("HSET", self._keys.item(item.id), "lockedUntil", "")]
+        for source in item.sources:
+            due = self._keys.due(source)
+            commands.append(("ZREM", due, item.id) if until is None else ("ZADD", due, f"{until:.3f}", item.id))
+        return commands
+
+    def unlist(self, item: Item, source: str) -> list[Command]:
+        """The source has it no more; others may."""
+        left = ",".join(name for name in item.sources if name != source)
+        places = (self._keys.refs(source), self._keys.due(source), self._keys.seen(source))
+        return [
+            *(("ZREM", place, item.id) for place in places),
+            ("SREM", self._keys.listed(source), item.id),
+            ("HSET", self._keys.item(item.id), "sources", left, "lockedUntil", ""),
+        ]
+
     async def forget(self, item_id: str) -> None:
         """Remove a record from everywhere."""
-        partition = await self._client.hget(self._keys.item(item_id), "PartitionKey")
+        partition, sources = await self._client.hmget(self._keys.item(item_id), ["PartitionKey", "sources"])
+        children = cast(set[str], await self._client.smembers(self._keys.images(item_id)))
         async with self._client.pipeline(transaction=True) as pipe:
-            pipe.delete(self._keys.item(item_id))
+            # The lease too: whoever visits it now is refused, and cannot bring back half of it.
+            for key in ("item", "document", "links", "images", "snapshot", "crashes", "lease"):
+                pipe.delete(getattr(self._keys, key)(item_id))
+            for child in children:
+                pipe.delete(self._keys.item(child))
             pipe.srem(self._keys.partition(str(partition or "")), item_id)
             for status in Status:
                 pipe.srem(self._keys.status(str(status)), item_id)
-            pipe.zrem(self._keys.refs(ARTICLES_SOURCE), item_id)
-            pipe.zrem(self._keys.due(ARTICLES_SOURCE), item_id)
+            for source in {ARTICLES_SOURCE, *filter(None, str(sources or "").split(","))}:
+                for place in (self._keys.refs, self._keys.due, self._keys.seen):
+                    pipe.zrem(place(source), item_id)
+                pipe.srem(self._keys.listed(source), item_id)
             await pipe.execute()
+
+
+def _article(values: Sequence[Any] | None) -> dict[str, str]:
+    if not values or values[0] is None:
+        return {}
+    return {name: value or "" for name, value in zip(ARTICLE_FIELDS, values, strict=True)}
+
+
+def _leased(
+    item: Item, lease: Lease, deaths: int, article: dict[str, str], is_trusted: bool, has_snapshot: bool
+) -> Leased:
+    if item.article_uid:
+        item = registry.with_text(item, article.get("status") == "success")
+    return Leased(item, lease, deaths, article, is_trusted, has_snapshot)

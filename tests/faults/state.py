@@ -32,7 +32,7 @@ FETCHERS_OWN = (
     *("item", "partition", "status", "refs", "due", "robots", "crashes"),
 )
 """What the canonical fetcher writes; a real ingestor may start it or not, depending on the moment."""
-TIME_FIELD = re.compile(r"(^|_)(ts|at|until)$|^seconds$")
+TIME_FIELD = re.compile(r"(^|_)(ts|at|until)$|Ts$|^seconds$")
 EVENT_TIME = re.compile(r"^\S+Z ", re.M)
 
 

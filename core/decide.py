@@ -1,0 +1,294 @@
+"""Decide what a visit means: the heart.
+
+Takes an item, what its visit found, and the time; returns what should be written. Reads no clock, opens no connection,
+logs nothing. Deletion needs evidence (design §6.9), force is one counter (§6.10), every exit has a next check (§6.12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from core import registry, schedule
+from core.errors import FailDetail
+from core.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
+from core.registry import Item, Status, iso
+
+DAY_SECONDS = 86_400.0
+
+
+class Text(StrEnum):
+    """What happens to the text we have."""
+
+    KEEP = "keep"
+    REPLACE = "replace"
+    HIDE = "hide"
+    """Out of search at once; where it can be kept for its return, it is."""
+    DELETE = "delete"
+
+
+class Count(StrEnum):
+    """How a visit is counted; each has exactly one."""
+
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    GONE = "gone"
+    FAILED = "failed"
+    EXCLUDED = "excluded"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The settings that `decide` obeys."""
+
+    base_seconds: float = DAY_SECONDS
+    max_seconds: float = 14 * DAY_SECONDS
+    error_base_seconds: float = 600.0
+    gone_after_checks: int = 3
+    longest_seconds: float | None = None
+    """A shorter limit for things with a life of their own: articles, the root of a site."""
+
+    def capped(self, seconds: float) -> Policy:
+        """The same, with checks at least so often."""
+        return replace(self, longest_seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is true around the visit, and not in its answer."""
+
+    generation: int | None = None
+    """The item's generation at the moment of the commit; None: as it was when the visit began."""
+    is_site_down: bool = False
+    """The root of its source fails too: a missing page proves nothing."""
+    loss_refused: str = ""
+    """Why nothing may be removed now: the source would lose too much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What should be written."""
+
+    status: Status
+    count: Count
+    text: Text
+    next_at: float | None
+    """None: not before somebody asks."""
+    fields: Mapping[str, str]
+    event: str = ""
+
+
+def decide(
+    item: Item,
+    outcome: Outcome,
+    now: float,
+    chance: float,
+    policy: Policy | None = None,
+    around: Circumstances | None = None,
+) -> Decision:
+    """What the outcome means for the item. `chance` in [0, 1) spreads the next checks."""
+    policy, around = policy or Policy(), around or Circumstances()
+    decision = _decide(item, outcome, now, chance, policy, around)
+    generation = item.generation if around.generation is None else around.generation
+    has_ended = decision.count in (Count.CHANGED, Count.UNCHANGED, Count.GONE, Count.EXCLUDED)
+    processed = item.generation if has_ended else item.processed_generation
+    is_wanted_again = generation > processed
+    if is_wanted_again and has_ended:  # somebody forced it while we were at it: at once again
+        decision = replace(decision, next_at=now)
+    common = {
+        "status": str(decision.status),
+        "lastChecked": iso(now),
+        "checkedTs": f"{now:.3f}",
+        "crawlAttempts": str(item.attempts + 1),
+        "processedGeneration": str(processed),
+        "reindexRequested": "true" if is_wanted_again else "false",
+        "nextCrawlAt": "" if decision.next_at is None else iso(decision.next_at),
+        "lockedUntil": "",
+    }
+    return replace(decision, fields={**decision.fields, **common})
+
+
+def _decide(item: Item, outcome: Outcome, now: float, chance: float, policy: Policy, around: Circumstances) -> Decision:
+    match outcome:
+        case Changed():
+            return _changed(item, outcome, now, chance, policy)
+        case Unchanged():
+            return _unchanged(item, outcome, now, chance, policy)
+        case Missing() if around.is_site_down:
+            return _failed(item, f"HTTP {outcome.http_status}, but the whole site is down", now, chance, policy)
+        case Missing() if around.loss_refused and item.has_text:
+            return _failed(item, around.loss_refused, now, chance, policy)
+        case Missing():
+            return _missing(item, outcome, now, chance, policy)
+        case Broken():
+            failed = outcome.failed
+            told = failed.text or f"{failed.code}/{failed.detail}"
+            decision = _failed(item, told, now, chance, policy, failed.retry_after_seconds, failed.http_status)
+            is_crash = failed.detail in (FailDetail.CPU, FailDetail.MEMORY, FailDetail.CRASH)
+            # The same bytes would kill their reader again: not before the longest backoff.
+            return replace(decision, next_at=now + schedule.DAY_SECONDS) if is_crash else decision
+        case Excluded():
+            return _excluded(item, outcome, now, chance, policy)
+        case Moved():
+            return _moved(item, outcome, now, chance, policy)
+        case Parked():
+            text = f"Reading this killed Freshet {outcome.deaths} times; it is parked. `scripts.reindex` unparks it."
+            return Decision(Status.ERROR, Count.FAILED, Text.KEEP, None, {"errorMessage": text})
+
+
+# ── there is a text ─────────────────────────────────────────────────────────────────────────────
+
+
+def _changed(item: Item, outcome: Changed, now: float, chance: float, policy: Policy) -> Decision:
+    is_new_text = outcome.visit.content_hash != item.content_hash or not item.has_text
+    interval = _interval(0, policy)
+    fields = {
+        **registry.visited(outcome.visit),
+        **_healthy(),
+        "visitedVersion": item.listed_version,
+        "unchangedStreak": "0",
+        "conditionalStreak": "0",
+        "crawlIntervalSeconds": f"{interval:.0f}",
+    }
+    if is_new_text:
+        fields |= {"lastChanged": iso(now), "changedTs": f"{now:.3f}"}
+    event = "item.changed" if is_new_text else ""
+    return Decision(Status.CRAWLED, Count.CHANGED, Text.REPLACE, _next(now, interval, chance), fields, event)
+
+
+def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy: Policy) -> Decision:
+    streak = item.unchanged_streak + 1
+    interval = _interval(streak, policy)
+    is_304 = outcome.http_status == 304
+    fields = {
+        **_healthy(),
+        "httpStatusCode": str(outcome.http_status),
+        "visitedVersion": item.listed_version,
+        "unchangedStreak": str(streak),
+        "conditionalStreak": str(item.conditional_streak + 1 if is_304 else 0),
+        "crawlIntervalSeconds": f"{interval:.0f}",
+    }
+    if outcome.visit:
+        fields |= registry.visited(outcome.visit)
+    if outcome.etag:
+        fields["httpEtag"] = outcome.etag
+    if outcome.last_modified:
+        fields["httpLastModified"] = outcome.last_modified
+    return Decision(_status_of(item), Count.UNCHANGED, Text.KEEP, _next(now, _interval(streak, policy), chance), fields)
+
+
+def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: Policy) -> Decision:
+    """An alias has no text of its own; it is looked at as often as a page that never changes."""
+    streak = item.unchanged_streak + 1
+    interval = _interval(streak, policy)
+    fields = {
+        **_healthy(),
+        "aliasOf": outcome.target_id,
+        "httpStatusCode": str(outcome.visit.http_status),
+        "httpRedirectChain": registry.visited(outcome.visit)["httpRedirectChain"],
+        "httpCanonicalUrl": outcome.visit.canonical_url,
+        "contentHash": "",
+        "textHash": "",
+        "visitedVersion": item.listed_version,
+        "unchangedStreak": str(streak),
+        "crawlIntervalSeconds": f"{interval:.0f}",
+    }
+    return Decision(Status.INDEXED, Count.UNCHANGED, Text.DELETE, _next(now, interval, chance), fields)
+
+
+def _status_of(item: Item) -> Status:
+    """Where an item with its text in the store stands: search knows it, or not yet."""
+    if item.alias_of:
+        return Status.INDEXED
+    return Status.INDEXED if item.indexed_hash and item.indexed_hash == item.content_hash else Status.CRAWLED
+
+
+def _healthy() -> dict[str, str]:
+    return {"errorMessage": "", "consecutiveFailures": "0", "missingChecks": "0", "missingSinceTs": "0", "goneTs": ""}
+
+
+# ── there is none ───────────────────────────────────────────────────────────────────────────────
+
+
+def _missing(item: Item, outcome: Missing, now: float, chance: float, policy: Policy) -> Decision:
+    """410 is gone at once; 404 hides at once and is a tombstone after enough checks over a day (trap T60)."""
+    checks = item.missing_checks + 1
+    since = item.missing_since or now
+    is_gone = outcome.is_certain or item.status is Status.GONE
+    is_gone = is_gone or (checks >= policy.gone_after_checks and now - since >= DAY_SECONDS)
+    what = f"HTTP {outcome.http_status}"
+    fields = {
+        "httpStatusCode": str(outcome.http_status),
+        "missingChecks": str(checks),
+        "missingSinceTs": f"{since:.3f}",
+        "errorMessage": what
+        if is_gone
+        else f"{what} ({checks} of {policy.gone_after_checks} before it counts as gone)",
+        "conditionalStreak": "0",
+    }
+    event = "item.gone" if item.has_text else ""
+    # Counted when it goes, not at each look at the empty place.
+    count = Count.GONE if item.has_text or not item.missing_checks else Count.UNCHANGED
+    if not is_gone:
+        wait = min(policy.base_seconds, DAY_SECONDS / 2)
+        text = Text.HIDE if item.has_text else Text.KEEP
+        return Decision(Status.ERROR, count, text, _next(now, wait, chance), fields, event)
+    if item.status is not Status.GONE:
+        fields["goneTs"] = f"{now:.3f}"
+    return Decision(Status.GONE, count, Text.DELETE, _next(now, policy.max_seconds, chance), fields, event)
+
+
+def _failed(
+    item: Item, why: str, now: float, chance: float, policy: Policy, retry_after: float | None = None, status: int = 0
+) -> Decision:
+    """What we have stays; we come back later and later, never earlier than we were asked."""
+    failures = item.failures + 1
+    wait = min(policy.error_base_seconds * 2 ** min(failures - 1, 20), DAY_SECONDS)
+    next_at = now + max(schedule.jittered_both(wait, chance), retry_after or 0.0)
+    fields = {"consecutiveFailures": str(failures), "errorMessage": why[: registry.ERROR_CHARS]}
+    if status:
+        fields["httpStatusCode"] = str(status)
+    kept = Status.GONE if item.status is Status.GONE else Status.ERROR
+    return Decision(kept, Count.FAILED, Text.KEEP, next_at, fields)
+
+
+def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: Policy) -> Decision:
+    """Nothing for us now. It may be tomorrow, so it is asked again, ever more seldom; what we have stays."""
+    streak = item.unchanged_streak + 1
+    interval = _interval(streak, policy)
+    fields = {
+        **_healthy(),
+        "httpRobotsAllowed": "false" if outcome.is_by_robots else "true",
+        "errorMessage": outcome.reason[: registry.ERROR_CHARS],
+        "visitedVersion": item.listed_version,
+        "unchangedStreak": str(streak),
+        "crawlIntervalSeconds": f"{interval:.0f}",
+    }
+    if outcome.http_status:
+        fields["httpStatusCode"] = str(outcome.http_status)
+    return Decision(Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, _next(now, interval, chance), fields)
+
+
+# ── when ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _interval(unchanged_streak: int, policy: Policy) -> float:
+    seconds = schedule.ladder_seconds(unchanged_streak, policy.base_seconds, policy.max_seconds)
+    return min(seconds, policy.longest_seconds or seconds)
+
+
+def _next(now: float, seconds: float, chance: float) -> float:
+    return now + schedule.jittered_both(seconds, chance)
+
+
+def should_ask_conditionally(
+    item: Item, *, extractor_version: str, has_snapshot: bool, is_trusted: bool, audit_every: int
+) -> bool:
+    """May the answer be 304? Only if we have the text it would confirm, and now and then not even then.
+
+    Some servers answer 304 for ever, so every so many checks the whole page is asked for (trap T56).
+    """
+    can_use = item.has_text and (item.extractor_version == extractor_version or has_snapshot)
+    is_audit = item.conditional_streak >= audit_every - 1
+    return can_use and bool(item.etag or item.last_modified) and not item.is_forced and is_trusted and not is_audit

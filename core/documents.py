@@ -1,0 +1,87 @@
+"""From any file's bytes to a Document: the door to the `doc_*` files, and to `extract` for pages.
+
+Pure, and meant for a parse child. Readers are libraries of the extra `documents`, imported when first used; without
+them the answer says what to install.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core import doc_type, extract
+from core.doc_type import DocKind
+from core.errors import FailCode, FailDetail
+from core.extract import Reading
+from core.models import Document, Failed
+
+_EXTRA = frozenset(("pypdf", "mammoth", "cobble", "markdown_it", "mdurl"))
+"""What the extra brings along."""
+_SHOWN = {DocKind.PDF: "PDF", DocKind.DOCX: "Word", DocKind.MARKDOWN: "Markdown"}
+
+
+def read(
+    body: bytes, name: str, content_type: str = "", *, url: str = "", main_text: bool = True, links: bool = False
+) -> Document | Failed:
+    """The file as a document, or why it is none."""
+    return reading(body, name, content_type, url=url, main_text=main_text, links=links).answer
+
+
+def reading(
+    body: bytes, name: str, content_type: str = "", *, url: str = "", main_text: bool = True, links: bool = False
+) -> Reading:
+    """The file as a document, or why it is none, and where it leads.
+
+    Args:
+        name: file name or path, or the end of an address; its ending counts where the content type says little.
+        url: where a page was found; empty for a file, whose relative links then lead nowhere.
+        main_text: of a page; other kinds are read whole.
+        links: also collect the links of pages and Markdown.
+    """
+    kind = doc_type.kind(body, name, content_type)
+    if kind is None:
+        sentence = doc_type.refusal(body, name, content_type) if body else "The file is empty."
+        code, detail = (FailCode.PARSE, FailDetail.TYPE) if body else (FailCode.EMPTY, FailDetail.NONE)
+        return Reading(Failed(code, detail, sentence))
+    if kind is DocKind.HTML:
+        return _page(body, name, url, main_text, links)
+    try:
+        answer = _read(kind, body, name, content_type, links)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        return Reading(Failed(FailCode.PARSE, FailDetail.TYPE, _what_to_install(kind)))
+    if isinstance(answer, Document) and not answer.text_len:
+        return Reading(Failed(FailCode.EMPTY, text="There is no text in it."), answer.links)
+    return Reading(answer, answer.links if isinstance(answer, Document) else ())
+
+
+def _page(body: bytes, name: str, url: str, main_text: bool, links: bool) -> Reading:
+    # A path is no address: its folders say nothing about walls and sites.
+    address = url if url.startswith(("http://", "https://")) else ""
+    found = extract.reading(body, address, "text/html", main_text=main_text, links=links)
+    if isinstance(found.answer, Document) and not found.answer.title:
+        return replace(found, answer=replace(found.answer, title=doc_type.stem(name)))
+    return found
+
+
+def _read(kind: DocKind, body: bytes, name: str, content_type: str, links: bool) -> Document | Failed:
+    from core import doc_csv, doc_docx, doc_markdown, doc_pdf, doc_text
+
+    match kind:
+        case DocKind.PDF:
+            return doc_pdf.read(body, name)
+        case DocKind.DOCX:
+            return doc_docx.read(body, name)
+        case DocKind.MARKDOWN:
+            return doc_markdown.read(body, name, content_type, links=links)
+        case DocKind.CSV | DocKind.TSV:
+            return doc_csv.read(body, name, content_type, kind)
+        case _:
+            return doc_text.read(body, name, content_type)
+
+
+def _what_to_install(kind: DocKind) -> str:
+    return (
+        f"Reading {_SHOWN.get(kind, kind)} files needs the extra `documents`: "
+        "run ./scripts/setup, or pip install 'freshet[documents]'."
+    )

@@ -1,0 +1,278 @@
+"""Take jobs and run each in a child of its own (RQ's "work-horse"), loaded once and forked.
+
+RQ does the bookkeeping of a job. The loop around it is ours, because RQ's own ends when the server goes away at the
+wrong moment, starts a process for retries that outlives a killed worker for ever, and loses a job that it has just
+taken when it is told to stop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import time
+from collections.abc import Sequence
+
+from redis import Redis
+from redis.client import Pipeline
+from redis.exceptions import RedisError
+from rq import worker_registration
+from rq.exceptions import DequeueTimeout
+from rq.job import Job, JobStatus
+from rq.queue import Queue
+from rq.serializers import JSONSerializer
+from rq.worker.base import DequeueStrategy, WorkerStatus
+
+from core.errors import FreshetError, StoreUnreachable
+from core.queues import forking, jobs, scripts
+from core.queues.forking import ForkingWorker
+from core.queues.names import QueueName, queue_name
+from core.queues.pace import Pace
+from core.settings import Settings
+from core.stores import connect, presence
+
+log = logging.getLogger("queue")
+
+TROUBLE_SECONDS = 1.0
+"""Pause after the server did not answer."""
+
+
+class PreloadFailed(FreshetError):
+    """A module that jobs need cannot be imported."""
+
+
+class PromptQueue(Queue):
+    """A queue whose maintenance is not blocked for 15 minutes by a worker that died during it."""
+
+    lock_seconds = Pace().lock
+
+    def acquire_maintenance_lock(self) -> bool:
+        """True: look after it now, nobody else does."""
+        return bool(self.connection.set(self.registry_cleaning_key, 1, nx=True, ex=self.lock_seconds))
+
+
+class Worker(ForkingWorker):
+    """Runs jobs of the list from some queues, until it is told to stop or, in a burst, until none waits."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        queues: Sequence[QueueName],
+        allowed: jobs.Allowed = jobs.JOBS,
+        preload: Sequence[str] = (),
+        pace: Pace | None = None,
+    ) -> None:
+        self.pace = pace or Pace()
+        self._where = _url(settings)
+        self._preload = (*sorted({name.rpartition(".")[0] for name in allowed}), *preload)
+        self._is_cut_off_since: float | None = None
+        self.jobs_taken = 0
+        client: Redis = connect.open_queue(settings)
+        super().__init__(
+            [queue_name(settings, name) for name in queues],
+            connection=client,
+            job_class=jobs.job_class(allowed),
+            queue_class=type("PromptQueue", (PromptQueue,), {"lock_seconds": self.pace.lock}),
+            serializer=JSONSerializer,
+            maintenance_interval=self.pace.maintenance,
+            job_monitoring_interval=self.pace.beat,
+            worker_ttl=self.pace.life,
+            exception_handlers=[forking.say_abandoned],
+        )
+        # A queue that is always full must not keep the others waiting for ever.
+        self._dequeue_strategy = DequeueStrategy.ROUND_ROBIN
+        self._wake = client.register_script(scripts.WAKE)
+
+    # ── the loop ──
+
+    def serve(self, burst: bool = False) -> int:
+        """Work; how many jobs were taken."""
+        self.preload()
+        self.bootstrap(logging_level=None)
+        self._install_signal_handlers()  # type: ignore[no-untyped-call]
+        log.info("👂 Waiting for jobs → %s", ", ".join(self.queue_names()))
+        try:
+            while not self._stop_requested and self._pass(burst):
+                pass
+        finally:
+            with contextlib.suppress(RedisError):
+                self.teardown()  # type: ignore[no-untyped-call]
+        log.info("🏁 %s after %d jobs", "Stopped" if self._stop_requested else "Nothing waits", self.jobs_taken)
+        return self.jobs_taken
+
+    def _pass(self, burst: bool) -> bool:
+        """Look after the queues, take one job, run it. False: a burst is over."""
+        try:
+            self.keep_house()
+            taken = self._take(wait=not burst)
+            self._is_back()
+            if taken is None:
+                return not burst
+            self._run(*taken)
+        except RedisError as error:
+            self._say_cut_off(error)
+            self._give_up(error, burst)
+            time.sleep(TROUBLE_SECONDS)
+        except Exception:
+            # Whatever is in Redis, by whomever: one bad entry does not end the worker.
+            log.exception("⚠️ Something unexpected in the queue; the worker goes on.")
+            time.sleep(TROUBLE_SECONDS)
+        return True
+
+    def _take(self, wait: bool) -> tuple[Job, Queue] | None:
+        if self.get_state() != WorkerStatus.IDLE:
+            self.set_state(WorkerStatus.IDLE)
+        self.heartbeat()
+        try:
+            taken = self.queue_class.dequeue_any(
+                self._ordered_queues,
+                self.dequeue_timeout if wait else None,
+                connection=self.connection,
+                job_class=self.job_class,
+                serializer=self.serializer,
+                death_penalty_class=self.death_penalty_class,
+            )
+        except DequeueTimeout:
+            return None
+        if taken:
+            self.reorder_queues(reference_queue=taken[1])
+        return taken
+
+    def _run(self, job: Job, queue: Queue) -> None:
+        self.jobs_taken += 1
+        job.redis_server_version = self.get_redis_server_version()  # type: ignore[no-untyped-call]
+        if isinstance(job, jobs.AllowedJob) and job.problem:
+            self.refuse(job, queue)
+        elif self._stop_requested:
+            self._put_back(job, queue)
+        else:
+            self.execute_job(job, queue)
+
+    def refuse(self, job: jobs.AllowedJob, queue: Queue) -> None:
+        """Failed, with a sentence, without a child: nothing of it is imported or called."""
+        log.error("🚫 Refused job %s: %s.", job.id, job.problem)
+        job.origin = queue.name
+        queue.intermediate_queue.remove(job.id)
+        self.handle_job_failure(job, queue, exc_string=f"Refused: {job.problem}.")
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        """Run it in a child and see it to its end, also if the server goes away meanwhile."""
+        try:
+            self.prepare_execution(job)
+        except RedisError:
+            # Taken, and nobody knows: it is in no queue and counts as running nowhere.
+            self._put_back_when_possible(job, queue)
+            raise
+        self.fork_work_horse(job, queue)
+        self.monitor_work_horse(job, queue)
+        self.set_state(WorkerStatus.IDLE)
+
+    def _put_back(self, job: Job, queue: Queue) -> None:
+        queue.push_job_id(job.id, at_front=True)
+        queue.intermediate_queue.remove(job.id)
+        self.jobs_taken -= 1
+
+    def _put_back_when_possible(self, job: Job, queue: Queue) -> None:
+        while True:
+            try:
+                return self._put_back(job, queue)
+            except RedisError as error:
+                self._say_cut_off(error)
+                if self._stop_requested:
+                    log.warning("⚠️ Job %s could not be put back; the timer will bring its work again.", job.id)
+                    return None
+                time.sleep(TROUBLE_SECONDS)
+
+    # ── what is loaded once ──
+
+    def preload(self) -> None:
+        """Import what jobs need, so that a job costs no imports."""
+        for name in self._preload:
+            try:
+                importlib.import_module(name)
+            except ImportError as error:
+                raise PreloadFailed(f"Cannot start. Jobs need {name}, which cannot be imported ({error}).") from error
+
+    def subscribe(self) -> None:
+        """Not at all: it is a thread beside the forks, for commands that we do not take from a channel."""
+
+    # ── looking after the queues ──
+
+    def keep_house(self) -> None:
+        """Queue the retries that came due; every so often find the jobs of workers that died."""
+        for queue in self.queues:
+            self._wake(
+                keys=[queue.scheduled_job_registry.key, queue.key],
+                args=[int(time.time()), self.job_class.redis_job_namespace_prefix, JobStatus.QUEUED.value],
+            )
+        if self.should_run_maintenance_tasks:
+            self.clean_registries()  # type: ignore[no-untyped-call]
+
+    def maintain_heartbeats(self, job: Job) -> None:
+        """Every beat while a job runs: vouch for it, look after the queues, lose patience."""
+        self._end_patience()
+        try:
+            super().maintain_heartbeats(job)
+            self._keep_house_beside_a_job()
+            self._is_back()
+        except RedisError as error:
+            self._say_cut_off(error)
+
+    def _keep_house_beside_a_job(self) -> None:
+        # RQ would take what it cleans up for the job that runs here, and end that one's record.
+        running, self.execution = self.execution, None
+        try:
+            self.keep_house()
+        finally:
+            self.execution = running
+
+    @property
+    def dequeue_timeout(self) -> int:
+        """How long it waits for a job at a time."""
+        return self.pace.wait
+
+    def get_heartbeat_ttl(self, job: Job) -> int:
+        """How long the job counts as running after this beat."""
+        return self.pace.life
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
+        """Say that this worker lives. For people; a server that is away hears it later."""
+        with contextlib.nullcontext() if pipeline is not None else contextlib.suppress(RedisError):
+            super().heartbeat(timeout, pipeline)
+
+    def set_current_job_working_time(self, current_job_working_time: float, pipeline: Pipeline | None = None) -> None:
+        """Say how long the job has been running. As above."""
+        with contextlib.nullcontext() if pipeline is not None else contextlib.suppress(RedisError):
+            super().set_current_job_working_time(current_job_working_time, pipeline)
+
+    # ── the server goes and comes ──
+
+    def _say_cut_off(self, error: RedisError) -> None:
+        if self._is_cut_off_since is None:
+            self._is_cut_off_since = time.monotonic()
+            log.error("⚠️ %s The worker goes on when it is back.", presence.explain(error, self._where))
+
+    def _is_back(self) -> None:
+        if self._is_cut_off_since is not None:
+            self._is_cut_off_since = None
+            log.info("✅ Redis is back → %s", connect.masked(self._where))
+            self.connection.hset(self.key, mapping=self.serialize())
+            worker_registration.register(self)
+
+    def _give_up(self, error: RedisError, burst: bool) -> None:
+        """What runs once does not wait for ever."""
+        since = self._is_cut_off_since
+        if burst and since is not None and time.monotonic() - since > presence.ONCE_WAIT_SECONDS:
+            raise StoreUnreachable(presence.explain(error, self._where)) from error
+
+
+def hush_rq(settings: Settings) -> None:
+    """RQ says little: what a person needs is said by us."""
+    log.setLevel(settings.log_level)
+    logging.getLogger("rq").setLevel(logging.ERROR)
+    logging.getLogger("rq.worker").setLevel(logging.NOTSET)  # importing it set INFO
+
+
+def _url(settings: Settings) -> str:
+    secret = settings.queue_redis_url
+    return secret.get_secret_value() if secret else connect.url_of(settings)

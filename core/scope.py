@@ -1,0 +1,179 @@
+"""Which URLs belong to a web source. Each refusal has a reason, for people.
+
+Pure. http and https are one site here; `www.` and the bare host are two, as in docs/urls.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+
+from core import spider_traps, urls
+from core.models import Rejected
+from core.patterns import UrlPatterns
+
+
+class ScopeKind(StrEnum):
+    """How far a source reaches from its root."""
+
+    SUBPAGES = "subpages"
+    HOST = "host"
+    DOMAIN = "domain"
+
+
+NO_ADDRESS = "no web address"
+OUTSIDE = {
+    ScopeKind.SUBPAGES: "outside subpages",
+    ScopeKind.HOST: "other host",
+    ScopeKind.DOMAIN: "other domain",
+}
+EXCLUDED, NOT_INCLUDED, TOO_DEEP, NO_DOCUMENT = "excluded", "not included", "too deep", "no document"
+OUT_OF_SCOPE = frozenset({NO_ADDRESS, *OUTSIDE.values(), EXCLUDED, NOT_INCLUDED, TOO_DEEP})
+"""Reasons that follow from what the source is asked to cover; all others say something about the URL itself."""
+
+# Endings of what has no text to read. Only what no page is named after: `.com`, `.net`, `.app`, `.ts` are not here.
+_NO_DOCUMENT = frozenset(
+    {
+        *("apng", "avif", "bmp", "cur", "gif", "heic", "ico", "jfif", "jpe", "jpeg", "jpg", "png", "psd", "svg"),
+        *("svgz", "tif", "tiff", "webp"),
+        *("7z", "bz2", "cab", "gz", "lz", "lzma", "rar", "tar", "tbz2", "tgz", "txz", "xz", "zip", "zst"),
+        *("3gp", "aac", "avi", "flac", "flv", "m3u8", "m4a", "m4v", "mid", "midi", "mkv", "mov", "mp2", "mp3", "mp4"),
+        *("mpeg", "mpg"),
+        *("oga", "ogg", "ogv", "opus", "wav", "weba", "webm", "wma", "wmv"),
+        *("css", "less", "map", "scss", "wasm"),
+        *("eot", "otf", "ttf", "woff", "woff2"),
+        *("apk", "bin", "crx", "deb", "dll", "dmg", "exe", "img", "ipa", "iso", "jar", "msi", "pkg", "rpm"),
+        *("vsix", "war", "whl", "xpi"),
+    }
+)
+# `.js` ends the names of things people write about (en.wikipedia.org/wiki/Node.js), so its folder decides.
+_SCRIPTS = frozenset({"js", "mjs"})
+_SCRIPT_FOLDERS = frozenset(
+    {
+        *("_next", "_nuxt", "_static", "assets", "build", "bundles", "cdn", "dist", "javascript", "javascripts"),
+        *("js", "lib", "libs"),
+        *("node_modules", "public", "script", "scripts", "static", "vendor", "wp-content", "wp-includes"),
+    }
+)
+# A root that ends so is a page in its folder; any other last segment is a folder's name (`/v1.2`, `/docs`).
+_PAGE_ENDINGS = frozenset(
+    {
+        *("asp", "aspx", "cfm", "cgi", "do", "htm", "html", "jsp", "jspx", "md", "pdf", "php", "php5", "pl", "rst"),
+        *("shtml", "txt", "xhtml", "xml"),
+    }
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Scope:
+    """What one web source covers. `root` is always part of it.
+
+    Raises ValueError, with a sentence, for a root or a kind that cannot be used.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        kind: str = ScopeKind.SUBPAGES,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        max_depth: int | None = None,
+        *,
+        now: float = 0.0,
+    ) -> None:
+        """Args: now: when the run began; 0: calendars are not judged (`spider_traps.trap`)."""
+        cleaned = urls.clean(root)
+        found = None if isinstance(cleaned, Rejected) else urls.parts(cleaned)
+        if isinstance(cleaned, Rejected) or found is None:
+            raise ValueError("The root of a web source must be an http or https URL.")
+        self.root = cleaned
+        self.kind = ScopeKind(kind)
+        self.max_depth = max_depth
+        self.version = _version(cleaned, self.kind, include, exclude, max_depth)
+        self._parts = found
+        self._domain = urls.registrable_domain(found.host)
+        self._folder = _folder(_normal_path(found))
+        # Apart, so that the reason can say which of them spoke.
+        self._includes = UrlPatterns(tuple(include), ())
+        self._excludes = UrlPatterns((), tuple(exclude))
+        self._now = now
+
+    def admits(self, url: str, depth: int) -> str:
+        """Empty if the URL belongs to the source at this depth, else the reason why it does not."""
+        found = urls.parts(url)
+        if found is None:
+            return NO_ADDRESS
+        if self._is_root(found):
+            return ""
+        if not self._reaches(found):
+            return OUTSIDE[self.kind]
+        return self._of_configuration(url, depth) or self._of_itself(url, found.path)
+
+    def _of_configuration(self, url: str, depth: int) -> str:
+        if not self._excludes.takes(url):
+            return EXCLUDED
+        if not self._includes.takes(url):
+            return NOT_INCLUDED
+        return TOO_DEEP if self.max_depth is not None and depth > self.max_depth else ""
+
+    def _of_itself(self, url: str, path: str) -> str:
+        return NO_DOCUMENT if _is_no_document(path) else spider_traps.trap(url, self._now)
+
+    def _is_root(self, found: urls.Parts) -> bool:
+        root = self._parts
+        same_path = found.path.rstrip("/") == root.path.rstrip("/")
+        return same_path and found.query == root.query and _is_same_site(found, root)
+
+    def _reaches(self, found: urls.Parts) -> bool:
+        if self.kind is ScopeKind.DOMAIN:
+            return urls.registrable_domain(found.host) == self._domain
+        if not _is_same_site(found, self._parts):
+            return False
+        if self.kind is ScopeKind.HOST:
+            return True
+        path = _normal_path(found)
+        return path.startswith(self._folder) or f"{path}/" == self._folder
+
+
+def _version(root: str, kind: str, include: Sequence[str], exclude: Sequence[str], max_depth: int | None) -> str:
+    """Changes with anything that could admit other URLs, our own rules included."""
+    said = [spider_traps.RULES_VERSION, root, kind, list(include), list(exclude), max_depth]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
+
+
+def _is_same_site(one: urls.Parts, other: urls.Parts) -> bool:
+    """The same host and port; the default ports of http and https count as one."""
+    return one.host == other.host and (one.port == other.port or (_is_default(one) and _is_default(other)))
+
+
+def _is_default(found: urls.Parts) -> bool:
+    return found.port == _DEFAULT_PORTS[found.scheme]
+
+
+def _normal_path(found: urls.Parts) -> str:
+    """`/%7Eme/` and `/~me/` are one folder."""
+    if "%" not in found.path:
+        return found.path
+    normalised = urls.parts(urls.normal(f"http://host{found.path}"))
+    assert normalised is not None
+    return normalised.path + ("/" if found.path.endswith("/") and normalised.path != "/" else "")
+
+
+def _folder(path: str) -> str:
+    """What subpages begin with: `/docs/` for `/docs/`, `/docs` and `/docs/intro.html`."""
+    before, _, last = path.rpartition("/")
+    is_page = last.rpartition(".")[2].lower() in _PAGE_ENDINGS and "." in last
+    return f"{before}/" if is_page or not last else f"{path}/"
+
+
+def _is_no_document(path: str) -> bool:
+    """By the ending of its name. `File:Weir.jpg` is a wiki's page about a picture."""
+    folders, _, name = path.rpartition("/")
+    stem, dot, ending = name.lower().rpartition(".")
+    if not dot or ":" in name or "%3a" in stem:
+        return False
+    if ending in _SCRIPTS:
+        return stem.endswith(".min") or not _SCRIPT_FOLDERS.isdisjoint(folders.lower().split("/"))
+    return ending in _NO_DOCUMENT

@@ -1,0 +1,93 @@
+"""Single pages: articles of feeds, URLs and blobs that somebody registered. Nobody lists them.
+
+A blob is a file that speaks HTTP: it is asked for with the SAS token of the settings, which is stored nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+
+from core import urls
+from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Request
+from core.net.fetcher import Fetcher
+from core.net.room import Room
+from core.registry import Item
+from core.settings import Settings
+from core.sources.sitemap_walk import Fetches
+
+MAX_WAIT_SECONDS = 60.0
+LARGE_BYTES = 1_000_000
+_TEXTS = ("text/", "application/xhtml")
+_BLOBS = ".blob.core."
+
+
+class PageSource:
+    """Fetches pages by HTTP, with validators; large binaries are looked at before they are fetched."""
+
+    def __init__(self, fetcher: Fetcher, settings: Settings) -> None:
+        self._fetcher = fetcher
+        self._sas = settings.blob_sas_token
+
+    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
+        """Nothing: who registers them knows them."""
+        yield End(is_complete=False, reason="nobody lists single pages")
+
+    async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
+        """One page; robots.txt and politeness are the fetcher's."""
+        request = page_request(item, conditional)
+        if item.type == "file" and _BLOBS in urls.host_of(item.fetch_url):
+            return await self._blob(item, request, room)
+        return await look_and_fetch(self._fetcher, item, request, room)
+
+    async def _blob(self, item: Item, request: Request, room: Room | None) -> FetchResult:
+        token = self._sas.get_secret_value().lstrip("?") if self._sas else ""
+        signed = f"{item.fetch_url}?{token}" if token else item.fetch_url
+        request = replace(request, url=signed, conditional_url=signed, respect_robots=False, is_api=True)
+        answer = await self._fetcher.fetch(request, room)
+        match answer:
+            case Fetched():
+                return replace(answer, url=item.fetch_url, final_url=item.fetch_url, hops=())
+            case Failed() if token:
+                return replace(answer, text=answer.text.replace(token, "…"))
+        return answer
+
+
+def page_request(item: Item, conditional: Mapping[str, str], method: str = "GET") -> Request:
+    """How a page is asked for: validators to the URL they came from alone; past all caches when forced."""
+    return Request(
+        item.fetch_url,
+        method=method,
+        headers={"Cache-Control": "no-cache"} if item.is_forced else {},
+        conditional=conditional,
+        conditional_url=item.validators_url,
+        max_wait_seconds=MAX_WAIT_SECONDS,
+    )
+
+
+async def look_and_fetch(fetcher: Fetches, item: Item, request: Request, room: Room | None = None) -> FetchResult:
+    """A GET; before it a HEAD for large binaries, for servers that send megabytes whatever validators say."""
+    if request.conditional and _is_large_binary(item):
+        answer = await fetcher.fetch(replace(request, method="HEAD"))
+        if isinstance(answer, Deferred):
+            return answer
+        if isinstance(answer, Fetched) and (answer.status == 304 or (answer.status == 200 and _is_same(answer, item))):
+            return replace(answer, status=304, body=b"")
+    return await fetcher.fetch(request, room)
+
+
+def _is_large_binary(item: Item) -> bool:
+    mime_type = item.mime_type.lower()
+    return item.content_length > LARGE_BYTES and bool(mime_type) and not mime_type.startswith(_TEXTS)
+
+
+def _is_same(answer: Fetched, item: Item) -> bool:
+    """By the same URL's etag, or by its date and length where it has none."""
+    if answer.final_url != item.validators_url:
+        return False
+    etag = answer.header("etag")
+    if etag or item.etag:
+        return etag == item.etag
+    length = answer.header("content-length")
+    is_same_date = bool(item.last_modified) and answer.header("last-modified") == item.last_modified
+    return is_same_date and length == str(item.content_length)

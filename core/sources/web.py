@@ -1,0 +1,135 @@
+"""A web site as a source: its root and its sitemaps are listed, all else is found by the links of its pages.
+
+A sitemap only adds: absence from it proves nothing, so a listing is never complete. Writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+
+from core import lastmod, urls
+from core.models import Batch, End, FetchResult, Ref, Rejected
+from core.net.room import Room
+from core.registry import Item
+from core.scope import OUT_OF_SCOPE, Scope
+from core.sitemaps import Listed
+from core.sources.pages import look_and_fetch, page_request
+from core.sources.sitemap_walk import Fetches, Parses, SitemapWalk
+
+BATCH_REFS = 500
+MOST_REFUSED = 1_000
+"""Examples in one listing; a hostile sitemap could name millions."""
+LINKS_DECIDE = "links decide"
+_SCOPE = "scope"
+
+NamedSitemaps = Callable[[str], Awaitable[Sequence[str]]]
+"""The sitemaps that the robots.txt of an origin names."""
+
+
+class WebSource:
+    """One web site, as far as its scope reaches."""
+
+    def __init__(
+        self,
+        fetcher: Fetches,
+        pool: Parses,
+        scope: Scope,
+        *,
+        max_pages: int,
+        sitemap: bool = True,
+        named_sitemaps: NamedSitemaps | None = None,
+        tracking_params: tuple[str, ...] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._fetcher = fetcher
+        self._pool = pool
+        self._scope = scope
+        self._max_pages = max_pages
+        self._sitemap = sitemap
+        self._named_sitemaps = named_sitemaps
+        self._tracking_params = tracking_params
+        self._clock = clock
+
+    # ── listing ──
+
+    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
+        """The root, then the pages of every sitemap that changed; `End` is never complete."""
+        yield Batch((Ref(self._scope.root),))
+        if not self._sitemap:
+            yield End(is_complete=False, reason=LINKS_DECIDE, memory=dict(memory))
+            return
+        # Another scope admits other pages: then everything is read anew.
+        remembered = memory if memory.get(_SCOPE) == self._scope.version else {}
+        walk = SitemapWalk(self._fetcher, self._pool, remembered, self._tracking_params, self._clock)
+        sorting = _Sorting(self._scope, self._max_pages)
+        async with contextlib.aclosing(walk.pages(await self._first_sitemaps())) as sitemaps:
+            async for pages in sitemaps:
+                for batch in sorting.batches(pages, self._clock()):
+                    if batch.refs or batch.refused:
+                        yield batch
+                    await asyncio.sleep(0)  # 50,000 addresses take a second; others want to work too
+                if sorting.is_full:
+                    break
+        reason = "; ".join((LINKS_DECIDE, *walk.notes, *sorting.notes))
+        yield End(is_complete=False, reason=reason, memory={_SCOPE: self._scope.version, **walk.memory})
+
+    async def _first_sitemaps(self) -> Sequence[str]:
+        origin = urls.origin_of(self._scope.root)
+        named = await self._named_sitemaps(origin) if self._named_sitemaps else ()
+        return named or (f"{origin}/sitemap.xml",)
+
+    # ── fetching ──
+
+    async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
+        """One page; robots.txt and politeness are the fetcher's."""
+        return await look_and_fetch(self._fetcher, item, page_request(item, conditional), room)
+
+
+class _Sorting:
+    """Sorts the pages of sitemaps into refs, refusals and what only counts."""
+
+    def __init__(self, scope: Scope, max_pages: int) -> None:
+        self._scope = scope
+        self._max_pages = max_pages
+        self._taken = {scope.root}
+        self._refused = 0
+        self._outside = 0
+        self.is_full = False
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a person should know, as phrases."""
+        outside = [f"{self._outside:,} pages of the sitemaps are out of scope"] if self._outside else []
+        return [*outside, f"stopped at {self._max_pages:,} pages"] if self.is_full else outside
+
+    def batches(self, pages: Sequence[Listed], fetched_ts: float) -> Iterator[Batch]:
+        """The pages of one sitemap, bit by bit; a batch may be empty."""
+        versions = lastmod.versions([moment for _, moment in pages], fetched_ts)
+        for start in range(0, len(pages), BATCH_REFS):
+            some = slice(start, start + BATCH_REFS)
+            yield self._batch([url for url, _ in pages[some]], versions[some])
+            if self.is_full:
+                return
+
+    def _batch(self, addresses: Sequence[str], versions: Sequence[str]) -> Batch:
+        refs: list[Ref] = []
+        refused: list[Rejected] = []
+        for address, version in zip(addresses, versions, strict=True):
+            if address in self._taken:
+                continue
+            reason = self._scope.admits(address, depth=1)
+            if reason in OUT_OF_SCOPE:
+                self._outside += 1
+            elif reason:
+                refused += [Rejected(address, reason)] if self._refused + len(refused) < MOST_REFUSED else []
+            elif len(self._taken) >= self._max_pages:
+                self.is_full = True
+                break
+            else:
+                self._taken.add(address)
+                refs.append(Ref(address, depth=1, version=version))
+        self._refused += len(refused)
+        return Batch(tuple(refs), tuple(refused))

@@ -1,0 +1,222 @@
+"""The texts of items: a page's own document, or the article that a feed listed; with images, outlinks and snapshot.
+
+Commands only, to be committed with the decision they belong to.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from core import ids, registry
+from core.decide import Decision, Text
+from core.keys import Keys
+from core.models import Document, Fetched, Image
+from core.outcomes import Changed
+from core.registry import Item
+from core.stores.commit import Command, Word, batched
+from core.stores.connect import Client, texts
+from core.stores.items import Leased
+from core.stores.links import Lives
+
+DAY_SECONDS = 86_400
+
+
+class DocumentStore:
+    """What a decision does to a text."""
+
+    def __init__(self, client: Client, keys: Keys, lives: Lives, snapshot_days: float) -> None:
+        self._client = client
+        self._keys = keys
+        self._lives = lives
+        self._snapshot_seconds = int(snapshot_days * DAY_SECONDS)
+
+    async def apply(self, leased: Leased, decision: Decision, outcome: object, now: float) -> list[Command]:
+        """Commands for the text of an item, as decided."""
+        match decision.text:
+            case Text.REPLACE if isinstance(outcome, Changed):
+                return await self._replace(leased, outcome.document, now)
+            case Text.HIDE:
+                return [*self._hidden(leased), *await self._without_children(leased.item)]
+            case Text.DELETE:
+                return [*self._deleted(leased), *await self._without_children(leased.item)]
+        return []
+
+    # ── writing ──
+
+    async def _replace(self, leased: Leased, document: Document, now: float) -> list[Command]:
+        item = leased.item
+        old = set(await self._children(item.id))
+        written = self._article(leased, document, now) if leased.article else self._document(item, document, now)
+        return [*written, *self._images(item, document.images, old, now)]
+
+    def _document(self, item: Item, document: Document, now: float) -> list[Command]:
+        fields: dict[str, Word] = {
+            "id": item.id,
+            "url": item.fetch_url,
+            "title": document.title,
+            "markdown": document.markdown,
+            "abstract": document.abstract,
+            "image": document.image,
+            "author": document.author,
+            "published_ts": "" if document.published_ts is None else int(document.published_ts),
+            "language": document.language,
+            "content_hash": document.content_hash,
+            "text_len": document.text_len,
+            "updated_ts": f"{now:.3f}",
+        }
+        return [("HSET", self._keys.document(item.id), *_flat(fields))]
+
+    def _article(self, leased: Leased, document: Document, now: float) -> list[Command]:
+        """The article in place: what its publisher corrected, under the uid and in the categories it has."""
+        item, before = leased.item, leased.article
+        uid, key = item.article_uid, self._keys.article(item.article_uid)
+        fields: dict[str, Word] = {
+            "uid": uid,
+            "status": "success",
+            "url": before["url"],
+            "category": before["category"],
+            "categories": before["categories"],
+            "fetched_ts": before["fetched_ts"],
+            "item_id": item.id,
+            "duplicate_of": before["duplicate_of"],
+            "title": document.title or before["title"],
+            "author": document.author or before["author"],
+            "published_ts": before["published_ts"]
+            or ("" if document.published_ts is None else int(document.published_ts)),
+            "abstract": document.abstract,
+            "clean_text": document.clean_text,
+            "markdown": document.markdown,
+            "image": document.image,
+            "language": document.language,
+            "raw_len": document.raw_len,
+            "text_len": document.text_len,
+            "canonical_url": document.canonical_url,
+            "content_hash": document.content_hash,
+            "extractor_version": document.extractor_version,
+            "text_source": document.source,
+            "updated_ts": f"{now:.3f}",
+        }
+        content = self._keys.content(document.content_hash)
+        commands: list[Command] = [
+            ("HSET", key, *_flat(fields)),
+            # It may have ended while we fetched: then it begins a new life instead of living for ever.
+            ("EXPIRE", key, self._lives.article, "NX"),
+            ("SET", content, uid, "NX", "EX", self._lives.article),
+        ]
+        return commands + self._indexed(uid, before) if before["status"] != "success" else commands
+
+    def _indexed(self, uid: str, article: Mapping[str, str]) -> list[Command]:
+        """An article that was hidden is found again where it was."""
+        sets = [self._keys.articles_by_category(name) for name in article["categories"].split(",") if name]
+        again: list[Command] = [("ZADD", self._keys.article_index, "NX", article["fetched_ts"] or 0, uid)]
+        return again + [c for key in sets for c in (("SADD", key, uid), ("EXPIRE", key, self._lives.article))]
+
+    # ── taking away ──
+
+    def _hidden(self, leased: Leased) -> list[Command]:
+        """Out of search; an article keeps its text until it ends or is gone for good."""
+        gone: list[Command] = [("DEL", self._keys.document(leased.item.id))]
+        if leased.article:
+            key = self._keys.article(leased.item.article_uid)
+            gone += [("HSET", key, "status", "gone"), ("EXPIRE", key, self._lives.article, "NX")]
+            gone += self._unindexed(leased)
+        return gone
+
+    def _deleted(self, leased: Leased) -> list[Command]:
+        item = leased.item
+        gone: list[Command] = [("DEL", self._keys.document(item.id), self._keys.snapshot(item.id))]
+        if leased.article:
+            gone += [("DEL", self._keys.article(item.article_uid)), *self._unindexed(leased)]
+        return gone
+
+    def _unindexed(self, leased: Leased) -> list[Command]:
+        uid = leased.item.article_uid
+        categories = filter(None, leased.article.get("categories", "").split(","))
+        return [
+            ("ZREM", self._keys.article_index, uid),
+            *(("SREM", self._keys.articles_by_category(category), uid) for category in categories),
+        ]
+
+    # ── images, children of their page ──
+
+    async def _children(self, item_id: str) -> list[str]:
+        return texts(await self._client.smembers(self._keys.images(item_id)))
+
+    async def _without_children(self, item: Item) -> list[Command]:
+        children = await self._children(item.id)
+        keys = [self._keys.images(item.id), *map(self._keys.item, children)]
+        return [*batched(("DEL",), keys), ("HSET", self._keys.item(item.id), "imageCount", 0)]
+
+    def _images(self, item: Item, images: Sequence[Image], old: set[str], now: float) -> list[Command]:
+        records = [_child(item, image, now) for image in images]
+        ids_now = [record["id"] for record in records]
+        commands: list[Command] = []
+        for record in records:
+            commands.append(("HSET", self._keys.item(record["id"]), *_flat(record)))
+        left = sorted(old.difference(ids_now))
+        if left:
+            commands += [("SREM", self._keys.images(item.id), *left), ("DEL", *map(self._keys.item, left))]
+        if ids_now:
+            commands.append(("SADD", self._keys.images(item.id), *ids_now))
+        return commands
+
+    # ── outlinks and snapshots ──
+
+    def outlinks(self, item: Item, links: Sequence[str], scope_version: str) -> list[Command]:
+        """The commands that store a page's outlinks, if they are others than before or for another scope."""
+        joined = "\n".join((scope_version, *sorted(links)))
+        fingerprint = hashlib.sha256(joined.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        if fingerprint == item.links_hash:
+            return []
+        key = self._keys.links(item.id)
+        stored: list[Command] = [("DEL", key), *batched(("SADD", key), list(links))]
+        return [*stored, ("HSET", self._keys.item(item.id), "linksHash", fingerprint)]
+
+    def snapshot(self, item: Item, answer: Fetched) -> list[Command]:
+        """The page as it was served, if snapshots are kept."""
+        if not self._snapshot_seconds:
+            return []
+        key = self._keys.snapshot(item.id)
+        fields: dict[str, Word] = {
+            "url": answer.final_url,
+            "content_type": answer.header("content-type"),
+            "body_hash": ids.body_hash(answer.body),
+            "body": base64.b64encode(zlib.compress(answer.body, 6)).decode(),
+        }
+        return [("HSET", key, *_flat(fields)), ("EXPIRE", key, self._snapshot_seconds)]
+
+    async def read_snapshot(self, item: Item) -> Fetched | None:
+        """The page as it was served when its text was stored; None if there is none, or of another version."""
+        kept = cast(dict[str, str], await self._client.hgetall(self._keys.snapshot(item.id)))
+        if not kept or kept["body_hash"] != item.body_hash:
+            return None
+        body = zlib.decompress(base64.b64decode(kept["body"]))
+        headers = {"content-type": kept["content_type"], "etag": item.etag, "last-modified": item.last_modified}
+        return Fetched(kept["url"], kept["url"], 200, headers, body)
+
+
+def _child(page: Item, image: Image, now: float) -> dict[str, str]:
+    """The record of an image: the same picture on another page is another child."""
+    record = registry.blank(image.url, image.url, now)
+    item_id = ids.item_id("url", f"{image.url}#{page.id}")
+    return record | {
+        "id": item_id,
+        "RowKey": item_id.partition("_")[2],
+        "status": page.status,
+        "parentPageId": page.id,
+        "parentPageUrl": page.fetch_url,
+        "source": page.fetch_url,
+        "altText": image.alt,
+        "width": str(image.width or ""),
+        "height": str(image.height or ""),
+        "mimeType": image.mime_type,
+        "nextCrawlAt": "",
+    }
+
+
+def _flat(fields: Mapping[str, Word]) -> list[Word]:
+    return [word for pair in fields.items() for word in pair]

@@ -1,0 +1,64 @@
+"""What is due? Oldest first, each host its share, and nothing twice.
+
+Picking moves the due stamp ahead in the same step: a job that is lost costs its items that time and no more, and two
+timers never pick the same.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from core.keys import Keys
+from core.stores.connect import Client
+
+LOOK = 5_000
+"""How many of the oldest are looked at for one pick; more of a host than its share are passed over."""
+NO_SHARE = 1_000_000
+
+# KEYS[1] due · ARGV: now, new stamp, wanted, share per host, how many to look at, how record keys begin.
+# Returns the ids, oldest first.
+_PICK = """
+local call = redis.call
+local wanted, share, look = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local is_shared = share < 1000000
+local oldest = call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, is_shared and look or wanted)
+local picked, by_host = {}, {}
+for _, id in ipairs(oldest) do
+  if #picked >= wanted then break end
+  local is_taken = true
+  if is_shared then
+    local host = call('HGET', ARGV[6] .. id, 'sourceHost') or ''
+    by_host[host] = (by_host[host] or 0) + 1
+    is_taken = by_host[host] <= share
+  end
+  if is_taken then
+    call('ZADD', KEYS[1], 'XX', ARGV[2], id)
+    picked[#picked + 1] = id
+  end
+end
+return picked
+"""
+
+
+class DueItems:
+    """The due sets of all sources."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def pick(
+        self, source: str, now: float, wanted: int, hold_seconds: float, share_per_host: int = NO_SHARE
+    ) -> list[str]:
+        """Ids of the source that are due, held back for so long."""
+        words = (now, now + hold_seconds, wanted, share_per_host, LOOK, self._keys.item(""))
+        return cast(list[str], await self._client.eval(_PICK, 1, self._keys.due(source), *map(str, words)))
+
+    async def count(self, source: str, now: float) -> int:
+        """How many are due."""
+        return int(await self._client.zcount(self._keys.due(source), "-inf", now))
+
+    async def next_at(self, source: str) -> float | None:
+        """When the next one is due; None if there is none."""
+        first = cast(list[tuple[str, float]], await self._client.zrange(self._keys.due(source), 0, 0, withscores=True))
+        return float(first[0][1]) if first else None

@@ -1,0 +1,165 @@
+"""Register what sources list: each thing once, however often it is listed (spec 000 §7.1).
+
+Registering is the crawl queue: what is new is due at once, what is known keeps its time (trap T65), unless its source
+says that its content has moved. One script per batch, and a resend changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import msgspec
+
+from core import file_paths, ids, registry, urls
+from core.keys import Keys
+from core.models import Ref, Rejected
+from core.registry import Status
+from core.stores.connect import Client
+
+MOST_PAGES = 10_000_000
+
+# KEYS[1] refs, KEYS[2] due, KEYS[3] seen, KEYS[4] items by status Pending · ARGV[1] JSON: source, now, most, revives,
+# believes, force, token, entries (id, record key, partition key, depth, version, record).
+# For each: n = new to the source, m = known and its content has moved, s = known, f = no place left.
+_REGISTER = """
+local call = redis.call
+local asked = cjson.decode(ARGV[1])
+local said = {}
+for _, entry in ipairs(asked.entries) do
+  local id, key, partition, depth, version, record = unpack(entry)
+  local is_listed = call('ZSCORE', KEYS[1], id)
+  local answer = 's'
+  if not is_listed and call('ZCARD', KEYS[1]) >= asked.most then
+    answer = 'f'
+  else
+    if call('EXISTS', key) == 0 then
+      call('HSET', key, unpack(record))
+      call('SADD', partition, id)
+      call('SADD', KEYS[4], id)
+    end
+    if not is_listed then
+      answer = 'n'
+      local sources = call('HGET', key, 'sources') or ''
+      if not string.find(',' .. sources .. ',', ',' .. asked.source .. ',', 1, true) then
+        call('HSET', key, 'sources', sources == '' and asked.source or sources .. ',' .. asked.source)
+      end
+      call('ZADD', KEYS[1], depth, id)
+      call('ZADD', KEYS[2], asked.now, id)
+    elseif asked.revives and call('HGET', key, 'status') == 'Gone' then
+      answer = 'm'
+      call('ZADD', KEYS[2], asked.now, id)
+    end
+    if version ~= '' and call('HGET', key, 'listedVersion') ~= version then
+      call('HSET', key, 'listedVersion', version)
+      if asked.believes and call('HGET', key, 'visitedVersion') ~= version then
+        call('ZADD', KEYS[2], 'LT', asked.now, id)
+        if answer == 's' then answer = 'm' end
+      end
+    end
+    call('ZADD', KEYS[3], 'GT', asked.now, id)
+    if asked.force and call('HGET', key, 'forcedBy') ~= asked.token then
+      call('HINCRBY', key, 'reindexGeneration', 1)
+      call('HSET', key, 'reindexRequested', 'true', 'forcedBy', asked.token)
+      call('ZADD', KEYS[2], 0, id)
+    end
+  end
+  said[#said + 1] = answer
+end
+return table.concat(said)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What became of a batch of refs, each by item id."""
+
+    new: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """There was no place left in the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How a source's refs are taken."""
+
+    source: str
+    most: int = MOST_PAGES
+    revives: bool = False
+    """Does being listed mean that it is there? A file in a folder, yes; a link to a page, no."""
+    believes_versions: bool = True
+    force: bool = False
+    token: str = ""
+    """Names one force, so that a resend does not force twice."""
+
+
+class Registrar:
+    """Turns refs into items."""
+
+    def __init__(self, client: Client, keys: Keys, partition_strategy: str) -> None:
+        self._client = client
+        self._keys = keys
+        self._strategy = partition_strategy
+
+    async def register(self, refs: Sequence[Ref], listing: Listing, now: float) -> Registered:
+        """Make sure that all of these are items of the source."""
+        entries = {str(entry[0]): entry for entry in (self._entry(ref, now) for ref in refs)}
+        if not entries:
+            return Registered()
+        source = listing.source
+        asked = {
+            "source": source,
+            "now": now,
+            "most": listing.most,
+            "revives": listing.revives,
+            "believes": listing.believes_versions,
+            "force": listing.force,
+            "token": listing.token,
+            "entries": list(entries.values()),
+        }
+        pending = self._keys.status(str(Status.PENDING))
+        keys = (self._keys.refs(source), self._keys.due(source), self._keys.seen(source), pending)
+        said = await self._client.eval(_REGISTER, len(keys), *keys, msgspec.json.encode(asked))
+        by_answer: dict[str, list[str]] = {}
+        for item_id, answer in zip(entries, cast(str, said), strict=True):
+            by_answer.setdefault(answer, []).append(item_id)
+        return Registered(*(tuple(by_answer.get(letter, ())) for letter in "nmsf"))
+
+    def _entry(self, ref: Ref, now: float) -> list[object]:
+        record = blank_record(ref, now, self._strategy)
+        words = [word for pair in record.items() for word in pair]
+        item_id, partition = record["id"], self._keys.partition(record["PartitionKey"])
+        return [item_id, self._keys.item(item_id), partition, ref.depth, ref.version, words]
+
+
+def item_id_of(ref: Ref) -> str:
+    """The id that a ref has or will have."""
+    return ids.item_id(ref.type, _identity(ref)[0])
+
+
+def blank_record(ref: Ref, now: float, strategy: str) -> dict[str, str]:
+    """The record of something never visited."""
+    normalised, address, display = _identity(ref)
+    return registry.blank(normalised, address, now, item_type=ref.type, strategy=strategy, display=display)
+
+
+def _identity(ref: Ref) -> tuple[str, str, str]:
+    """What it is called, what is fetched, what people see."""
+    if ref.type == "url":
+        return urls.normal(ref.address), ref.address, ""
+    found = file_paths.file_identity(ref.address)
+    return found.normalised, found.address, found.display
+
+
+def named(source: str, item_type: str) -> Ref | Rejected:
+    """A ref from what a person wrote: cleaned, without secrets; or why it cannot be one."""
+    if item_type == "file":
+        try:
+            return Ref(file_paths.file_identity(source).address, "file")
+        except ValueError as error:
+            return Rejected(source.partition("?")[0], str(error))
+    cleaned = urls.clean(source)
+    return cleaned if isinstance(cleaned, Rejected) else replace(Ref(cleaned), type="url")

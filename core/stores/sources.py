@@ -1,0 +1,216 @@
+"""Sources in Redis: what they are, when they are listed next, what they remember, and how much they may lose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from core.domains import SourceConfig
+from core.keys import Keys
+from core.lastmod import Grade
+from core.models import Rejected
+from core.stores.commit import Command
+from core.stores.connect import Client, HashFields, texts
+
+REFUSED_KEPT = 1_000
+DAY_SECONDS = 86_400.0
+STATE = ("config", "memory", "links_dirty", "lastmod_right", "lastmod_wrong", "root_id", "loss_allowed_until")
+
+# KEYS[1] sources by next listing · ARGV: now, new stamp. Ids of those that are due, moved ahead in the same step.
+_CLAIM = """
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
+for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], 'XX', ARGV[2], id) end
+return due
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """A source as it is stored."""
+
+    config: SourceConfig
+    memory: Mapping[str, str] = field(default_factory=dict)
+    is_dirty: bool = True
+    """Have links changed since it was last looked which pages are still linked?"""
+    grade: Grade = field(default_factory=Grade)
+    root_id: str = ""
+    loss_allowed_until: float = 0.0
+
+    @property
+    def sid(self) -> str:
+        """Its id."""
+        return self.config.sid
+
+
+@dataclass(frozen=True, slots=True)
+class LossLimit:
+    """How much a source may lose within a day without a person's word (design §6.9)."""
+
+    items: int = 20
+    percent: float = 20.0
+
+    def refusal(self, losing: int, lost: int, left: int) -> str:
+        """Why so many more may not go, or nothing. `left` are the items the source has now."""
+        total = left + lost
+        limit = max(self.items, int(total * self.percent / 100))
+        gone = lost + losing
+        if gone <= limit and gone < total:
+            return ""
+        return f"{gone} of {total} items would be gone within a day (the limit is {limit})"
+
+
+class SourceStore:
+    """Reads and writes `source:<sid>`."""
+
+    def __init__(self, client: Client, keys: Keys, limit: LossLimit) -> None:
+        self._client = client
+        self._keys = keys
+        self.limit = limit
+
+    # ── what there is ──
+
+    async def ids(self) -> list[str]:
+        """All sources of all domains."""
+        return sorted(texts(await self._client.smembers(self._keys.sources)))
+
+    async def add(self, config: SourceConfig, root_id: str, now: float) -> None:
+        """A new source, or a new configuration of a known one; listed at once."""
+        fields: HashFields = {
+            "sid": config.sid,
+            "kind": str(config.kind),
+            "domain": config.domain,
+            "config": config.to_json(),
+            "root_id": root_id,
+            "links_dirty": "1",  # another scope may want other links
+            "memory": "{}",
+        }
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.hset(self._keys.source(config.sid), mapping=fields)
+            pipe.hsetnx(self._keys.source(config.sid), "added_ts", f"{now:.3f}")
+            pipe.sadd(self._keys.sources, config.sid)
+            pipe.zadd(self._keys.sources_due, {config.sid: now})
+            await pipe.execute()
+
+    async def remove(self, sid: str) -> None:
+        """Forget a source itself; its items are another matter."""
+        names = ("source", "refs", "due", "seen", "listed", "refused", "lost")
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.delete(*(getattr(self._keys, name)(sid) for name in names))
+            pipe.srem(self._keys.sources, sid)
+            pipe.zrem(self._keys.sources_due, sid)
+            await pipe.execute()
+
+    async def read(self, sid: str) -> SourceState | None:
+        """A source, or None."""
+        values = await self._client.hmget(self._keys.source(sid), STATE)
+        if values[0] is None:
+            return None
+        config, memory, dirty, right, wrong, root_id, allowed = values
+        return SourceState(
+            config=SourceConfig.from_json(cast(str, config)),
+            memory=json.loads(memory or "{}"),
+            is_dirty=dirty != "0",
+            grade=Grade(int(right or 0), int(wrong or 0)),
+            root_id=cast(str, root_id or ""),
+            loss_allowed_until=float(allowed or 0),
+        )
+
+    async def details(self, sid: str) -> dict[str, str]:
+        """Everything stored about a source, for people."""
+        return cast(dict[str, str], await self._client.hgetall(self._keys.source(sid)))
+
+    # ── listing ──
+
+    async def claim_due(self, now: float, hold_seconds: float) -> list[str]:
+        """Sources whose next listing has come; they are ours for so long."""
+        words = (str(now), str(now + hold_seconds))
+        return texts(await self._client.eval(_CLAIM, 1, self._keys.sources_due, *words))
+
+    async def listed(self, sid: str, memory: Mapping[str, str] | None, how: str, now: float, next_at: float) -> None:
+        """A listing came to its end; `memory` None keeps what the source remembers."""
+        fields: HashFields = {"last_listed_ts": f"{now:.3f}", "last_listing": how, "next_listing_ts": f"{next_at:.3f}"}
+        if memory is not None:
+            fields["memory"] = json.dumps(dict(memory))
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.hset(self._keys.source(sid), mapping=fields)
+            pipe.zadd(self._keys.sources_due, {sid: next_at}, xx=True)
+            await pipe.execute()
+
+    async def refuse(self, sid: str, refused: Sequence[Rejected]) -> None:
+        """Keep why these are not taken, as far as there is room."""
+        key = self._keys.refused(sid)
+        if refused and await self._client.hlen(key) < REFUSED_KEPT:
+            some = refused[:REFUSED_KEPT]
+            told: HashFields = {one.link.encode("utf-8", "replace").decode()[:500]: one.reason for one in some}
+            await self._client.hset(key, mapping=told)
+
+    async def forget_refused(self, sid: str) -> None:
+        """A new listing tells anew."""
+        await self._client.delete(self._keys.refused(sid))
+
+    async def unseen(self, sid: str, before: float) -> AsyncIterator[list[str]]:
+        """Items that no listing and no link has named since then, in pieces; what was yielded may be removed."""
+        offset = 0
+        while True:
+            words = {"byscore": True, "offset": offset, "num": 500}
+            found = texts(await self._client.zrange(self._keys.seen(sid), "-inf", f"({before}", **words))  # type: ignore[arg-type]
+            if not found:
+                return
+            left_before = await self._client.zcount(self._keys.seen(sid), "-inf", f"({before}")
+            yield found
+            # Those that were not removed stay where they are; the next piece begins behind them.
+            removed = left_before - await self._client.zcount(self._keys.seen(sid), "-inf", f"({before}")
+            offset += len(found) - removed
+
+    # ── links ──
+
+    def dirty(self, sid: str) -> Command:
+        """The command that notes that links have changed."""
+        return ("HSET", self._keys.source(sid), "links_dirty", "1")
+
+    async def clean(self, sid: str) -> None:
+        """About to look which pages are linked; what changes from now on is for the next time."""
+        await self._client.hset(self._keys.source(sid), "links_dirty", "0")
+
+    def graded(self, sid: str, was_right: bool) -> Command:
+        """The command that counts whether a sitemap's word was true."""
+        return ("HINCRBY", self._keys.source(sid), "lastmod_right" if was_right else "lastmod_wrong", 1)
+
+    # ── losses ──
+
+    async def losses(self, sid: str, now: float) -> tuple[int, int]:
+        """How many items the source has lost within a day, and how many it has left."""
+        lost = texts(await self._client.zrange(self._keys.lost(sid), str(now - DAY_SECONDS), "+inf", byscore=True))
+        listed = int(await self._client.zcard(self._keys.refs(sid)))
+        # What 404 has hidden is still listed, what was unlisted is not: neither is counted twice.
+        scores = await self._client.zmscore(self._keys.refs(sid), lost) if lost else []
+        return len(lost), listed - sum(score is not None for score in scores)
+
+    async def hold(self, state: SourceState, why: str) -> str:
+        """Nothing is removed before a person says so; the sentence that tells them."""
+        command = f"python -m scripts.domain crawl {state.config.domain} --yes"
+        told = f"{state.sid}: {why}. Nothing is removed. If that is right: {command}"
+        await self._client.hset(self._keys.source(state.sid), "held", told)
+        return told
+
+    async def let_go(self, sid: str) -> None:
+        """A new pass judges anew."""
+        await self._client.hdel(self._keys.source(sid), "held")
+
+    def lost(self, sid: str, item_id: str, now: float) -> list[Command]:
+        """Commands that remember a loss for a day."""
+        key = self._keys.lost(sid)
+        return [
+            ("ZADD", key, now, item_id),
+            ("ZREMRANGEBYSCORE", key, "-inf", now - DAY_SECONDS),
+            ("EXPIRE", key, int(DAY_SECONDS)),
+        ]
+
+    async def allow_loss(self, sid: str, until: float) -> None:
+        """A person has said yes."""
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.hset(self._keys.source(sid), "loss_allowed_until", f"{until:.3f}")
+            pipe.hdel(self._keys.source(sid), "held")
+            await pipe.execute()

@@ -1,0 +1,362 @@
+"""A documentation site kept fresh, end to end: real HTTP, real parse children, real server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from core import ids, urls
+from core.domains import parse
+from core.models import Ref
+from core.settings import Settings
+from core.stores import connect
+from core.stores.registering import Listing, item_id_of
+from tests.site import Site
+from tests.web import FakeWeb
+from workers.crawl import Mode, crawl
+from workers.desk import Desk, open_desk
+from workers.ledger import Progress
+
+SID = "docs.site"
+
+
+@pytest.fixture
+async def site(redis: connect.Client) -> AsyncIterator[Site]:
+    async with FakeWeb() as web:
+        yield Site(web)
+
+
+@asynccontextmanager
+async def office(settings: Settings, **more: Any) -> AsyncIterator[Desk]:
+    """A desk that may ask loopback."""
+    allowed = {"fetch_allowed_hosts": ("127.0.0.0/8",), "loss_limit_percent": 100.0, **more}
+    async with open_desk(settings.model_copy(update=allowed)) as desk:
+        yield desk
+
+
+async def add_site(desk: Desk, root: str, **options: Any) -> None:
+    source = {"id": "site", "url": root, **options}
+    domain = parse(json.dumps({"id": "docs", "web_sources": [source]}), "/")
+    now = await connect.now(desk.client)
+    for config in domain.sources():
+        ref = Ref(config.config["url"])
+        await desk.sources.add(config, item_id_of(ref), now)
+        await desk.registrar.register([ref], Listing(config.sid), now)
+
+
+async def item(desk: Desk, url: str) -> dict[str, str]:
+    return await desk.client.hgetall(desk.keys.item(item_id(url)))
+
+
+async def text(desk: Desk, url: str) -> str:
+    return await desk.client.hget(desk.keys.document(item_id(url)), "markdown") or ""
+
+
+def item_id(url: str) -> str:
+    return ids.item_id("url", urls.normal(url))
+
+
+def counts(run: Mapping[str, str]) -> dict[str, int]:
+    names = ("discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded")
+    return {name: int(run[name]) for name in names if run[name] != "0"}
+
+
+async def test_site_is_crawled_by_its_links(settings: Settings, site: Site) -> None:
+    """The root leads to its pages, those to theirs; each is asked for once, and the text is there."""
+    site.page("/docs/", links=["/docs/a", "/docs/b", "/blog/x"])
+    site.page("/docs/a", "About weirs.", links=["/docs/c", "/docs/"])
+    site.page("/docs/b", "About sluices.")
+    site.page("/docs/c", "About gauges.")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/docs/"))
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert counts(run) == {"discovered": 4, "visited": 4, "changed": 4}
+        assert sorted(site.web.paths) == sorted(["/docs/", "/docs/a", "/docs/b", "/docs/c", "/sitemap.xml"])
+        assert "About gauges." in await text(desk, site.url("/docs/c"))
+        assert await desk.client.zscore(desk.keys.refs(SID), item_id(site.url("/docs/c"))) == 2
+        record = await item(desk, site.url("/docs/c"))
+        assert record["status"] == "Crawled"
+        assert record["sources"] == SID
+        assert record["lockedUntil"] == ""
+
+
+async def test_second_pass_asks_once_for_each_page_and_changes_nothing(settings: Settings, site: Site) -> None:
+    """Unchanged pages answer 304: one tiny request each, no text read, no event."""
+    site.page("/", links=["/a", "/b"])
+    site.page("/a", links=["/"])
+    site.page("/b", links=["/"])
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        events = await desk.client.xlen(desk.keys.events)
+        site.forget_requests()
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert counts(run) == {"discovered": 3, "visited": 3, "unchanged": 3}
+        assert sorted(site.web.paths) == ["/", "/a", "/b", "/sitemap.xml"]
+        assert all("if-none-match" in seen.headers for seen in site.web.requests if seen.path != "/sitemap.xml")
+        assert await desk.client.xlen(desk.keys.events) == events + 1  # run.finished
+
+
+async def test_changed_new_and_removed_pages_are_found(settings: Settings, site: Site) -> None:
+    """Of three changes each has its count: a text replaced, a page found behind a changed menu, a page gone."""
+    site.page("/", links=["/a", "/b"])
+    site.page("/a", "Old.")
+    site.page("/b")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.page("/", links=["/a", "/b", "/new"])
+        site.page("/a", "Corrected.")
+        site.page("/new", "Brand new.")
+        site.remove("/b")
+        seen: list[Progress] = []
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL, watch=seen.append)
+
+        assert counts(run) == {"discovered": 4, "visited": 4, "changed": 2, "unchanged": 1, "gone": 1}
+        assert "Corrected." in await text(desk, site.url("/a"))
+        assert "Brand new." in await text(desk, site.url("/new"))
+        assert await text(desk, site.url("/b")) == ""
+        assert [one.source for one in seen if one.deleted] == [urls.normal(site.url("/b"))]
+        gone = [fields for _, fields in await desk.client.xrange(desk.keys.events) if fields["type"] == "item.gone"]
+        assert gone == [{"type": "item.gone", "id": item_id(site.url("/b")), "source": urls.normal(site.url("/b")), "deleted": "true"}]
+
+
+async def test_404_comes_back(settings: Settings, site: Site) -> None:
+    """Out of search at once, and in again with the first good answer."""
+    site.page("/", links=["/a"])
+    site.page("/a", "Here.")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.remove("/a")
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        missing = await item(desk, site.url("/a"))
+        site.page("/a", "Here.")
+
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert (missing["status"], missing["httpStatusCode"], missing["missingChecks"]) == ("Error", "404", "1")
+        back = await item(desk, site.url("/a"))
+        assert (back["status"], back["missingChecks"], back["errorMessage"]) == ("Crawled", "0", "")
+        assert "Here." in await text(desk, site.url("/a"))
+
+
+async def test_orphan_is_removed_when_nothing_leads_to_it(settings: Settings, site: Site) -> None:
+    """A page that still answers but that no page links to any more leaves the source and the search."""
+    site.page("/", links=["/a", "/b"])
+    site.page("/a", links=["/b"])
+    site.page("/b", links=["/b"])
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.page("/", links=["/a"])
+        site.page("/a", "Another text.", links=[])
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert counts(run)["gone"] == 1
+        assert (await item(desk, site.url("/b")))["status"] == "Gone"
+        assert await text(desk, site.url("/b")) == ""
+
+
+async def test_site_down_for_a_day_loses_nothing(settings: Settings, site: Site) -> None:
+    """Errors, and even 404 everywhere, keep every text while the root fails too."""
+    site.page("/", links=["/a", "/b"])
+    site.page("/a")
+    site.page("/b")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        for status in (500, 404):
+            for path in ("/", "/a", "/b"):
+                site.remove(path, status)
+
+            run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+            assert counts(run)["failed"] == 3
+            assert all([await text(desk, site.url(path)) for path in ("/", "/a", "/b")])
+
+
+async def test_too_great_a_loss_stops_and_asks(settings: Settings, site: Site) -> None:
+    """Half of the pages gone at once is refused with a sentence; a person's yes lets them go."""
+    site.page("/", links=[f"/p{n}" for n in range(10)])
+    for n in range(10):
+        site.page(f"/p{n}")
+    async with office(settings, loss_limit_items=2, loss_limit_percent=20.0) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        for n in range(6):
+            site.remove(f"/p{n}", 410)
+
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        held = (await desk.sources.details(SID))["held"]
+        kept = [n for n in range(6) if await text(desk, site.url(f"/p{n}"))]
+        assert "python -m scripts.domain crawl docs --yes" in held
+        assert len(kept) == 4
+        await desk.sources.allow_loss(SID, await connect.now(desk.client) + 3600)
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        assert not any([await text(desk, site.url(f"/p{n}")) for n in range(6)])
+
+
+async def test_full_mode_reads_everything_anew(settings: Settings, site: Site) -> None:
+    """No validators are sent, and what is equal is stored again without an event of change."""
+    site.page("/", links=["/a"])
+    site.page("/a")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.forget_requests()
+
+        run = await crawl(desk, SID, Mode.FULL)
+
+        assert counts(run) == {"discovered": 2, "visited": 2, "changed": 2}
+        assert not any("if-none-match" in seen.headers for seen in site.web.requests if seen.path in ("/", "/a"))
+        record = await item(desk, site.url("/a"))
+        assert (record["reindexGeneration"], record["processedGeneration"]) == ("1", "1")
+        assert record["reindexRequested"] == "false"
+
+
+async def test_permanent_redirect_makes_an_alias(settings: Settings, site: Site) -> None:
+    """The old name is an alias without a text, the new one has it; the new one is not fetched a second time."""
+    site.page("/", links=["/old"])
+    site.web.redirect("/old", "/new", 301)
+    site.page("/new", "Moved here.")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        old = await item(desk, site.url("/old"))
+        assert old["aliasOf"] == item_id(site.url("/new"))
+        assert await text(desk, site.url("/old")) == ""
+        assert "Moved here." in await text(desk, site.url("/new"))
+        assert site.web.paths.count("/new") == 1
+
+
+async def test_temporary_redirect_changes_no_name(settings: Settings, site: Site) -> None:
+    """302: the text is stored under the name that was linked."""
+    site.page("/", links=["/old"])
+    site.web.redirect("/old", "/new", 302)
+    site.page("/new", "For now.")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        record = await item(desk, site.url("/old"))
+        assert record["aliasOf"] == ""
+        assert "For now." in await text(desk, site.url("/old"))
+        assert json.loads(record["httpRedirectChain"]) == [site.url("/old")]
+
+
+async def test_robots_are_respected(settings: Settings, site: Site) -> None:
+    """A forbidden page is OutOfScope and is not asked for."""
+    site.web.robots("User-agent: *\nDisallow: /secret")
+    site.page("/", links=["/secret/a"])
+    site.page("/secret/a")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        record = await item(desk, site.url("/secret/a"))
+        assert (record["status"], record["httpRobotsAllowed"]) == ("OutOfScope", "false")
+        assert "/secret/a" not in site.web.paths
+
+
+async def test_depth_and_page_limits_hold(settings: Settings, site: Site) -> None:
+    """Nothing deeper than max_depth and no more than max_pages."""
+    for n in range(10):
+        site.page(f"/p{n}", links=[f"/p{n + 1}", f"/q{n}"])
+        site.page(f"/q{n}")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/p0"), scope="host", max_depth=3, max_pages=6)
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        refs = await desk.client.zrange(desk.keys.refs(SID), 0, -1, withscores=True)
+        assert len(refs) == 6
+        assert max(score for _, score in refs) <= 3
+
+
+async def test_sitemap_brings_pages_that_nothing_links(settings: Settings, site: Site) -> None:
+    """They are visited, kept though no page leads to them, and a moved lastmod brings them back at once."""
+    site.page("/")
+    site.page("/hidden", "In the sitemap alone.")
+    site.web.page("/sitemap.xml", _sitemap(site, "2026-01-01"), media_type="application/xml")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        assert "In the sitemap alone." in await text(desk, site.url("/hidden"))
+        site.page("/hidden", "Corrected.")
+        site.web.page("/sitemap.xml", _sitemap(site, "2026-02-02"), media_type="application/xml")
+
+        run = await crawl(desk, SID, Mode.SCHEDULED)
+
+        assert counts(run)["changed"] == 1
+        assert "Corrected." in await text(desk, site.url("/hidden"))
+
+
+def _sitemap(site: Site, lastmod: str) -> str:
+    return (
+        '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+        f"<url><loc>{site.url('/hidden')}</loc><lastmod>{lastmod}</lastmod></url></urlset>"
+    )
+
+
+async def test_false_304_is_found_and_the_host_distrusted(settings: Settings, site: Site) -> None:
+    """A server that says 304 for ever is caught by the audit, counted, and asked for whole pages from then on."""
+    site.page("/", links=["/liar"])
+    site.web.lying_etag("/liar", _long("First."))
+    async with office(settings, audit_every_checks=2) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.web.lying_etag("/liar", _long("Second."))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        assert "First." in await text(desk, site.url("/liar"))
+
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert "Second." in await text(desk, site.url("/liar"))
+        assert await desk.client.hget(desk.keys.trust("127.0.0.1"), "false_304") == "1"
+        site.forget_requests()
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        assert "if-none-match" not in site.web.asked("/liar")[-1].headers
+
+
+def _long(words: str) -> str:
+    from tests.site import html
+
+    return html("Liar", words)
+
+
+async def test_page_of_two_sources_goes_with_the_last(settings: Settings, site: Site) -> None:
+    """Fetched once for both; when one drops it, it stays; when both do, it goes."""
+    site.page("/a/", links=["/a/x", "/shared"])
+    site.page("/b/", links=["/shared"])
+    site.page("/a/x")
+    site.page("/shared", "Of both.")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/a/"), scope="host", include=["/a/*", "/shared"])
+        now = await connect.now(desk.client)
+        domain = parse(
+            json.dumps({"id": "two", "web_sources": [{"id": "b", "url": site.url("/b/"), "scope": "host", "include": ["/b/*", "/shared"]}]}), "/"
+        )
+        for config in domain.sources():
+            await desk.sources.add(config, item_id(site.url("/b/")), now)
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(desk, "two.b", Mode.INCREMENTAL)
+        assert (await item(desk, site.url("/shared")))["sources"] == "docs.site,two.b"
+        site.page("/a/", "No more.", links=["/a/x"])
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        kept = await item(desk, site.url("/shared"))
+        assert (kept["sources"], kept["status"]) == ("two.b", "Crawled")
+        site.page("/b/", "No more.")
+        await crawl(desk, "two.b", Mode.INCREMENTAL)
+        assert (await item(desk, site.url("/shared")))["status"] == "Gone"
+        assert await text(desk, site.url("/shared")) == ""

@@ -1,0 +1,386 @@
+"""The heart as a table: every answer × every state × forced or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from core import decide, outcomes
+from core.decide import Circumstances, Count, Decision, Policy, Text
+from core.errors import FailCode, FailDetail
+from core.models import Document, Failed, Fetched, Hop
+from core.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
+from core.registry import ERROR_CHARS, Item, PageVisit, Status
+
+NOW = 2_000_000_000.0
+DAY = 86_400.0
+MIDDLE = 0.5
+"""The chance at which jitter changes nothing."""
+POLICY = Policy()
+
+FRESH = Item("url_new", source="https://e.org/a", fetch_url="https://e.org/a", sources=("s",))
+KNOWN = replace(
+    FRESH,
+    status=Status.INDEXED,
+    has_text=True,
+    content_hash="old",
+    indexed_hash="old",
+    body_hash="bytes",
+    extractor_version="1",
+    etag='"1"',
+    validators_url="https://e.org/a",
+    attempts=4,
+)
+FAILING = replace(KNOWN, status=Status.ERROR, failures=3, unchanged_streak=5)
+MISSING = replace(KNOWN, status=Status.ERROR, has_text=False, missing_checks=2, missing_since=NOW - 2 * DAY)
+GONE = replace(MISSING, status=Status.GONE, missing_checks=3)
+OUTSIDE = replace(FRESH, status=Status.OUT_OF_SCOPE)
+
+
+def visit(content_hash: str = "new", **more: object) -> PageVisit:
+    facts = PageVisit(
+        normalised="https://e.org/a",
+        fetched_url="https://e.org/a",
+        http_status=200,
+        etag='"2"',
+        last_modified="",
+        content_length=9,
+        redirects=(),
+        canonical_url="",
+        language="en",
+        content_hash=content_hash,
+        mime_type="text/html",
+        extractor_version="1",
+        body_hash="b",
+    )
+    return replace(facts, **more)
+
+
+def decided(item: Item, outcome: Outcome, around: Circumstances | None = None, **policy: object) -> Decision:
+    return decide.decide(item, outcome, NOW, MIDDLE, replace(POLICY, **policy), around)
+
+
+def changed(content_hash: str = "new") -> Changed:
+    return Changed(Document(content_hash=content_hash), visit(content_hash))
+
+
+def answered(status: int, *hops: Hop, **headers: str) -> Fetched:
+    return Fetched("https://e.org/a", "https://e.org/a", status, headers, b"", hops)
+
+
+# ── what an answer means ──
+
+READ = "read"
+ANSWERS = [
+    # status, conditional, item, meaning
+    (200, False, FRESH, READ),
+    (203, False, KNOWN, READ),
+    (304, True, KNOWN, Unchanged),
+    (304, False, KNOWN, Broken),
+    (304, True, FRESH, Broken),
+    (304, True, MISSING, Broken),
+    (401, False, KNOWN, Broken),
+    (403, True, KNOWN, Broken),
+    (404, False, FRESH, Missing),
+    (404, True, KNOWN, Missing),
+    (410, True, KNOWN, Missing),
+    (429, True, KNOWN, Broken),
+    (500, True, KNOWN, Broken),
+    (503, True, FRESH, Broken),
+    (204, False, KNOWN, Broken),
+    (206, False, KNOWN, Broken),
+    (301, False, KNOWN, Broken),
+    (302, False, KNOWN, Broken),
+    (308, False, KNOWN, Broken),
+]
+
+
+@pytest.mark.parametrize(("status", "conditional", "item", "meaning"), ANSWERS)
+def test_status_has_one_meaning(status: int, conditional: bool, item: Item, meaning: object) -> None:
+    """Each status means the same for every item in the same state; a 3xx that arrives here led nowhere."""
+    outcome = outcomes.of_answer(item, answered(status), conditional, NOW)
+
+    assert outcome is None if meaning is READ else isinstance(outcome, meaning)
+
+
+FAILURES = [
+    (FailCode.TIMEOUT, FailDetail.NONE, Broken, Broken),
+    (FailCode.HTTP, FailDetail.DNS, Broken, Broken),
+    (FailCode.HTTP, FailDetail.RESET, Broken, Broken),
+    (FailCode.HTTP, FailDetail.ROBOTS, Excluded, Excluded),
+    (FailCode.HTTP, FailDetail.TOO_LARGE, Excluded, Broken),
+    (FailCode.PARSE, FailDetail.TYPE, Excluded, Broken),
+    (FailCode.HTTP, FailDetail.BLOCKED, Excluded, Broken),
+    (FailCode.PARSE, FailDetail.CPU, Broken, Broken),
+    (FailCode.EMPTY, FailDetail.NONE, Excluded, Broken),
+    (FailCode.BAD_HTML, FailDetail.NONE, Excluded, Broken),
+]
+
+
+@pytest.mark.parametrize(("code", "detail", "without_text", "with_text"), FAILURES)
+def test_failure_has_one_meaning(code: FailCode, detail: FailDetail, without_text: type, with_text: type) -> None:
+    """What is not for us is left out, unless we have a text of it: that is not given up for a bad day."""
+    failed = Failed(code, detail, "why")
+    read = code in (FailCode.EMPTY, FailCode.BAD_HTML, FailCode.PARSE)
+
+    def meaning(item: Item) -> Outcome | None:
+        if read:
+            return outcomes.of_document(item, visit(), failed, extractor_version="1")
+        return outcomes.of_answer(item, failed, False, NOW)
+
+    assert isinstance(meaning(FRESH), without_text)
+    assert isinstance(meaning(KNOWN), with_text)
+
+
+DOCUMENTS = [
+    ("another text", KNOWN, "new", "", True, Changed),
+    ("the same text", KNOWN, "old", "", True, Unchanged),
+    ("the same text, forced", replace(KNOWN, generation=2, processed_generation=1), "old", "", True, Changed),
+    ("the same text by an older reader", replace(KNOWN, extractor_version="0"), "old", "", True, Changed),
+    ("the same text, ours is lost", replace(KNOWN, has_text=False), "old", "", True, Changed),
+    ("a first visit", FRESH, "new", "", True, Changed),
+    ("another canonical", replace(KNOWN, canonical_url="https://e.org/b"), "old", "https://e.org/c", True, Changed),
+    (
+        "the same, not wanted",
+        replace(KNOWN, canonical_url="https://e.org/b"),
+        "old",
+        "https://e.org/c",
+        False,
+        Unchanged,
+    ),
+    ("the same canonical", replace(KNOWN, canonical_url="https://e.org/b"), "old", "https://e.org/b", True, Unchanged),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "item", "text", "canonical", "force", "meaning"), DOCUMENTS, ids=lambda v: str(v)[:30]
+)
+def test_text_has_one_meaning(name: str, item: Item, text: str, canonical: str, force: bool, meaning: type) -> None:
+    """Equal texts are unchanged, unless somebody or something asks for more."""
+    facts = visit(text, canonical_url=canonical)
+
+    outcome = outcomes.of_document(
+        item, facts, Document(content_hash=text), extractor_version="1", force_on_canonical=force
+    )
+
+    assert isinstance(outcome, meaning)
+
+
+def test_canonical_change_forces_once() -> None:
+    """The canonical that forced is stored with the text, so that the next visit is quiet."""
+    item = replace(KNOWN, canonical_url="https://e.org/b")
+    facts = visit("old", canonical_url="https://e.org/c")
+    first = outcomes.of_document(item, facts, Document(content_hash="old"), extractor_version="1")
+    assert isinstance(first, Changed)
+    stored = decided(item, first).fields["httpCanonicalUrl"]
+
+    again = outcomes.of_document(
+        replace(item, canonical_url=stored), facts, Document(content_hash="old"), extractor_version="1"
+    )
+
+    assert isinstance(again, Unchanged)
+
+
+# ── what is decided ──
+
+TIMEOUT = Broken(Failed(FailCode.TIMEOUT, text="It took too long."))
+BUSY = Broken(Failed(FailCode.HTTP, FailDetail.STATUS, "HTTP 429", 429, retry_after_seconds=7200.0))
+CLOSED = Broken(Failed(FailCode.HTTP, FailDetail.STATUS, "HTTP 403", 403))
+ROBOTS = Excluded("robots.txt does not allow it.", is_by_robots=True)
+TYPE = Excluded("This is no page (image/png).")
+
+TABLE = [
+    # name, item, outcome, status, count, text, wait, event
+    ("first text", FRESH, changed(), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
+    ("new text", KNOWN, changed(), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
+    ("new text after failures", FAILING, changed(), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
+    ("text comes back", MISSING, changed("old"), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
+    ("gone comes back", GONE, changed("old"), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
+    ("outside comes in", OUTSIDE, changed(), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
+    ("read anew, equal", KNOWN, changed("old"), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, ""),
+    ("304", KNOWN, Unchanged(), Status.INDEXED, Count.UNCHANGED, Text.KEEP, DAY, ""),
+    ("304 after failures", FAILING, Unchanged(), Status.INDEXED, Count.UNCHANGED, Text.KEEP, 14 * DAY, ""),
+    ("equal text", KNOWN, Unchanged(200, visit=visit("old")), Status.INDEXED, Count.UNCHANGED, Text.KEEP, DAY, ""),
+    ("404", KNOWN, Missing(404), Status.ERROR, Count.GONE, Text.HIDE, DAY / 2, "item.gone"),
+    ("404 at first sight", FRESH, Missing(404), Status.ERROR, Count.GONE, Text.KEEP, DAY / 2, ""),
+    ("third 404", MISSING, Missing(404), Status.GONE, Count.UNCHANGED, Text.DELETE, 14 * DAY, ""),
+    ("404 of the gone", GONE, Missing(404), Status.GONE, Count.UNCHANGED, Text.DELETE, 14 * DAY, ""),
+    ("410", KNOWN, Missing(410), Status.GONE, Count.GONE, Text.DELETE, 14 * DAY, "item.gone"),
+    ("410 at first sight", FRESH, Missing(410), Status.GONE, Count.GONE, Text.DELETE, 14 * DAY, ""),
+    ("listed nowhere", KNOWN, Missing(404, True), Status.GONE, Count.GONE, Text.DELETE, 14 * DAY, "item.gone"),
+    ("timeout", KNOWN, TIMEOUT, Status.ERROR, Count.FAILED, Text.KEEP, 600, ""),
+    ("fourth timeout", FAILING, TIMEOUT, Status.ERROR, Count.FAILED, Text.KEEP, 4800, ""),
+    ("timeout of the gone", GONE, TIMEOUT, Status.GONE, Count.FAILED, Text.KEEP, 600, ""),
+    ("429", KNOWN, BUSY, Status.ERROR, Count.FAILED, Text.KEEP, 7200, ""),
+    ("403", KNOWN, CLOSED, Status.ERROR, Count.FAILED, Text.KEEP, 600, ""),
+    ("robots", KNOWN, ROBOTS, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, DAY, ""),
+    ("wrong type", FRESH, TYPE, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, DAY, ""),
+    ("alias", KNOWN, Moved("url_b", visit()), Status.INDEXED, Count.UNCHANGED, Text.DELETE, DAY, ""),
+]
+
+
+@pytest.mark.parametrize("forced", [False, True], ids=["", "forced"])
+@pytest.mark.parametrize(
+    ("name", "item", "outcome", "status", "count", "text", "wait", "event"), TABLE, ids=lambda v: str(v)[:24]
+)
+def test_decision(
+    name: str,
+    item: Item,
+    outcome: Outcome,
+    status: Status,
+    count: Count,
+    text: Text,
+    wait: float,
+    event: str,
+    forced: bool,
+) -> None:
+    """Every outcome in every state has its row; force changes what is asked, not what an answer means."""
+    decision = decided(replace(item, generation=int(forced)), outcome)
+
+    assert (decision.status, decision.count, decision.text, decision.event) == (status, count, text, event)
+    assert decision.next_at == pytest.approx(NOW + wait)
+    assert decision.fields["lastChecked"]
+    assert decision.fields["status"] == status
+    assert decision.fields["crawlAttempts"] == str(item.attempts + 1)
+
+
+@pytest.mark.parametrize(("name", "item", "outcome"), [row[:3] for row in TABLE], ids=lambda v: str(v)[:24])
+def test_force_is_done_when_the_visit_came_to_an_end(name: str, item: Item, outcome: Outcome) -> None:
+    """A force is spent by an answer, not by a failure."""
+    decision = decided(replace(item, generation=3, processed_generation=2), outcome)
+    is_spent = decision.count is not Count.FAILED
+
+    assert decision.fields["processedGeneration"] == ("3" if is_spent else "2")
+    assert decision.fields["reindexRequested"] == ("false" if is_spent else "true")
+
+
+@pytest.mark.parametrize(("name", "item", "outcome"), [row[:3] for row in TABLE], ids=lambda v: str(v)[:24])
+def test_force_made_meanwhile_is_not_lost(name: str, item: Item, outcome: Outcome) -> None:
+    """The generation moved while we were at it: due at once, still requested; only what we began with is processed."""
+    decision = decided(replace(item, generation=3, processed_generation=3), outcome, Circumstances(generation=4))
+
+    assert decision.fields["processedGeneration"] == "3"
+    assert decision.fields["reindexRequested"] == "true"
+    if decision.count is not Count.FAILED:
+        assert decision.next_at == NOW
+
+
+def test_ladder_is_climbed_by_two_and_left_by_a_change() -> None:
+    """1, 1, 3, 3, 7, 7, 14, 14 days, and a change begins anew."""
+    days, item = [], KNOWN
+    for _ in range(8):
+        decision = decided(item, Unchanged())
+        days.append(round(float(decision.fields["crawlIntervalSeconds"]) / DAY))
+        item = replace(item, unchanged_streak=int(decision.fields["unchangedStreak"]))
+
+    assert days == [1, 3, 3, 7, 7, 14, 14, 14]
+    assert decided(item, changed()).fields["unchangedStreak"] == "0"
+    assert decided(item, changed()).fields["crawlIntervalSeconds"] == "86400"
+
+
+@pytest.mark.parametrize(("chance", "factor"), [(0.0, 0.9), (0.5, 1.0), (0.999999, 1.1)])
+def test_jitter_is_a_tenth_each_way(chance: float, factor: float) -> None:
+    """Items stored together are not checked together."""
+    decision = decide.decide(KNOWN, Unchanged(), NOW, chance, POLICY)
+
+    assert decision.next_at == pytest.approx(NOW + DAY * factor, rel=1e-6)
+
+
+def test_maximum_and_special_caps_hold() -> None:
+    """CRAWL_MAX_INTERVAL_SECONDS, the life of an article and the root of a site keep intervals short."""
+    patient = replace(KNOWN, unchanged_streak=20)
+
+    assert decided(patient, Unchanged(), max_seconds=5 * DAY).next_at == NOW + 5 * DAY
+    assert decide.decide(patient, Unchanged(), NOW, MIDDLE, POLICY.capped(3 * DAY)).next_at == NOW + 3 * DAY
+
+
+def test_backoff_doubles_to_a_day() -> None:
+    """600 s, doubling, never more than a day."""
+    waits = [decided(replace(KNOWN, failures=n), TIMEOUT).next_at - NOW for n in range(10)]  # type: ignore[operator]
+
+    assert waits[:4] == [600, 1200, 2400, 4800]
+    assert waits[-1] == DAY
+    assert decided(replace(KNOWN, failures=1000), TIMEOUT).next_at == NOW + DAY
+
+
+def test_three_404_within_an_hour_are_no_tombstone() -> None:
+    """Evidence needs a day."""
+    item = replace(MISSING, missing_since=NOW - 3600)
+
+    assert decided(item, Missing(404)).status is Status.ERROR
+    assert decided(replace(item, missing_since=NOW - DAY), Missing(404)).status is Status.GONE
+
+
+def test_a_site_that_is_down_loses_nothing() -> None:
+    """With the root failing too, a 404 is no strike and hides nothing."""
+    decision = decided(KNOWN, Missing(404), Circumstances(is_site_down=True))
+
+    assert (decision.status, decision.text, decision.event) == (Status.ERROR, Text.KEEP, "")
+    assert "missingChecks" not in decision.fields
+
+
+def test_too_great_a_loss_is_refused() -> None:
+    """What would be too much stays, and the record says why."""
+    decision = decided(KNOWN, Missing(410), Circumstances(loss_refused="30 of 40 would go."))
+
+    assert (decision.text, decision.event) == (Text.KEEP, "")
+    assert decision.fields["errorMessage"] == "30 of 40 would go."
+
+
+def test_success_clears_every_trouble() -> None:
+    """errorMessage, failures and strikes end with the first good answer."""
+    for outcome in (changed(), Unchanged()):
+        fields = decided(replace(FAILING, missing_checks=2), outcome).fields
+        assert (fields["errorMessage"], fields["consecutiveFailures"], fields["missingChecks"]) == ("", "0", "0")
+
+
+def test_long_errors_are_cut() -> None:
+    """1,024 characters, as spec 000 has it."""
+    told = Broken(Failed(FailCode.HTTP, FailDetail.STATUS, "x" * 5000))
+
+    assert len(decided(KNOWN, told).fields["errorMessage"]) == ERROR_CHARS
+
+
+def test_poison_is_parked() -> None:
+    """Not due any more, with a sentence that says how to go on."""
+    decision = decided(KNOWN, Parked(3))
+
+    assert (decision.status, decision.next_at, decision.text) == (Status.ERROR, None, Text.KEEP)
+    assert "scripts.reindex" in decision.fields["errorMessage"]
+    assert decision.fields["nextCrawlAt"] == ""
+
+
+def test_304_may_bring_new_validators() -> None:
+    """They are kept; without new ones the old ones stay."""
+    assert decided(KNOWN, Unchanged(304, '"9"', "then")).fields["httpEtag"] == '"9"'
+    assert "httpEtag" not in decided(KNOWN, Unchanged()).fields
+
+
+def test_robots_are_told_apart() -> None:
+    """httpRobotsAllowed is false only where robots.txt spoke."""
+    assert decided(KNOWN, ROBOTS).fields["httpRobotsAllowed"] == "false"
+    assert decided(FRESH, TYPE).fields["httpRobotsAllowed"] == "true"
+
+
+ASKED = [
+    ("as usual", KNOWN, {}, True),
+    ("no validators", replace(KNOWN, etag=""), {}, False),
+    ("no text", replace(KNOWN, has_text=False), {}, False),
+    ("forced", replace(KNOWN, generation=1), {}, False),
+    ("older reader", replace(KNOWN, extractor_version="0"), {}, False),
+    ("older reader, snapshot", replace(KNOWN, extractor_version="0"), {"has_snapshot": True}, True),
+    ("a host that lies", KNOWN, {"is_trusted": False}, False),
+    ("fourth check", replace(KNOWN, conditional_streak=3), {}, True),
+    ("fifth check", replace(KNOWN, conditional_streak=4), {}, False),
+]
+
+
+@pytest.mark.parametrize(("name", "item", "more", "is_conditional"), ASKED, ids=lambda v: str(v)[:24])
+def test_validators_are_sent_only_if_a_304_would_help(
+    name: str, item: Item, more: dict[str, bool], is_conditional: bool
+) -> None:
+    """The text must be there, by this reader, unforced, from an honest host; and every fifth check asks for it all."""
+    options = {"extractor_version": "1", "has_snapshot": False, "is_trusted": True, "audit_every": 5, **more}
+
+    assert decide.should_ask_conditionally(item, **options) is is_conditional

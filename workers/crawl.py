@@ -1,0 +1,283 @@
+"""One pass over a source: list it, visit what is due, find what is gone.
+
+What is listed is registered before anything is visited, so a pass that is broken off has lost nothing: the next one,
+or the timer, goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from core.console import progress
+from core.errors import FreshetError
+from core.models import Batch, End
+from core.registry import iso
+from core.stores.clock import ServerClock
+from core.stores.commit import Lease, new_token
+from core.stores.connect import texts
+from core.stores.events import event
+from core.stores.registering import Listing
+from workers.book import Book, OpenSource
+from workers.desk import Desk
+from workers.ledger import Progress
+from workers.reachability import Reachability
+from workers.removal import Removal
+from workers.visit import Visitor
+
+log = logging.getLogger("refresh")
+
+HOLD_SECONDS = 900.0
+"""How long a picked item is held back; longer than a job lasts."""
+PATIENCE_SECONDS = 65.0
+"""A pass waits for items that politeness put off by less than this."""
+RETRY_PAUSE_SECONDS = 1.0
+SCAN = 1_000
+MOST_RENAMES = 5_000
+CUT_SHORT = "the listing was cut short"
+
+
+class Mode(StrEnum):
+    """How much a pass asks for."""
+
+    SCHEDULED = "scheduled"
+    """List, and visit what is due by its own schedule."""
+    INCREMENTAL = "incremental"
+    """Check everything that is known, by validators and versions."""
+    FULL = "full"
+    """Read everything anew."""
+
+
+@dataclass(slots=True)
+class Pass:
+    """What one pass carries along."""
+
+    desk: Desk
+    found: OpenSource
+    book: Book
+    clock: ServerClock
+    visitor: Visitor
+    run_id: str
+    asked_ts: float
+    is_over: Callable[[], bool]
+    end: End | None = None
+    created: list[str] = field(default_factory=list)
+    """What the listing brought that was not there before; only as many as renames are looked for among."""
+
+    @property
+    def sid(self) -> str:
+        """The source."""
+        return self.found.sid
+
+
+async def crawl(
+    desk: Desk,
+    sid: str,
+    mode: Mode,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    watch: Callable[[Progress], None] | None = None,
+    budget_seconds: float | None = None,
+) -> Mapping[str, str]:
+    """One pass; the run's fields at its end. Another pass over the same source is waited for, not repeated."""
+    clock = await ServerClock.ask(desk.client)
+    asked, started = clock.now(), time.monotonic()
+    book = Book(desk, asked)
+    lease = await _take(desk, sid, should_stop)
+    try:
+        found = await book.open(sid)
+        if found is None or found.state is None:
+            raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
+        run_id = await desk.runs.start(sid, found.state.config.domain, str(mode), asked)
+
+        def is_over() -> bool:
+            return should_stop() or (budget_seconds is not None and time.monotonic() - started > budget_seconds)
+
+        with progress.bar(0, sid) as bar:
+
+            def seen(one: Progress) -> None:
+                bar.update()
+                if watch:
+                    watch(one)
+
+            visitor = Visitor(desk, clock, book, run_id=run_id, watch=seen)
+            work = Pass(desk, found, book, clock, visitor, run_id, asked, is_over)
+            return await _run(work, mode, bar)
+    finally:
+        await desk.leases.release(lease)
+
+
+async def _take(desk: Desk, sid: str, should_stop: Callable[[], bool]) -> Lease:
+    """The right to list this source."""
+    is_told = False
+    while True:
+        taken = await desk.leases.acquire(f"source_{sid}")
+        if taken:
+            return taken[0]
+        if not is_told:
+            log.info("⏳ Another run has %s; waiting for its end", sid)
+            is_told = True
+        if should_stop():
+            raise FreshetError(f"{sid} is being crawled by another run.")
+        await asyncio.sleep(RETRY_PAUSE_SECONDS)
+
+
+async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
+    desk, sid = work.desk, work.sid
+    status, sentence = "failed", ""
+    try:
+        await _list(work)
+        await _ask_for(work, mode)
+        await _drain(work, bar)
+        sentence = await _take_away(work, bar)
+        status = "stopped" if work.is_over() else "finished"
+    except FreshetError as error:
+        sentence = str(error)
+        raise
+    finally:
+        await _count_discovered(work)
+        ended = await desk.runs.finish(work.run_id, status, work.clock.now(), sentence)
+        told = {name: ended.get(name, "") for name in ("id", "source", "domain", "mode", "status", *_COUNTED)}
+        await desk.leases.run([event(desk.keys, "run.finished", **told)])
+    log.info(
+        "🏁 %s: %s known, %s visited = %s changed, %s unchanged, %s gone, %s failed, %s not for us",
+        *(sid, *(ended.get(name, "0") for name in _COUNTED)),
+    )
+    return ended
+
+
+_COUNTED = ("discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded")
+
+
+# ── listing ──
+
+
+async def _list(work: Pass) -> None:
+    desk, found = work.desk, work.found
+    assert found.state is not None
+    config = found.state.config.config
+    listing = Listing(
+        work.sid,
+        most=int(config.get("max_pages", 10_000_000)),
+        revives=found.is_listing_evidence,
+        believes_versions=found.is_listing_evidence or found.state.grade.is_trusted,
+    )
+    await desk.sources.forget_refused(work.sid)
+    await desk.sources.let_go(work.sid)
+    async for part in found.source.list(found.state.memory):
+        if isinstance(part, End):
+            work.end = part
+            break
+        await _register(work, part, listing)
+        if work.is_over():
+            break
+
+
+async def _register(work: Pass, part: Batch, listing: Listing) -> None:
+    registered = await work.desk.registrar.register(part.refs, listing, work.clock.now())
+    work.created += registered.new[: MOST_RENAMES - len(work.created)]
+    await work.desk.sources.refuse(work.sid, part.refused)
+    for refused in part.refused[:5]:
+        log.warning("🚫 %s → %s", refused.reason, refused.link)
+    if work.found.follows_links and part.refs:
+        named = [*registered.new, *registered.moved, *registered.known]
+        if named:
+            await work.desk.client.sadd(work.desk.keys.listed(work.sid), *named)
+    await _count_discovered(work)
+
+
+async def _count_discovered(work: Pass) -> None:
+    known = await work.desk.client.zcard(work.desk.keys.refs(work.sid))
+    await work.desk.runs.tell(work.run_id, {"discovered": str(known), "heartbeat_ts": f"{work.clock.now():.3f}"})
+
+
+async def _ask_for(work: Pass, mode: Mode) -> None:
+    """Make everything due that the mode asks for; folders and repositories are compared by their listing."""
+    is_compared = work.found.is_listing_evidence and mode is Mode.INCREMENTAL
+    if mode is Mode.SCHEDULED or is_compared:
+        return
+    token, start = new_token(), 0
+    while True:
+        some = texts(await work.desk.client.zrange(work.desk.keys.refs(work.sid), start, start + SCAN - 1))
+        if not some:
+            return
+        now = work.clock.now()
+        await work.desk.forcing.make_due(some, now, iso(now), force=mode is Mode.FULL, token=token)
+        start += SCAN
+
+
+# ── visiting ──
+
+
+async def _drain(work: Pass, bar: progress.Bar) -> None:
+    """Visit until nothing is due; what politeness put off for a moment is waited for."""
+    batch = work.desk.settings.refresh_batch_items
+    while not work.is_over() and not work.visitor.network.should_stop:
+        now = work.clock.now()
+        picked = await work.desk.due.pick(work.sid, now, batch, HOLD_SECONDS)
+        if picked:
+            bar.total = work.visitor.counts["visited"] + await work.desk.due.count(work.sid, now) + len(picked)
+            visited = await work.visitor.visit_many(picked, picked_ts=work.asked_ts, via=work.sid, is_over=work.is_over)
+            await _count_discovered(work)
+            if not visited:
+                return
+            continue
+        next_at = await work.desk.due.next_at(work.sid)
+        if next_at is None or next_at > now + PATIENCE_SECONDS:
+            return
+        await asyncio.sleep(min(max(next_at - now, 0.05), RETRY_PAUSE_SECONDS))
+
+
+# ── the end ──
+
+
+async def _take_away(work: Pass, bar: progress.Bar) -> str:
+    """Remove what is no longer there, as far as there is evidence; a sentence if something was not removed."""
+    desk, found = work.desk, work.found
+    removal = Removal(desk, found, work.book, work.clock, work.run_id, await _new_names(work))
+    how = "complete" if work.end and work.end.is_complete else (work.end.reason if work.end else CUT_SHORT)
+    refusal = ""
+    if found.follows_links:
+        refusal = await _orphans(work, removal, bar)
+    elif work.end and work.end.is_complete:
+        refusal = await removal.unlist_unseen(work.asked_ts)
+    now = work.clock.now()
+    memory = work.end.memory if work.end and not refusal else None
+    await desk.sources.listed(work.sid, memory, how, now, now + work.book.interval_seconds(found))
+    return refusal or ("" if how in ("complete", "unchanged") else how)
+
+
+async def _new_names(work: Pass) -> Mapping[str, str]:
+    """By the hash of their bytes, what is new in a folder or repository: something missing may have moved there."""
+    if not work.found.is_listing_evidence or not work.created:
+        return {}
+    pipe = work.desk.client.pipeline(transaction=False)
+    for item_id in work.created:
+        pipe.hget(work.desk.keys.item(item_id), "bodyHash")
+    return {body: item_id for item_id, body in zip(work.created, await pipe.execute(), strict=True) if body}
+
+
+async def _orphans(work: Pass, removal: Removal, bar: progress.Bar) -> str:
+    """Pages that nothing leads to any more; and links that lead to pages we do not know."""
+    desk = work.desk
+    current = await desk.sources.read(work.sid)
+    if current is None or not current.is_dirty or work.is_over() or not work.end:
+        return ""
+    while True:
+        await desk.sources.clean(work.sid)
+        reachability = Reachability(desk, work.found, work.book, work.clock)
+        found_new = await reachability.walk()
+        if not found_new or work.is_over():
+            break
+        await _drain(work, bar)
+    if work.is_over() or not await reachability.is_sound():
+        await desk.leases.run([desk.sources.dirty(work.sid)])
+        return ""
+    refusal = await removal.unlist_unseen(reachability.began)
+    if refusal:
+        await desk.leases.run([desk.sources.dirty(work.sid)])
+    return refusal

@@ -1,0 +1,111 @@
+"""Follow the links of a page: those in scope become items of its source, one deeper than the page itself."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+
+from core import spider_traps
+from core.models import Ref, Rejected
+from core.registry import Item
+from core.scope import OUT_OF_SCOPE
+from core.stores.clock import ServerClock
+from core.stores.commit import Command
+from core.stores.registering import Listing, item_id_of
+from workers.book import Book, OpenSource
+from workers.desk import Desk
+
+log = logging.getLogger("refresh")
+
+
+class Following:
+    """Registers links, before the page itself is committed: a crash in between does it twice, never not at all."""
+
+    def __init__(self, desk: Desk, book: Book, clock: ServerClock) -> None:
+        self._desk = desk
+        self._book = book
+        self._clock = clock
+        self._variants: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._is_full: set[str] = set()
+
+    async def follow(self, item: Item, links: Sequence[str], through: OpenSource) -> list[Command]:
+        """Register a page's links in every site that lists the page; commands that store them with it."""
+        if not through.follows_links:
+            return []
+        opened = [await self._book.open(sid) for sid in item.sources]
+        sites = [found for found in opened if found and found.scope]
+        for found in sites:
+            await self._register(item, links, found)
+        scopes = ",".join(found.scope.version for found in sites if found.scope)
+        stored = self._desk.documents.outlinks(item, links, scopes)
+        return [*stored, *(self._desk.sources.dirty(found.sid) for found in sites)] if stored else []
+
+    async def register_all(self, found: OpenSource, links: Sequence[str], depth: int) -> list[str]:
+        """Make items of those links that are in scope; ids of all that are items then."""
+        refs, refused = self._sorted(found, links, depth)
+        await self._desk.sources.refuse(found.sid, refused)
+        return await self._known_or_registered(found, refs)
+
+    async def _register(self, item: Item, links: Sequence[str], found: OpenSource) -> None:
+        depth = await self._desk.client.zscore(self._desk.keys.refs(found.sid), item.id)
+        await self.register_all(found, links, int(depth or 0) + 1)
+
+    def _sorted(self, found: OpenSource, links: Sequence[str], depth: int) -> tuple[list[Ref], list[Rejected]]:
+        assert found.scope is not None
+        refs, refused = [], []
+        for link in links:
+            reason = found.scope.admits(link, depth)
+            if not reason:
+                refs.append(Ref(link, depth=depth))
+            elif reason not in OUT_OF_SCOPE:
+                refused.append(Rejected(link, reason))
+        return refs, refused
+
+    async def _known_or_registered(self, found: OpenSource, refs: Sequence[Ref]) -> list[str]:
+        if not refs:
+            return []
+        by_id = {item_id_of(ref): ref for ref in refs}
+        names = list(by_id)
+        scores = await self._desk.client.zmscore(self._desk.keys.refs(found.sid), names)
+        known = [name for name, score in zip(names, scores, strict=True) if score is not None]
+        new = [by_id[name] for name, score in zip(names, scores, strict=True) if score is None]
+        return known + await self._admit_new(found, await self._without_variants(found, new))
+
+    async def _without_variants(self, found: OpenSource, refs: Sequence[Ref]) -> list[Ref]:
+        """One page under ever new queries: a calendar, a filter. Beyond so many they are refused."""
+        kept, refused = [], []
+        for ref in refs:
+            path = spider_traps.query_variants(ref.address)
+            variants = self._variants[found.sid, path] if path else set()
+            if ref.address not in variants and spider_traps.too_many_variants(len(variants) + 1):
+                refused.append(Rejected(ref.address, spider_traps.TOO_MANY_VARIANTS))
+            else:
+                variants.add(ref.address)
+                kept.append(ref)
+        await self._desk.sources.refuse(found.sid, refused)
+        return kept
+
+    async def _admit_new(self, found: OpenSource, refs: Sequence[Ref]) -> list[str]:
+        assert found.state is not None
+        listing = Listing(found.sid, most=int(found.state.config.config["max_pages"]))
+        registered = await self._desk.registrar.register(refs, listing, self._clock.now())
+        if registered.left_out and found.sid not in self._is_full:
+            self._is_full.add(found.sid)
+            log.warning("🚧 %s is full: max_pages is %d, further pages are left out", found.sid, listing.most)
+        return [*registered.new, *registered.moved, *registered.known]
+
+    # ── other names ──
+
+    async def admit(self, item: Item, url: str, found: OpenSource) -> bool:
+        """Make an item of a page's real name, if it is in scope."""
+        depth = await self._desk.client.zscore(self._desk.keys.refs(found.sid), item.id)
+        assert found.scope is not None
+        if found.scope.admits(url, int(depth or 0)):
+            return False
+        return bool(await self._known_or_registered(found, [Ref(url, depth=int(depth or 0))]))
+
+    async def has_text(self, target_id: str, item: Item) -> bool:
+        """Does the real name have a text of its own, and is it no alias of this one?"""
+        target = (await self._desk.items.read([target_id]))[0]
+        return target is not None and target.has_text and target.alias_of != item.id

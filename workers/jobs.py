@@ -1,0 +1,111 @@
+"""What RQ runs: one asyncio loop per job, a batch of items each. Jobs may run twice, and may be lost.
+
+They end by themselves when their time is over or a SIGTERM comes; what is left is due again at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+from core.queues.send import Sender
+from core.settings import load
+from core.stores import connect, presence
+from core.stores.clock import ServerClock
+from workers import crawl as passes
+from workers.book import Book
+from workers.desk import Desk, open_desk
+from workers.timer import Timer
+from workers.visit import Visitor
+
+STOP_SECONDS = 2.0
+"""So long a job may take to come to its end by itself; then it is cancelled, and gives back what it holds."""
+
+
+def refresh(item_ids: list[str], picked_ts: float, source: str = "") -> None:
+    """Visit these items, unless somebody did since they were picked."""
+    asyncio.run(_job(lambda desk, limit: _visit(desk, limit, item_ids, picked_ts, source)))
+
+
+def reindex(item_ids: list[str], picked_ts: float) -> None:
+    """The same, for items that somebody asked for."""
+    asyncio.run(_job(lambda desk, limit: _visit(desk, limit, item_ids, picked_ts, "")))
+
+
+def crawl(source_id: str) -> None:
+    """A pass over a source by its own schedule."""
+    asyncio.run(_job(lambda desk, limit: _crawl(desk, limit, source_id)))
+
+
+# ── inside ──
+
+
+@dataclass(slots=True)
+class Limit:
+    """When a job should come to its end."""
+
+    ends_at: float
+    is_stopped: bool = False
+
+    def is_over(self) -> bool:
+        """Is it time?"""
+        return self.is_stopped or time.monotonic() > self.ends_at
+
+
+async def _job(work: Callable[[Desk, Limit], Awaitable[None]]) -> None:
+    settings = load()
+    limit = Limit(time.monotonic() + settings.refresh_budget_seconds)
+    async with open_desk(settings, give_up_seconds=presence.ONCE_WAIT_SECONDS) as desk, _stoppable(limit):
+        await work(desk, limit)
+
+
+@contextlib.asynccontextmanager
+async def _stoppable(limit: Limit) -> AsyncIterator[None]:
+    """SIGTERM asks politely, then cancels."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def stop() -> None:
+        limit.is_stopped = True
+        loop.call_later(STOP_SECONDS, cancel)
+
+    def cancel() -> None:
+        # Again until it works: on Python 3.11 redis-py may lose a cancellation that comes with an answer.
+        if not task.done():
+            task.cancel()
+            loop.call_later(0.5, cancel)
+
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not limit.is_stopped:
+            raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+async def _visit(desk: Desk, limit: Limit, item_ids: list[str], picked_ts: float, source: str) -> None:
+    clock = await ServerClock.ask(desk.client)
+    visitor = Visitor(desk, clock, Book(desk, clock.now()))
+    await visitor.visit_many(item_ids, picked_ts=picked_ts, via=source, is_over=limit.is_over)
+    if source and not limit.is_stopped and visitor.counts["changed"]:
+        await _go_on(desk, source)
+
+
+async def _go_on(desk: Desk, source: str) -> None:
+    """Pages may have led to new ones: their jobs follow at once, they need not wait for the timer."""
+    sender = Sender(desk.settings)
+    await Timer(desk.settings, desk.client, desk.keys, sender).send_due([source], await connect.now(desk.client))
+
+
+async def _crawl(desk: Desk, limit: Limit, source_id: str) -> None:
+    if await desk.sources.read(source_id) is None:
+        return  # removed since the job was sent
+    await passes.crawl(desk, source_id, passes.Mode.SCHEDULED, should_stop=limit.is_over)
+    if not limit.is_stopped:
+        await _go_on(desk, source_id)

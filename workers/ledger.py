@@ -1,0 +1,157 @@
+"""What visits have decided and not yet written: many results in one commit.
+
+A refresh in which nothing changed is a thousand small decisions; written one by one they would cost more than the
+requests. Nothing is lost by waiting: a process that dies before the commit has visited in vain, and that is all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from core import decide
+from core.decide import Circumstances, Count, Decision, Policy
+from core.outcomes import Outcome
+from core.stores.clock import ServerClock
+from core.stores.commit import Answer, Command, Work
+from core.stores.items import Leased
+from workers.desk import Desk
+
+log = logging.getLogger("refresh")
+
+WORKS_PER_COMMIT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One item came to its end, for whoever watches."""
+
+    item_id: str
+    source: str
+    count: Count
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A visit that came to its end, and all that is to be written of it."""
+
+    leased: Leased
+    outcome: Outcome
+    policy: Policy
+    around: Circumstances
+    chance: float
+    decision: Decision
+    commands: Sequence[Command] = ()
+    """Beside what the decision says of the record: text, images, outlinks."""
+
+
+class Ledger:
+    """Collects entries and commits them together."""
+
+    def __init__(
+        self, desk: Desk, clock: ServerClock, run_id: str = "", watch: Callable[[Progress], None] | None = None
+    ) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._run_id = run_id
+        self._watch = watch
+        self._entries: list[Entry] = []
+        self._writing = asyncio.Lock()
+        self.counts: Counter[str] = Counter()
+
+    async def add(self, entry: Entry) -> None:
+        """Keep it for the next commit."""
+        self._entries.append(entry)
+        if len(self._entries) >= WORKS_PER_COMMIT:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write everything that waits."""
+        async with self._writing:
+            while self._entries:
+                some, self._entries = self._entries[:WORKS_PER_COMMIT], self._entries[WORKS_PER_COMMIT:]
+                try:
+                    await self._write(some)
+                except BaseException:
+                    await self._desk.leases.release_many([entry.leased.lease for entry in some])
+                    raise
+
+    async def give_back(self) -> None:
+        """Broken off: nothing of what waits is written."""
+        leases = [entry.leased.lease for entry in self._entries]
+        self._entries.clear()
+        if leases:
+            await self._desk.leases.release_many(leases)
+
+    async def _write(self, entries: Sequence[Entry]) -> None:
+        """One commit; what was forced meanwhile is decided once more."""
+        while entries:
+            counts = Counter(str(entry.decision.count) for entry in entries)
+            also = self._counted(counts)
+            answers = await self._desk.leases.commit_many([self._work(entry) for entry in entries], also)
+            again = []
+            for entry, answer in zip(entries, answers, strict=True):
+                match answer:
+                    case Answer.WRITTEN:
+                        self._tell(entry)
+                    case Answer.MOVED_ON:
+                        again.append(entry)
+                    case Answer.REFUSED:
+                        log.warning("⚠️ Too late, somebody else has it → %s", entry.leased.item.fetch_url)
+            await self._uncount(entries, answers)
+            entries = [await self._once_more(entry) for entry in again]
+
+    def _counted(self, counts: Counter[str]) -> list[Command]:
+        total = {"visited": sum(counts.values()), **counts}
+        stats = self._desk.keys.refresh_stats
+        commands: list[Command] = [("HINCRBY", stats, name, count) for name, count in total.items()]
+        if self._run_id:
+            commands += self._desk.runs.counted(self._run_id, total, self._clock.now())
+        return commands
+
+    async def _uncount(self, entries: Sequence[Entry], answers: Sequence[Answer]) -> None:
+        """What was counted with the commit and then refused: rare, and set right."""
+        refused = [e for e, answer in zip(entries, answers, strict=True) if answer is not Answer.WRITTEN]
+        if refused:
+            counts = Counter({str(entry.decision.count): 0 for entry in refused})
+            counts.subtract(str(entry.decision.count) for entry in refused)
+            await self._desk.leases.run(self._counted(counts))
+
+    def _work(self, entry: Entry) -> Work:
+        item = entry.leased.item
+        generation = item.generation if entry.around.generation is None else entry.around.generation
+        commands = [*self._desk.items.apply(item, entry.decision), *entry.commands]
+        return Work(entry.leased.lease, commands, (self._desk.keys.item(item.id), "reindexGeneration", str(generation)))
+
+    async def _once_more(self, entry: Entry) -> Entry:
+        """Somebody raised the generation while we were at it; the same visit, and due again at once."""
+        item = entry.leased.item
+        stored = await self._desk.client.hget(self._desk.keys.item(item.id), "reindexGeneration")
+        around = replace(entry.around, generation=int(stored or 0))
+        now = self._clock.now()
+        decision = decide.decide(item, entry.outcome, now, entry.chance, entry.policy, around)
+        return replace(entry, around=around, decision=decision)
+
+    def _tell(self, entry: Entry) -> None:
+        item, decision = entry.leased.item, entry.decision
+        self.counts[str(decision.count)] += 1
+        self.counts["visited"] += 1
+        is_deleted = decision.event == "item.gone"
+        if self._watch:
+            self._watch(Progress(item.id, item.source, decision.count, is_deleted))
+        name = item.fetch_url
+        match decision.count:
+            case Count.CHANGED:
+                log.info("✅ Stored → %s", name)
+            case Count.GONE:
+                log.info("🪦 Gone, %s → %s", decision.fields["errorMessage"], name)
+            case Count.FAILED:
+                log.warning("⚠️ %s → %s", decision.fields["errorMessage"], name)
+            case Count.EXCLUDED:
+                log.info("🚫 %s → %s", decision.fields["errorMessage"], name)
+            case Count.UNCHANGED:
+                log.debug("💤 Unchanged → %s", name)

@@ -1,0 +1,63 @@
+"""Read the body of an item in a parse child: an article as spec 004 wants it, everything else as a document."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from core import urls
+from core.errors import FailCode
+from core.models import Document, Failed, Fetched
+from core.parsing.tasks import DocumentTask, PageResult, PageTask
+from core.registry import Item
+from workers.desk import Desk
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a body gave."""
+
+    document: Document | Failed
+    links: tuple[str, ...] = ()
+    is_noindex: bool = False
+
+
+class Reader:
+    """Reads bodies, as many at once as there are children."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._places = asyncio.Semaphore(desk.settings.parse_processes)
+
+    async def read(self, item: Item, answer: Fetched, with_links: bool) -> Read:
+        """The body as a document, or why it is none.
+
+        Marked before it begins: should it take our whole process with it, this item is to blame and no other.
+        """
+        name, request = self._task(item, answer, with_links)
+        async with self._places:
+            await self._desk.leases.mark(item.id)
+            result: PageResult | Failed = await self._desk.pool.run(name, request)
+        if isinstance(result, Failed):
+            return Read(result)
+        return Read(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)
+
+    def _task(self, item: Item, answer: Fetched, with_links: bool) -> tuple[str, PageTask | DocumentTask]:
+        main_text = self._desk.settings.main_text
+        content_type = answer.header("content-type")
+        if item.article_uid:
+            return "page", PageTask(answer.body, answer.final_url, content_type, main_text)
+        return "document", DocumentTask(
+            body=answer.body,
+            name=_file_name(item),
+            content_type=content_type,
+            url=answer.final_url,
+            main_text=main_text,
+            links=with_links,
+        )
+
+
+def _file_name(item: Item) -> str:
+    found = urls.parts(item.fetch_url) if item.type == "url" else None
+    return PurePosixPath(found.path if found else item.fetch_url).name

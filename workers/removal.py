@@ -1,0 +1,93 @@
+"""Take away what a source has no more: from the source, and from the store when no other source has it."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Mapping, Sequence
+
+from core import decide
+from core.decide import Circumstances
+from core.outcomes import Missing
+from core.registry import Item
+from core.stores.clock import ServerClock
+from core.stores.commit import Command
+from core.stores.events import event
+from core.stores.items import Leased
+from workers.book import Book, OpenSource
+from workers.desk import Desk
+from workers.judgement import Judgement
+from workers.ledger import Entry, Ledger
+
+log = logging.getLogger("refresh")
+
+NOT_FOUND = 404
+
+
+class Removal:
+    """Removes items of one source."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        found: OpenSource,
+        book: Book,
+        clock: ServerClock,
+        run_id: str = "",
+        new_names: Mapping[str, str] | None = None,
+    ) -> None:
+        """`new_names`: by the hash of their bytes, the items that this source did not have before."""
+        self._desk = desk
+        self._found = found
+        self._clock = clock
+        self._new_names = new_names or {}
+        self._judgement = Judgement(desk, book, clock)
+        self._ledger = Ledger(desk, clock, run_id)
+
+    async def unlist_unseen(self, before: float) -> str:
+        """Remove everything not listed or linked since then; or why that would be too much."""
+        keys, sid = self._desk.keys, self._found.sid
+        count = int(await self._desk.client.zcount(keys.seen(sid), "-inf", f"({before}"))
+        refusal = await self._judgement.may_lose(self._found, count) if count else ""
+        if refusal:
+            return refusal
+        async for some in self._desk.sources.unseen(sid, before):
+            await self.unlist(some)
+        return ""
+
+    async def unlist(self, item_ids: Sequence[str]) -> None:
+        """Remove these from the source; what no other source lists goes with its text."""
+        leased = await self._desk.items.lease(self._desk.leases, item_ids, self._clock.now())
+        for one in leased:
+            left = [sid for sid in one.item.sources if sid != self._found.sid]
+            if left:
+                await self._desk.leases.commit(one.lease, self._unlisted(one.item))
+            else:
+                await self._gone(one)
+        await self._ledger.flush()
+
+    async def _gone(self, leased: Leased) -> None:
+        item, now = leased.item, self._clock.now()
+        outcome, policy, around = Missing(NOT_FOUND, is_listed_nowhere=True), self._desk.decide_policy, Circumstances()
+        chance = random.random()
+        decision = decide.decide(item, outcome, now, chance, policy, around)
+        moved_to = self._new_names.get(item.body_hash, "") if item.body_hash else ""
+        commands = [*await self._desk.documents.apply(leased, decision, outcome, now)]
+        commands += self._judgement.consequences(item, self._found, decision, now)
+        if moved_to:
+            commands += self._renamed(item, moved_to)
+        commands += self._unlisted(item)
+        await self._ledger.add(Entry(leased, outcome, policy, around, chance, decision, commands))
+
+    def _unlisted(self, item: Item) -> list[Command]:
+        return self._desk.items.unlist(item, self._found.sid)
+
+    # ── renames ──
+
+    def _renamed(self, item: Item, moved_to: str) -> list[Command]:
+        log.info("🔀 Renamed: %s is now %s", item.fetch_url, moved_to)
+        return [
+            ("HSET", self._desk.keys.item(item.id), "movedTo", moved_to),
+            ("HSET", self._desk.keys.item(moved_to), "movedFrom", item.id, "firstSeen", item.first_seen),
+            event(self._desk.keys, "item.moved", id=moved_to, moved_from=item.id, source=item.source),
+        ]

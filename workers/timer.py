@@ -1,0 +1,125 @@
+"""The timer: what is due becomes jobs. It visits nothing itself, and remembers nothing that is not in the registry.
+
+python -m workers.timer          every TIMER_SECONDS
+python -m workers.timer --once   what is due now, for cron
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+
+from redis.exceptions import RedisError
+
+from core.console import log as console
+from core.keys import Keys
+from core.queues.names import QueueName
+from core.queues.send import Argument, Sender
+from core.registry import ARTICLES_SOURCE, URLS_SOURCE
+from core.settings import Settings, load
+from core.stores import connect, presence, version
+from core.stores.due import NO_SHARE, DueItems
+from core.stores.purging import Purging
+from core.stores.sources import LossLimit, SourceStore
+from workers import stopping
+
+log = logging.getLogger("timer")
+
+MOST_WAITING_JOBS = 10
+"""More would only stand in line: what is not picked stays due, oldest first."""
+HOLD_SECONDS = 900.0
+"""A job that is lost gives its items back after this; longer than a job lasts."""
+
+
+class Timer:
+    """Picks and sends."""
+
+    def __init__(self, settings: Settings, client: connect.Client, keys: Keys, sender: Sender) -> None:
+        self._settings = settings
+        self._client = client
+        self._sender = sender
+        self._due = DueItems(client, keys)
+        self._sources = SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent))
+        self._purging = Purging(client, keys, settings.gone_ttl_seconds)
+
+    async def tick(self) -> int:
+        """Send jobs for all that is due, as far as they have room; how many were sent."""
+        now = await connect.now(self._client)
+        sent = await self.send_listings(now)
+        sent += await self.send_due([ARTICLES_SOURCE, URLS_SOURCE, *await self._sources.ids()], now)
+        await self._purging.run(now)
+        return sent
+
+    async def send_listings(self, now: float) -> int:
+        """A pass for every source whose next listing has come."""
+        sent = 0
+        for sid in await self._sources.claim_due(now, HOLD_SECONDS):
+            sent += await self._send("workers.jobs.crawl", [sid], ("crawl", sid))
+        return sent
+
+    async def send_due(self, sources: Sequence[str], now: float) -> int:
+        """Batches of due items, oldest first; each source and each host has its share."""
+        batch = self._settings.refresh_batch_items
+        waiting = await asyncio.to_thread(self._sender.waiting, QueueName.REFRESH)
+        room = max(MOST_WAITING_JOBS - waiting, 0)
+        busy = [sid for sid in sources if await self._due.count(sid, now)] if room else []
+        sent = 0
+        for place, sid in enumerate(busy):
+            share = -(-(room - sent) // (len(busy) - place))  # what is left, evenly
+            picked = await self._due.pick(sid, now, share * batch, HOLD_SECONDS, self._share_per_host())
+            for start in range(0, len(picked), batch):
+                some = picked[start : start + batch]
+                sent += await self._send("workers.jobs.refresh", [some, now, sid], ("refresh", some[0], str(int(now))))
+        return sent
+
+    def _share_per_host(self) -> int:
+        """With a gap between requests, as many as fit into a job's time."""
+        gap = self._settings.fetch_host_gap_seconds
+        return max(int(self._settings.refresh_budget_seconds / gap), 1) if gap else NO_SHARE
+
+    async def _send(self, function: str, arguments: list[Argument], id_words: tuple[str, ...]) -> bool:
+        return await asyncio.to_thread(self._sender.send, function, *arguments, id_words=id_words)
+
+
+async def _main(settings: Settings, once: bool) -> None:
+    console.set_up(settings)
+    keys, client, sender = Keys.of(settings), connect.open_store(settings), Sender(settings)
+    try:
+        await presence.wait(client, settings, give_up_seconds=presence.ONCE_WAIT_SECONDS if once else None)
+        await version.check(client, keys)
+        timer = Timer(settings, client, keys, sender)
+        while True:
+            await _tick(timer, settings, client, once)
+            if once:
+                return
+            await asyncio.sleep(settings.timer_seconds)
+    finally:
+        await client.aclose()
+
+
+async def _tick(timer: Timer, settings: Settings, client: connect.Client, once: bool) -> None:
+    try:
+        sent = await timer.tick()
+    except RedisError as error:
+        if once:
+            raise
+        log.error("⚠️ %s", presence.explain(error, connect.url_of(settings)))
+        await presence.wait(client, settings)
+        return
+    if sent:
+        log.info("⏰ %d jobs sent", sent)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m workers.timer", description=__doc__.splitlines()[0])
+    parser.add_argument("--once", action="store_true", help="send what is due now, then end")
+    once = parser.parse_args().once
+    return stopping.run(lambda: _main(load(), once))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
