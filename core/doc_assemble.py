@@ -61,10 +61,14 @@ def document(
 
 
 def shortened(found: list[Block]) -> list[Block]:
-    """The first characters of the blocks, and a word on it where that is not all."""
-    if sum(len(block.text) for block in found) <= MAX_CHARS:
-        return found
-    return [*page_blocks.bounded(found), note(f"Only the first {MAX_CHARS:,} characters are kept.")]
+    """The first `MAX_CHARS` characters, blank lines between blocks included, and a word on it where that is not all."""
+    room = MAX_CHARS
+    for number, block in enumerate(found):
+        if len(block.text) > room:
+            rest = [Block(block.kind, block.markdown[:room], block.text[:room])] if room else []
+            return [*found[:number], *rest, note(f"Only the first {MAX_CHARS:,} characters are kept.")]
+        room = max(0, room - len(block.text) - len("\n\n"))
+    return found
 
 
 def note(sentence: str) -> Block:

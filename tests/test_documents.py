@@ -137,7 +137,7 @@ async def test_hostile(pool: ParsePool, name: str) -> None:
     elif result.document is not None:
         document = result.document
         assert all("\x00" not in text and text.encode() for text in (document.markdown, document.clean_text))
-        assert document.text_len <= 2_500_100
+        assert document.text_len <= 2_000_100
     assert (await read(pool, b"Still here", "a.txt")).document.clean_text == "Still here"
 
 
