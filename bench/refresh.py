@@ -56,7 +56,7 @@ class Site:
         return None
 
     def _page(self, title: str, menu: str, text: str = "") -> str:
-        body = f"<p>{text}{WORDS * 6}</p>" * 6
+        body = f"<p>{text}{WORDS * 6}</p>" * 40
         return (
             f"<!doctype html><html lang=en><head><title>{title}</title></head><body><nav><ul>{menu}</ul></nav>"
             f"<main><h1>{title}</h1>{body}</main></body></html>"

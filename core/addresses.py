@@ -145,6 +145,7 @@ class AllowList:
         )
 
 
+@lru_cache(maxsize=4096)
 def _bare(host: str) -> str:
     """One spelling per host: lower case, no brackets, dot or scope; addresses in their short form, unmapped."""
     name = host.strip("[]").partition("%")[0].removesuffix(".").lower()

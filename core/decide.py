@@ -6,7 +6,6 @@ logs nothing. Deletion needs evidence (design §6.9), force is one counter (§6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -66,7 +65,11 @@ class Circumstances:
     """Why nothing may be removed now: the source would lose too much."""
 
 
-@dataclass(frozen=True, slots=True)
+DEFAULT_POLICY = Policy()
+NOTHING_SPECIAL = Circumstances()
+
+
+@dataclass(slots=True)
 class Decision:
     """What should be written."""
 
@@ -75,7 +78,7 @@ class Decision:
     text: Text
     next_at: float | None
     """None: not before somebody asks."""
-    fields: Mapping[str, str]
+    fields: dict[str, str]
     event: str = ""
 
 
@@ -88,7 +91,7 @@ def decide(
     around: Circumstances | None = None,
 ) -> Decision:
     """What the outcome means for the item. `chance` in [0, 1) spreads the next checks."""
-    policy, around = policy or Policy(), around or Circumstances()
+    policy, around = policy or DEFAULT_POLICY, around or NOTHING_SPECIAL
     decision = _decide(item, outcome, now, chance, policy, around)
     generation = item.generation if around.generation is None else around.generation
     has_ended = decision.count in (Count.CHANGED, Count.UNCHANGED, Count.GONE, Count.EXCLUDED)
@@ -96,7 +99,7 @@ def decide(
     is_wanted_again = generation > processed
     if is_wanted_again and has_ended:  # somebody forced it while we were at it: at once again
         decision = replace(decision, next_at=now)
-    common = {
+    decision.fields |= {
         "status": str(decision.status),
         "lastChecked": iso(now),
         "checkedTs": f"{now:.3f}",
@@ -106,7 +109,7 @@ def decide(
         "nextCrawlAt": "" if decision.next_at is None else iso(decision.next_at),
         "lockedUntil": "",
     }
-    return replace(decision, fields={**decision.fields, **common})
+    return decision
 
 
 def _decide(item: Item, outcome: Outcome, now: float, chance: float, policy: Policy, around: Circumstances) -> Decision:
@@ -161,8 +164,9 @@ def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy
     streak = item.unchanged_streak + 1
     interval = _interval(streak, policy)
     is_304 = outcome.http_status == 304
+    is_well = item.status in (Status.CRAWLED, Status.INDEXED)
     fields = {
-        **_healthy(),
+        **({} if is_well else _healthy()),
         "httpStatusCode": str(outcome.http_status),
         "visitedVersion": item.listed_version,
         "unchangedStreak": str(streak),
@@ -172,7 +176,7 @@ def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy
     if outcome.visit:
         fields |= registry.visited(outcome.visit)
     if outcome.etag:
-        fields["httpEtag"] = outcome.etag
+        fields |= {"httpEtag": outcome.etag} | ({"fileEtag": outcome.etag} if item.type == "file" else {})
     if outcome.last_modified:
         fields["httpLastModified"] = outcome.last_modified
     return Decision(_status_of(item), Count.UNCHANGED, Text.KEEP, _next(now, _interval(streak, policy), chance), fields)
@@ -255,7 +259,8 @@ def _failed(
 
 def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: Policy) -> Decision:
     """Nothing for us now. It may be tomorrow, so it is asked again, ever more seldom; what we have stays."""
-    streak = item.unchanged_streak + 1
+    is_new_content = bool(outcome.content_hash) and outcome.content_hash != item.content_hash
+    streak = 0 if is_new_content else item.unchanged_streak + 1
     interval = _interval(streak, policy)
     fields = {
         **_healthy(),
@@ -267,6 +272,9 @@ def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: 
     }
     if outcome.http_status:
         fields["httpStatusCode"] = str(outcome.http_status)
+    if is_new_content:
+        fields |= {"contentHash": outcome.content_hash, "bodyHash": outcome.content_hash}
+        fields |= {"lastChanged": iso(now), "changedTs": f"{now:.3f}"}
     return Decision(Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, _next(now, interval, chance), fields)
 
 

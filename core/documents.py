@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core import doc_type, extract
+from core import doc_type, extract, http_headers
 from core.doc_type import DocKind
 from core.errors import FailCode, FailDetail
 from core.extract import Reading
@@ -43,7 +43,7 @@ def reading(
         code, detail = (FailCode.PARSE, FailDetail.TYPE) if body else (FailCode.EMPTY, FailDetail.NONE)
         return Reading(Failed(code, detail, sentence))
     if kind is DocKind.HTML:
-        return _page(body, name, url, main_text, links)
+        return _page(body, name, content_type, url, main_text, links)
     try:
         answer = _read(kind, body, name, content_type, links)
     except ModuleNotFoundError as missing:
@@ -55,10 +55,12 @@ def reading(
     return Reading(answer, answer.links if isinstance(answer, Document) else ())
 
 
-def _page(body: bytes, name: str, url: str, main_text: bool, links: bool) -> Reading:
+def _page(body: bytes, name: str, content_type: str, url: str, main_text: bool, links: bool) -> Reading:
     # A path is no address: its folders say nothing about walls and sites.
     address = url if url.startswith(("http://", "https://")) else ""
-    found = extract.reading(body, address, "text/html", main_text=main_text, links=links)
+    stated = http_headers.charset(content_type)
+    kind = f"text/html; charset={stated}" if stated else "text/html"
+    found = extract.reading(body, address, kind, main_text=main_text, links=links, is_article=False)
     if isinstance(found.answer, Document) and not found.answer.title:
         return replace(found, answer=replace(found.answer, title=doc_type.stem(name)))
     return found

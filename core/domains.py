@@ -262,6 +262,13 @@ def quick(text: str, folder: str, home: str | None = None, web_url: str = GITHUB
     return named.model_copy(update={"id": next(named._ids()), "name": _title(named)})
 
 
+def renamed(domain: Domain, name: str) -> Domain:
+    """The same domain under a name of one's own. Raises DomainFileError."""
+    if not re.fullmatch(_SLUG, name):
+        raise DomainFileError("id: is no name; use a-z, 0-9, _ and -, at most 63 characters.")
+    return domain.model_copy(update={"id": name})
+
+
 def _object(text: str) -> dict[str, Any]:
     """The JSON object, each key once."""
     try:

@@ -42,8 +42,20 @@ def extract(body: bytes, url: str, content_type: str = "", *, main_text: bool = 
     return reading(body, url, content_type, main_text=main_text).answer
 
 
-def reading(body: bytes, url: str, content_type: str = "", *, main_text: bool = True, links: bool = False) -> Reading:
-    """The page as a document, or why it is none, and what else the page says to a crawler."""
+def reading(
+    body: bytes,
+    url: str,
+    content_type: str = "",
+    *,
+    main_text: bool = True,
+    links: bool = False,
+    is_article: bool = True,
+) -> Reading:
+    """The page as a document, or why it is none, and what else the page says to a crawler.
+
+    Args:
+        is_article: articles have a least length (spec 004); a page of a site may be as short as it likes.
+    """
     from core import page_charset, page_read, page_type
 
     kind = page_type.kind(body, content_type)
@@ -51,7 +63,7 @@ def reading(body: bytes, url: str, content_type: str = "", *, main_text: bool = 
         stated = content_type.partition(";")[0].strip()[:60] or "of no stated type"
         return Reading(Failed(FailCode.PARSE, FailDetail.TYPE, f"This is no page ({stated})."))
     text = page_charset.decode(body, content_type)
-    is_short = len(text) < MIN_HTML_CHARS
+    is_short = is_article and len(text) < MIN_HTML_CHARS
     if is_short and not links:
         return Reading(_too_short(text))
     if kind is page_type.PageKind.TEXT:
@@ -61,7 +73,8 @@ def reading(body: bytes, url: str, content_type: str = "", *, main_text: bool = 
     else:
         page = page_read.quick_page(text, url, links=links)
     document = replace(page.document, raw_len=len(body), extractor_version=EXTRACTOR_VERSION)
-    refusal = _too_short(text) if is_short else _refusal(document, url)
+    least = MIN_TEXT_CHARS if is_article else 1
+    refusal = _too_short(text) if is_short else _refusal(document, url, least)
     return Reading(refusal or document, document.links, page.is_noindex)
 
 
@@ -102,12 +115,12 @@ def _too_short(text: str) -> Failed:
     return Failed(FailCode.BAD_HTML, text=f"Only {len(text)} characters.")
 
 
-def _refusal(document: Document, url: str) -> Failed | None:
+def _refusal(document: Document, url: str, least: int) -> Failed | None:
     from core import page_walls
 
     wall = page_walls.wall(url, document.title, document.clean_text)
     if wall:
         return Failed(FailCode.EMPTY, FailDetail.BLOCKED, f"Instead of the article there is {wall}.")
-    if document.text_len < MIN_TEXT_CHARS:
+    if document.text_len < least:
         return Failed(FailCode.EMPTY, text=f"Only {document.text_len} characters of text.")
     return None

@@ -297,8 +297,13 @@ class Keys:
         """Glob over `articles_by_category(*)`."""
         return self._glob("rss:articles_by_category:")
 
+    @property
+    def aliases_pattern(self) -> str:
+        """Glob over `alias(*)`."""
+        return self._glob("rss:alias:")
+
     def category_of(self, key: str) -> str:
-        """The category in a key of the three families above; it may itself hold colons."""
+        """The category in a key of the first three families above; it may itself hold colons."""
         return key.removeprefix(self.prefix).split(":", 2)[2]
 
     def _glob(self, family: str) -> str:

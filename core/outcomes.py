@@ -60,6 +60,8 @@ class Excluded:
     reason: str
     is_by_robots: bool = False
     http_status: int = 0
+    content_hash: str = ""
+    """Of a file that is too large to be read, where its source could hash it piece by piece (spec 000 §5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,4 +162,5 @@ def facts(item: Item, answer: Fetched, document: Document | Failed, body_hash: s
         extractor_version=read.extractor_version,
         body_hash=body_hash,
         image_count=len(read.images),
+        is_file=item.type == "file",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from core import urls
+from core import secrets, urls
 from core.page_head import Head
 from core.page_image import Attributes
 
@@ -32,7 +32,7 @@ def collected(anchors: Iterable[Attributes], head: Head) -> tuple[str, ...]:
         seen.add(address)
         url = "" if len(address) > _MAX_HREF_CHARS or _FOREIGN.match(address) else head.absolute(address)
         if url:
-            found[url] = None
+            found[secrets.without_credentials(url)] = None
             if len(found) >= MAX_LINKS:
                 break
     return tuple(found)

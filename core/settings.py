@@ -83,7 +83,7 @@ class Settings(BaseSettings):
 
     # ── refresh ──
     timer_seconds: float = Field(default=10.0, gt=0)
-    refresh_batch_items: int = Field(default=200, ge=1, le=1000)
+    refresh_batch_items: int = Field(default=1000, ge=1, le=2000)
     refresh_budget_seconds: float = Field(default=240.0, gt=0)
     folder_list_seconds: float = Field(default=300.0, gt=0)
     github_list_seconds: float = Field(default=3600.0, gt=0)

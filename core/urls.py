@@ -56,13 +56,19 @@ def join(base: str, ref: str) -> str:
         return ref
 
 
+def href(url: str, base: str | None = None) -> str:
+    """The URL as WHATWG serialises it, without fragment; empty if it cannot be read."""
+    return _parse(url if base is None else join(base, url)).partition("#")[0]
+
+
+@lru_cache(maxsize=2_048)
 def parts(url: str) -> Parts | None:
     """The pieces of an http(s) URL, or None for anything else."""
     href = _parse(url)
     if not href.startswith(_SCHEMES):
         return None
     scheme, authority, path, query = _split(href)
-    host, port = _host_and_port(authority.rpartition("@")[2])
+    host, port = host_and_port(authority.rpartition("@")[2])
     return Parts(scheme[:-1], host, port or _DEFAULT_PORTS[scheme], path, query)
 
 
@@ -172,7 +178,8 @@ def _split(href: str) -> tuple[str, str, str, str]:
     return scheme, authority, "/" + path, query
 
 
-def _host_and_port(authority: str) -> tuple[str, int]:
+def host_and_port(authority: str) -> tuple[str, int]:
+    """Host without brackets and trailing dot, and the port it names or 0; of a serialised URL's authority."""
     if authority.startswith("["):
         host, _, port = authority[1:].partition("]")
         return host, int(port[1:] or 0)

@@ -23,6 +23,8 @@ from redis.exceptions import RedisError
 from core.console import log as console
 from core.errors import FreshetError, SettingsError
 from core.keys import Keys
+from core.queues.names import QueueName
+from core.registry import ARTICLES_SOURCE, URLS_SOURCE
 from core.settings import Settings, load
 from core.stores import connect, embedded
 from scripts import launch_sample, tied
@@ -35,6 +37,7 @@ WATCH_SECONDS = 2.0
 STOP_SECONDS = 10.0
 POLL_SECONDS = 0.1
 MOST_RUNS = 6
+BUILT_IN = (ARTICLES_SOURCE, URLS_SOURCE)
 
 
 def main() -> int:
@@ -127,15 +130,34 @@ def _stop_orphan(settings: Settings, folder: Path) -> None:
 
 def _one_pass(settings: Settings) -> int:
     """Every stage once, in the order of the pipeline, then the summary."""
-    stages = (["workers.ingestor", "--once"], ["workers.canonical_fetcher"], ["scripts.status"])
-    return next((code for code in (_stage(settings, stage) for stage in stages) if code), 0)
+    stages = (_poll, _fetch, _refresh, lambda _: _run_module("scripts.status"))
+    return next((code for code in (stage(settings) for stage in stages) if code), 0)
 
 
-def _stage(settings: Settings, stage: list[str]) -> int:
-    """A stage until it leaves nothing for its next run; the canonical fetcher stops when its time is over."""
+def _run_module(*words: str) -> int:
+    return subprocess.run([sys.executable, "-m", *words], cwd=ROOT, check=False).returncode
+
+
+def _poll(settings: Settings) -> int:
+    return _run_module("workers.ingestor", "--once")
+
+
+def _fetch(settings: Settings) -> int:
+    """The canonical fetcher stops when its time is over, so it is called until it leaves nothing."""
     for _ in range(MOST_RUNS):
-        code = subprocess.run([sys.executable, "-m", *stage], cwd=ROOT, check=False).returncode
-        if code or stage != ["workers.canonical_fetcher"] or not _deferred(settings):
+        code = _run_module("workers.canonical_fetcher")
+        if code or not _deferred(settings):
+            return code
+    return 0
+
+
+def _refresh(settings: Settings) -> int:
+    """Jobs for what is due, and a worker that runs them; again until nothing is due."""
+    for _ in range(MOST_RUNS):
+        if not _due(settings):
+            return 0
+        code = _run_module("workers.timer", "--once") or _run_module("workers", *QueueName, "--burst")
+        if code:
             return code
     return 0
 
@@ -143,6 +165,15 @@ def _stage(settings: Settings, stage: list[str]) -> int:
 def _deferred(settings: Settings) -> int:
     with connect.open_bytes(settings, connect.url_of(settings)) as client:
         return int(client.hget(Keys.of(settings).canonical_last_run, "deferred") or 0)
+
+
+def _due(settings: Settings) -> int:
+    """Items and sources whose time has come."""
+    keys = Keys.of(settings)
+    with connect.open_bytes(settings, connect.url_of(settings)) as client:
+        sources = [*BUILT_IN, *(sid.decode() for sid in client.smembers(keys.sources))]
+        places = [keys.sources_due, *map(keys.due, sources)]
+        return sum(int(client.zcount(place, "-inf", time.time())) for place in places)
 
 
 def _procfile() -> int:

@@ -1,4 +1,4 @@
-"""How Freshet is: the server, categories, feeds and their health, articles, failures, the last runs.
+"""How Freshet is: the server, categories, feeds and their health, articles, failures, the registry, the last runs.
 
 python -m scripts.status [--json]
 """
@@ -20,7 +20,7 @@ from core.stores import connect, presence
 from core.stores.feeds import FeedStore
 from core.stores.links import Lives
 from core.stores.subscriptions import Subscriptions
-from scripts import session
+from scripts import session, status_registry
 from scripts.tables import ago, ahead, table
 
 SAMPLED = 20
@@ -66,6 +66,7 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
         ],
         "articles": await _articles(keys, client, now),
         "failures": await _failures(keys, client),
+        "registry": await status_registry.collect(settings, keys, client, now),
         "last_cycle": await client.hgetall(keys.ingest_last_run),
         "all_cycles": await client.hgetall(keys.ingest_stats),
         "last_run": await client.hgetall(keys.canonical_last_run),
@@ -117,6 +118,7 @@ def page(seen: dict[str, Any]) -> str:
         ),
     ]
     lines += ["", *_article_lines(seen["articles"], seen["failures"])]
+    lines += ["", *status_registry.lines(seen["registry"], now)]
     if seen["last_cycle"]:
         lines += ["", _last_cycle(seen["last_cycle"], now)]
     if seen["last_run"]:

@@ -126,7 +126,14 @@ async def test_changed_new_and_removed_pages_are_found(settings: Settings, site:
         assert await text(desk, site.url("/b")) == ""
         assert [one.source for one in seen if one.deleted] == [urls.normal(site.url("/b"))]
         gone = [fields for _, fields in await desk.client.xrange(desk.keys.events) if fields["type"] == "item.gone"]
-        assert gone == [{"type": "item.gone", "id": item_id(site.url("/b")), "source": urls.normal(site.url("/b")), "deleted": "true"}]
+        assert gone == [
+            {
+                "type": "item.gone",
+                "id": item_id(site.url("/b")),
+                "source": urls.normal(site.url("/b")),
+                "deleted": "true",
+            }
+        ]
 
 
 async def test_404_comes_back(settings: Settings, site: Site) -> None:
@@ -345,7 +352,15 @@ async def test_page_of_two_sources_goes_with_the_last(settings: Settings, site: 
         await add_site(desk, site.url("/a/"), scope="host", include=["/a/*", "/shared"])
         now = await connect.now(desk.client)
         domain = parse(
-            json.dumps({"id": "two", "web_sources": [{"id": "b", "url": site.url("/b/"), "scope": "host", "include": ["/b/*", "/shared"]}]}), "/"
+            json.dumps(
+                {
+                    "id": "two",
+                    "web_sources": [
+                        {"id": "b", "url": site.url("/b/"), "scope": "host", "include": ["/b/*", "/shared"]}
+                    ],
+                }
+            ),
+            "/",
         )
         for config in domain.sources():
             await desk.sources.add(config, item_id(site.url("/b/")), now)

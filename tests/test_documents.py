@@ -91,11 +91,11 @@ async def test_a_path_is_no_wall() -> None:
         (b"", "a.pdf", FailCode.EMPTY, "empty"),
         (files.pdf([]), "a.pdf", FailCode.EMPTY, "scan"),
         (b"\x89PNG\r\n\x1a\n", "a.png", FailCode.PARSE, "not read"),
-        (b"<p>short", "a.html", FailCode.BAD_HTML, "Only 8"),
+        (b"<p></p>", "a.html", FailCode.EMPTY, "Only 0"),
     ],
 )
 def test_nothing_to_read(body: bytes, name: str, code: FailCode, words: str) -> None:
-    """Only what is empty fails for its length; HTML keeps its own measure."""
+    """Only what is empty fails for its length, also among pages."""
     found = documents.read(body, name)
     assert isinstance(found, Failed)
     assert found.code is code

@@ -10,7 +10,6 @@ from core.models import SourceKind
 from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Item
 from core.scope import Scope
 from core.sources.folder import FolderSource
-from core.sources.github import GithubSource
 from core.sources.pages import PageSource
 from core.sources.protocol import Source
 from core.sources.web import WebSource
@@ -52,12 +51,12 @@ class Book:
         self._open: dict[str, OpenSource | None] = {}
 
     async def of(self, item: Item) -> OpenSource | None:
-        """The source through which an item is fetched; None if all of its sources are gone."""
-        for sid in item.sources:
-            found = await self.open(sid)
-            if found is not None:
-                return found
-        return None
+        """The source through which an item is fetched; None if all of its sources are gone.
+
+        A site first: only through it the links of a page are followed that a feed has listed as well.
+        """
+        opened = [found for sid in item.sources if (found := await self.open(sid))]
+        return next((found for found in opened if found.follows_links), opened[0] if opened else None)
 
     async def open(self, sid: str) -> OpenSource | None:
         """A source, or None if there is none of that id."""
@@ -101,6 +100,8 @@ class Book:
             case SourceKind.FOLDER:
                 source = FolderSource(Path(config["path"]), include, exclude, max_bytes=settings.fetch_max_bytes)
             case SourceKind.GITHUB:
+                from core.sources.github import GithubSource  # a site needs none of it
+
                 source = GithubSource(settings, desk.fetcher, config["repo"], config["branch"], include, exclude)
             case _:
                 raise ValueError(f"there is no source of the kind {kind}")

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from core.console import progress
@@ -64,9 +64,8 @@ class Pass:
     run_id: str
     asked_ts: float
     is_over: Callable[[], bool]
+    watch: Callable[[Progress], None]
     end: End | None = None
-    created: list[str] = field(default_factory=list)
-    """What the listing brought that was not there before; only as many as renames are looked for among."""
 
     @property
     def sid(self) -> str:
@@ -105,7 +104,7 @@ async def crawl(
                     watch(one)
 
             visitor = Visitor(desk, clock, book, run_id=run_id, watch=seen)
-            work = Pass(desk, found, book, clock, visitor, run_id, asked, is_over)
+            work = Pass(desk, found, book, clock, visitor, run_id, asked, is_over, seen)
             return await _run(work, mode, bar)
     finally:
         await desk.leases.release(lease)
@@ -179,7 +178,6 @@ async def _list(work: Pass) -> None:
 
 async def _register(work: Pass, part: Batch, listing: Listing) -> None:
     registered = await work.desk.registrar.register(part.refs, listing, work.clock.now())
-    work.created += registered.new[: MOST_RENAMES - len(work.created)]
     await work.desk.sources.refuse(work.sid, part.refused)
     for refused in part.refused[:5]:
         log.warning("🚫 %s → %s", refused.reason, refused.link)
@@ -206,7 +204,8 @@ async def _ask_for(work: Pass, mode: Mode) -> None:
         if not some:
             return
         now = work.clock.now()
-        await work.desk.forcing.make_due(some, now, iso(now), force=mode is Mode.FULL, token=token)
+        is_full = mode is Mode.FULL
+        await work.desk.forcing.make_due(some, now, iso(now), force=is_full, token=token, since=work.asked_ts)
         start += SCAN
 
 
@@ -221,11 +220,9 @@ async def _drain(work: Pass, bar: progress.Bar) -> None:
         picked = await work.desk.due.pick(work.sid, now, batch, HOLD_SECONDS)
         if picked:
             bar.total = work.visitor.counts["visited"] + await work.desk.due.count(work.sid, now) + len(picked)
-            visited = await work.visitor.visit_many(picked, picked_ts=work.asked_ts, via=work.sid, is_over=work.is_over)
+            await work.visitor.visit_many(picked, picked_ts=work.asked_ts, via=work.sid, is_over=work.is_over)
             await _count_discovered(work)
-            if not visited:
-                return
-            continue
+            continue  # picking moved their stamps ahead, so that this comes to an end
         next_at = await work.desk.due.next_at(work.sid)
         if next_at is None or next_at > now + PATIENCE_SECONDS:
             return
@@ -238,7 +235,7 @@ async def _drain(work: Pass, bar: progress.Bar) -> None:
 async def _take_away(work: Pass, bar: progress.Bar) -> str:
     """Remove what is no longer there, as far as there is evidence; a sentence if something was not removed."""
     desk, found = work.desk, work.found
-    removal = Removal(desk, found, work.book, work.clock, work.run_id, await _new_names(work))
+    removal = Removal(desk, found, work.book, work.clock, work.run_id, await _new_names(work), work.watch)
     how = "complete" if work.end and work.end.is_complete else (work.end.reason if work.end else CUT_SHORT)
     refusal = ""
     if found.follows_links:
@@ -252,13 +249,25 @@ async def _take_away(work: Pass, bar: progress.Bar) -> str:
 
 
 async def _new_names(work: Pass) -> Mapping[str, str]:
-    """By the hash of their bytes, what is new in a folder or repository: something missing may have moved there."""
-    if not work.found.is_listing_evidence or not work.created:
+    """By the hash of their bytes, what is new in a folder or repository: something missing may have moved there.
+
+    New is what was added since the last pass came to its end: one that was broken off may have registered it.
+    """
+    client, keys, state = work.desk.client, work.desk.keys, work.found.state
+    assert state is not None
+    if not work.found.is_listing_evidence or not await client.zcount(keys.seen(work.sid), "-inf", f"({work.asked_ts}"):
         return {}
-    pipe = work.desk.client.pipeline(transaction=False)
-    for item_id in work.created:
-        pipe.hget(work.desk.keys.item(item_id), "bodyHash")
-    return {body: item_id for item_id, body in zip(work.created, await pipe.execute(), strict=True) if body}
+    names: dict[str, str] = {}
+    start = 0
+    while some := texts(await client.zrange(keys.refs(work.sid), start, start + SCAN - 1)):
+        pipe = client.pipeline(transaction=False)
+        for item_id in some:
+            pipe.hmget(keys.item(item_id), ["addedTs", "bodyHash"])
+        for item_id, (added, body) in zip(some, await pipe.execute(), strict=True):
+            if body and float(added or 0) > state.listed_ts and len(names) < MOST_RENAMES:
+                names[body] = item_id
+        start += SCAN
+    return names
 
 
 async def _orphans(work: Pass, removal: Removal, bar: progress.Bar) -> str:
@@ -268,16 +277,15 @@ async def _orphans(work: Pass, removal: Removal, bar: progress.Bar) -> str:
     if current is None or not current.is_dirty or work.is_over() or not work.end:
         return ""
     while True:
-        await desk.sources.clean(work.sid)
+        await desk.sources.look(work.sid)
         reachability = Reachability(desk, work.found, work.book, work.clock)
         found_new = await reachability.walk()
         if not found_new or work.is_over():
             break
         await _drain(work, bar)
     if work.is_over() or not await reachability.is_sound():
-        await desk.leases.run([desk.sources.dirty(work.sid)])
         return ""
     refusal = await removal.unlist_unseen(reachability.began)
-    if refusal:
-        await desk.leases.run([desk.sources.dirty(work.sid)])
+    if not refusal:
+        await desk.sources.looked(work.sid)
     return refusal

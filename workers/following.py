@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from core import spider_traps
 from core.models import Ref, Rejected
@@ -69,8 +69,15 @@ class Following:
         names = list(by_id)
         scores = await self._desk.client.zmscore(self._desk.keys.refs(found.sid), names)
         known = [name for name, score in zip(names, scores, strict=True) if score is not None]
+        far = {name: score for name, score in zip(names, scores, strict=True) if score is not None}
+        await self.come_nearer(found, {name: by_id[name].depth for name in known if by_id[name].depth < far[name]})
         new = [by_id[name] for name, score in zip(names, scores, strict=True) if score is None]
         return known + await self._admit_new(found, await self._without_variants(found, new))
+
+    async def come_nearer(self, found: OpenSource, depths: Mapping[str, int]) -> None:
+        """There is a shorter way to these items than we knew; so what they lead to is nearer as well."""
+        if depths:
+            await self._desk.client.zadd(self._desk.keys.refs(found.sid), dict(depths), xx=True, lt=True)
 
     async def _without_variants(self, found: OpenSource, refs: Sequence[Ref]) -> list[Ref]:
         """One page under ever new queries: a calendar, a filter. Beyond so many they are refused."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 
 from core import urls
-from core.decide import Circumstances, Count, Decision, Text
+from core.decide import NOTHING_SPECIAL, Circumstances, Count, Decision, Text
 from core.models import Fetched
 from core.outcomes import Missing, Outcome
 from core.registry import Item
@@ -39,7 +39,7 @@ class Judgement:
     async def around(self, item: Item, outcome: Outcome) -> Circumstances:
         """What has to be known before a missing page counts."""
         if not isinstance(outcome, Missing):
-            return Circumstances()
+            return NOTHING_SPECIAL
         async with self._thinking:
             return await self._around_missing(item)
 
@@ -54,7 +54,7 @@ class Judgement:
                 refusal = await self.may_lose(found, 1)
                 if refusal:
                     return Circumstances(loss_refused=refusal)
-        return Circumstances()
+        return NOTHING_SPECIAL
 
     async def may_lose(self, found: OpenSource, count: int) -> str:
         """Why the source may not lose so many more, or nothing; then they count as lost."""

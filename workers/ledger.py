@@ -35,7 +35,7 @@ class Progress:
     deleted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
     """A visit that came to its end, and all that is to be written of it."""
 

@@ -83,6 +83,8 @@ class Reachability:
             return wanted
         scores = await self._desk.client.zmscore(self._desk.keys.refs(self._found.sid), unseen)
         unknown = [item_id for item_id, score in zip(unseen, scores, strict=True) if score is None]
+        nearer = [name for name, score in zip(unseen, scores, strict=True) if score is not None and score > depth]
+        await self._following.come_nearer(self._found, dict.fromkeys(nearer, depth))
         made = set(await self._following.register_all(self._found, [by_id[name] for name in unknown], depth))
         strangers = set(unknown) - made
         self._strangers.update(map(hash, strangers))

@@ -6,12 +6,16 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from core import urls
+from core import doc_type, urls
+from core.doc_type import DocKind
 from core.errors import FailCode
 from core.models import Document, Failed, Fetched
 from core.parsing.tasks import DocumentTask, PageResult, PageTask
 from core.registry import Item
 from workers.desk import Desk
+
+LONG = (DocKind.PDF, DocKind.DOCX)
+"""Whole books; they may take longer than pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class Reader:
         async with self._places:
             await self._desk.leases.mark(item.id)
             result: PageResult | Failed = await self._desk.pool.run(name, request)
+            await self._desk.leases.unmark(item.id)
         if isinstance(result, Failed):
             return Read(result)
         return Read(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)
@@ -47,8 +52,9 @@ class Reader:
         main_text = self._desk.settings.main_text
         content_type = answer.header("content-type")
         if item.article_uid:
-            return "page", PageTask(answer.body, answer.final_url, content_type, main_text)
-        return "document", DocumentTask(
+            return "page", PageTask(answer.body, answer.final_url, content_type, main_text, links=with_links)
+        kind = doc_type.kind(answer.body, _file_name(item), content_type)
+        return "long_document" if kind in LONG else "document", DocumentTask(
             body=answer.body,
             name=_file_name(item),
             content_type=content_type,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from core import decide
 from core.decide import Circumstances
@@ -17,7 +17,7 @@ from core.stores.items import Leased
 from workers.book import Book, OpenSource
 from workers.desk import Desk
 from workers.judgement import Judgement
-from workers.ledger import Entry, Ledger
+from workers.ledger import Entry, Ledger, Progress
 
 log = logging.getLogger("refresh")
 
@@ -35,6 +35,7 @@ class Removal:
         clock: ServerClock,
         run_id: str = "",
         new_names: Mapping[str, str] | None = None,
+        watch: Callable[[Progress], None] | None = None,
     ) -> None:
         """`new_names`: by the hash of their bytes, the items that this source did not have before."""
         self._desk = desk
@@ -42,7 +43,7 @@ class Removal:
         self._clock = clock
         self._new_names = new_names or {}
         self._judgement = Judgement(desk, book, clock)
-        self._ledger = Ledger(desk, clock, run_id)
+        self._ledger = Ledger(desk, clock, run_id, watch)
 
     async def unlist_unseen(self, before: float) -> str:
         """Remove everything not listed or linked since then; or why that would be too much."""

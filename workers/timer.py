@@ -65,7 +65,7 @@ class Timer:
         batch = self._settings.refresh_batch_items
         waiting = await asyncio.to_thread(self._sender.waiting, QueueName.REFRESH)
         room = max(MOST_WAITING_JOBS - waiting, 0)
-        busy = [sid for sid in sources if await self._due.count(sid, now)] if room else []
+        busy = await self._busy(sources, now) if room else []
         sent = 0
         for place, sid in enumerate(busy):
             share = -(-(room - sent) // (len(busy) - place))  # what is left, evenly
@@ -74,6 +74,12 @@ class Timer:
                 some = picked[start : start + batch]
                 sent += await self._send("workers.jobs.refresh", [some, now, sid], ("refresh", some[0], str(int(now))))
         return sent
+
+    async def _busy(self, sources: Sequence[str], now: float) -> list[str]:
+        """Sources with something due, the one that has waited longest first: nobody starves behind busy ones."""
+        oldest = {sid: await self._due.next_at(sid) for sid in sources}
+        waiting = {sid: at for sid, at in oldest.items() if at is not None and at <= now}
+        return sorted(waiting, key=lambda sid: (waiting[sid], sid))
 
     def _share_per_host(self) -> int:
         """With a gap between requests, as many as fit into a job's time."""

@@ -21,8 +21,9 @@ from core.network import NetworkHealth
 from core.outcomes import Broken, Changed, Excluded, Moved, Outcome, Parked, Unchanged
 from core.page_canonical import trusted_canonical
 from core.registry import Item, PageVisit
+from core.sources.folder import FolderSource
 from core.stores.clock import ServerClock
-from core.stores.commit import Command, Work
+from core.stores.commit import Answer, Command, Work
 from core.stores.items import Leased
 from core.stores.registering import item_id_of
 from workers import lanes
@@ -39,7 +40,7 @@ MOST_DEATHS = 3
 GONE_ARTICLE_SECONDS = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Visited:
     """A visit up to its meaning: what it found, and what is written beside the record."""
 
@@ -112,12 +113,19 @@ class Visitor:
         """A job that was late, or sent twice: what was visited since it was made is left alone."""
         if picked_ts is None:
             return
-        done = [one for one in waiting.values() if one.item.checked_ts >= picked_ts and not one.item.is_forced]
-        for one in done:
-            del waiting[one.item.id]
-        works = [Work(one.lease, self._desk.items.put_off(one.item, one.item.next_ts)) for one in done]
-        if works:
-            await self._desk.leases.commit_many(works)
+        now = self._clock.now()
+        done = [one for one in waiting.values() if _is_done(one.item, picked_ts, now)]
+        works = [self._passed(one) for one in done]
+        for one, answer in zip(done, await self._desk.leases.commit_many(works) if works else (), strict=True):
+            if answer is not Answer.MOVED_ON:  # forced in this very moment: it is visited after all, without validators
+                del waiting[one.item.id]
+            else:
+                waiting[one.item.id] = replace(one, item=replace(one.item, generation=one.item.generation + 1))
+
+    def _passed(self, one: Leased) -> Work:
+        item = one.item
+        expected = (self._desk.keys.item(item.id), "reindexGeneration", str(item.generation))
+        return Work(one.lease, self._desk.items.put_off(item, item.next_ts), expected)
 
     async def _come_back_for(self, left: Sequence[Leased]) -> None:
         """The time was over before their turn: due now, for whoever comes next."""
@@ -134,7 +142,7 @@ class Visitor:
         if found is None or self._has_ended(leased):
             await self._let_rest(leased)
             return
-        if leased.deaths >= MOST_DEATHS and not item.is_forced:
+        if leased.deaths >= MOST_DEATHS:  # a force has begun the count anew
             await self._settle(leased, found, Visited(Parked(leased.deaths)))
             return
         conditional = self._conditional(leased)
@@ -196,11 +204,20 @@ class Visitor:
             return await self._read(leased, found, kept, is_from_snapshot=True)
         if outcome is not None or not isinstance(answer, Fetched):
             assert outcome is not None
-            return Visited(outcome)
+            return Visited(await self._with_hash(item, found, answer, outcome))
         body_hash = ids.body_hash(answer.body)
         if self._is_same_body(item, body_hash):
             return Visited(Unchanged(answer.status, answer.header("etag"), answer.header("last-modified")))
         return await self._read(leased, found, answer)
+
+    async def _with_hash(self, item: Item, found: OpenSource, answer: Fetched | Failed, outcome: Outcome) -> Outcome:
+        """A file too large to be read is hashed as a stream, if its metadata has changed since (spec 000 §5)."""
+        is_large = isinstance(answer, Failed) and answer.detail is FailDetail.TOO_LARGE
+        if not is_large or not isinstance(outcome, Excluded) or not isinstance(found.source, FolderSource):
+            return outcome
+        if item.content_hash and item.listed_version == item.visited_version and not item.is_forced:
+            return replace(outcome, content_hash=item.content_hash)
+        return replace(outcome, content_hash=await found.source.hash_of(item) or "")
 
     def _is_same_body(self, item: Item, body_hash: str) -> bool:
         is_same = item.has_text and item.body_hash == body_hash and item.extractor_version == EXTRACTOR_VERSION
@@ -217,7 +234,11 @@ class Visitor:
         visit = self._facts(item, answer, read)
         outcome = self._outcome(leased, visit, read)
         commands = [*followed, *(() if is_from_snapshot else self._desk.documents.snapshot(item, answer))]
-        if found.follows_links and isinstance(outcome, Changed | Unchanged):
+        if isinstance(outcome, Unchanged) and isinstance(read.document, Document):
+            # The text is the same, its pictures need not be.
+            commands += await self._desk.documents.replace_images(item, read.document, self._clock.now())
+        # A snapshot has forgotten which redirects led to it.
+        if found.follows_links and not is_from_snapshot and isinstance(outcome, Changed | Unchanged):
             moved = await self._moved(leased, found, answer, visit, outcome, commands)
             if moved:
                 return moved if isinstance(moved, Visited) else None
@@ -273,7 +294,7 @@ class Visitor:
                 await self._desk.leases.release(other.lease)
                 return False
             if isinstance(outcome, Changed):
-                seen = replace(visit, normalised=other.item.source)
+                seen = replace(visit, normalised=other.item.source, redirects=())
                 same = outcomes.is_same(other.item, seen, EXTRACTOR_VERSION)
                 meaning = Unchanged(visit.http_status, visit=seen) if same else Changed(outcome.document, seen)
                 await self._settle(other, found, Visited(meaning))
@@ -325,6 +346,13 @@ def validators(item: Item) -> dict[str, str]:
     return {name: value for name, value in asked.items() if value}
 
 
+def _is_done(item: Item, picked_ts: float, now: float) -> bool:
+    """Was it visited since it was picked, and has nobody asked for it and nothing moved since that visit?"""
+    is_awaited = item.next_ts is not None and item.next_ts <= now
+    has_moved = item.listed_version != item.visited_version and not item.failures and not item.missing_checks
+    return item.checked_ts >= picked_ts and not (item.is_forced or is_awaited or has_moved)
+
+
 def _says_less(leased: Leased, document: Document) -> bool:
     """A feed's own text, stored because the page kept it from us, is not replaced by less."""
     article = leased.article
@@ -333,4 +361,5 @@ def _says_less(leased: Leased, document: Document) -> bool:
 
 
 def _lane(leased: Leased) -> str:
-    return lane_of(leased.item.fetch_url) if leased.item.type == "url" else "file"
+    address = leased.item.fetch_url
+    return lane_of(address) if address.startswith("http") else "file"

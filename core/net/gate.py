@@ -78,6 +78,7 @@ class Gate:
         self._hold = hold_seconds
         self._sleepers: defaultdict[str, deque[asyncio.Future[None]]] = defaultdict(deque)
         self._open_at: dict[str, float] = {}
+        self._asking = asyncio.Lock()
         self._shuts = 0
 
     def is_exempt(self, host: str, port: int) -> bool:
@@ -132,14 +133,30 @@ class Gate:
 
     async def _shut_for(self, domain: str) -> tuple[float, str]:
         """How much longer the domain is shut, and why; asked of Redis once a second while it is open."""
-        if time.monotonic() - self._open_at.get(domain, -math.inf) < MEMORY_SECONDS:
+        age = time.monotonic() - self._open_at.get(domain, -math.inf)
+        if age < MEMORY_SECONDS:
             return 0.0, ""
+        if age < 2 * MEMORY_SECONDS:
+            self._remember_open(domain)  # we ask for all others too; meanwhile they go on
+            return await self._ask_shut(domain)
+        async with self._asking:
+            if time.monotonic() - self._open_at.get(domain, -math.inf) < MEMORY_SECONDS:
+                return 0.0, ""
+            return await self._ask_shut(domain)
+
+    async def _ask_shut(self, domain: str) -> tuple[float, str]:
         shuts = self._shuts
-        until, why = await self._redis.hmget(self._keys.gate(domain), ["until", "why"])
+        try:
+            until, why = await self._redis.hmget(self._keys.gate(domain), ["until", "why"])
+        except BaseException:
+            self._open_at.pop(domain, None)
+            raise
         wait = float(until or 0) - time.time()
         # While we read, this process may have shut it: then what we read is older than what we did.
         if wait <= 0 and shuts == self._shuts:
             self._remember_open(domain)
+        else:
+            self._open_at.pop(domain, None)
         return wait, str(why or "")
 
     def _remember_open(self, domain: str) -> None:

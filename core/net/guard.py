@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-import ada_url
 import aiohttp
 from aiohttp.abc import AbstractResolver
 from aiohttp.client_proto import ResponseHandler
 
-from core.addresses import AllowList, is_forbidden
+from core import urls
+from core.addresses import AllowList, is_address, is_forbidden
 from core.errors import FailDetail
 from core.models import Failed
 from core.net.failures import AddressBlocked, refusal
@@ -31,6 +31,10 @@ from core.urls import MAX_CHARS
 _DEFAULT_PORTS = {"http:": 80, "https:": 443}
 _DNS_CACHE_SECONDS = 60
 """Longer than aiohttp's ten: a stale answer is harmless, since every connection is judged anew."""
+
+
+_PLACES = 4_096
+"""Hosts whose judgement is remembered; it depends on the settings alone."""
 
 
 class Target(NamedTuple):
@@ -62,6 +66,8 @@ class Guard:
         self._ordinary_ports = frozenset(ordinary_ports)
         # Behind a proxy we only ever connect to the proxy, which the operator chose; it judges addresses.
         self._proxied = proxied
+        self._places: dict[tuple[str, str], tuple[str, int]] = {}
+        self._tried: dict[tuple[str, int], bool] = {}
 
     @classmethod
     def of(cls, settings: Settings) -> Guard:
@@ -71,21 +77,30 @@ class Guard:
 
     def target(self, url: str, base: str | None = None) -> Target | Failed:
         """Where this URL leads, or why we do not go there."""
-        try:
-            parsed = ada_url.URL(url, base)
-        except ValueError:
+        href = urls.href(url, base) if _is_text(url) else ""
+        if not href:
             return refusal(FailDetail.URL, "The URL cannot be read.")
-        if parsed.protocol not in _DEFAULT_PORTS:
+        scheme, _, rest = href.partition("//")
+        if scheme not in _DEFAULT_PORTS:
             return refusal(FailDetail.BLOCKED, "Only http and https are fetched.")
-        if parsed.username or parsed.password:
+        authority = rest.partition("/")[0]
+        if "@" in authority:
             return refusal(FailDetail.BLOCKED, "A URL with credentials is not fetched.")
-        href = parsed.href.partition("#")[0]
         if len(href) > MAX_CHARS:
             return refusal(FailDetail.URL, f"The URL is longer than {MAX_CHARS} characters.")
-        host = parsed.hostname.strip("[]")
-        port = int(parsed.port or _DEFAULT_PORTS[parsed.protocol])
-        target = Target(href, host, port, f"{parsed.protocol}//{parsed.host}")
-        return target if self._may_try(target, parsed.host_type) else _not_public(port)
+        host, port = self._place(scheme, authority)
+        target = Target(href, host, port, f"{scheme}//{authority}")
+        return target if self._may_try(host, port) else _not_public(port)
+
+    def _place(self, scheme: str, authority: str) -> tuple[str, int]:
+        found = self._places.get((scheme, authority))
+        if found is None:
+            if len(self._places) >= _PLACES:
+                self._places.clear()
+            host, port = urls.host_and_port(authority)
+            is_stated = port or authority.endswith(":0")  # nobody listens there, and it is not the default
+            found = self._places[scheme, authority] = host, port if is_stated else _DEFAULT_PORTS[scheme]
+        return found
 
     def connector(self, resolver: AbstractResolver) -> aiohttp.TCPConnector:
         """A connector that opens no socket without asking here. Its own limit is off: the fetcher counts."""
@@ -115,17 +130,34 @@ class Guard:
             raise AddressBlocked(address[0], address[1])
         return socket.socket(family, kind, protocol)
 
-    def _may_try(self, target: Target, host_type: int) -> bool:
-        """Cheap and early; the last word is spoken at connect time."""
-        if host_type != ada_url.HostType.DEFAULT:
-            return self._may_connect(target, target.host, target.port)
-        by_name = target.port in self._ordinary_ports or self._allow.permits(target.host, target.port)
+    def _may_try(self, host: str, port: int) -> bool:
+        """Cheap and early, and the same for every page of a host; the last word is spoken at connect time."""
+        known = self._tried.get((host, port))
+        if known is None:
+            if len(self._tried) >= _PLACES:
+                self._tried.clear()
+            known = self._tried[host, port] = self._judge(host, port)
+        return known
+
+    def _judge(self, host: str, port: int) -> bool:
+        if is_address(host):
+            return self._may_connect(Target("", host, port, ""), host, port)
+        by_name = port in self._ordinary_ports or self._allow.permits(host, port)
         return by_name or (self._allow.has_addresses and not self._proxied)
 
     def _may_connect(self, target: Target, address: str, port: int) -> bool:
         if self._allow.permits(target.host, target.port) or self._allow.permits(address, port):
             return True
         return port in self._ordinary_ports and not is_forbidden(address)
+
+
+def _is_text(url: str) -> bool:
+    """A browser would send U+FFFD instead of a lone surrogate; we rather ask nobody."""
+    try:
+        url.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _not_public(port: int) -> Failed:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import aiohttp
@@ -93,11 +94,7 @@ class Wire:
 
     async def _ask(self, target: Target, headers: Mapping[str, str], limits: Limits, method: str) -> Answer | Failed:
         assert self._session is not None, "use `async with`"
-        timeout = aiohttp.ClientTimeout(
-            total=limits.seconds,
-            sock_connect=min(CONNECT_SECONDS, limits.seconds),
-            sock_read=min(IDLE_SECONDS, limits.seconds),
-        )
+        timeout = self._timeout(limits.seconds)
         # encoded=True: what we ask for is the clean URL byte for byte, not a second opinion on its escapes.
         url = URL(target.url, encoded=True)
         asking = self._session.request(method, url, headers=headers, timeout=timeout, allow_redirects=False)
@@ -107,6 +104,14 @@ class Wire:
             if found.location or found.status in _BODILESS or method == "HEAD":
                 return found
             return await _with_body(response, found, limits)
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def _timeout(seconds: float) -> aiohttp.ClientTimeout:
+        """Made once per limit, which is nearly always the setting's: one of these costs more than a small answer."""
+        return aiohttp.ClientTimeout(
+            total=seconds, sock_connect=min(CONNECT_SECONDS, seconds), sock_read=min(IDLE_SECONDS, seconds)
+        )
 
 
 async def _with_body(response: aiohttp.ClientResponse, found: Answer, limits: Limits) -> Answer | Failed:

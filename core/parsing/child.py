@@ -51,9 +51,10 @@ def serve(connection: socket.socket, registry: Mapping[str, tasks.Task], options
             return
         (length,) = wire.HEADER.unpack(header)
         call = wire.call_decoder.decode(stream.read(length))
-        _raise_cpu_limit(options.cpu_seconds)
+        task = registry[call.task]
+        _raise_cpu_limit(options.cpu_seconds * task.patience)
         is_last = count == options.max_tasks
-        reply, is_spent = answer(registry[call.task], call.request, is_last, options.memory_bytes)
+        reply, is_spent = answer(task, call.request, is_last, options.memory_bytes)
         connection.sendall(reply)
         if is_spent:
             return

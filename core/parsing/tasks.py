@@ -26,6 +26,8 @@ class Task:
     run: Callable[[Any], object]
     result: type
     refusals: tuple[type[FreshetError], ...] = (NotAFeed,)
+    patience: int = 1
+    """So many times the usual CPU limit: an honest PDF of a thousand pages takes longer than any page of HTML."""
 
 
 class FeedRequest(msgspec.Struct, frozen=True, array_like=True):
@@ -136,6 +138,7 @@ TASKS: Mapping[str, Task] = {
     "discover": Task(PageRequest, discover_feeds, tuple[FoundFeed, ...]),
     "page": Task(PageTask, read_page, PageResult),
     "document": Task(DocumentTask, read_document, PageResult),
+    "long_document": Task(DocumentTask, read_document, PageResult, patience=8),
     "sitemap": Task(SitemapTask, read_sitemap, SitemapResult),
 }
 

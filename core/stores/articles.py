@@ -21,13 +21,17 @@ from core.stores.items import ItemStore
 from core.stores.links import Lives
 
 # KEYS[1] article, then category sets · ARGV[1] uid, ARGV[2] life, then the categories' names.
-# An article that is gone enters nothing. Returns 1 when it is there.
+# An article that is gone enters nothing. One that a 404 has hidden only notes where it belongs when its page is back.
+# Returns 1 when it is there.
 _ENTER = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+local is_hidden = redis.call('HGET', KEYS[1], 'status') == 'gone'
 local listed = redis.call('HGET', KEYS[1], 'categories') or ''
 for i = 2, #KEYS do
-  redis.call('SADD', KEYS[i], ARGV[1])
-  redis.call('EXPIRE', KEYS[i], ARGV[2])
+  if not is_hidden then
+    redis.call('SADD', KEYS[i], ARGV[1])
+    redis.call('EXPIRE', KEYS[i], ARGV[2])
+  end
   if not string.find(',' .. listed .. ',', ',' .. ARGV[i + 1] .. ',', 1, true) then
     listed = listed == '' and ARGV[i + 1] or listed .. ',' .. ARGV[i + 1]
     redis.call('HSET', KEYS[1], 'categories', listed)

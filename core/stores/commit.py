@@ -137,6 +137,10 @@ class Leases:
         crashes = self._keys.crashes(item)
         await self.run([("INCR", crashes), ("PEXPIRE", crashes, CRASH_MEMORY_SECONDS * 1000)])
 
+    async def unmark(self, item: str) -> None:
+        """It was survived: whatever kills us before the commit, this item is not to blame."""
+        await self._client.delete(self._keys.crashes(item))
+
     async def commit_many(self, works: Sequence[Work], also: Iterable[Command] = ()) -> list[Answer]:
         """Each work as `commit` would, all in one step; `also` is written in any case, once."""
         packed = [self._packed(work.lease, work.commands, work.expected) for work in works]
@@ -234,7 +238,7 @@ class Leases:
 
 
 def _words(commands: Iterable[Command]) -> list[list[str]]:
-    return [[str(word) for word in command] for command in commands]
+    return [list(map(str, command)) for command in commands]
 
 
 async def _eval(client: Client, script: str, keys: Sequence[str], *words: Word) -> int:

@@ -16,7 +16,7 @@ from core.decide import Decision, Text
 from core.keys import Keys
 from core.models import Document, Fetched, Image
 from core.outcomes import Changed
-from core.registry import Item
+from core.registry import Item, Status
 from core.stores.commit import Command, Word, batched
 from core.stores.connect import Client, texts
 from core.stores.items import Leased
@@ -38,7 +38,7 @@ class DocumentStore:
         """Commands for the text of an item, as decided."""
         match decision.text:
             case Text.REPLACE if isinstance(outcome, Changed):
-                return await self._replace(leased, outcome.document, now)
+                return await self._replace(leased, outcome, now)
             case Text.HIDE:
                 return [*self._hidden(leased), *await self._without_children(leased.item)]
             case Text.DELETE:
@@ -47,11 +47,10 @@ class DocumentStore:
 
     # ── writing ──
 
-    async def _replace(self, leased: Leased, document: Document, now: float) -> list[Command]:
-        item = leased.item
-        old = set(await self._children(item.id))
-        written = self._article(leased, document, now) if leased.article else self._document(item, document, now)
-        return [*written, *self._images(item, document.images, old, now)]
+    async def _replace(self, leased: Leased, outcome: Changed, now: float) -> list[Command]:
+        item, document = leased.item, outcome.document
+        written = self._article(leased, outcome, now) if leased.article else self._document(item, document, now)
+        return [*written, *await self.replace_images(item, document, now)]
 
     def _document(self, item: Item, document: Document, now: float) -> list[Command]:
         fields: dict[str, Word] = {
@@ -70,9 +69,10 @@ class DocumentStore:
         }
         return [("HSET", self._keys.document(item.id), *_flat(fields))]
 
-    def _article(self, leased: Leased, document: Document, now: float) -> list[Command]:
+    def _article(self, leased: Leased, outcome: Changed, now: float) -> list[Command]:
         """The article in place: what its publisher corrected, under the uid and in the categories it has."""
         item, before = leased.item, leased.article
+        document, visit = outcome.document, outcome.visit
         uid, key = item.article_uid, self._keys.article(item.article_uid)
         fields: dict[str, Word] = {
             "uid": uid,
@@ -98,6 +98,9 @@ class DocumentStore:
             "content_hash": document.content_hash,
             "extractor_version": document.extractor_version,
             "text_source": document.source,
+            "final_url": visit.fetched_url,
+            "etag": visit.etag,
+            "last_modified": visit.last_modified,
             "updated_ts": f"{now:.3f}",
         }
         content = self._keys.content(document.content_hash)
@@ -150,6 +153,10 @@ class DocumentStore:
         children = await self._children(item.id)
         keys = [self._keys.images(item.id), *map(self._keys.item, children)]
         return [*batched(("DEL",), keys), ("HSET", self._keys.item(item.id), "imageCount", 0)]
+
+    async def replace_images(self, item: Item, document: Document, now: float) -> list[Command]:
+        """Commands that make a page's children those that it shows now."""
+        return self._images(item, document.images, set(await self._children(item.id)), now)
 
     def _images(self, item: Item, images: Sequence[Image], old: set[str], now: float) -> list[Command]:
         records = [_child(item, image, now) for image in images]
@@ -206,7 +213,7 @@ def _child(page: Item, image: Image, now: float) -> dict[str, str]:
     return record | {
         "id": item_id,
         "RowKey": item_id.partition("_")[2],
-        "status": page.status,
+        "status": str(Status.CRAWLED),
         "parentPageId": page.id,
         "parentPageUrl": page.fetch_url,
         "source": page.fetch_url,

@@ -9,16 +9,19 @@ from __future__ import annotations
 from typing import cast
 
 from core.keys import Keys
+from core.stores.commit import DONE_MILLISECONDS, new_token
 from core.stores.connect import Client
 
 LOOK = 5_000
 """How many of the oldest are looked at for one pick; more of a host than its share are passed over."""
 NO_SHARE = 1_000_000
 
-# KEYS[1] due · ARGV: now, new stamp, wanted, share per host, how many to look at, how record keys begin.
-# Returns the ids, oldest first.
+# KEYS[1] due, KEYS[2] answer · ARGV: now, new stamp, wanted, share per host, how many to look at, how record keys begin,
+# life of the answer. Returns the ids, oldest first; a resend gets the same.
 _PICK = """
 local call = redis.call
+local before = call('GET', KEYS[2])
+if before then return cjson.decode(before) end
 local wanted, share, look = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local is_shared = share < 1000000
 local oldest = call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, is_shared and look or wanted)
@@ -36,6 +39,7 @@ for _, id in ipairs(oldest) do
     picked[#picked + 1] = id
   end
 end
+if #picked > 0 then call('SET', KEYS[2], cjson.encode(picked), 'PX', ARGV[7]) end
 return picked
 """
 
@@ -51,8 +55,9 @@ class DueItems:
         self, source: str, now: float, wanted: int, hold_seconds: float, share_per_host: int = NO_SHARE
     ) -> list[str]:
         """Ids of the source that are due, held back for so long."""
-        words = (now, now + hold_seconds, wanted, share_per_host, LOOK, self._keys.item(""))
-        return cast(list[str], await self._client.eval(_PICK, 1, self._keys.due(source), *map(str, words)))
+        words = (now, now + hold_seconds, wanted, share_per_host, LOOK, self._keys.item(""), DONE_MILLISECONDS)
+        keys = (self._keys.due(source), self._keys.done(new_token()))
+        return cast(list[str], await self._client.eval(_PICK, len(keys), *keys, *map(str, words)))
 
     async def count(self, source: str, now: float) -> int:
         """How many are due."""

@@ -8,18 +8,25 @@ from typing import cast
 import msgspec
 
 from core.keys import Keys
+from core.stores.commit import new_token
 from core.stores.connect import Client
 
-# KEYS: records · ARGV[1] JSON: ids, now, force, token, how due sets begin and end, how crash counters begin.
-# 1 = done (also by an earlier copy of this very call), 0 = there is no such record. A parked item is free again.
+# KEYS: records · ARGV[1] JSON: ids, now, force, token, how due sets begin and end, how crash counters begin, since.
+# 1 = done (also by an earlier copy of this very call), 0 = there is no such record. A parked item is free again, unless
+# it is a pass that asks (since): that leaves alone what is parked, and what was checked since it was asked for.
 _MAKE_DUE = """
 local call = redis.call
 local asked = cjson.decode(ARGV[1])
 local said = {}
 for i, id in ipairs(asked.ids) do
-  local sources = call('HGET', KEYS[i], 'sources')
+  local sources, next_at, checked = unpack(call('HMGET', KEYS[i], 'sources', 'nextCrawlAt', 'checkedTs'))
+  -- A record without the field was written before there were other sources than feeds.
+  if not sources and call('EXISTS', KEYS[i]) == 1 then sources = 'rss' end
+  local is_left = asked.since and not asked.force and (next_at == '' or tonumber(checked or 0) >= asked.since)
   if not sources then
     said[#said + 1] = '0'
+  elseif is_left then
+    said[#said + 1] = '1'
   else
     if asked.force and call('HGET', KEYS[i], 'forcedBy') ~= asked.token then
       call('HINCRBY', KEYS[i], 'reindexGeneration', 1)
@@ -47,9 +54,19 @@ class Forcing:
         self._keys = keys
 
     async def make_due(
-        self, item_ids: Sequence[str], now: float, iso_now: str, *, force: bool = False, token: str = ""
+        self,
+        item_ids: Sequence[str],
+        now: float,
+        iso_now: str,
+        *,
+        force: bool = False,
+        token: str = "",
+        since: float | None = None,
     ) -> list[bool]:
-        """Make these due at once; with `force` their generation rises, once per `token`. False: no such item."""
+        """Make these due at once; with `force` their generation rises, once per `token`. False: no such item.
+
+        A pass says `since` when it was asked for: what was checked since, and what is parked, it leaves alone.
+        """
         if not item_ids:
             return []
         before, after = self._keys.due("\n").split("\n")
@@ -58,10 +75,11 @@ class Forcing:
             "now": now,
             "iso": iso_now,
             "force": force,
-            "token": token,
+            "token": token or new_token(),
             "due_before": before,
             "due_after": after,
             "crashes": self._keys.crashes(""),
+            **({} if since is None else {"since": since}),
         }
         keys = [self._keys.item(item_id) for item_id in item_ids]
         said = await self._client.eval(_MAKE_DUE, len(keys), *keys, msgspec.json.encode(asked))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, cast
 
 from core import registry, urls
@@ -24,7 +25,20 @@ ARTICLE_FIELDS = (
 """What a refresh wants to know of a stored article."""
 
 
-@dataclass(frozen=True, slots=True)
+# KEYS pairs of record and document · ARGV the fields. For each record its values, and whether the document is there.
+# The fields are sent once: as many HMGETs, their names would cost more than all else in a refresh of unchanged pages.
+_READ = """
+local found = {}
+for i = 1, #KEYS, 2 do
+  local values = redis.call('HMGET', KEYS[i], unpack(ARGV))
+  values[#ARGV + 1] = redis.call('EXISTS', KEYS[i + 1])
+  found[#found + 1] = values
+end
+return found
+"""
+
+
+@dataclass(slots=True)
 class Leased:
     """An item that is ours for a visit, and what is known around it."""
 
@@ -76,14 +90,13 @@ class ItemStore:
 
     async def read(self, item_ids: Sequence[str], via: str = "") -> list[Item | None]:
         """The records of these ids; `has_text` is true for those with a document of their own."""
-        pipe = self._client.pipeline(transaction=False)
-        for item_id in item_ids:
-            pipe.hmget(self._keys.item(item_id), registry.FIELDS)
-            pipe.exists(self._keys.document(item_id))
-        answers = await pipe.execute() if item_ids else []
+        if not item_ids:
+            return []
+        keys = [key for item_id in item_ids for key in (self._keys.item(item_id), self._keys.document(item_id))]
+        answers = cast(list[list[Any]], await self._client.eval(_READ, len(keys), *keys, *registry.FIELDS))
         return [
-            registry.parse(item_id, values, bool(has_text), via)
-            for item_id, values, has_text in zip(item_ids, answers[::2], answers[1::2], strict=True)
+            registry.parse(item_id, values[:-1], bool(values[-1]), via)
+            for item_id, values in zip(item_ids, answers, strict=True)
         ]
 
     async def _around(self, items: Sequence[Item], now: float) -> dict[str, tuple[dict[str, str], bool, bool]]:
@@ -134,7 +147,7 @@ class ItemStore:
         """Commands that write what was decided: fields, status, next check, event. The text is another store's."""
         key = self._keys.item(item.id)
         fields = {**decision.fields, "sources": ",".join(item.sources)}
-        commands: list[Command] = [("HSET", key, *(word for pair in fields.items() for word in pair))]
+        commands: list[Command] = [("HSET", key, *chain.from_iterable(fields.items()))]
         if decision.status is not item.status:
             commands += [
                 ("SREM", self._keys.status(str(item.status)), item.id),
@@ -198,6 +211,6 @@ def _article(values: Sequence[Any] | None) -> dict[str, str]:
 def _leased(
     item: Item, lease: Lease, deaths: int, article: dict[str, str], is_trusted: bool, has_snapshot: bool
 ) -> Leased:
-    if item.article_uid:
+    if article:  # else its life is over; what a site has of the same page is a document
         item = registry.with_text(item, article.get("status") == "success")
     return Leased(item, lease, deaths, article, is_trusted, has_snapshot)

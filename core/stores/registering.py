@@ -6,29 +6,34 @@ says that its content has moved. One script per batch, and a resend changes noth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import msgspec
 
-from core import file_paths, ids, registry, urls
+from core import file_paths, ids, registry, secrets, urls
 from core.keys import Keys
 from core.models import Ref, Rejected
 from core.registry import Status
 from core.stores.connect import Client
 
 MOST_PAGES = 10_000_000
+_KNOWN = "s"
+_QUERY = re.compile(r"\?|%3F", re.IGNORECASE)
 
 # KEYS[1] refs, KEYS[2] due, KEYS[3] seen, KEYS[4] items by status Pending · ARGV[1] JSON: source, now, most, revives,
-# believes, force, token, entries (id, record key, partition key, depth, version, record).
+# believes, force, token, entries (id, record key, partition key, depth, version, record, address, display).
+# Of several spellings of one address the least is fetched, and the shortest way counts as depth: so whatever order
+# things are listed in, the registry is the same. What was visited keeps its address, to which its validators belong.
 # For each: n = new to the source, m = known and its content has moved, s = known, f = no place left.
 _REGISTER = """
 local call = redis.call
 local asked = cjson.decode(ARGV[1])
 local said = {}
 for _, entry in ipairs(asked.entries) do
-  local id, key, partition, depth, version, record = unpack(entry)
+  local id, key, partition, depth, version, record, address, display = unpack(entry)
   local is_listed = call('ZSCORE', KEYS[1], id)
   local answer = 's'
   if not is_listed and call('ZCARD', KEYS[1]) >= asked.most then
@@ -38,6 +43,8 @@ for _, entry in ipairs(asked.entries) do
       call('HSET', key, unpack(record))
       call('SADD', partition, id)
       call('SADD', KEYS[4], id)
+    elseif call('HGET', key, 'crawlAttempts') == '0' and address < call('HGET', key, 'fetchUrl') then
+      call('HSET', key, 'fetchUrl', address, 'displaySource', display)
     end
     if not is_listed then
       answer = 'n'
@@ -45,17 +52,28 @@ for _, entry in ipairs(asked.entries) do
       if not string.find(',' .. sources .. ',', ',' .. asked.source .. ',', 1, true) then
         call('HSET', key, 'sources', sources == '' and asked.source or sources .. ',' .. asked.source)
       end
+      call('HSET', key, 'addedTs', asked.now)
       call('ZADD', KEYS[1], depth, id)
       call('ZADD', KEYS[2], asked.now, id)
-    elseif asked.revives and call('HGET', key, 'status') == 'Gone' then
+    elseif tonumber(is_listed) > depth then
+      call('ZADD', KEYS[1], depth, id)
+    end
+    if is_listed and asked.revives and call('HGET', key, 'status') == 'Gone' then
       answer = 'm'
       call('ZADD', KEYS[2], asked.now, id)
     end
-    if version ~= '' and call('HGET', key, 'listedVersion') ~= version then
-      call('HSET', key, 'listedVersion', version)
-      if asked.believes and call('HGET', key, 'visitedVersion') ~= version then
-        call('ZADD', KEYS[2], 'LT', asked.now, id)
-        if answer == 's' then answer = 'm' end
+    if version ~= '' then
+      local listed, visited, failures, missing =
+        unpack(call('HMGET', key, 'listedVersion', 'visitedVersion', 'consecutiveFailures', 'missingChecks'))
+      if listed ~= version then call('HSET', key, 'listedVersion', version) end
+      if asked.believes and visited ~= version then
+        if listed ~= version then
+          call('ZADD', KEYS[2], 'LT', asked.now, id)
+          if answer == 's' then answer = 'm' end
+        elseif (failures or '0') == '0' and (missing or '0') == '0' then
+          -- Picked by a pass that was broken off, and held back for it.
+          call('ZADD', KEYS[2], 'XX', 'LT', asked.now, id)
+        end
       end
     end
     call('ZADD', KEYS[3], 'GT', asked.now, id)
@@ -106,7 +124,7 @@ class Registrar:
 
     async def register(self, refs: Sequence[Ref], listing: Listing, now: float) -> Registered:
         """Make sure that all of these are items of the source."""
-        entries = {str(entry[0]): entry for entry in (self._entry(ref, now) for ref in refs)}
+        entries = [self._entry(ref, now) for ref in dict.fromkeys(refs)]
         if not entries:
             return Registered()
         source = listing.source
@@ -118,21 +136,23 @@ class Registrar:
             "believes": listing.believes_versions,
             "force": listing.force,
             "token": listing.token,
-            "entries": list(entries.values()),
+            "entries": entries,
         }
         pending = self._keys.status(str(Status.PENDING))
         keys = (self._keys.refs(source), self._keys.due(source), self._keys.seen(source), pending)
         said = await self._client.eval(_REGISTER, len(keys), *keys, msgspec.json.encode(asked))
-        by_answer: dict[str, list[str]] = {}
-        for item_id, answer in zip(entries, cast(str, said), strict=True):
-            by_answer.setdefault(answer, []).append(item_id)
-        return Registered(*(tuple(by_answer.get(letter, ())) for letter in "nmsf"))
+        answers: dict[str, str] = {}
+        for entry, answer in zip(entries, cast(str, said), strict=True):
+            if answers.get(str(entry[0]), _KNOWN) == _KNOWN:  # two spellings of one thing: new once
+                answers[str(entry[0])] = answer
+        return Registered(*(tuple(name for name, said in answers.items() if said == letter) for letter in "nmsf"))
 
     def _entry(self, ref: Ref, now: float) -> list[object]:
         record = blank_record(ref, now, self._strategy)
         words = [word for pair in record.items() for word in pair]
         item_id, partition = record["id"], self._keys.partition(record["PartitionKey"])
-        return [item_id, self._keys.item(item_id), partition, ref.depth, ref.version, words]
+        names = (record["fetchUrl"], record["displaySource"])
+        return [item_id, self._keys.item(item_id), partition, ref.depth, ref.version, words, *names]
 
 
 def item_id_of(ref: Ref) -> str:
@@ -155,11 +175,13 @@ def _identity(ref: Ref) -> tuple[str, str, str]:
 
 
 def named(source: str, item_type: str) -> Ref | Rejected:
-    """A ref from what a person wrote: cleaned, without secrets; or why it cannot be one."""
+    """A ref from what a person wrote: cleaned, without secrets; or why it cannot be one, without them too."""
     if item_type == "file":
         try:
             return Ref(file_paths.file_identity(source).address, "file")
         except ValueError as error:
-            return Rejected(source.partition("?")[0], str(error))
+            return Rejected(secrets.redacted(_QUERY.split(source, maxsplit=1)[0]), str(error))
     cleaned = urls.clean(source)
-    return cleaned if isinstance(cleaned, Rejected) else replace(Ref(cleaned), type="url")
+    if isinstance(cleaned, Rejected):
+        return Rejected(secrets.redacted(source), cleaned.reason)
+    return Ref(secrets.without_credentials(cleaned))

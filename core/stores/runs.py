@@ -29,8 +29,14 @@ class RunStore:
         """A new run; its id sorts by time."""
         run_id = f"{int(now)}-{secrets.token_hex(4)}"
         fields: HashFields = {
-            "id": run_id, "source": source, "domain": domain, "mode": mode, "status": "running",
-            "started": iso(now), "started_ts": f"{now:.3f}", "heartbeat_ts": f"{now:.3f}",
+            "id": run_id,
+            "source": source,
+            "domain": domain,
+            "mode": mode,
+            "status": "running",
+            "started": iso(now),
+            "started_ts": f"{now:.3f}",
+            "heartbeat_ts": f"{now:.3f}",
             **dict.fromkeys(COUNTERS, "0"),
         }
         async with self._client.pipeline(transaction=True) as pipe:

@@ -11,18 +11,31 @@ from core.domains import SourceConfig
 from core.keys import Keys
 from core.lastmod import Grade
 from core.models import Rejected
-from core.stores.commit import Command
+from core.stores.commit import DONE_MILLISECONDS, Command, new_token
 from core.stores.connect import Client, HashFields, texts
 
 REFUSED_KEPT = 1_000
 DAY_SECONDS = 86_400.0
-STATE = ("config", "memory", "links_dirty", "lastmod_right", "lastmod_wrong", "root_id", "loss_allowed_until")
+STATE = (
+    *("config", "memory", "links_dirty", "lastmod_right", "lastmod_wrong", "root_id", "loss_allowed_until"),
+    "last_listed_ts",
+)
 
-# KEYS[1] sources by next listing · ARGV: now, new stamp. Ids of those that are due, moved ahead in the same step.
+# KEYS[1] sources by next listing, KEYS[2] answer · ARGV: now, new stamp, life of the answer.
+# Ids of those that are due, moved ahead in the same step; a resend gets the same.
 _CLAIM = """
+local before = redis.call('GET', KEYS[2])
+if before then return cjson.decode(before) end
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], 'XX', ARGV[2], id) end
+if #due > 0 then redis.call('SET', KEYS[2], cjson.encode(due), 'PX', ARGV[3]) end
 return due
+"""
+
+# KEYS[1] source. Clean, unless links have changed since the look began.
+_LOOKED = """
+if redis.call('HGET', KEYS[1], 'links_dirty') == 'looking' then redis.call('HSET', KEYS[1], 'links_dirty', '0') end
+return 1
 """
 
 
@@ -37,6 +50,8 @@ class SourceState:
     grade: Grade = field(default_factory=Grade)
     root_id: str = ""
     loss_allowed_until: float = 0.0
+    listed_ts: float = 0.0
+    """When its last pass came to its end."""
 
     @property
     def sid(self) -> str:
@@ -107,7 +122,7 @@ class SourceStore:
         values = await self._client.hmget(self._keys.source(sid), STATE)
         if values[0] is None:
             return None
-        config, memory, dirty, right, wrong, root_id, allowed = values
+        config, memory, dirty, right, wrong, root_id, allowed, listed = values
         return SourceState(
             config=SourceConfig.from_json(cast(str, config)),
             memory=json.loads(memory or "{}"),
@@ -115,6 +130,7 @@ class SourceStore:
             grade=Grade(int(right or 0), int(wrong or 0)),
             root_id=cast(str, root_id or ""),
             loss_allowed_until=float(allowed or 0),
+            listed_ts=float(listed or 0),
         )
 
     async def details(self, sid: str) -> dict[str, str]:
@@ -125,8 +141,9 @@ class SourceStore:
 
     async def claim_due(self, now: float, hold_seconds: float) -> list[str]:
         """Sources whose next listing has come; they are ours for so long."""
-        words = (str(now), str(now + hold_seconds))
-        return texts(await self._client.eval(_CLAIM, 1, self._keys.sources_due, *words))
+        words = (str(now), str(now + hold_seconds), str(DONE_MILLISECONDS))
+        keys = (self._keys.sources_due, self._keys.done(new_token()))
+        return texts(await self._client.eval(_CLAIM, len(keys), *keys, *words))
 
     async def listed(self, sid: str, memory: Mapping[str, str] | None, how: str, now: float, next_at: float) -> None:
         """A listing came to its end; `memory` None keeps what the source remembers."""
@@ -170,9 +187,13 @@ class SourceStore:
         """The command that notes that links have changed."""
         return ("HSET", self._keys.source(sid), "links_dirty", "1")
 
-    async def clean(self, sid: str) -> None:
-        """About to look which pages are linked; what changes from now on is for the next time."""
-        await self._client.hset(self._keys.source(sid), "links_dirty", "0")
+    async def look(self, sid: str) -> None:
+        """About to look which pages are linked; it stays dirty until the look has come to its end."""
+        await self._client.hset(self._keys.source(sid), "links_dirty", "looking")
+
+    async def looked(self, sid: str) -> None:
+        """The look has come to its end; what changed meanwhile is for the next time."""
+        await self._client.eval(_LOOKED, 1, self._keys.source(sid))
 
     def graded(self, sid: str, was_right: bool) -> Command:
         """The command that counts whether a sitemap's word was true."""

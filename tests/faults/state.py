@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from redis.asyncio import Redis
@@ -34,6 +35,8 @@ FETCHERS_OWN = (
 """What the canonical fetcher writes; a real ingestor may start it or not, depending on the moment."""
 TIME_FIELD = re.compile(r"(^|_)(ts|at|until)$|Ts$|^seconds$")
 EVENT_TIME = re.compile(r"^\S+Z ", re.M)
+MEMORY_TIME = re.compile(r"(?<=asked_ts\\\":)[\d.]+")
+ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 # ── families ────────────────────────────────────────────────────────────────────────────────────
@@ -262,6 +265,10 @@ def _masked_field(name: str, value: str, now: float) -> str:
         return EVENT_TIME.sub("", value)
     if name == "seconds":
         return "…"
+    if name == "memory":  # of a source, as JSON
+        return MEMORY_TIME.sub("…", value)
+    if ISO_TIME.fullmatch(value):
+        return moment(datetime.fromisoformat(value).timestamp(), now)
     return moment(float(value), now) if TIME_FIELD.search(name) and _is_number(value) else value
 
 
@@ -294,6 +301,7 @@ def problems(picture: Picture, *, is_settled: bool, by_hand: Collection[str] = (
     """
     excused = () if is_settled else by_hand
     found = [*_of_keys(picture, excused), *_of_links(picture, excused), *_of_states(picture), *_of_counters(picture)]
+    found += _of_registry(picture)
     return found + list(_unsettled(picture)) if is_settled else found
 
 
@@ -385,3 +393,94 @@ def _unsettled(picture: Picture) -> Iterator[str]:
             yield f"{url}: is in {sorted(categories)}, its state says {stored}"
     for start, what in ((keys.lease(""), "a lease"), (keys.crashes("feed_"), "a count of deaths")):
         yield from (f"{key}: {what} after a good end" for key, _, _ in picture.named(start))
+
+
+# ── the registry ────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_registry(picture: Picture) -> Iterator[str]:
+    """Every record is found where it is looked for, and nothing is found that has no record."""
+    keys = picture.keys
+    start = keys.item("")
+    records = {item_id: held.content for _, item_id, held in picture.named(start)}
+    items = {item_id: record for item_id, record in records.items() if not record.get("parentPageId")}
+    yield from _of_memberships(picture, items)
+    for item_id, record in items.items():
+        yield from (f"{start}{item_id}: {told}" for told in _of_item(picture, item_id, record))
+    for item_id, record in records.items():
+        page = record.get("parentPageId")
+        if page and item_id not in picture.content(keys.images(page)):
+            yield f"{start}{item_id}: an image that its page does not know"
+    for family in (keys.document, keys.links, keys.images, keys.snapshot):
+        for key, item_id, _ in picture.named(family("")):
+            if item_id not in items:
+                yield f"{key}: belongs to no item"
+
+
+def _of_memberships(picture: Picture, items: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Members of the registry's sets have a record that says so."""
+    keys = picture.keys
+    for family, name in ((keys.status, "status"), (keys.partition, "PartitionKey")):
+        for key, value, held in picture.named(family("")):
+            for item_id in held.content:
+                if items.get(item_id, {}).get(name) != value:
+                    yield f"{key}: has {item_id}, whose {name} is {items.get(item_id, {}).get(name)}"
+    for sid in _sources(picture):
+        refs = set(picture.content(keys.refs(sid)))
+        for item_id in sorted(refs):
+            if sid not in items.get(item_id, {}).get("sources", "").split(","):
+                yield f"{keys.refs(sid)}: has {item_id}, whose record does not name the source"
+        for family in (keys.due, keys.seen, keys.listed):
+            for item_id in sorted(set(picture.content(family(sid))) - refs):
+                yield f"{family(sid)}: has {item_id}, which is not of this source"
+
+
+def _sources(picture: Picture) -> list[str]:
+    return sorted({"rss", "urls", *picture.content(picture.keys.sources)})
+
+
+def _of_item(picture: Picture, item_id: str, record: Mapping[str, str]) -> Iterator[str]:
+    keys, status = picture.keys, record["status"]
+    if item_id not in picture.content(keys.status(status)):
+        yield f"not in the set of its status {status}"
+    if item_id not in picture.content(keys.partition(record["PartitionKey"])):
+        yield f"not in its partition {record['PartitionKey']}"
+    is_parked = not record["nextCrawlAt"]
+    for sid in filter(None, record["sources"].split(",")):
+        if item_id not in picture.content(keys.refs(sid)):
+            yield f"names the source {sid}, which does not list it"
+        if (item_id in picture.content(keys.due(sid))) is is_parked:
+            yield f"its next check is {record['nextCrawlAt'] or 'never'}, and the due set of {sid} says otherwise"
+    yield from _of_text(picture, item_id, record)
+
+
+def _of_text(picture: Picture, item_id: str, record: Mapping[str, str]) -> Iterator[str]:
+    """There is a text exactly where the status says so; after an error what was there may stay."""
+    keys, status = picture.keys, record["status"]
+    is_stored = status in ("Crawled", "Indexed") and not record["aliasOf"]
+    if record["articleUid"]:
+        if is_stored and picture.content(keys.article(record["articleUid"])).get("status") != "success":
+            yield f"{status}, and its article {record['articleUid']} is not there"
+        return
+    has_text = keys.document(item_id) in picture
+    if is_stored and not has_text:
+        yield f"{status}, and its text is not there"
+    if has_text and (status in ("Pending", "Gone") or record["aliasOf"]):
+        yield f"{status}{', an alias' if record['aliasOf'] else ''}, and has a text"
+    if has_text and picture.content(keys.document(item_id))["content_hash"] != record["contentHash"]:
+        yield "its text is of another visit than its record"
+    images = picture.content(keys.images(item_id))
+    if images and not has_text:
+        yield "has images and no text"
+    for image in images:
+        if keys.item(image) not in picture:
+            yield f"its image {image} has no record"
+
+
+def unsettled_items(picture: Picture) -> list[str]:
+    """What may be there only while visits are under way, or until the next one after a fault."""
+    keys = picture.keys
+    found = [f"{key}: a lease" for key, _, _ in picture.named(keys.lease(""))]
+    found += [f"{key}: a count of deaths" for key, _, _ in picture.named(keys.crashes(""))]
+    locked = [key for key, _, held in picture.named(keys.item("")) if held.content["lockedUntil"]]
+    return found + [f"{key}: still locked" for key in locked]

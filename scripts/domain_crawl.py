@@ -1,0 +1,181 @@
+"""Crawl a domain in this very process: no worker is needed, and leases make it safe beside them.
+
+With `dry_run` a plan is made instead: a folder's costs no write at all; a site's or a repository's sends the few
+requests of a listing, for which the fetcher keeps its politeness in Redis (gates, robots.txt). Nothing else is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+from core.errors import FreshetError
+from core.models import SourceKind
+from core.stores import connect
+from core.stores.domains import DomainStore, StoredDomain
+from core.stores.sources import DAY_SECONDS
+from scripts import session
+from scripts.domain_look import COUNTERS
+from scripts.domain_remove import known
+from scripts.tables import table
+from workers.crawl import Mode
+from workers.crawl import crawl as one_pass
+from workers.desk import Desk, furnish
+from workers.plan import Plan, plan
+
+STOP_SECONDS = 2.0
+LINKS_DECIDE = "links decide"
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says."""
+
+    domain_id: str
+    mode: Mode = Mode.INCREMENTAL
+    scope: str = "all"
+    source: str | None = None
+    dry_run: bool = False
+    yes: bool = False
+
+
+@dataclass(slots=True)
+class Ended:
+    """How the pass over one source ended."""
+
+    sid: str
+    run: Mapping[str, str]
+    sentence: str = ""
+    is_trouble: bool = False
+
+
+@dataclass(slots=True)
+class Stop:
+    """Has somebody pressed Ctrl-C?"""
+
+    is_wanted: bool = False
+
+
+async def crawl(asked: Asked) -> int:
+    """A pass over each source; 1 if one of them was held or failed."""
+    if asked.scope != "all":
+        raise FreshetError(f"--scope {asked.scope}: this version knows only `all`; scopes are for SharePoint, later.")
+    async with session.open_session() as (settings, keys, client), furnish(settings, client, keys) as desk:
+        wanted = _wanted(await known(DomainStore(client, keys), asked.domain_id), asked.source)
+        if asked.dry_run:
+            print(_planned([await plan(desk, sid, asked.mode) for sid in wanted]))
+            return 0
+        if asked.yes:
+            until = await connect.now(client) + DAY_SECONDS
+            for sid in wanted:
+                await desk.sources.allow_loss(sid, until)
+        stop, ended = Stop(), []
+        async with _stoppable(stop):
+            for sid in wanted:
+                if not stop.is_wanted:
+                    ended.append(await _crawl_one(desk, sid, asked.mode, stop))
+    return _tell(ended, stop)
+
+
+def _wanted(domain: StoredDomain, source: str | None) -> list[str]:
+    if source is None:
+        return list(domain.sources)
+    sid = source if source in domain.sources else f"{domain.id}.{source}"
+    if sid not in domain.sources:
+        named = ", ".join(one.partition(".")[2] for one in domain.sources)
+        raise FreshetError(f"{domain.id} has no source {source}; it has {named}.")
+    return [sid]
+
+
+# ── a pass ──
+
+
+async def _crawl_one(desk: Desk, sid: str, mode: Mode, stop: Stop) -> Ended:
+    try:
+        run = await one_pass(desk, sid, mode, should_stop=lambda: stop.is_wanted)
+    except FreshetError as error:
+        return Ended(sid, {"status": "failed"}, str(error), is_trouble=True)
+    details = await desk.sources.details(sid)
+    message = run.get("message", "")
+    if details.get("held"):
+        return Ended(sid, run, details["held"], is_trouble=True)
+    if details.get("kind") == SourceKind.WEB:
+        sentence = await _root_trouble(desk, sid, run)
+        more = message.removeprefix(LINKS_DECIDE).removeprefix("; ")
+        return Ended(sid, run, sentence or (f"{sid}: {more}" if more else ""), is_trouble=bool(sentence))
+    return Ended(sid, run, f"{sid}: {message}" if message else "", is_trouble=bool(message))
+
+
+async def _root_trouble(desk: Desk, sid: str, run: Mapping[str, str]) -> str:
+    """Nothing but failures: then the root says why."""
+    if run.get("visited", "0") == "0" or run.get("failed") != run.get("visited"):
+        return ""
+    root_id = await desk.client.hget(desk.keys.source(sid), "root_id")
+    why = await desk.client.hget(desk.keys.item(str(root_id)), "errorMessage")
+    return f"{sid}: nothing could be read. {why or ''}".strip()
+
+
+@contextlib.asynccontextmanager
+async def _stoppable(stop: Stop) -> AsyncIterator[None]:
+    """Ctrl-C and SIGTERM ask politely, then cancel; either way everything is given back."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def ask() -> None:
+        stop.is_wanted = True
+        loop.call_later(STOP_SECONDS, cancel)
+
+    def cancel() -> None:
+        # Again until it works: on Python 3.11 redis-py may lose a cancellation that comes with an answer.
+        if not is_over and not task.done():
+            task.cancel()
+            loop.call_later(0.5, cancel)
+
+    is_over = False
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ask)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not stop.is_wanted:
+            raise
+    finally:
+        is_over = True
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+# ── telling ──
+
+
+def _tell(ended: list[Ended], stop: Stop) -> int:
+    head = ("SOURCE", "END", "KNOWN", "VISITED", "CHANGED", "UNCHANGED", "GONE", "FAILED", "NOT FOR US")
+    rows = [(one.sid, one.run["status"], *(one.run.get(name, "0") for name in COUNTERS)) for one in ended]
+    print(table(head, rows))
+    for one in ended:
+        if one.sentence:
+            print(one.sentence, file=sys.stderr if one.is_trouble else sys.stdout)
+    if stop.is_wanted:
+        print("Stopped. What is left is due; the next crawl, or the timer, goes on with it.", file=sys.stderr)
+        return INTERRUPTED
+    return int(any(one.is_trouble or one.run["status"] == "failed" for one in ended))
+
+
+def _planned(plans: list[Plan]) -> str:
+    head = ("SOURCE", "KIND", "ADDS", "CHANGED", "REMOVED", "UNCHANGED", "REFUSED", "REQUESTS", "THE LISTING")
+    rows = [_plan_row(one) for one in plans]
+    lines = [table(head, rows)]
+    lines += [f"{one.sid}: {one.held}. Nothing would be removed without --yes." for one in plans if one.held]
+    if any(one.kind is SourceKind.WEB for one in plans):
+        lines.append("Of a site, pages that only links lead to are counted when they are found.")
+    return "\n".join([*lines, "Nothing was changed."])
+
+
+def _plan_row(one: Plan) -> tuple[object, ...]:
+    removed = "?" if one.kind is SourceKind.WEB else one.removed
+    return (one.sid, one.kind, one.added, one.changed, removed, one.unchanged, one.refused, one.requests, one.how)

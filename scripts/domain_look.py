@@ -1,0 +1,139 @@
+"""Look at domains: what there is, and how one of them fared."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from core.keys import Keys
+from core.secrets import redacted
+from core.stores import connect
+from core.stores.connect import Client
+from core.stores.domains import DomainStore, StoredDomain
+from core.stores.runs import KEPT, RunStore
+from core.stores.selecting import Selecting
+from core.stores.sources import LossLimit, SourceStore
+from scripts import session
+from scripts.domain_remove import known
+from scripts.tables import ago, table
+
+MOST_RUNS = 10
+MOST_SHOWN = 20
+HOW_CHARS = 60
+RUN_HEAD = (
+    "STARTED",
+    "SOURCE",
+    "MODE",
+    "END",
+    "KNOWN",
+    "VISITED",
+    "CHANGED",
+    "UNCHANGED",
+    "GONE",
+    "FAILED",
+    "NOT FOR US",
+)
+COUNTERS = ("discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded")
+
+
+# ── all ──
+
+
+async def list_domains() -> int:
+    """Every domain and its sources in one table."""
+    async with session.open_session() as (_, keys, client):
+        store, now = DomainStore(client, keys), await connect.now(client)
+        rows = []
+        for domain_id in await store.ids():
+            domain = await store.read(domain_id)
+            for sid in domain.sources if domain else ():
+                rows.append((domain_id, *await _row(client, keys, sid, now)))
+    if not rows:
+        print("There is no domain yet. python -m scripts.domain add URL|FOLDER|domain.json")
+        return 0
+    print(table(("DOMAIN", "SOURCE", "KIND", "ITEMS", "DUE", "LAST LISTED", "HOW IT ENDED"), rows))
+    return 0
+
+
+async def _row(client: Client, keys: Keys, sid: str, now: float) -> tuple[object, ...]:
+    details = await SourceStore(client, keys, LossLimit()).details(sid)
+    how = details.get("last_listing", "")
+    return (
+        sid.partition(".")[2],
+        details.get("kind", "–"),
+        await client.zcard(keys.refs(sid)),
+        await client.zcount(keys.due(sid), "-inf", now),
+        ago(float(details.get("last_listed_ts") or 0), now),
+        f"🛑 {details['held']}" if details.get("held") else how[:HOW_CHARS] or "–",
+    )
+
+
+# ── one ──
+
+
+async def report(domain_id: str) -> int:
+    """The last runs, what was refused, items by status, items in error."""
+    async with session.open_session() as (_, keys, client):
+        domain = await known(DomainStore(client, keys), domain_id)
+        now = await connect.now(client)
+        lines = [f"{domain.id}: {domain.name}", ""]
+        lines += await _runs(client, keys, domain_id, now)
+        lines += await _held(client, keys, domain)
+        lines += await _refused(client, keys, domain)
+        lines += await _items(client, keys, domain)
+    print("\n".join(lines))
+    return 0
+
+
+async def _runs(client: Client, keys: Keys, domain_id: str, now: float) -> list[str]:
+    runs = [run for run in await RunStore(client, keys).newest(KEPT, now) if run.get("domain") == domain_id][:MOST_RUNS]
+    if not runs:
+        return [f"No run yet. python -m scripts.domain crawl {domain_id}"]
+    rows = [run_row(run, now) for run in runs]
+    told = [f"  {run['source']}: {redacted(run['message'])}" for run in runs if run.get("message")]
+    return [table(RUN_HEAD, rows), *dict.fromkeys(told)]
+
+
+def run_row(run: dict[str, str], now: float) -> tuple[object, ...]:
+    """A run as a line of a table."""
+    started = ago(float(run.get("started_ts") or 0), now)
+    return (started, run["source"], run["mode"], run["status"], *(run.get(name, "0") for name in COUNTERS))
+
+
+async def _held(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
+    told = [await client.hget(keys.source(sid), "held") for sid in domain.sources]
+    return [f"🛑 {sentence}" for sentence in told if sentence]
+
+
+async def _refused(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
+    lines: list[str] = []
+    for sid in domain.sources:
+        total = await client.hlen(keys.refused(sid))
+        if not total:
+            continue
+        lines += ["", f"Refused by {sid}: {total}"]
+        shown = 0
+        async for link, reason in client.hscan_iter(keys.refused(sid), count=MOST_SHOWN):
+            lines.append(f"  {reason} → {redacted(link)}")
+            shown += 1
+            if shown == MOST_SHOWN:
+                break
+    return lines
+
+
+async def _items(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
+    counts: Counter[str] = Counter()
+    troubled: list[str] = []
+    selecting = Selecting(client, keys)
+    async for some in selecting.of_sources(domain.sources):
+        rows = await selecting.rows(some)
+        counts.update(row.status for row in rows)
+        room = MOST_SHOWN - len(troubled)
+        troubled += [row.item_id for row in rows if row.status == "Error"][:room]
+    said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none"
+    lines = ["", f"Items: {said}"]
+    if troubled:
+        lines += ["", f"In error: {counts['Error']}"]
+    for item_id in troubled:
+        shown, message = await client.hmget(keys.item(item_id), ["displaySource", "errorMessage"])
+        lines.append(f"  {redacted(message or 'no reason kept')} → {redacted(shown or item_id)}")
+    return lines

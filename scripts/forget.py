@@ -1,0 +1,95 @@
+"""Forget something with all that hangs on it: text, images, links, article, aliases, memory.
+
+python -m scripts.forget URL|ID|UID|PATH   an item, an article or a link, by any of its names
+python -m scripts.forget --feed URL        a feed, with the links and articles that it alone listed
+python -m scripts.forget --domain ID       a domain, with its sources and items
+    --dry-run                              say how much that is; changes nothing
+
+What a feed or a site still lists comes back with it. To keep a page out, exclude it in the domain.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from core.errors import FeedFileError, FreshetError
+from core.secrets import redacted
+from core.settings import Settings
+from core.sources import feed_file
+from core.stores.forgetting import Forgetting
+from core.stores.forgetting_links import ForgettingLinks
+from core.stores.selecting import Selecting
+from scripts import domain_remove, session
+from scripts.domain_remove import told
+
+
+async def forget(word: str, dry_run: bool) -> int:
+    """An item and every link that leads to it."""
+    async with session.open_session() as (_, keys, client):
+        named = await Selecting(client, keys).named(word, Path.cwd())
+        parent = await client.hget(keys.item(named.item_id), "parentPageId") if named.item_id else ""
+        if parent:
+            raise FreshetError(f"{word} is an image of {parent} and goes with it: python -m scripts.forget {parent}")
+        forgetting = Forgetting(client, keys, dry_run=dry_run)
+        links = ForgettingLinks(client, keys, forgetting, dry_run=dry_run)
+        if not await links.page(named.item_id, named.uid):
+            raise FreshetError(
+                f"{redacted(word)} is neither in the registry nor in a link set; there is nothing of it."
+            )
+    toll = forgetting.toll
+    print(f"{_verb(dry_run)} {redacted(word)}: {told(toll)}")
+    if toll.links or toll.articles or toll.aliases:
+        print("It left the link sets, else it would be fetched again in the next minute.")
+        print("A feed that still lists it brings it back when the feed changes.")
+    for sid in sorted(toll.comes_back_by):
+        print(f"If {sid} still lists it or links to it, the next crawl finds it again.")
+    return 0
+
+
+async def forget_feed(url: str, dry_run: bool) -> int:
+    """A feed and what it alone listed."""
+    async with session.open_session() as (settings, keys, client):
+        forgetting = Forgetting(client, keys, dry_run=dry_run)
+        was_in = await ForgettingLinks(client, keys, forgetting, dry_run=dry_run).feed(url)
+    if was_in is None:
+        raise FeedFileError(f"{redacted(url)} is in no category. `python -m scripts.feeds list` shows what is there.")
+    listed = f" (in {', '.join(was_in)})" if was_in else ""
+    print(f"{_verb(dry_run)} the feed {redacted(url)}{listed}: {told(forgetting.toll)}")
+    if _is_in_file(url, settings):
+        print(f"It still stands in {settings.feeds_file}; remove it there too, or it comes back.")
+    return 0
+
+
+def _is_in_file(url: str, settings: Settings) -> bool:
+    try:
+        return any(url in listed for listed in feed_file.read(settings.feeds_file).values())
+    except (FeedFileError, OSError):
+        return False
+
+
+def _verb(dry_run: bool) -> str:
+    return "Would forget" if dry_run else "Forgot"
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.forget", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("word", nargs="?", metavar="URL|ID|PATH")
+    what.add_argument("--feed", metavar="URL")
+    what.add_argument("--domain", metavar="ID")
+    parser.add_argument("--dry-run", action="store_true", help="say how much that is; changes nothing")
+    given = parser.parse_args()
+    if given.feed is not None:
+        return session.run(forget_feed(given.feed, given.dry_run))
+    if given.domain is not None:
+        return session.run(domain_remove.remove(given.domain, given.dry_run))
+    return session.run(forget(given.word, given.dry_run))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

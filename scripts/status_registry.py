@@ -1,0 +1,103 @@
+"""The registry's part of the status: items, what is due, sources, runs, queues."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from core.keys import Keys
+from core.queues.names import QueueName
+from core.queues.send import Sender
+from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Status
+from core.settings import Settings
+from core.stores import connect
+from core.stores.connect import Client
+from core.stores.runs import RunStore
+from core.stores.sources import LossLimit, SourceStore
+from scripts.domain_look import RUN_HEAD, run_row
+from scripts.tables import ago, table
+
+MOST_SOURCES = 10
+MOST_RUNS = 5
+
+
+async def collect(settings: Settings, keys: Keys, client: Client, now: float) -> dict[str, Any]:
+    """Everything as plain values."""
+    sources = await _sources(keys, client, now)
+    return {
+        "items": {str(status): await client.scard(keys.status(str(status))) for status in Status},
+        "due": await _due(keys, client, [ARTICLES_SOURCE, URLS_SOURCE, *sources], now),
+        "sources": sources,
+        "runs": await RunStore(client, keys).newest(MOST_RUNS, now),
+        "queues": await asyncio.to_thread(_queues, settings),
+        "refreshed": await client.hgetall(keys.refresh_stats),
+    }
+
+
+async def _sources(keys: Keys, client: Client, now: float) -> dict[str, dict[str, Any]]:
+    store = SourceStore(client, keys, LossLimit())
+    seen = {}
+    for sid in await store.ids():
+        details = await store.details(sid)
+        seen[sid] = {
+            "kind": details.get("kind", ""),
+            "items": await client.zcard(keys.refs(sid)),
+            "last_listed_ts": float(details.get("last_listed_ts") or 0),
+            "last_listing": details.get("last_listing", ""),
+            "held": details.get("held", ""),
+        }
+    return seen
+
+
+async def _due(keys: Keys, client: Client, sources: list[str], now: float) -> dict[str, int]:
+    """Due now, of the sources that have most of it."""
+    pipe = client.pipeline(transaction=False)
+    for sid in sources:
+        pipe.zcount(keys.due(sid), "-inf", now)
+    counted = sorted(zip(await pipe.execute(), sources, strict=True), reverse=True)
+    return {sid: count for count, sid in counted[:MOST_SOURCES] if count}
+
+
+def _queues(settings: Settings) -> dict[str, int] | str:
+    """Waiting jobs of each queue; or a sentence, where the queue's own server is away."""
+    try:
+        sender = Sender(settings)
+        try:
+            return {str(name): sender.waiting(name) for name in QueueName}
+        finally:
+            sender.close()
+    except (RedisError, OSError) as error:
+        secret = settings.queue_redis_url
+        where = connect.masked(secret.get_secret_value() if secret else connect.url_of(settings))
+        return f"The queue's server at {where} does not answer ({type(error).__name__}). Check QUEUE_REDIS_URL."
+
+
+# ── for people ──
+
+
+def lines(seen: dict[str, Any], now: float) -> list[str]:
+    """The same for people."""
+    items = ", ".join(f"{count} {status}" for status, count in seen["items"].items() if count) or "none yet"
+    due = ", ".join(f"{sid} {count}" for sid, count in seen["due"].items()) or "nothing"
+    said = [f"Registry  {items}", f"Due now   {due}", f"Queues    {_waiting(seen['queues'])}"]
+    if seen["refreshed"]:
+        said.append("Refreshed " + ", ".join(f"{count} {name}" for name, count in sorted(seen["refreshed"].items())))
+    if seen["sources"]:
+        head = ("SOURCE", "KIND", "ITEMS", "LAST LISTED", "HOW IT ENDED")
+        said += ["", table(head, [_source_row(sid, one, now) for sid, one in seen["sources"].items()])]
+    if seen["runs"]:
+        said += ["", table(RUN_HEAD, [run_row(run, now) for run in seen["runs"]])]
+    return said
+
+
+def _waiting(queues: dict[str, int] | str) -> str:
+    if isinstance(queues, str):
+        return queues
+    return ", ".join(f"{count} jobs wait in {name}" for name, count in queues.items())
+
+
+def _source_row(sid: str, one: dict[str, Any], now: float) -> tuple[object, ...]:
+    how = f"🛑 {one['held']}" if one["held"] else one["last_listing"][:60] or "–"
+    return (sid, one["kind"], one["items"], ago(one["last_listed_ts"], now), how)

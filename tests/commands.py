@@ -1,0 +1,61 @@
+"""Scripts as a person runs them, against a test's own server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.settings import Settings
+from core.stores import connect
+
+ROOT = Path(__file__).parents[1]
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The variables that give a process these settings."""
+    return {
+        "REDIS_URL": connect.url_of(settings),
+        "PERSISTENT_STORAGE_PATH": str(settings.persistent_storage_path),
+        "FEEDS_FILE": str(settings.feeds_file),
+        "FETCH_ALLOWED_HOSTS": "127.0.0.0/8",
+        "FETCH_HOST_GAP_SECONDS": "0",
+        "LOG_LEVEL": "WARNING",
+    }
+
+
+def adopt(monkeypatch: pytest.MonkeyPatch, settings: Settings, **more: str) -> None:
+    """Scripts called in this process see the test's server."""
+    for name, value in (environment(settings) | more).items():
+        monkeypatch.setenv(name, value)
+
+
+async def run(settings: Settings, *command: str, cwd: Path = ROOT, **more: str) -> subprocess.CompletedProcess[str]:
+    """A script in a process of its own, to its end."""
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG"}}
+    return await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", *command],
+        cwd=cwd,
+        env=kept | {"PYTHONPATH": str(ROOT)} | environment(settings) | more,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+async def everything(client: connect.Client) -> dict[str, object]:
+    """All keys with their content, to see that nothing was written."""
+    readers = {
+        "hash": client.hgetall,
+        "set": client.smembers,
+        "string": client.get,
+        "zset": lambda key: client.zrange(key, 0, -1, withscores=True),
+        "stream": client.xrange,
+    }
+    names = sorted([key async for key in client.scan_iter("*")])
+    return {key: await readers[await client.type(key)](key) for key in names}

@@ -1,0 +1,142 @@
+"""What a pass would do, without doing it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from core.domains import quick
+from core.errors import FreshetError
+from core.keys import Keys
+from core.models import Ref
+from core.settings import Settings
+from core.stores import connect
+from core.stores.connect import Client
+from core.stores.registering import Listing, item_id_of
+from tests import commands
+from tests.site import FILLER, Site
+from tests.web import FakeWeb
+from workers.crawl import Mode, crawl
+from workers.desk import Desk, furnish
+from workers.plan import plan
+
+
+@pytest.fixture
+async def desk(settings: Settings, redis: Client, keys: Keys) -> AsyncIterator[Desk]:
+    opened = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})
+    async with furnish(opened, redis, keys) as made:
+        yield made
+
+
+async def add(desk: Desk, what: str) -> str:
+    (config,) = quick(what, "/").sources()
+    root = Ref(config.config["url"]) if "url" in config.config else None
+    now = await connect.now(desk.client)
+    await desk.sources.add(config, item_id_of(root) if root else "", now)
+    if root:
+        await desk.registrar.register([root], Listing(config.sid), now)
+    return config.sid
+
+
+def sitemap(web: FakeWeb, *paths: str) -> None:
+    entries = "".join(f"<url><loc>{web.url(path)}</loc></url>" for path in paths)
+    body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+    web.page("/sitemap.xml", body, media_type="application/xml")
+
+
+def write(folder: Path, name: str, text: str = "") -> None:
+    """A file that is old enough to be known by its time and size."""
+    path = folder / name
+    path.write_text(f"# {name}\n\n{FILLER}{text}")
+    os.utime(path, (1_700_000_000, 1_700_000_000 + len(text)))
+
+
+async def test_a_folder(desk: Desk, tmp_path: Path) -> None:
+    """Adds, changes, losses and the rest; and not one request."""
+    for name in ("a.md", "b.md", "c.md"):
+        write(tmp_path, name)
+    sid = await add(desk, str(tmp_path))
+    first = await plan(desk, sid, Mode.INCREMENTAL)
+    await crawl(desk, sid, Mode.INCREMENTAL)
+    write(tmp_path, "b.md", "another text")
+    write(tmp_path, "d.md")
+    (tmp_path / "c.md").unlink()
+    second = await plan(desk, sid, Mode.INCREMENTAL)
+
+    assert (first.added, first.changed, first.removed, first.unchanged) == (3, 0, 0, 0)
+    assert (second.added, second.changed, second.removed, second.unchanged) == (1, 1, 1, 1)
+    assert (second.requests, second.how, second.held) == (0, "complete", "")
+
+
+async def test_a_folder_costs_no_write(desk: Desk, redis: Client, tmp_path: Path) -> None:
+    """The store is the same to the byte."""
+    write(tmp_path, "a.md")
+    sid = await add(desk, str(tmp_path))
+    before = await commands.everything(redis)
+    await plan(desk, sid, Mode.FULL)
+
+    assert await commands.everything(redis) == before
+
+
+async def test_a_loss_that_would_be_held_is_told(desk: Desk, redis: Client, keys: Keys, tmp_path: Path) -> None:
+    """And the source itself is not marked as held."""
+    write(tmp_path, "a.md")
+    write(tmp_path, "b.md")
+    sid = await add(desk, str(tmp_path))
+    await crawl(desk, sid, Mode.INCREMENTAL)
+    (tmp_path / "a.md").unlink()
+    (tmp_path / "b.md").unlink()
+    made = await plan(desk, sid, Mode.INCREMENTAL)
+
+    assert (made.removed, "2 of 2 items" in made.held) == (2, True)
+    assert await redis.hget(keys.source(sid), "held") is None
+
+
+async def test_a_folder_that_cannot_be_listed_loses_nothing(desk: Desk, tmp_path: Path) -> None:
+    """Absence proves nothing when the listing was cut short."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    write(folder, "a.md")
+    sid = await add(desk, str(folder))
+    await crawl(desk, sid, Mode.INCREMENTAL)
+    folder.rename(tmp_path / "moved")
+    made = await plan(desk, sid, Mode.INCREMENTAL)
+
+    assert (made.removed, made.unchanged) == (0, 1)
+    assert "cannot be read" in made.how
+
+
+async def test_a_site(desk: Desk, redis: Client, keys: Keys) -> None:
+    """Known pages, new ones of the sitemap, robots.txt, the sitemap: so many requests; a plan makes the last two."""
+    async with FakeWeb() as web:
+        site = Site(web)
+        site.page("/", links=["/a"])
+        site.page("/a")
+        sid = await add(desk, site.url())
+        await crawl(desk, sid, Mode.INCREMENTAL)
+        sitemap(web, "/", "/a", "/b", "/c")
+        site.forget_requests()
+        before = await redis.zcard(keys.refs(sid))
+        made = await plan(desk, sid, Mode.INCREMENTAL)
+
+    assert (made.added, made.unchanged, made.removed) == (2, 2, 0)
+    assert made.requests == 2 + 4
+    assert web.paths == ["/sitemap.xml"]
+    assert await redis.zcard(keys.refs(sid)) == before
+
+
+async def test_a_root_that_nobody_has_read_is_an_addition(desk: Desk) -> None:
+    """It is registered when the domain is added, and new all the same."""
+    async with FakeWeb() as web:
+        made = await plan(desk, await add(desk, web.url()), Mode.INCREMENTAL)
+
+    assert (made.added, made.unchanged) == (1, 0)
+
+
+async def test_no_source_is_a_sentence(desk: Desk) -> None:
+    """As for a crawl."""
+    with pytest.raises(FreshetError, match=r"There is no source docs\.none"):
+        await plan(desk, "docs.none", Mode.INCREMENTAL)

@@ -1,0 +1,416 @@
+"""`python -m scripts.domain`: add, list, crawl, report, remove."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from core import ids, urls
+from core.errors import FreshetError
+from core.keys import Keys
+from core.models import Ref
+from core.settings import Settings
+from core.stores.connect import Client
+from core.stores.registering import Listing, Registrar
+from scripts import domain_add, domain_crawl, domain_look, domain_remove
+from scripts.domain_crawl import Asked
+from tests import commands
+from tests.site import FILLER, Site
+from tests.web import FakeWeb
+from workers.crawl import Mode
+
+
+@pytest.fixture(autouse=True)
+def adopted(monkeypatch: pytest.MonkeyPatch, settings: Settings, redis: Client) -> None:
+    commands.adopt(monkeypatch, settings)
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    """A site with a root and two pages."""
+    async with FakeWeb() as web:
+        made = Site(web)
+        made.page("/", links=["/a", "/b"])
+        made.page("/a")
+        made.page("/b")
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two documents."""
+    made = tmp_path / "notes"
+    made.mkdir()
+    for name in ("one", "two"):
+        write(made / f"{name}.md")
+    return made
+
+
+def write(path: Path, text: str = "") -> None:
+    """A document that is old enough to be known by its time and size."""
+    path.write_text(f"# {path.stem}\n\n{FILLER} {path.stem}\n{text}")
+    os.utime(path, (1_700_000_000, 1_700_000_000 + len(text)))
+
+
+def empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def write_domain(folder: Path, **fields: object) -> str:
+    path = folder / "domain.json"
+    path.write_text(json.dumps(fields))
+    return str(path)
+
+
+def start(settings: Settings, *command: str) -> subprocess.Popen[str]:
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME"}}
+    return subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=commands.ROOT,
+        env=kept | commands.environment(settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def item_of(url: str) -> str:
+    return ids.item_id("url", urls.normal(url))
+
+
+# ── add ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_site_is_added_by_its_address(
+    site: Site, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One word is enough: its root is registered and due, and the next command is told."""
+    assert await domain_add.add(site.url(), "docs") == 0
+    (sid,) = await redis.smembers(keys.sources)
+
+    assert await redis.zrange(keys.due(sid), 0, -1) == [item_of(site.url())]
+    assert await redis.hget(keys.source(sid), "root_id") == item_of(site.url())
+    assert "python -m scripts.domain crawl docs" in capsys.readouterr().out
+
+
+async def test_a_folder_is_added_by_its_path(
+    folder: Path, redis: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path is seen from where the person stands."""
+    monkeypatch.chdir(folder.parent)
+    await domain_add.add("notes", None)
+
+    assert await redis.smembers(keys.domains) == {"notes"}
+    assert json.loads(await redis.hget(keys.source("notes.notes"), "config"))["config"]["path"] == str(folder)
+
+
+async def test_a_repository_is_added_by_its_address(redis: Client, keys: Keys) -> None:
+    """GitHub's own addresses become GitHub sources."""
+    await domain_add.add("https://github.com/octo/hello", None)
+
+    assert await redis.hget(keys.source("octo-hello.octo-hello"), "kind") == "github"
+
+
+async def test_paths_in_a_file_are_seen_from_the_file(folder: Path, redis: Client, keys: Keys) -> None:
+    """Wherever the command is typed."""
+    path = write_domain(folder.parent, id="kb", folder_sources=[{"path": "notes"}])
+    await domain_add.add(path, None)
+
+    assert json.loads(await redis.hget(keys.source("kb.notes"), "config"))["config"]["path"] == str(folder)
+
+
+async def test_a_source_that_left_the_file_goes_with_its_items(
+    site: Site, folder: Path, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Adding again is updating: what the file no longer has is removed, after a sentence."""
+    both = {"id": "kb", "folder_sources": [{"path": str(folder)}], "web_sources": [{"id": "site", "url": site.url()}]}
+    await domain_add.add(write_domain(folder.parent, **both), None)
+    await domain_crawl.crawl(Asked("kb"))
+    capsys.readouterr()
+    await domain_add.add(write_domain(folder.parent, **(both | {"folder_sources": []})), None)
+    left = [key async for key in redis.scan_iter("*")]
+
+    assert "kb.notes is no longer in it" in capsys.readouterr().out
+    assert [key for key in left if "notes" in key or ":file_" in key] == []
+    assert await redis.hget(keys.domain("kb"), "sources") == "kb.site"
+    assert await redis.zcard(keys.refs("kb.site")) == 3
+
+
+async def test_another_folder_of_the_same_name_does_not_replace_the_first(folder: Path, tmp_path: Path) -> None:
+    """A name that Freshet made itself never overwrites another domain; a name given by a person may."""
+    other = tmp_path / "elsewhere" / "notes"
+    other.mkdir(parents=True)
+    await domain_add.add(str(folder), None)
+    await domain_add.add(str(folder), None)
+    with pytest.raises(FreshetError, match="another domain notes"):
+        await domain_add.add(str(other), None)
+
+    assert await domain_add.add(str(other), "notes") == 0
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        ("/no/such/folder", "There is no file or folder /no/such/folder"),
+        ("https://user:secret@example.org/", "user name or password"),
+        ("gopher://example.org/", "is an address, not a folder"),
+    ],
+)
+async def test_what_cannot_be_added_is_a_sentence(what: str, sentence: str, settings: Settings, redis: Client) -> None:
+    """Exit code 2, no traceback, no secret, and nothing stored."""
+    done = await commands.run(settings, "scripts.domain", "add", what)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert "secret@" not in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert await redis.keys("*") == []
+
+
+async def test_a_broken_file_names_its_place(folder: Path, redis: Client) -> None:
+    """File, place and what is wrong."""
+    path = write_domain(folder.parent, id="kb", web_sources=[{"url": "https://example.org/", "scope": "world"}])
+    with pytest.raises(FreshetError, match=rf"{path}: web_sources\[0\].scope: "):
+        await domain_add.add(path, None)
+
+
+# ── crawl ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_crawl_needs_no_worker(
+    site: Site, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every page is read in this process; the table says how many."""
+    await domain_add.add(site.url(), "docs")
+    capsys.readouterr()
+
+    assert await domain_crawl.crawl(Asked("docs")) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[1:] == ["finished", "3", "3", "3", "0", "0", "0", "0"]
+    assert await redis.scard(keys.status("Crawled")) == 3
+
+
+async def test_a_second_crawl_asks_by_validators(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """Incremental: everything is checked, nothing is read again."""
+    await domain_add.add(site.url(), "docs")
+    await domain_crawl.crawl(Asked("docs"))
+    site.forget_requests()
+    capsys.readouterr()
+    await domain_crawl.crawl(Asked("docs"))
+
+    assert capsys.readouterr().out.splitlines()[1].split()[2:6] == ["3", "3", "0", "3"]
+    assert all("if-none-match" in seen.headers for seen in site.web.requests if seen.path in ("/", "/a", "/b"))
+
+
+async def test_a_full_crawl_reads_everything_anew(site: Site) -> None:
+    """No validators are sent."""
+    await domain_add.add(site.url(), "docs")
+    await domain_crawl.crawl(Asked("docs"))
+    site.forget_requests()
+    await domain_crawl.crawl(Asked("docs", Mode.FULL))
+
+    assert sorted(path for path in site.web.paths if path != "/sitemap.xml") == ["/", "/a", "/b"]
+    assert not any("if-none-match" in seen.headers for seen in site.web.requests if seen.path != "/sitemap.xml")
+
+
+@pytest.mark.parametrize("name", ["notes", "kb.notes"])
+async def test_one_source_by_either_name(site: Site, folder: Path, name: str, redis: Client, keys: Keys) -> None:
+    """`--source notes` and `--source kb.notes` are the same."""
+    sources = {"folder_sources": [{"path": str(folder)}], "web_sources": [{"url": site.url()}]}
+    await domain_add.add(write_domain(folder.parent, id="kb", **sources), None)
+    await domain_crawl.crawl(Asked("kb", source=name))
+
+    assert site.web.paths == []
+    assert await redis.scard(keys.status("Crawled")) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("crawl", "nobody"), "There is no domain nobody."),
+        (("crawl", "notes", "--source", "other"), "notes has no source other; it has notes."),
+        (("crawl", "notes", "--scope", "lists"), "--scope lists: this version knows only `all`"),
+        (("report", "nobody"), "There is no domain nobody."),
+        (("remove", "nobody"), "There is no domain nobody."),
+    ],
+)
+async def test_what_is_not_there_is_a_sentence(
+    words: tuple[str, ...], sentence: str, folder: Path, settings: Settings
+) -> None:
+    """Exit code 2."""
+    await domain_add.add(str(folder), None)
+    done = await commands.run(settings, "scripts.domain", *words)
+
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+async def test_too_great_a_loss_is_held_until_somebody_says_yes(
+    folder: Path, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 1 and the command that lets it; with --yes the items go."""
+    await domain_add.add(str(folder), None)
+    await domain_crawl.crawl(Asked("notes"))
+    empty(folder)
+    held = await domain_crawl.crawl(Asked("notes"))
+    told = capsys.readouterr().err
+    kept = await redis.zcard(keys.refs("notes.notes"))
+    let = await domain_crawl.crawl(Asked("notes", yes=True))
+
+    assert (held, kept) == (1, 2)
+    assert "2 of 2 items would be gone" in told
+    assert "python -m scripts.domain crawl notes --yes" in told
+    assert (let, await redis.zcard(keys.refs("notes.notes"))) == (0, 0)
+
+
+async def test_a_folder_that_is_not_there_is_trouble_and_no_loss(
+    folder: Path, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 1, and all items stay."""
+    await domain_add.add(str(folder), None)
+    await domain_crawl.crawl(Asked("notes"))
+    (folder.parent / "notes").rename(folder.parent / "moved")
+
+    assert await domain_crawl.crawl(Asked("notes")) == 1
+    assert "cannot be read" in capsys.readouterr().err
+    assert await redis.zcard(keys.refs("notes.notes")) == 2
+
+
+async def test_a_site_that_cannot_be_read_says_why(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """A mistyped address is not a success."""
+    await domain_add.add(site.url("/nowhere"), "docs")
+    site.web.on("/nowhere", 500)
+
+    assert await domain_crawl.crawl(Asked("docs")) == 1
+    assert "nothing could be read" in capsys.readouterr().err
+
+
+async def test_ctrl_c_gives_everything_back(settings: Settings, site: Site, redis: Client, keys: Keys) -> None:
+    """No lease stays, and what was not visited is due at once."""
+    site.page("/", links=[f"/{n}" for n in range(20)])
+    for n in range(20):
+        site.web.hang(f"/{n}")
+    await domain_add.add(site.url(), "docs")
+    process = start(settings, "scripts.domain", "crawl", "docs")
+    while "/3" not in site.web.paths:  # noqa: ASYNC110 - another process asks, nobody tells us
+        await asyncio.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = await asyncio.to_thread(process.communicate, timeout=20)
+
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert [key async for key in redis.scan_iter(keys.lease("*"))] == []
+
+
+# ── dry run ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_dry_run_writes_nothing(folder: Path, redis: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not one key of the store changes; adds, changes and losses are told."""
+    write(folder / "three.md")
+    await domain_add.add(str(folder), None)
+    await domain_crawl.crawl(Asked("notes"))
+    write(folder / "one.md", "changed")
+    (folder / "two.md").unlink()
+    write(folder / "four.md")
+    capsys.readouterr()
+    before = await commands.everything(redis)
+    code = await domain_crawl.crawl(Asked("notes", dry_run=True))
+
+    # adds, changed, removed, unchanged, refused, requests
+    assert capsys.readouterr().out.splitlines()[1].split()[2:8] == ["1", "1", "1", "1", "0", "0"]
+    assert code == 0
+    before = {key: value for key, value in before.items() if ":done:" not in key}
+    after = {key: value for key, value in (await commands.everything(redis)).items() if ":done:" not in key}
+    assert after == before
+
+
+# ── looking ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_list_shows_every_source(site: Site, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Domain, source, kind, items, due, and how the last listing ended."""
+    await domain_look.list_domains()
+    assert "There is no domain yet" in capsys.readouterr().out
+    await domain_add.add(site.url(), "docs")
+    await domain_add.add(str(folder), None)
+    await domain_crawl.crawl(Asked("notes"))
+    capsys.readouterr()
+    await domain_look.list_domains()
+    head, docs, notes = capsys.readouterr().out.splitlines()
+
+    assert head.split()[:4] == ["DOMAIN", "SOURCE", "KIND", "ITEMS"]
+    assert docs.split()[2:5] == ["web", "1", "1"]
+    assert notes.split()[:5] == ["notes", "notes", "folder", "2", "0"]
+    assert notes.endswith("complete")
+
+
+async def test_the_report_tells_runs_refusals_and_errors(
+    folder: Path, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Everything that a person wants to know when something is missing."""
+    (folder / "link.md").symlink_to(folder / "one.md")
+    site.web.on("/b", 500)
+    sources = {"folder_sources": [{"path": str(folder)}], "web_sources": [{"id": "site", "url": site.url()}]}
+    await domain_add.add(write_domain(folder.parent, id="kb", **sources), None)
+    await domain_crawl.crawl(Asked("kb"))
+    capsys.readouterr()
+    await domain_look.report("kb")
+    told = capsys.readouterr().out
+
+    assert "kb.notes" in told
+    assert "incremental" in told
+    assert "Items: 4 Crawled, 1 Error" in told
+    assert f"→ {site.url('/b')}" in told
+    assert "Refused by kb.notes: 1" in told
+    assert f"→ {folder / 'link.md'}" in told
+
+
+# ── remove ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_removing_a_domain_leaves_nothing_of_it(
+    site: Site, folder: Path, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sources, items, texts, links, runs: all gone; the events tell that the texts are."""
+    sources = {"folder_sources": [{"path": str(folder)}], "web_sources": [{"id": "site", "url": site.url()}]}
+    await domain_add.add(write_domain(folder.parent, id="kb", **sources), None)
+    await domain_crawl.crawl(Asked("kb"))
+    capsys.readouterr()
+    before = await commands.everything(redis)
+    await domain_remove.remove("kb", dry_run=True)
+    planned = capsys.readouterr().out
+    after_plan = await commands.everything(redis)
+    await domain_remove.remove("kb", dry_run=False)
+    told = capsys.readouterr().out
+    left = {key for key in await redis.keys("*") if ":done:" not in key}
+    events = [event for _, event in await redis.xrange(keys.events)]
+
+    assert after_plan.keys() == before.keys()
+    assert planned == "Would remove kb: 2 sources, 5 items, 5 texts, 2 runs.\n"
+    assert told == "Removed kb: 2 sources, 5 items, 5 texts, 2 runs.\n"
+    assert {key for key in left if "fetch:" not in key} == {keys.events, keys.refresh_stats}
+    assert [event["deleted"] for event in events if event["type"] == "item.gone"] == ["true"] * 5
+
+
+async def test_an_item_that_another_source_lists_stays(site: Site, redis: Client, keys: Keys) -> None:
+    """It leaves the removed domain and nothing else changes for it."""
+    await domain_add.add(site.url(), "docs")
+    await domain_crawl.crawl(Asked("docs"))
+    shared = item_of(site.url("/a"))
+    await Registrar(redis, keys, "host").register([Ref(site.url("/a"))], Listing("urls"), 1000.0)
+    await domain_remove.remove("docs", dry_run=False)
+
+    assert await redis.hget(keys.item(shared), "sources") == "urls"
+    assert await redis.exists(keys.document(shared))
+    assert not await redis.exists(keys.item(item_of(site.url("/b"))))
+    assert await redis.zrange(keys.refs("urls"), 0, -1) == [shared]
