@@ -294,3 +294,35 @@ class End:
     """Why it is not complete, for people."""
     memory: Mapping[str, str] = field(default_factory=dict)
     """What the source wants to be told at its next listing; nobody else looks inside."""
+
+
+# ── search ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a text that is embedded and found as one."""
+
+    id: str
+    """Of item, heading path, text, n-th occurrence and chunker version: equal pieces keep their id through edits."""
+    text: str
+    """As it stands in the text; without title and headings around it, so that its hash survives a rename."""
+    headings: tuple[str, ...] = ()
+    """The path of headings above it, outermost first."""
+    order: int = 0
+    text_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Vectors of one space can be compared; of two spaces never."""
+
+    model: str
+    dimension: int
+    chunker_version: str
+
+    @property
+    def name(self) -> str:
+        """As it stands in keys: letters, digits, `-`, `_` and `.`."""
+        model = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in self.model)
+        return f"{model}-{self.dimension}-c{self.chunker_version}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from core.keys import Keys
+from core.registry import Status
 from core.secrets import redacted
 from core.stores import connect
 from core.stores.connect import Client
@@ -128,11 +129,11 @@ async def _items(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
         rows = await selecting.rows(some)
         counts.update(row.status for row in rows)
         room = MOST_SHOWN - len(troubled)
-        troubled += [row.item_id for row in rows if row.status == "Error"][:room]
+        troubled += [row.item_id for row in rows if row.status == Status.ERROR][:room]
     said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none"
     lines = ["", f"Items: {said}"]
     if troubled:
-        lines += ["", f"In error: {counts['Error']}"]
+        lines += ["", f"In error: {counts[str(Status.ERROR)]}"]
     for item_id in troubled:
         shown, message = await client.hmget(keys.item(item_id), ["displaySource", "errorMessage"])
         lines.append(f"  {redacted(message or 'no reason kept')} → {redacted(shown or item_id)}")

@@ -38,11 +38,12 @@ def told(toll: Toll) -> str:
         "link": toll.links,
         "run": toll.runs,
     }
-    said = [_counted(count, noun) for noun, count in counts.items() if count]
-    kept = f"; {_counted(toll.kept, 'item')} kept, because other sources list {'it' if toll.kept == 1 else 'them'}"
+    said = [counted(count, noun) for noun, count in counts.items() if count]
+    kept = f"; {counted(toll.kept, 'item')} kept, because other sources list {'it' if toll.kept == 1 else 'them'}"
     return (", ".join(said) or "nothing") + (kept if toll.kept else "") + "."
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """`1 item`, `2 items`."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{count} {noun if count == 1 else plural}"

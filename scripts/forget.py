@@ -41,7 +41,7 @@ async def forget(word: str, dry_run: bool) -> int:
     toll = forgetting.toll
     print(f"{_verb(dry_run)} {redacted(word)}: {told(toll)}")
     if toll.links or toll.articles or toll.aliases:
-        print("It left the link sets, else it would be fetched again in the next minute.")
+        print("Its links leave the link sets too, else it would be fetched again in the next minute.")
         print("A feed that still lists it brings it back when the feed changes.")
     for sid in sorted(toll.comes_back_by):
         print(f"If {sid} still lists it or links to it, the next crawl finds it again.")

@@ -37,7 +37,7 @@ from core.stores.forcing import Forcing
 from core.stores.retrying import Retrying
 from core.stores.selecting import Selecting
 from scripts import session
-from scripts.domain_remove import known
+from scripts.domain_remove import counted, known
 from scripts.tables import table
 
 MOST_JOBS = 10
@@ -176,9 +176,10 @@ async def _count(keys: Keys, client: Client, chosen: Chosen) -> Tally:
 
 
 def _counted(tally: Tally, force: bool) -> str:
-    links = f" and {len(tally.links)} links that gave no article" if tally.links else ""
-    how = "read anew" if force else "checked by their validators"
-    lines = [f"{tally.items} items{links} would be {how}: at most {tally.requests} requests. Nothing was changed."]
+    links = f" and {counted(len(tally.links), 'link')} without an article" if tally.links else ""
+    how = "read anew" if force else "checked by validators"
+    requests = counted(tally.requests, "request")
+    lines = [f"{counted(tally.items, 'item')}{links} would be {how}: at most {requests}. Nothing was changed."]
     if tally.items:
         lines += ["", table(("STATUS", "ITEMS"), sorted(tally.statuses.items()))]
         lines += ["", table(("HOST", "ITEMS"), tally.hosts.most_common(MOST_HOSTS))]
@@ -203,9 +204,10 @@ async def _mark(settings: Settings, keys: Keys, client: Client, chosen: Chosen, 
     async for uids in chosen.links:
         await Retrying(client, keys).try_again(uids, now)
         retried.update(uids)
-    print(f"{marked} items are due now{' and will be read anew' if force else ''}.")
+    print(f"Due now: {counted(marked, 'item')}, to be {'read anew' if force else 'checked by validators'}.")
     if retried:
-        print(f"{len(retried)} links that gave no article are tried again by the next run of the canonical fetcher.")
+        links = counted(len(retried), "link")
+        print(f"Without an article so far: {links}; the next run of the canonical fetcher tries again.")
     if first:
         print(await asyncio.to_thread(_wake, settings, first, now, token))
     return 0
@@ -224,7 +226,9 @@ def _wake(settings: Settings, item_ids: list[str], now: float, token: str) -> st
             sender.close()
     except (RedisError, OSError) as error:
         return f"The queue's server does not answer ({type(error).__name__}); the timer brings them when it is back."
-    return f"{sent} jobs sent. `python -m workers reindex refresh` works on them; the timer brings what is left."
+    return (
+        f"Sent: {counted(sent, 'job')}. `python -m workers reindex refresh` does the work; the timer brings the rest."
+    )
 
 
 def main() -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from core.domains import quick
+from core.domains import parse, quick
 from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Ref
@@ -17,6 +18,7 @@ from core.stores import connect
 from core.stores.connect import Client
 from core.stores.registering import Listing, item_id_of
 from tests import commands
+from tests.github_server import GithubServer
 from tests.site import FILLER, Site
 from tests.web import FakeWeb
 from workers.crawl import Mode, crawl
@@ -134,6 +136,34 @@ async def test_a_root_that_nobody_has_read_is_an_addition(desk: Desk) -> None:
         made = await plan(desk, await add(desk, web.url()), Mode.INCREMENTAL)
 
     assert (made.added, made.unchanged) == (1, 0)
+
+
+async def test_a_repository(settings: Settings, redis: Client, keys: Keys) -> None:
+    """Its listing and the files that moved; unchanged, it costs the one question whether it is."""
+    async with GithubServer("token") as hub:
+        hub.repository("o/r")
+        opened = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",), **hub.settings()})
+        async with furnish(opened, redis, keys) as desk:
+            sid = await add_repository(desk)
+            for name in ("a.md", "b.md"):
+                hub.file(name, f"# {name}\n\n{FILLER}".encode())
+            first = await plan(desk, sid, Mode.INCREMENTAL)
+            await crawl(desk, sid, Mode.INCREMENTAL)
+            same = await plan(desk, sid, Mode.INCREMENTAL)
+            full = await plan(desk, sid, Mode.FULL)
+            hub.file("b.md", f"# b\n\n{FILLER} changed".encode())
+            moved = await plan(desk, sid, Mode.INCREMENTAL)
+
+    assert (first.added, first.requests) == (2, 3 + 2)
+    assert (same.unchanged, same.requests, same.how) == (2, 1, "unchanged")
+    assert (full.unchanged, full.requests) == (2, 1 + 2)
+    assert (moved.changed, moved.unchanged, moved.removed, moved.requests) == (1, 1, 0, 3 + 1)
+
+
+async def add_repository(desk: Desk) -> str:
+    (config,) = parse(json.dumps({"id": "code", "github_sources": [{"id": "repo", "repo": "o/r"}]}), "/").sources()
+    await desk.sources.add(config, "", await connect.now(desk.client))
+    return config.sid
 
 
 async def test_no_source_is_a_sentence(desk: Desk) -> None:

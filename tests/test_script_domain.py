@@ -18,6 +18,7 @@ from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Ref
 from core.settings import Settings
+from core.stores.commit import Leases
 from core.stores.connect import Client
 from core.stores.registering import Listing, Registrar
 from scripts import domain_add, domain_crawl, domain_look, domain_remove
@@ -414,3 +415,62 @@ async def test_an_item_that_another_source_lists_stays(site: Site, redis: Client
     assert await redis.exists(keys.document(shared))
     assert not await redis.exists(keys.item(item_of(site.url("/b"))))
     assert await redis.zrange(keys.refs("urls"), 0, -1) == [shared]
+
+
+async def test_removing_waits_for_the_run_that_has_the_source(folder: Path, redis: Client, keys: Keys) -> None:
+    """Else the run would bring back what was just removed."""
+    await domain_add.add(str(folder), None)
+    leases = Leases(redis, keys)
+    taken = await leases.acquire("source_notes.notes")
+    assert taken is not None
+    removing = asyncio.create_task(domain_remove.remove("notes", dry_run=False))
+    await asyncio.sleep(0.5)
+    before = (removing.done(), await redis.smembers(keys.sources))
+    await leases.release(taken[0])
+    await removing
+
+    assert before == (False, {"notes.notes"})
+    assert await redis.smembers(keys.sources) == set()
+
+
+async def test_removing_waits_for_a_visit_of_a_shared_item(site: Site, redis: Client, keys: Keys) -> None:
+    """Else the visit would write down the removed source once more."""
+    await domain_add.add(site.url(), "docs")
+    await Registrar(redis, keys, "host").register([Ref(site.url())], Listing("urls"), 1000.0)
+    leases = Leases(redis, keys)
+    taken = await leases.acquire(item_of(site.url()))
+    assert taken is not None
+    removing = asyncio.create_task(domain_remove.remove("docs", dry_run=False))
+    await asyncio.sleep(0.5)
+    is_done = removing.done()
+    await leases.release(taken[0])
+    await removing
+
+    assert is_done is False
+    assert await redis.hget(keys.item(item_of(site.url())), "sources") == "urls"
+
+
+async def test_an_item_that_is_visited_is_not_brought_back(site: Site, redis: Client, keys: Keys) -> None:
+    """Its lease goes with it: the visitor's commit is refused."""
+    await domain_add.add(site.url(), "docs")
+    leases, key = Leases(redis, keys), keys.item(item_of(site.url()))
+    taken = await leases.acquire(item_of(site.url()))
+    assert taken is not None
+    await domain_remove.remove("docs", dry_run=False)
+
+    assert await leases.commit(taken[0], [("HSET", key, "status", "Crawled")]) is False
+    assert not await redis.exists(key)
+
+
+async def test_a_prefix_is_in_front_of_every_key(folder: Path, settings: Settings, redis: Client) -> None:
+    """Two deployments on one server do not see each other's domains."""
+    options = {"KEY_PREFIX": "{a}:"}
+    for words in (("add", str(folder)), ("crawl", "notes"), ("report", "notes")):
+        done = await commands.run(settings, "scripts.domain", *words, **options)
+        assert done.returncode == 0, done.stderr
+    names = await redis.keys("*")
+    removed = await commands.run(settings, "scripts.domain", "remove", "notes", **options)
+
+    assert names
+    assert [name for name in names if not name.startswith("{a}:")] == []
+    assert removed.stdout == "Removed notes: 1 source, 2 items, 2 texts, 1 run.\n"

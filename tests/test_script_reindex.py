@@ -69,7 +69,7 @@ async def test_one_item_by_its_url(
     generation = await redis.hget(keys.item(item_of(site.url("/a"))), "reindexGeneration")
 
     assert (await due_now(redis, keys), waiting(settings), generation) == (1, 1, "0")
-    assert capsys.readouterr().out.startswith("1 items are due now.\n1 jobs sent.")
+    assert capsys.readouterr().out.startswith("Due now: 1 item, to be checked by validators.\nSent: 1 job.")
 
 
 async def test_a_woken_worker_checks_by_validators(site: Site, settings: Settings) -> None:
@@ -221,7 +221,7 @@ async def test_force_tries_the_failed_links_of_a_category_again(
     await reindex.reindex(Asked(category="world", force=True))
 
     assert (before, await redis.sismember(keys.attempted, uid)) == (1, 0)
-    assert "1 links that gave no article are tried again" in capsys.readouterr().out
+    assert "Without an article so far: 1 link;" in capsys.readouterr().out
 
 
 async def test_a_failed_link_by_its_url(redis: Client, keys: Keys, settings: Settings) -> None:

@@ -206,7 +206,7 @@ class Visitor:
             assert outcome is not None
             return Visited(await self._with_hash(item, found, answer, outcome))
         body_hash = ids.body_hash(answer.body)
-        if self._is_same_body(item, body_hash):
+        if self._is_same_body(item, answer, body_hash):
             return Visited(Unchanged(answer.status, answer.header("etag"), answer.header("last-modified")))
         return await self._read(leased, found, answer)
 
@@ -219,7 +219,9 @@ class Visitor:
             return replace(outcome, content_hash=item.content_hash)
         return replace(outcome, content_hash=await found.source.hash_of(item) or "")
 
-    def _is_same_body(self, item: Item, body_hash: str) -> bool:
+    def _is_same_body(self, item: Item, answer: Fetched, body_hash: str) -> bool:
+        if answer.final_url != item.validators_url:
+            return False  # the same bytes from elsewhere: the page may have another name now
         is_same = item.has_text and item.body_hash == body_hash and item.extractor_version == EXTRACTOR_VERSION
         return is_same and not item.is_forced
 
@@ -228,20 +230,21 @@ class Visitor:
     ) -> Visited | None:
         item = leased.item
         read = await self._reader.read(item, answer, found.follows_links)
-        if read.is_noindex:
+        if read.is_noindex or _forbids_index(answer):
             return Visited(Excluded("The page asks not to be indexed (noindex).", http_status=answer.status))
         followed = await self._following.follow(item, read.links, found)
         visit = self._facts(item, answer, read)
         outcome = self._outcome(leased, visit, read)
         commands = [*followed, *(() if is_from_snapshot else self._desk.documents.snapshot(item, answer))]
+        # A snapshot has forgotten which redirects led to it; an article stays one for its life.
+        may_move = found.follows_links and not is_from_snapshot and not leased.article
+        if may_move and isinstance(outcome, Changed | Unchanged):
+            moved = await self._moved(leased, found, answer, visit, read, commands)
+            if moved:
+                return moved if isinstance(moved, Visited) else None
         if isinstance(outcome, Unchanged) and isinstance(read.document, Document):
             # The text is the same, its pictures need not be.
             commands += await self._desk.documents.replace_images(item, read.document, self._clock.now())
-        # A snapshot has forgotten which redirects led to it.
-        if found.follows_links and not is_from_snapshot and isinstance(outcome, Changed | Unchanged):
-            moved = await self._moved(leased, found, answer, visit, outcome, commands)
-            if moved:
-                return moved if isinstance(moved, Visited) else None
         if isinstance(outcome, Changed) and self._is_audit(leased):
             await self._judgement.check_304(leased, found, validators(item))
         return Visited(outcome, commands)
@@ -273,7 +276,7 @@ class Visitor:
         found: OpenSource,
         answer: Fetched,
         visit: PageVisit,
-        outcome: Changed | Unchanged,
+        read: Read,
         commands: Sequence[Command],
     ) -> Visited | bool:
         """An alias, if the page lives elsewhere in this source; True if its real name was settled with it."""
@@ -291,16 +294,21 @@ class Visitor:
         others = await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid)
         for other in others:
             if other.item.alias_of == item.id:
-                await self._desk.leases.release(other.lease)
+                await self._leave(other)
                 return False
-            if isinstance(outcome, Changed):
+            if isinstance(read.document, Document):
                 seen = replace(visit, normalised=other.item.source, redirects=())
                 same = outcomes.is_same(other.item, seen, EXTRACTOR_VERSION)
-                meaning = Unchanged(visit.http_status, visit=seen) if same else Changed(outcome.document, seen)
-                await self._settle(other, found, Visited(meaning))
+                meaning = Unchanged(visit.http_status, visit=seen) if same else Changed(read.document, seen)
+                # Its links too: it keeps them when the old name is gone.
+                followed = await self._following.follow(other.item, read.links, found)
+                await self._settle(other, found, Visited(meaning, followed))
             else:
-                await self._desk.leases.release(other.lease)
+                await self._leave(other)
         return Visited(Moved(target_id, visit), commands)
+
+    async def _leave(self, other: Leased) -> None:
+        await self._desk.leases.commit(other.lease, [self._desk.items.unlocked(other.item)])
 
     def _real_name(self, item: Item, answer: Fetched, visit: PageVisit) -> str | None:
         name = trusted_canonical(visit.canonical_url, answer.final_url) or answer.final_url
@@ -358,6 +366,12 @@ def _says_less(leased: Leased, document: Document) -> bool:
     article = leased.article
     is_feed_text = article.get("text_source") == "feed" and article.get("status") == "success"
     return is_feed_text and document.text_len < int(article.get("text_len") or 0)
+
+
+def _forbids_index(answer: Fetched) -> bool:
+    """The header form of `<meta name="robots" content="noindex">`."""
+    words = answer.header("x-robots-tag").lower().replace(",", " ").split()
+    return "noindex" in words or "none" in words
 
 
 def _lane(leased: Leased) -> str:

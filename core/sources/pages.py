@@ -1,4 +1,4 @@
-"""Single pages: articles of feeds, URLs and blobs that somebody registered. Nobody lists them.
+"""Single pages: articles of feeds, URLs, files and blobs that somebody registered. Nobody lists them.
 
 A blob is a file that speaks HTTP: it is asked for with the SAS token of the settings, which is stored nowhere.
 """
@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
-from core import urls
+from core import file_paths
 from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Request
 from core.net.fetcher import Fetcher
 from core.net.room import Room
 from core.registry import Item
 from core.settings import Settings
+from core.sources.folder import FolderSource
 from core.sources.sitemap_walk import Fetches
 
 MAX_WAIT_SECONDS = 60.0
 LARGE_BYTES = 1_000_000
 _TEXTS = ("text/", "application/xhtml")
-_BLOBS = ".blob.core."
 
 
 class PageSource:
@@ -28,6 +29,7 @@ class PageSource:
     def __init__(self, fetcher: Fetcher, settings: Settings) -> None:
         self._fetcher = fetcher
         self._sas = settings.blob_sas_token
+        self._max_bytes = settings.fetch_max_bytes
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Nothing: who registers them knows them."""
@@ -35,10 +37,15 @@ class PageSource:
 
     async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
         """One page; robots.txt and politeness are the fetcher's."""
-        request = page_request(item, conditional)
-        if item.type == "file" and _BLOBS in urls.host_of(item.fetch_url):
-            return await self._blob(item, request, room)
-        return await look_and_fetch(self._fetcher, item, request, room)
+        if item.type == "file":
+            return await self._file(item, conditional, room)
+        return await look_and_fetch(self._fetcher, item, page_request(item, conditional), room)
+
+    async def _file(self, item: Item, conditional: Mapping[str, str], room: Room | None) -> FetchResult:
+        if file_paths.file_identity(item.fetch_url).kind == "blob":
+            return await self._blob(item, page_request(item, conditional), room)
+        folder = FolderSource(Path(item.fetch_url).parent, max_bytes=self._max_bytes)
+        return await folder.fetch(item, conditional, room)
 
     async def _blob(self, item: Item, request: Request, room: Room | None) -> FetchResult:
         token = self._sas.get_secret_value().lstrip("?") if self._sas else ""

@@ -16,8 +16,10 @@ LOOK = 5_000
 """How many of the oldest are looked at for one pick; more of a host than its share are passed over."""
 NO_SHARE = 1_000_000
 
-# KEYS[1] due, KEYS[2] answer · ARGV: now, new stamp, wanted, share per host, how many to look at, how record keys begin,
-# life of the answer. Returns the ids, oldest first; a resend gets the same.
+# KEYS[1] due, KEYS[2] answer · ARGV: now, new stamp, wanted, share per host, how many to look at, how record keys
+# begin, life of the answer. Returns the ids, oldest first; a resend gets the same.
+# If one host fills all that was looked at, what was passed over goes to the end of the line, in its order: else nobody
+# behind it would be seen before it is done.
 _PICK = """
 local call = redis.call
 local before = call('GET', KEYS[2])
@@ -25,7 +27,7 @@ if before then return cjson.decode(before) end
 local wanted, share, look = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local is_shared = share < 1000000
 local oldest = call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, is_shared and look or wanted)
-local picked, by_host = {}, {}
+local picked, passed, by_host = {}, {}, {}
 for _, id in ipairs(oldest) do
   if #picked >= wanted then break end
   local is_taken = true
@@ -37,6 +39,13 @@ for _, id in ipairs(oldest) do
   if is_taken then
     call('ZADD', KEYS[1], 'XX', ARGV[2], id)
     picked[#picked + 1] = id
+  else
+    passed[#passed + 1] = id
+  end
+end
+if is_shared and #oldest >= look and #picked < wanted then
+  for i, id in ipairs(passed) do
+    call('ZADD', KEYS[1], 'XX', string.format('%.6f', tonumber(ARGV[1]) - (#passed - i) * 0.000001), id)
   end
 end
 if #picked > 0 then call('SET', KEYS[2], cjson.encode(picked), 'PX', ARGV[7]) end

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.registry import ARTICLES_SOURCE, iso
+from core.registry import ARTICLES_SOURCE, Status, iso
 from core.stores import connect
-from core.stores.commit import Command, Leases
+from core.stores.commit import Command, Leases, batched
 from core.stores.connect import Client, texts
 from core.stores.domains import DomainStore, StoredDomain
 from core.stores.events import event
@@ -57,9 +57,11 @@ class Record:
     id: str
     source: str
     sources: tuple[str, ...]
+    partition: str
     article_uid: str
     has_text: bool
-    images: int
+    images: tuple[str, ...]
+    """Ids of its images, its children."""
 
 
 class Forgetting:
@@ -80,34 +82,51 @@ class Forgetting:
         """The records of those that exist."""
         pipe = self._client.pipeline(transaction=False)
         for item_id in item_ids:
-            pipe.hmget(self._keys.item(item_id), ["normalizedSource", "sources", "articleUid"])
+            pipe.hmget(self._keys.item(item_id), ["normalizedSource", "sources", "PartitionKey", "articleUid"])
             pipe.exists(self._keys.document(item_id))
-            pipe.scard(self._keys.images(item_id))
+            pipe.smembers(self._keys.images(item_id))
         answers = await pipe.execute() if item_ids else []
         rows = zip(item_ids, answers[::3], answers[1::3], answers[2::3], strict=True)
         return [
-            Record(item_id, source, _listed_by(sources), uid or "", bool(has_text), images)
-            for item_id, (source, sources, uid), has_text, images in rows
+            Record(item_id, source, _listed_by(sources), partition or "", uid or "", bool(has_text), tuple(images))
+            for item_id, (source, sources, partition, uid), has_text, images in rows
             if source is not None
         ]
 
     async def items(self, records: Sequence[Record], *, had_article: bool = False) -> None:
-        """These items, whoever lists them; `had_article`: their texts were articles."""
-        for record in records:
-            has_text = record.has_text or had_article
-            self.toll.items += 1
-            self.toll.texts += has_text
-            self.toll.images += record.images
-            self.toll.comes_back_by.update(set(record.sources) - {ARTICLES_SOURCE})
-            if self._dry_run:
-                continue
-            # Told first: broken off in between, it is told again, and nobody keeps what is gone.
-            told = event(self._keys, "item.gone", id=record.id, source=record.source, deleted="true")
-            await self._leases.run([*([told] if has_text else []), *await self._look_anew(record.sources)])
-            await self._items.forget(record.id)
+        """These items, whoever lists them, all in one step; `had_article`: their texts were articles."""
+        with_text = [record for record in records if record.has_text or had_article]
+        sources = {sid for record in records for sid in record.sources}
+        self.toll.items += len(records)
+        self.toll.texts += len(with_text)
+        self.toll.images += sum(len(record.images) for record in records)
+        self.toll.comes_back_by |= sources - {ARTICLES_SOURCE}
+        if self._dry_run or not records:
+            return
+        told = [event(self._keys, "item.gone", id=one.id, source=one.source, deleted="true") for one in with_text]
+        look_anew = await self._look_anew(sorted(sources))
+        await self._leases.run([*told, *look_anew, *self._without(records, sources)])
+
+    def _without(self, records: Sequence[Record], sources: Set[str]) -> list[Command]:
+        """Commands that remove records from everywhere, as `ItemStore.forget` does with one."""
+        keys, names = self._keys, [record.id for record in records]
+        # The leases too: whoever visits them now is refused, and cannot bring back half of them.
+        families = (keys.item, keys.document, keys.links, keys.images, keys.snapshot, keys.crashes, keys.lease)
+        commands = batched(("DEL",), [family(name) for family in families for name in names])
+        commands += batched(("DEL",), [keys.item(child) for record in records for child in record.images])
+        for status in Status:
+            commands += batched(("SREM", keys.status(str(status))), names)
+        for partition in sorted({record.partition for record in records}):
+            own = [record.id for record in records if record.partition == partition]
+            commands += batched(("SREM", keys.partition(partition)), own)
+        for sid in sorted({ARTICLES_SOURCE, *sources}):
+            for place in (keys.refs, keys.due, keys.seen):
+                commands += batched(("ZREM", place(sid)), names)
+            commands += batched(("SREM", keys.listed(sid)), names)
+        return commands
 
     async def _look_anew(self, sources: Sequence[str]) -> list[Command]:
-        """Its sources forget what they remember of their last listing: what is still there, they find again."""
+        """Their sources forget what they remember of their last listing: what is still there, they find again."""
         known = [sid for sid in sources if await self._client.hexists(self._keys.source(sid), "config")]
         return [("HSET", self._keys.source(sid), "links_dirty", "1", "memory", "{}") for sid in known]
 

@@ -164,9 +164,13 @@ class ItemStore:
             commands.append(event(self._keys, decision.event, **told))
         return commands
 
+    def unlocked(self, item: Item) -> Command:
+        """The command that says, for people, that nobody visits it."""
+        return ("HSET", self._keys.item(item.id), "lockedUntil", "")
+
     def put_off(self, item: Item, until: float | None) -> list[Command]:
         """Not now: due again at that time (None: not before somebody asks), nothing else is touched."""
-        commands: list[Command] = [("HSET", self._keys.item(item.id), "lockedUntil", "")]
+        commands: list[Command] = [self.unlocked(item)]
         for source in item.sources:
             due = self._keys.due(source)
             commands.append(("ZREM", due, item.id) if until is None else ("ZADD", due, f"{until:.3f}", item.id))

@@ -16,7 +16,8 @@ import msgspec
 from core import file_paths, ids, registry, secrets, urls
 from core.keys import Keys
 from core.models import Ref, Rejected
-from core.registry import Status
+from core.registry import URLS_SOURCE, Status
+from core.stores.commit import new_token
 from core.stores.connect import Client
 
 MOST_PAGES = 10_000_000
@@ -146,6 +147,14 @@ class Registrar:
             if answers.get(str(entry[0]), _KNOWN) == _KNOWN:  # two spellings of one thing: new once
                 answers[str(entry[0])] = answer
         return Registered(*(tuple(name for name, said in answers.items() if said == letter) for letter in "nmsf"))
+
+    async def add(self, source: str, item_type: str, now: float, *, force: bool = False) -> str | Rejected:
+        """Register one URL or file that a person named, without a source that lists it; its id, or why not."""
+        ref = named(source, item_type)
+        if isinstance(ref, Rejected):
+            return ref
+        await self.register([ref], Listing(URLS_SOURCE, force=force, token=new_token()), now)
+        return item_id_of(ref)
 
     def _entry(self, ref: Ref, now: float) -> list[object]:
         record = blank_record(ref, now, self._strategy)

@@ -46,8 +46,9 @@ from workers.timer import Timer
 from workers.visit import Visitor
 
 WEB, FOLDER = "docs.site", "docs.files"
-OF_RUNS = ("run", "runs", "refresh_stats", "events")
-"""A run that was broken off stays as it was, and the next one counts for itself. Events are compared on their own."""
+OF_RUNS = ("run", "runs", "refresh_stats", "events", "prune_cursors")
+"""A run that was broken off stays as it was, and the next one counts for itself. Events are compared on their own.
+The cursor of the timer's purging is no business of a refresh."""
 FILE_TS = 1_700_000_000
 LOOKED_AGAIN = {"crawlAttempts", "unchangedStreak", "conditionalStreak", "crawlIntervalSeconds", "httpStatusCode"} | {
     *("missingChecks", "errorMessage", "reindexGeneration", "processedGeneration", "forcedBy")

@@ -1,0 +1,129 @@
+"""The seams of search: who turns text into vectors, and who finds chunks.
+
+An embedder may be away for a while; that is `EmbedderAway`, with how long to wait, and never the fault of a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from core.errors import FreshetError
+from core.models import Chunk, Space
+
+Vector = bytes
+"""float32, little-endian, of length 1: what Redis keeps and what can be compared by a dot product."""
+
+
+class EmbedderAway(FreshetError):
+    """The model or its endpoint cannot answer now; try again after so many seconds."""
+
+    def __init__(self, sentence: str, retry_after_seconds: float = 60.0) -> None:
+        super().__init__(sentence)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of one space."""
+
+    @property
+    def space(self) -> Space | None:
+        """The space its vectors are in; None: it makes none, search is by words alone."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """How long a text is to the model."""
+        ...
+
+    @property
+    def most_tokens(self) -> int:
+        """The longest text a chunk may have."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector for each text, in order. Raises EmbedderAway; any other trouble is a bug."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of model or connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What search knows of an item beside its chunks."""
+
+    item_id: str
+    version: str
+    """The content hash its chunks were made of."""
+    url: str = ""
+    title: str = ""
+    language: str = ""
+    type: str = "url"
+    host: str = ""
+    categories: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    published_ts: float = 0.0
+    updated_ts: float = 0.0
+    duplicate_of: str = ""
+    """Item id of the first page with the same text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a search is limited to; empty: everything."""
+
+    categories: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    since_ts: float | None = None
+    until_ts: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that was found, and why."""
+
+    chunk_id: str
+    item_id: str
+    version: str
+    score: float
+    lexical: float = 0.0
+    semantic: float = 0.0
+    """The parts of the score, each between 0 and 1, for `explain`."""
+    text: str = ""
+    headings: tuple[str, ...] = ()
+    page: Page | None = field(default=None)
+
+
+class Index(Protocol):
+    """Keeps chunks and finds them. What it returns is checked against the live pointers by whoever asks."""
+
+    async def upsert(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+        """Make this version of a page findable, beside an older one; chunks without a vector by words alone."""
+        ...
+
+    async def flip(self, item_id: str, version: str) -> None:
+        """From now on only this version of the page."""
+        ...
+
+    async def delete(self, item_ids: Sequence[str]) -> None:
+        """Forget these pages."""
+        ...
+
+    def iter_ids(self) -> AsyncIterator[tuple[str, str, str]]:
+        """Every chunk: its id, item and version; for reconciliation."""
+        ...
+
+    async def search(
+        self, text: str, vector: Vector | None, filters: Filters, limit: int, lexical_weight: float = 0.5
+    ) -> list[Hit]:
+        """The best chunks, best first."""
+        ...
+
+    async def count(self) -> int:
+        """How many chunks there are."""
+        ...

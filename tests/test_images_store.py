@@ -1,0 +1,209 @@
+"""Images are children of their page: with it they come, change and go (spec 000 §8)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from core import ids, urls
+from core.settings import Settings
+from core.stores import connect
+from tests.site import FILLER, Site
+from tests.test_crawl import SID, add_site, item, office
+from tests.web import FakeWeb
+from workers.crawl import Mode, crawl
+from workers.desk import Desk
+
+
+class Gallery:
+    """A site of one page with pictures, and the children that the store has of it."""
+
+    def __init__(self, site: Site, desk: Desk) -> None:
+        self.site, self.desk = site, desk
+        self.url = site.url("/gallery")
+        self.id = ids.item_id("url", urls.normal(self.url))
+        self._edition = 0
+
+    def show(self, *pictures: str, text: str = "Pictures of the river.") -> None:
+        """The page with these pictures, `name` or `name|alt`."""
+        self._edition += 1
+        tags = "".join(
+            f'<figure><img src="/{name}.jpg" alt="{alt}" width="800" height="600"></figure>'
+            for name, _, alt in (picture.partition("|") for picture in pictures)
+        )
+        body = (
+            "<!doctype html><html lang=en><head><title>Gallery</title></head><body><main><h1>Gallery</h1>"
+            f"<p>{text}</p><p>{FILLER}</p>{tags}</main></body></html>"
+        )
+        self.site.web.page("/gallery", body, etag=f'"{self._edition}"')
+
+    async def crawl(self) -> None:
+        await crawl(self.desk, SID, Mode.INCREMENTAL)
+
+    async def record(self) -> dict[str, str]:
+        return await item(self.desk, self.url)
+
+    async def children(self) -> dict[str, dict[str, str]]:
+        """Records of its images by file name."""
+        members = await self.desk.client.smembers(self.desk.keys.images(self.id))
+        found = [await self.desk.client.hgetall(self.desk.keys.item(name)) for name in members]
+        return {one["fetchUrl"].rpartition("/")[2]: one for one in found}
+
+    async def all_children(self) -> int:
+        """How many records with a parent there are at all, linked or left behind."""
+        names = await self.desk.client.keys(self.desk.keys.item("*"))
+        return sum([bool(await self.desk.client.hget(name, "parentPageId")) for name in names])
+
+
+@pytest.fixture
+async def gallery(settings: Settings, redis: connect.Client) -> AsyncIterator[Gallery]:
+    async with FakeWeb() as web, office(settings) as desk:
+        site = Site(web)
+        site.page("/", links=["/gallery", "/other"])
+        site.page("/other")
+        await add_site(desk, site.url("/"))
+        yield Gallery(site, desk)
+
+
+async def test_images_are_children_of_their_page(gallery: Gallery) -> None:
+    """Each has an id of its own, its page's id and address, its origin, alt text and size; the page counts them."""
+    gallery.show("weir|The weir in spring", "mill|The old mill")
+    await gallery.crawl()
+
+    children = await gallery.children()
+    assert sorted(children) == ["mill.jpg", "weir.jpg"]
+    weir = children["weir.jpg"]
+    assert weir["parentPageId"] == gallery.id
+    assert weir["parentPageUrl"] == weir["source"] == gallery.url
+    assert (weir["altText"], weir["width"], weir["height"]) == ("The weir in spring", "800", "600")
+    assert (weir["mimeType"], weir["status"], weir["nextCrawlAt"]) == ("image/jpeg", "Crawled", "")
+    assert weir["id"] == f"url_{weir['RowKey']}" != gallery.id
+    assert (await gallery.record())["imageCount"] == "2"
+    assert (await gallery.record())["parentPageId"] == ""
+    refs = await gallery.desk.client.zrange(gallery.desk.keys.refs(SID), 0, -1)
+    assert weir["id"] not in refs
+
+
+async def test_same_picture_on_two_pages_is_two_children(gallery: Gallery) -> None:
+    """Each page has its own, so that one page's end does not take the other's picture."""
+    gallery.show("weir")
+    gallery.site.web.page(
+        "/other",
+        f"<html lang=en><body><main><h1>Other</h1><p>{FILLER}</p>"
+        '<img src="/weir.jpg" width="800" height="600"></main></body></html>',
+    )
+    await gallery.crawl()
+    assert await gallery.all_children() == 2
+    gallery.site.remove("/other", 410)
+
+    await gallery.crawl()
+
+    assert await gallery.all_children() == 1
+    assert sorted(await gallery.children()) == ["weir.jpg"]
+
+
+async def test_children_change_with_the_page(gallery: Gallery) -> None:
+    """A new text with other pictures: those that went are removed, those that stayed are the same records."""
+    gallery.show("weir|Before", "mill")
+    await gallery.crawl()
+    before = await gallery.children()
+    gallery.show("weir|After", "lock", text="Other pictures of the river.")
+
+    await gallery.crawl()
+
+    after = await gallery.children()
+    assert sorted(after) == ["lock.jpg", "weir.jpg"]
+    assert after["weir.jpg"]["id"] == before["weir.jpg"]["id"]
+    assert after["weir.jpg"]["altText"] == "After"
+    assert (await gallery.record())["imageCount"] == "2"
+    assert await gallery.all_children() == 2
+
+
+async def test_other_pictures_under_the_same_text(gallery: Gallery) -> None:
+    """The text decides whether the page changed; its children are what it shows now all the same."""
+    gallery.show("weir", "mill")
+    await gallery.crawl()
+    events = await gallery.desk.client.xlen(gallery.desk.keys.events)
+    gallery.show("weir", "lock", "bridge")
+
+    await gallery.crawl()
+
+    assert sorted(await gallery.children()) == ["bridge.jpg", "lock.jpg", "weir.jpg"]
+    assert (await gallery.record())["imageCount"] == "3"
+    assert await gallery.all_children() == 3
+    assert await gallery.desk.client.xlen(gallery.desk.keys.events) == events + 1  # run.finished, no item.changed
+
+
+async def test_304_keeps_the_children(gallery: Gallery) -> None:
+    """Nothing was read, nothing is touched."""
+    gallery.show("weir", "mill")
+    await gallery.crawl()
+    before = await gallery.children()
+
+    await gallery.crawl()
+
+    assert await gallery.children() == before
+    assert (await gallery.record())["imageCount"] == "2"
+
+
+@pytest.mark.parametrize("status", [404, 410])
+async def test_children_go_with_the_page(gallery: Gallery, status: int) -> None:
+    """Missing or gone: no picture is left behind; when the page is back, so are they."""
+    gallery.show("weir", "mill")
+    await gallery.crawl()
+    gallery.site.remove("/gallery", status)
+    await gallery.crawl()
+    assert await gallery.all_children() == 0
+    assert await gallery.children() == {}
+    assert (await gallery.record())["imageCount"] == "0"
+    gallery.show("weir", "mill")
+
+    await gallery.desk.client.zadd(gallery.desk.keys.due(SID), {gallery.id: 1})
+    await gallery.crawl()
+
+    assert sorted(await gallery.children()) == ["mill.jpg", "weir.jpg"]
+    assert (await gallery.record())["imageCount"] == "2"
+
+
+async def test_children_go_with_an_orphan(gallery: Gallery) -> None:
+    """No page leads to it any more: it leaves with its pictures."""
+    gallery.show("weir")
+    await gallery.crawl()
+    gallery.site.page("/", "Without a gallery.", links=["/other"])
+
+    await gallery.crawl()
+
+    assert (await gallery.record())["status"] == "Gone"
+    assert await gallery.all_children() == 0
+
+
+async def test_children_are_forgotten_with_the_page(gallery: Gallery) -> None:
+    """Forget removes every key that names the page or its pictures."""
+    gallery.show("weir", "mill")
+    await gallery.crawl()
+    children = await gallery.desk.client.smembers(gallery.desk.keys.images(gallery.id))
+
+    await gallery.desk.items.forget(gallery.id)
+
+    assert len(children) == 2
+    for name in (gallery.id, *children):
+        assert await gallery.desk.client.keys(f"*{name}*") == []
+    assert await gallery.all_children() == 0
+
+
+async def test_alias_has_no_children(gallery: Gallery) -> None:
+    """Under its old name the page has no text and no pictures; under its new one it has them."""
+    gallery.show("weir")
+    await gallery.crawl()
+    gallery.site.web._pages["/moved"] = gallery.site.web._pages["/gallery"]  # the same bytes
+    gallery.site.web.redirect("/gallery", "/moved", 301)
+
+    await gallery.crawl()
+
+    assert await gallery.children() == {}
+    moved = ids.item_id("url", urls.normal(gallery.site.url("/moved")))
+    assert await gallery.desk.client.scard(gallery.desk.keys.images(moved)) == 1
+    assert await gallery.desk.client.exists(gallery.desk.keys.document(moved))
+    assert (await gallery.record())["aliasOf"] == moved
+    assert gallery.site.web.paths.count("/moved") == 1

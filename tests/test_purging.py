@@ -1,0 +1,121 @@
+"""What has been gone for long is forgotten, everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from core.keys import Keys
+from core.models import Ref
+from core.settings import Settings
+from core.stores import connect
+from core.stores.purging import BATCH, Purging
+from core.stores.registering import Listing, Registrar, item_id_of
+from tests.site import Site
+from tests.test_crawl import SID, add_site, item, item_id, office
+from tests.web import FakeWeb
+from workers.crawl import Mode, crawl
+
+LIFE = 1_000
+NOW = 1_763_000_000.0
+
+
+async def gone(redis: connect.Client, keys: Keys, many: int, ts: float) -> list[str]:
+    """So many tombstones since then."""
+    registrar, names = Registrar(redis, keys, "host"), []
+    refs = [Ref(f"https://gone.example/{n}") for n in range(many)]
+    for start in range(0, many, 500):
+        await registrar.register(refs[start : start + 500], Listing("s"), ts)
+    pipe = redis.pipeline(transaction=False)
+    for name in map(item_id_of, refs):
+        names.append(name)
+        pipe.hset(keys.item(name), mapping={"status": "Gone", "goneTs": f"{ts:.3f}"})
+        pipe.smove(keys.status("Pending"), keys.status("Gone"), name)
+    await pipe.execute()
+    return names
+
+
+@pytest.fixture
+async def site(redis: connect.Client) -> AsyncIterator[Site]:
+    async with FakeWeb() as web:
+        yield Site(web)
+
+
+async def test_tombstone_is_kept_for_its_life(redis: connect.Client, keys: Keys) -> None:
+    """Restorable until GONE_TTL_SECONDS are over, then gone itself."""
+    (name,) = await gone(redis, keys, 1, NOW)
+    purging = Purging(redis, keys, LIFE)
+
+    assert await purging.run(NOW + LIFE) == 0
+    assert await redis.exists(keys.item(name))
+    assert await purging.run(NOW + LIFE + 1) == 1
+    assert [key for key in await redis.keys("*") if key != keys.prune_cursors] == []
+
+
+async def test_only_the_gone_are_purged(redis: connect.Client, keys: Keys) -> None:
+    """A record that came back, or never was gone, stays, however old."""
+    await Registrar(redis, keys, "host").register([Ref("https://a.example/")], Listing("s"), 1.0)
+
+    assert await Purging(redis, keys, LIFE).run(NOW) == 0
+    assert await redis.exists(keys.item(item_id_of(Ref("https://a.example/"))))
+
+
+async def test_many_go_in_pieces(redis: connect.Client, keys: Keys) -> None:
+    """A tick never stops for a mass of them, and the round comes to its end."""
+    names = await gone(redis, keys, 3 * BATCH, NOW)
+    purging, rounds, most = Purging(redis, keys, LIFE), 0, 0
+
+    while await redis.exists(keys.status("Gone")):
+        most = max(most, await purging.run(NOW + 2 * LIFE))
+        rounds += 1
+        assert rounds < 100
+
+    assert rounds >= 2
+    assert most < 3 * BATCH
+    assert await redis.exists(*(keys.item(name) for name in names)) == 0
+
+
+async def test_page_that_is_gone_for_long_vanishes_everywhere(settings: Settings, site: Site) -> None:
+    """Record, links, images, snapshot, partition, status, source: no key names it any more."""
+    site.page("/", links=["/a"])
+    site.page("/a", links=["/"], head='<meta property="og:image" content="/weir.jpg">')
+    async with office(settings, snapshot_days=1) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        name = item_id(site.url("/a"))
+        site.page("/", "No link any more.")
+        site.remove("/a", 410)
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        assert (await item(desk, site.url("/a")))["status"] == "Gone"
+        later = await connect.now(desk.client) + settings.gone_ttl_seconds + 10
+
+        purged = await Purging(desk.client, desk.keys, settings.gone_ttl_seconds).run(later)
+
+        assert purged == 1
+        assert await desk.client.keys(f"*{name}*") == []
+        for key in await desk.client.keys("*"):
+            kind = await desk.client.type(key)
+            if kind == "set":
+                assert name not in await desk.client.smembers(key), key
+            elif kind == "zset" and key != desk.keys.lost(SID):  # forgets by itself within a day
+                assert await desk.client.zscore(key, name) is None, key
+
+
+async def test_purged_page_that_is_found_again_is_new(settings: Settings, site: Site) -> None:
+    """Nothing of its past keeps it out."""
+    site.page("/", links=["/a"])
+    site.page("/a")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.remove("/a", 410)
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        later = await connect.now(desk.client) + settings.gone_ttl_seconds + 10
+        await Purging(desk.client, desk.keys, settings.gone_ttl_seconds).run(later)
+        site.page("/a", "Back after years.")
+        site.page("/", "With a new menu.", links=["/a"])
+
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert (await item(desk, site.url("/a")))["status"] == "Crawled"
