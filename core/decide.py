@@ -258,7 +258,7 @@ def _failed(
 
 
 def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: Policy) -> Decision:
-    """Nothing for us now. It may be tomorrow, so it is asked again, ever more seldom; what we have stays."""
+    """Nothing for us now. It may be tomorrow, so it is asked again, ever more seldom; mostly what we have stays."""
     is_new_content = bool(outcome.content_hash) and outcome.content_hash != item.content_hash
     streak = 0 if is_new_content else item.unchanged_streak + 1
     interval = _interval(streak, policy)
@@ -275,7 +275,9 @@ def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: 
     if is_new_content:
         fields |= {"contentHash": outcome.content_hash, "bodyHash": outcome.content_hash}
         fields |= {"lastChanged": iso(now), "changedTs": f"{now:.3f}"}
-    return Decision(Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, _next(now, interval, chance), fields)
+    is_taken_back = outcome.is_withdrawn and item.has_text
+    text, event = (Text.DELETE, "item.gone") if is_taken_back else (Text.KEEP, "")
+    return Decision(Status.OUT_OF_SCOPE, Count.EXCLUDED, text, _next(now, interval, chance), fields, event)
 
 
 # ── when ────────────────────────────────────────────────────────────────────────────────────────

@@ -60,6 +60,8 @@ class Excluded:
     reason: str
     is_by_robots: bool = False
     http_status: int = 0
+    is_withdrawn: bool = False
+    """Its publisher asks that it is not found: what we have of it goes too."""
     content_hash: str = ""
     """Of a file that is too large to be read, where its source could hash it piece by piece (spec 000 §5)."""
 

@@ -134,7 +134,7 @@ def page(seen: dict[str, Any]) -> str:
 def _article_lines(articles: dict[str, Any], failures: dict[str, Any]) -> list[str]:
     lines = [
         f"Articles  {articles['stored']}, {articles['bytes_per_article']} bytes each; "
-        f"{articles['waiting_for_index']} wait for the index, {articles['due_for_check']} for a check, "
+        f"{articles['due_for_check']} wait for a check, "
         f"{articles['waiting_for_retry']} links for another try"
     ]
     if failures["total"]:

@@ -375,3 +375,32 @@ async def test_page_of_two_sources_goes_with_the_last(settings: Settings, site: 
         await crawl(desk, "two.b", Mode.INCREMENTAL)
         assert (await item(desk, site.url("/shared")))["status"] == "Gone"
         assert await text(desk, site.url("/shared")) == ""
+
+
+async def test_narrower_scope_lets_go_of_what_it_had(settings: Settings, site: Site) -> None:
+    """A page that the new configuration excludes leaves the source at the next crawl, though it is still linked."""
+    site.page("/", links=["/a", "/b"])
+    site.page("/a")
+    site.page("/b")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        await add_site(desk, site.url("/"), exclude=["/b"])
+
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert (await item(desk, site.url("/b")))["status"] == "Gone"
+        assert await text(desk, site.url("/a"))
+
+
+async def test_noindex_is_respected(settings: Settings, site: Site) -> None:
+    """By its meta tag: followed, and not kept."""
+    site.page("/", links=["/a"])
+    site.page("/a", links=["/b"], head='<meta name="robots" content="noindex">')
+    site.page("/b")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert (await item(desk, site.url("/a")))["status"] == "OutOfScope"
+        assert await text(desk, site.url("/b"))

@@ -189,6 +189,7 @@ BUSY = Broken(Failed(FailCode.HTTP, FailDetail.STATUS, "HTTP 429", 429, retry_af
 CLOSED = Broken(Failed(FailCode.HTTP, FailDetail.STATUS, "HTTP 403", 403))
 ROBOTS = Excluded("robots.txt does not allow it.", is_by_robots=True)
 TYPE = Excluded("This is no page (image/png).")
+NOINDEX = Excluded("The page asks not to be indexed.", is_withdrawn=True)
 
 TABLE = [
     # name, item, outcome, status, count, text, wait, event
@@ -215,6 +216,8 @@ TABLE = [
     ("429", KNOWN, BUSY, Status.ERROR, Count.FAILED, Text.KEEP, 7200, ""),
     ("403", KNOWN, CLOSED, Status.ERROR, Count.FAILED, Text.KEEP, 600, ""),
     ("robots", KNOWN, ROBOTS, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, DAY, ""),
+    ("noindex", KNOWN, NOINDEX, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.DELETE, DAY, "item.gone"),
+    ("noindex at first sight", FRESH, NOINDEX, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, DAY, ""),
     ("wrong type", FRESH, TYPE, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, DAY, ""),
     ("alias", KNOWN, Moved("url_b", visit()), Status.INDEXED, Count.UNCHANGED, Text.DELETE, DAY, ""),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import hashlib
 import json
@@ -10,22 +11,31 @@ import shutil
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pydantic import SecretStr
 
 from core import ids
 from core.domains import parse
+from core.errors import FailCode, FailDetail
 from core.file_paths import file_identity
+from core.models import Failed, Fetched, FetchResult, Ref, Request
+from core.net.room import Room
 from core.registry import iso
 from core.settings import Settings
 from core.sources import folder as folder_source
 from core.stores import connect
+from core.stores.clock import ServerClock
+from core.stores.registering import Listing, item_id_of, named
 from tests import files
 from tests.test_crawl import counts, office
+from tests.test_registering import content
+from workers.book import Book
 from workers.crawl import Mode, crawl
 from workers.desk import Desk
 from workers.ledger import Progress
+from workers.visit import Visitor
 
 SID = "papers.shelf"
 OLD = 1_600_000_000
@@ -495,3 +505,57 @@ async def test_full_mode_reads_every_file_anew(shelf: Shelf, opened: list[str]) 
     record = await shelf.item("a.md")
     assert (record["reindexGeneration"], record["processedGeneration"]) == ("1", "1")
     assert len(await shelf.events("item.changed")) == 2
+
+
+# ── blobs: files that speak HTTP ────────────────────────────────────────────────────────────────
+
+CANARY = "sas-canary"
+
+
+class Azure:
+    """A fetcher that answers for one blob, if it is asked with the right token."""
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+        self.text = words("In a blob.")
+
+    async def fetch(self, request: Request, room: Room | None = None) -> FetchResult:
+        self.asked.append(request)
+        if CANARY not in request.url:
+            return Failed(FailCode.HTTP, FailDetail.STATUS, f"HTTP 403 for {request.url}", 403)
+        etag = f'"0x{len(self.text)}"'
+        if request.conditional.get("If-None-Match") == etag:
+            return Fetched(request.url, request.url, 304, {"etag": etag}, b"")
+        headers = {"etag": etag, "content-type": "text/markdown", "last-modified": "Thu, 13 Nov 2025 02:13:20 GMT"}
+        return Fetched(request.url, request.url, 200, headers, self.text.encode())
+
+
+async def test_blob_is_a_file_with_a_token_that_is_stored_nowhere(shelf: Shelf) -> None:
+    """file* fields, PartitionKey `blob`, 304 by its ETag, a change found; the SAS is in the request and in no key."""
+    azure, client, keys = Azure(), shelf.desk.client, shelf.desk.keys
+    changed = shelf.desk.settings.model_copy(update={"blob_sas_token": SecretStr(f"?sv=1&sig={CANARY}")})
+    desk = dataclasses.replace(shelf.desk, fetcher=cast(Any, azure), settings=changed)
+    ref = named(f"https://acc.blob.core.windows.net/c/a.md?sv=2020&sig={CANARY}", "file")
+    assert isinstance(ref, Ref)
+    name = item_id_of(ref)
+    await desk.registrar.register([ref], Listing("urls"), await connect.now(client))
+
+    async def visit() -> dict[str, str]:
+        clock = await ServerClock.ask(client)
+        await Visitor(desk, clock, Book(desk, clock.now())).visit_many([name], via="urls")
+        return await client.hgetall(keys.item(name))
+
+    record = await visit()
+    assert (record["status"], record["type"], record["PartitionKey"]) == ("Crawled", "file", "blob")
+    assert (record["fileEtag"], record["fileContentType"]) == (f'"0x{len(azure.text)}"', "text/markdown")
+    assert (record["fileLastModified"], record["fileLength"]) == ("2025-11-13T02:13:20Z", str(len(azure.text)))
+    assert record["fetchUrl"] == record["validatorsUrl"] == "https://acc.blob.core.windows.net/c/a.md"
+    assert "In a blob." in await client.hget(keys.document(name), "markdown")
+    assert (await visit())["httpStatusCode"] == "304"
+    azure.text = words("In a corrected blob.")
+    await visit()
+    assert "In a corrected blob." in await client.hget(keys.document(name), "markdown")
+    assert all(CANARY in request.url for request in azure.asked)
+    for key in await client.keys("*"):
+        assert CANARY not in key
+        assert CANARY not in str(await content(client, key)), key

@@ -16,6 +16,7 @@ from core.stores import connect
 from tests import files
 from tests.github_server import GithubServer, sha
 from tests.test_crawl import counts, office
+from tests.test_registering import content
 from workers.crawl import Mode, crawl
 from workers.desk import Desk
 
@@ -271,17 +272,4 @@ async def test_token_is_stored_nowhere(repo: Repository) -> None:
 
     assert all(seen.headers.get("authorization") == f"Bearer {TOKEN}" for seen in repo.hub.requests)
     for key in await repo.desk.client.keys("*"):
-        assert TOKEN not in str(await _content(repo.desk, key))
-
-
-async def _content(desk: Desk, key: str) -> object:
-    client, kind = desk.client, await desk.client.type(key)
-    readers = {
-        "string": lambda: client.get(key),
-        "hash": lambda: client.hgetall(key),
-        "set": lambda: client.smembers(key),
-        "zset": lambda: client.zrange(key, 0, -1),
-        "stream": lambda: client.xrange(key),
-        "list": lambda: client.lrange(key, 0, -1),
-    }
-    return await readers[kind]()
+        assert TOKEN not in str(await content(repo.desk.client, key))

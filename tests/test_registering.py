@@ -18,6 +18,10 @@ from core.settings import Settings
 from core.stores.connect import Client
 from core.stores.forcing import Forcing
 from core.stores.registering import Listing, Registered, Registrar, item_id_of, named
+from tests.site import Site
+from tests.test_crawl import SID, add_site, office
+from tests.web import FakeWeb
+from workers.crawl import Mode, crawl
 
 NOW = 1_763_000_000.0
 CANARY = "s3cr3t-canary"
@@ -460,3 +464,53 @@ def test_normal_form_is_what_urls_say() -> None:
     """One opinion on identity, also for what the registrar is given raw."""
     ref = Ref("https://contoso.com/a/?b=1&a=2")
     assert item_id_of(ref) == ids.item_id("url", urls.normal(ref.address))
+
+
+# ── in a crawl ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_nearer_way_opens_what_was_too_deep(settings: Settings, redis: Client) -> None:
+    """A page comes nearer by a new link; what it leads to is in reach then, though the page itself is unchanged."""
+    async with FakeWeb() as web, office(settings) as desk:
+        site = Site(web)
+        for path, link in (("/", "/1"), ("/1", "/2"), ("/2", "/deep"), ("/deep", "/deeper"), ("/deeper", "/")):
+            site.page(path, links=[link])
+        await add_site(desk, site.url("/"), max_depth=3, sitemap=False)
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        refs = desk.keys.refs(SID)
+        assert await redis.zscore(refs, item_id_of(Ref(site.url("/deep")))) == 3
+        assert await redis.zscore(refs, item_id_of(Ref(site.url("/deeper")))) is None
+        site.page("/", "A new menu.", links=["/1", "/deep"])
+
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert await redis.zscore(refs, item_id_of(Ref(site.url("/deep")))) == 1
+        assert await redis.zscore(refs, item_id_of(Ref(site.url("/deeper")))) == 2
+
+
+async def test_signature_in_a_link_is_stored_nowhere(settings: Settings, redis: Client) -> None:
+    """A page that leaks a signed link: the link is followed without it, and no key holds it."""
+    async with FakeWeb() as web, office(settings) as desk:
+        site = Site(web)
+        site.page("/", links=[f"/a?x=1&sig={CANARY}", f"http://user:{CANARY}@127.0.0.1:{web.port}/b"])
+        site.page("/a", "Behind a signature.")
+        await add_site(desk, site.url("/"))
+
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert [seen.target for seen in web.asked("/a")] == ["/a?x=1"]
+        for key in await redis.keys("*"):
+            assert CANARY not in key
+            assert CANARY not in str(await content(redis, key)), key
+
+
+async def content(client: Client, key: str) -> object:
+    match await client.type(key):
+        case "string":
+            return await client.get(key)
+        case "stream":
+            return await client.xrange(key)
+        case "list":
+            return await client.lrange(key, 0, -1)
+        case _:
+            return await Register(client, Keys())._content(key)

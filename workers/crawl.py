@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from redis.exceptions import RedisError
+
 from core.console import progress
 from core.errors import FreshetError
 from core.models import Batch, End
@@ -39,6 +41,7 @@ RETRY_PAUSE_SECONDS = 1.0
 SCAN = 1_000
 MOST_RENAMES = 5_000
 CUT_SHORT = "the listing was cut short"
+UNCHANGED = "unchanged"
 
 
 class Mode(StrEnum):
@@ -127,7 +130,7 @@ async def _take(desk: Desk, sid: str, should_stop: Callable[[], bool]) -> Lease:
 
 async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
     desk, sid = work.desk, work.sid
-    status, sentence = "failed", ""
+    status, sentence = "stopped", ""
     try:
         await _list(work)
         await _ask_for(work, mode)
@@ -135,7 +138,10 @@ async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
         sentence = await _take_away(work, bar)
         status = "stopped" if work.is_over() else "finished"
     except FreshetError as error:
-        sentence = str(error)
+        status, sentence = "failed", str(error)
+        raise
+    except (RedisError, OSError):
+        status = "failed"
         raise
     finally:
         await _count_discovered(work)
@@ -164,6 +170,7 @@ async def _list(work: Pass) -> None:
         most=int(config.get("max_pages", 10_000_000)),
         revives=found.is_listing_evidence,
         believes_versions=found.is_listing_evidence or found.state.grade.is_trusted,
+        must_exist=True,
     )
     await desk.sources.forget_refused(work.sid)
     await desk.sources.let_go(work.sid)
@@ -242,10 +249,22 @@ async def _take_away(work: Pass, bar: progress.Bar) -> str:
         refusal = await _orphans(work, removal, bar)
     elif work.end and work.end.is_complete:
         refusal = await removal.unlist_unseen(work.asked_ts)
+    await _count_untouched(work)
     now = work.clock.now()
     memory = work.end.memory if work.end and not refusal else None
     await desk.sources.listed(work.sid, memory, how, now, now + work.book.interval_seconds(found))
-    return refusal or ("" if how in ("complete", "unchanged") else how)
+    return refusal or ("" if how in ("complete", UNCHANGED) else how)
+
+
+async def _count_untouched(work: Pass) -> None:
+    """What a listing proved to be as it was counts as unchanged, though nobody visited it."""
+    is_proved = work.end is not None and (work.end.is_complete or work.end.reason == UNCHANGED)
+    if not work.found.is_listing_evidence or not is_proved:
+        return
+    counts = work.visitor.counts
+    untouched = int(await work.desk.client.zcard(work.desk.keys.refs(work.sid))) - counts["visited"] + counts["gone"]
+    if untouched > 0:
+        await work.desk.leases.run(work.desk.runs.counted(work.run_id, {"unchanged": untouched}, work.clock.now()))
 
 
 async def _new_names(work: Pass) -> Mapping[str, str]:

@@ -95,7 +95,7 @@ class Following:
 
     async def _admit_new(self, found: OpenSource, refs: Sequence[Ref]) -> list[str]:
         assert found.state is not None
-        listing = Listing(found.sid, most=int(found.state.config.config["max_pages"]))
+        listing = Listing(found.sid, most=int(found.state.config.config["max_pages"]), must_exist=True)
         registered = await self._desk.registrar.register(refs, listing, self._clock.now())
         if registered.left_out and found.sid not in self._is_full:
             self._is_full.add(found.sid)

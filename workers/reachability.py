@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from core.models import Ref
 from core.registry import Status
+from core.scope import OUT_OF_SCOPE
 from core.stores.clock import ServerClock
 from core.stores.connect import texts
 from core.stores.registering import item_id_of
@@ -79,6 +80,9 @@ class Reachability:
         by_id = {_id_of(link): link for link in links}
         wanted = [item_id for item_id in by_id if hash(item_id) not in self._strangers]
         unseen = [item_id for item_id in wanted if hash(item_id) not in self._reached]
+        outside = {item_id for item_id in unseen if self._is_outside(by_id[item_id])}
+        self._strangers.update(map(hash, outside))
+        wanted, unseen = _without(wanted, outside), _without(unseen, outside)
         if not unseen:
             return wanted
         scores = await self._desk.client.zmscore(self._desk.keys.refs(self._found.sid), unseen)
@@ -90,6 +94,11 @@ class Reachability:
         self._strangers.update(map(hash, strangers))
         return [item_id for item_id in wanted if item_id not in strangers]
 
+    def _is_outside(self, link: str) -> bool:
+        """A scope that was made narrower lets go of what it had."""
+        assert self._found.scope is not None
+        return self._found.scope.admits(link, 0) in OUT_OF_SCOPE
+
     async def is_sound(self) -> bool:
         """Was every page read that could lead on? With one unread, nothing is known to be an orphan."""
         keys, sid = self._desk.keys, self._found.sid
@@ -97,6 +106,10 @@ class Reachability:
             if await self._desk.client.zscore(keys.refs(sid), item_id) is not None:
                 return False
         return True
+
+
+def _without(item_ids: list[str], outside: set[str]) -> list[str]:
+    return [item_id for item_id in item_ids if item_id not in outside] if outside else item_ids
 
 
 @lru_cache(maxsize=20_000)

@@ -230,9 +230,10 @@ class Visitor:
     ) -> Visited | None:
         item = leased.item
         read = await self._reader.read(item, answer, found.follows_links)
-        if read.is_noindex or _forbids_index(answer):
-            return Visited(Excluded("The page asks not to be indexed (noindex).", http_status=answer.status))
         followed = await self._following.follow(item, read.links, found)
+        if read.is_noindex or _forbids_index(answer):
+            why = "The page asks not to be indexed (noindex)."
+            return Visited(Excluded(why, http_status=answer.status, is_withdrawn=True), followed)
         visit = self._facts(item, answer, read)
         outcome = self._outcome(leased, visit, read)
         commands = [*followed, *(() if is_from_snapshot else self._desk.documents.snapshot(item, answer))]

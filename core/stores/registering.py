@@ -25,7 +25,7 @@ _KNOWN = "s"
 _QUERY = re.compile(r"\?|%3F", re.IGNORECASE)
 
 # KEYS[1] refs, KEYS[2] due, KEYS[3] seen, KEYS[4] items by status Pending · ARGV[1] JSON: source, now, most, revives,
-# believes, force, token, entries (id, record key, partition key, depth, version, record, address, display).
+# believes, force, token, must_exist, entries (id, record key, partition key, depth, version, record, address, display).
 # Of several spellings of one address the least is fetched, and the shortest way counts as depth: so whatever order
 # things are listed in, the registry is the same. What was visited keeps its address, to which its validators belong.
 # For each: n = new to the source, m = known and its content has moved, s = known, f = no place left.
@@ -33,11 +33,12 @@ _REGISTER = """
 local call = redis.call
 local asked = cjson.decode(ARGV[1])
 local said = {}
+local is_removed = asked.must_exist ~= '' and call('HEXISTS', asked.must_exist, 'config') == 0
 for _, entry in ipairs(asked.entries) do
   local id, key, partition, depth, version, record, address, display = unpack(entry)
   local is_listed = call('ZSCORE', KEYS[1], id)
   local answer = 's'
-  if not is_listed and call('ZCARD', KEYS[1]) >= asked.most then
+  if is_removed or (not is_listed and call('ZCARD', KEYS[1]) >= asked.most) then
     answer = 'f'
   else
     if call('EXISTS', key) == 0 then
@@ -110,6 +111,8 @@ class Listing:
     revives: bool = False
     """Does being listed mean that it is there? A file in a folder, yes; a link to a page, no."""
     believes_versions: bool = True
+    must_exist: bool = False
+    """A source that was removed while its pages were visited takes nothing more."""
     force: bool = False
     token: str = ""
     """Names one force, so that a resend does not force twice."""
@@ -137,6 +140,7 @@ class Registrar:
             "believes": listing.believes_versions,
             "force": listing.force,
             "token": listing.token,
+            "must_exist": self._keys.source(source) if listing.must_exist else "",
             "entries": entries,
         }
         pending = self._keys.status(str(Status.PENDING))

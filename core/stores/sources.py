@@ -104,6 +104,7 @@ class SourceStore:
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.hset(self._keys.source(config.sid), mapping=fields)
             pipe.hsetnx(self._keys.source(config.sid), "added_ts", f"{now:.3f}")
+            pipe.delete(self._keys.listed(config.sid))  # sitemaps are read anew, by the scope it has now
             pipe.sadd(self._keys.sources, config.sid)
             pipe.zadd(self._keys.sources_due, {config.sid: now})
             await pipe.execute()
