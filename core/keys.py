@@ -166,6 +166,32 @@ class Keys:
         """HASH, no expiry: the text of a page or file that no feed listed; gone with it."""
         return f"{self.prefix}index:doc:{item_id}"
 
+    def chunks(self, item_id: str) -> str:
+        """ZSET, no expiry: a page's chunks by their order; what search may answer from. Gone with the page."""
+        return f"{self.prefix}index:chunks:{item_id}"
+
+    def chunk(self, chunk_id: str) -> str:
+        """HASH, no expiry: a chunk's text, headings, hash and the space of its vector."""
+        return f"{self.prefix}index:chunk:{chunk_id}"
+
+    def vector(self, chunk_id: str) -> str:
+        """STRING, no expiry: a chunk's vector, float32 bytes."""
+        return f"{self.prefix}index:vector:{chunk_id}"
+
+    def embed_cache(self, space: str, text_hash: str) -> str:
+        """STRING, 30 d: a vector whose last chunk let go of it, or of a space that is being built."""
+        return f"{self.prefix}embed:cache:{space}:{text_hash}"
+
+    @property
+    def embed_due(self) -> str:
+        """ZSET, no expiry: items whose text search does not know yet, by when it changed."""
+        return f"{self.prefix}embed:due"
+
+    @property
+    def embed_away(self) -> str:
+        """STRING, as long as it is away: why nothing is embedded now."""
+        return f"{self.prefix}embed:away"
+
     # ── sources, domains, runs ──
 
     @property

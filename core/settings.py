@@ -97,6 +97,16 @@ class Settings(BaseSettings):
     github_token: SecretStr | None = None
     blob_sas_token: SecretStr | None = None
 
+    # ── embeddings ──
+    embedder: Literal["local", "openai", "none"] = "local"
+    embed_api_url: str = "https://api.openai.com/v1"
+    embed_api_key: SecretStr | None = None
+    embed_model: str = Field(default="text-embedding-3-small", min_length=1)
+    embed_dimensions: int | None = Field(default=None, ge=1)
+    embed_batch: int = Field(default=32, ge=1, le=2048)
+    embed_timeout_seconds: float = Field(default=60.0, gt=0)
+    embed_most_tokens: int = Field(default=400, ge=16)
+
     # ── parse children ──
     parse_processes: int = Field(default=2, ge=1)
     parse_cpu_seconds: float = Field(default=5.0, gt=0)

@@ -27,6 +27,10 @@ class EmbedderAway(FreshetError):
 class Embedder(Protocol):
     """Turns texts into vectors of one space."""
 
+    async def prepare(self) -> None:
+        """Find out what it can do: load the model, ask the endpoint. Call before `space`. Raises EmbedderAway."""
+        ...
+
     @property
     def space(self) -> Space | None:
         """The space its vectors are in; None: it makes none, search is by words alone."""

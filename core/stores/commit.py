@@ -69,8 +69,8 @@ class Work:
 
     lease: Lease
     commands: Sequence[Command]
-    expected: tuple[str, str, str] | None = None
-    """Key, field and value of a hash; a missing field counts as `0`."""
+    expected: tuple[str, ...] = ()
+    """Key, field and value of a hash, once or more; a missing field counts as `0`."""
 
 
 class Leases:
@@ -154,9 +154,9 @@ class Leases:
                 self._let_go(work.lease)
         return answers
 
-    def _packed(self, lease: Lease, commands: Iterable[Command], expected: tuple[str, str, str] | None) -> list[object]:
+    def _packed(self, lease: Lease, commands: Iterable[Command], expected: tuple[str, ...]) -> list[object]:
         crashes: Command = ("DEL", *map(self._keys.crashes_of, lease.keys))
-        return [lease.token, list(lease.keys), list(expected or ()), _words([*commands, crashes])]
+        return [lease.token, list(lease.keys), list(expected), _words([*commands, crashes])]
 
     def _let_go(self, lease: Lease) -> None:
         held = self._held.get(lease.token)

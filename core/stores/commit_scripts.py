@@ -57,7 +57,7 @@ return taken
 """
 
 # KEYS[1] done marker · ARGV[1] a JSON list of works, ARGV[2] life of the marker. A work is its token, its leases, what
-# it expects of a record ({} or key, field, value), and its commands. For each: 1 = written, 0 = a lease is not ours,
+# it expects of records (key, field, value, …), and its commands. For each: 1 = written, 0 = a lease is not ours,
 # 2 = the record is not as expected; its leases are still ours. A resend gets the answer of the first.
 COMMIT_MANY = """
 local before = redis.call('GET', KEYS[1])
@@ -69,8 +69,9 @@ for _, work in ipairs(cjson.decode(ARGV[1])) do
   for _, lease in ipairs(leases) do
     if redis.call('GET', lease) ~= token then answer = '0' end
   end
-  if answer == '1' and #expected > 0 and (redis.call('HGET', expected[1], expected[2]) or '0') ~= expected[3] then
-    answer = '2'
+  for i = 1, #expected, 3 do
+    local found = redis.call('HGET', expected[i], expected[i + 1]) or '0'
+    if answer == '1' and found ~= expected[i + 2] then answer = '2' end
   end
   if answer == '1' then
     for _, command in ipairs(commands) do redis.call(unpack(command)) end

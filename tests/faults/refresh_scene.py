@@ -213,7 +213,7 @@ class Scene:
         wrong = [*state.problems(picture, is_settled=False), *state.unsettled_items(picture)]
         ours = state.dump(picture, without=(*state.POLITENESS, *OF_RUNS))
         ignored = {"links_dirty", *(without_fields or ())}
-        wrong.append(state.difference(_without(self.fault_free, ignored), _without(ours, ignored)))
+        wrong.append(state.difference(without(self.fault_free, ignored), without(ours, ignored)))
         told = await self.events()
         if told != self.told:
             wrong.append(f"events: missing {self.told - told}, too many {told - self.told}")
@@ -298,7 +298,7 @@ class Scene:
             os.utime(path, (ts, ts))
 
 
-def _without(dump: state.Dump, fields: set[str]) -> state.Dump:
+def without(dump: state.Dump, fields: set[str]) -> state.Dump:
     return {
         key: (kind, hours, {n: v for n, v in held.items() if n not in fields} if kind == "hash" else held)
         for key, (kind, hours, held) in dump.items()

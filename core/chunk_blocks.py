@@ -1,0 +1,235 @@
+"""Markdown as sections of blocks: what stands below which headings, and what is a list, a table or code.
+
+Read line by line in linear time, whatever the text is. Not a renderer: it only has to know where a text may be cut,
+so quotes and HTML are text, and inner lists are lines of their list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+MAX_HEADING_CHARS = 200
+"""What is longer is a paragraph that somebody made large; every chunk below a heading carries it."""
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
+_FENCE = re.compile(r"[ \t]*(`{3,}+(?=[^`]*$)|~{3,}+)")
+_ITEM = re.compile(r"[ \t]*(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$)")
+_BREAK = re.compile(r"[ \t]*([-*_])(?:[ \t]*+\1){2,}+[ \t]*$")
+# Only these can begin something that is not a paragraph.
+_OPENERS = frozenset("#`~|-+*_0123456789")
+
+
+class Kind(StrEnum):
+    """What a block is, as far as cutting it goes."""
+
+    TEXT = "text"
+    LIST = "list"
+    TABLE = "table"
+    CODE = "code"
+    HEADING = "heading"
+    BREAK = "break"
+
+
+class Block(NamedTuple):
+    """One block; head and tail frame each piece of it when it is too long to stay whole."""
+
+    kind: Kind
+    body: str
+    head: str = ""
+    """The header rows of a table, the opening fence of code; the mark of a heading."""
+    tail: str = ""
+
+    @property
+    def whole(self) -> str:
+        return self.head + self.body + self.tail
+
+
+class Section(NamedTuple):
+    """The blocks that stand directly below a path of headings."""
+
+    headings: tuple[str, ...]
+    blocks: list[Block]
+
+
+def sections(markdown: str) -> list[Section]:
+    """The text in order. A heading with nothing below it is a line of text in the section around it."""
+    found = [Section((), [])]
+    path: list[tuple[int, str]] = []
+    unused = False  # the innermost heading has had nothing below it so far
+    for block in _blocks(markdown.split("\n")):
+        if block.kind is not Kind.HEADING:
+            unused = False
+            _add(found, path, block)
+            continue
+        level = len(block.head)
+        if unused and path[-1][0] >= level:
+            _keep_bare(found, path)
+            unused = False
+        while path and path[-1][0] >= level:
+            path.pop()
+        if block.body:
+            path.append((level, block.body))
+            unused = True
+    if unused:
+        _keep_bare(found, path)
+    return [section for section in found if section.blocks]
+
+
+def _add(found: list[Section], path: list[tuple[int, str]], block: Block) -> None:
+    headings = tuple(words for _, words in path)
+    if found[-1].headings != headings:
+        found.append(Section(headings, []))
+    found[-1].blocks.append(block)
+
+
+def _keep_bare(found: list[Section], path: list[tuple[int, str]]) -> None:
+    _, words = path.pop()
+    _add(found, path, Block(Kind.TEXT, words))
+
+
+def _blocks(lines: list[str]) -> Iterator[Block]:
+    """Blocks and headings; blank lines and thematic breaks only part them."""
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if not line.strip():
+            at += 1
+            continue
+        match _opens(line):
+            case Kind.HEADING:
+                block, at = _heading(line), at + 1
+            case Kind.CODE:
+                block, at = _code(lines, at)
+            case Kind.TABLE:
+                block, at = _table(lines, at)
+            case Kind.LIST:
+                block, at = _list(lines, at)
+            case Kind.BREAK:
+                at += 1
+                continue
+            case _:
+                block, at = _text(lines, at)
+        if block.body or block.kind is Kind.HEADING:
+            yield block
+
+
+def _opens(line: str) -> Kind:
+    """What begins with this line."""
+    bare = line.lstrip()
+    if not bare or bare[0] not in _OPENERS:
+        return Kind.TEXT
+    if bare[0] == "#":
+        is_heading = len(line) <= MAX_HEADING_CHARS and _HEADING.match(line)
+        return Kind.HEADING if is_heading else Kind.TEXT
+    if bare[0] == "|":
+        return Kind.TABLE
+    if bare[0] in "`~":
+        return Kind.CODE if _FENCE.match(line) else Kind.TEXT
+    if bare[0] in "-*_" and _BREAK.match(line):
+        return Kind.BREAK
+    return Kind.LIST if _ITEM.match(line) else Kind.TEXT
+
+
+def _heading(line: str) -> Block:
+    """Its mark as head, its words as body; `## A ##` is `A`."""
+    found = _HEADING.match(line)
+    mark, words = (found[1], found[2] or "") if found else ("#", line)
+    words = words.strip()
+    closed = words.rstrip("#")
+    if closed != words and (not closed or closed[-1].isspace()):
+        words = closed.rstrip()
+    return Block(Kind.HEADING, " ".join(words.split()), mark)
+
+
+def _text(lines: list[str], at: int) -> tuple[Block, int]:
+    """A paragraph, a heading that is underlined, or a table whose rows do not begin with a bar."""
+    start = at
+    if at + 1 < len(lines):
+        following = lines[at + 1].strip()
+        if following and (level := _underlines(following, lines[at])):
+            return Block(Kind.HEADING, " ".join(lines[at].split()), "#" * level), at + 2
+        if "|" in lines[at] and _parts_header(following):
+            return _table(lines, at)
+    at += 1
+    while at < len(lines) and lines[at].strip() and _is_continued(lines[at]):
+        at += 1
+    return Block(Kind.TEXT, _joined(lines, start, at)), at
+
+
+def _underlines(line: str, above: str) -> int:
+    """The level of the heading that this line makes of the one above it; 0 if none."""
+    if len(above) > MAX_HEADING_CHARS or above.startswith(("    ", "\t")) or above.lstrip()[0] in "><":
+        return 0
+    if len(line) > 2 and not line.strip("="):
+        return 1
+    return 2 if len(line) > 2 and not line.strip("-") else 0
+
+
+def _is_continued(line: str) -> bool:
+    """A number at the start of a line inside a paragraph is a number, unless a list begins with it."""
+    kind = _opens(line)
+    if kind is Kind.LIST:
+        bare = line.lstrip()
+        return bare[0].isdigit() and not bare.startswith(("1.", "1)"))
+    return kind is Kind.TEXT
+
+
+def _list(lines: list[str], at: int) -> tuple[Block, int]:
+    """All items with what is indented below them, also over blank lines."""
+    start = end = at
+    while at < len(lines):
+        line = lines[at]
+        if line.strip():
+            after_blank = at > end
+            if not (_goes_on(line) if after_blank else _opens(line) in (Kind.LIST, Kind.TEXT)):
+                break
+            end = at + 1
+        at += 1
+    return Block(Kind.LIST, _joined(lines, start, end)), end
+
+
+def _goes_on(line: str) -> bool:
+    kind = _opens(line)
+    return kind is Kind.LIST or (kind is Kind.TEXT and line.startswith(("  ", "\t")))
+
+
+def _table(lines: list[str], at: int) -> tuple[Block, int]:
+    """Rows as long as there are bars; the header is what stands above the row of dashes."""
+    start = at
+    begins_with_bar = lines[at].lstrip().startswith("|")
+    while at < len(lines) and (lines[at].lstrip().startswith("|") or (not begins_with_bar and "|" in lines[at])):
+        at += 1
+    header = 2 if at - start > 2 and _parts_header(lines[start + 1].strip()) else 0
+    head = _joined(lines, start, start + header) + "\n" if header else ""
+    return Block(Kind.TABLE, _joined(lines, start + header, at), head), at
+
+
+def _parts_header(line: str) -> bool:
+    return "|" in line and "-" in line and not line.strip("|:- \t")
+
+
+def _code(lines: list[str], at: int) -> tuple[Block, int]:
+    """Up to the closing fence, or to the end of the text; a fence around nothing is only what its first line says."""
+    opening = lines[at]
+    found = _FENCE.match(opening)
+    fence = found[1] if found else "```"
+    start = at = at + 1
+    while at < len(lines) and not _closes(lines[at], fence):
+        at += 1
+    body = _joined(lines, start, at)
+    if not body.strip():
+        return Block(Kind.TEXT, opening.strip().strip(fence[0]).strip()), at + 1
+    indent = opening[: len(opening) - len(opening.lstrip())]
+    return Block(Kind.CODE, body, opening.rstrip() + "\n", f"\n{indent}{fence}"), at + 1
+
+
+def _closes(line: str, fence: str) -> bool:
+    bare = line.strip()
+    return len(bare) >= len(fence) and not bare.strip(fence[0])
+
+
+def _joined(lines: list[str], start: int, end: int) -> str:
+    return "\n".join(lines[start:end]).strip("\n").rstrip()

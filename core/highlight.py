@@ -1,0 +1,178 @@
+"""Show where a text answers a query: the best piece of it, and which letters of that piece to mark.
+
+Language-neutral: case and diacritics do not matter, word forms count when they begin alike, and scripts without
+spaces match by pairs of characters. Gives plain text and ranges; `to_html` escapes, nothing else here makes HTML.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+Range = tuple[int, int]
+"""First letter, and the one after the last."""
+
+MOST_CHARS = 50_000
+"""A chunk is a fiftieth of this; of a longer text only the beginning is looked at."""
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"  # CJK
+)
+"""Scripts that write words without spaces, or glue endings to them (Korean); the inside of a character class."""
+
+_SAME_START_CHARS = 4
+_MOST_ENDING_CHARS = 3
+_ELLIPSIS = "…"
+_WORD = re.compile(r"\w+")
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+
+
+def words(query: str) -> tuple[str, ...]:
+    """The words of a query, folded, each once."""
+    folded, _ = _fold(query)
+    spaced = _WORD.findall(_UNSPACED_RUN.sub(" ", folded))
+    return tuple(dict.fromkeys([*_UNSPACED_RUN.findall(folded), *spaced]))
+
+
+def snippet(text: str, query_words: Sequence[str], width: int = 240) -> tuple[str, list[Range]]:
+    """About `width` letters of the text around most of the query's words, and the ranges to mark in them."""
+    text = text[:MOST_CHARS]
+    matches = _matches(text, query_words)
+    start, end = _window(text, matches, max(1, width))
+    before, after = _ELLIPSIS * (start > 0), _ELLIPSIS * (end < len(text))
+    shift = len(before) - start
+    ranges = [(first + shift, last + shift) for first, last, _ in matches if first >= start and last <= end]
+    return before + text[start:end] + after, ranges
+
+
+def to_html(shown: str, ranges: Sequence[Range], tag: str = "mark") -> str:
+    """A snippet as HTML: everything escaped, the ranges in tags."""
+    parts, at = [], 0
+    for first, last in ranges:
+        parts += [html.escape(shown[at:first]), f"<{tag}>", html.escape(shown[first:last]), f"</{tag}>"]
+        at = last
+    return "".join([*parts, html.escape(shown[at:])])
+
+
+def _matches(text: str, query_words: Sequence[str]) -> list[tuple[int, int, str]]:
+    """First letter, end and word of every match, in order and without overlap."""
+    wanted = {word for given in query_words for word in words(given)}
+    if not wanted:
+        return []
+    folded, origin = _fold(text)
+    found = [*_spaced_matches(folded, wanted), *_unspaced_matches(folded, wanted)]
+    return _merged(sorted((origin[first], origin[last - 1] + 1, word) for first, last, word in found))
+
+
+def _spaced_matches(folded: str, wanted: set[str]) -> list[tuple[int, int, str]]:
+    plain = [word for word in wanted if not _UNSPACED_RUN.match(word)]
+    known: dict[str, str] = {}
+    found = []
+    for token in _WORD.finditer(folded) if plain else ():
+        word = known.get(token[0])
+        if word is None:
+            word = known[token[0]] = next((word for word in plain if _is_alike(word, token[0])), "")
+        if word:
+            found.append((*token.span(), word))
+    return found
+
+
+def _is_alike(word: str, token: str) -> bool:
+    """The same word, perhaps with another ending."""
+    if word == token:
+        return True
+    same = 0
+    for one, other in zip(word, token, strict=False):
+        if one != other:
+            break
+        same += 1
+    return same >= _SAME_START_CHARS and max(len(word), len(token)) - same <= _MOST_ENDING_CHARS
+
+
+def _unspaced_matches(folded: str, wanted: set[str]) -> list[tuple[int, int, str]]:
+    runs = [word for word in wanted if _UNSPACED_RUN.match(word)]
+    pairs = {run[i : i + 2] for run in runs for i in range(max(1, len(run) - 1))}
+    if not pairs:
+        return []
+    pattern = re.compile("(?=(" + "|".join(re.escape(pair) for pair in sorted(pairs)) + "))")
+    return [(*match.span(1), match[1]) for match in pattern.finditer(folded)]
+
+
+def _merged(matches: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    merged: list[tuple[int, int, str]] = []
+    for first, last, word in matches:
+        if merged and first < merged[-1][1]:
+            before = merged[-1]
+            merged[-1] = (before[0], max(before[1], last), before[2])
+        else:
+            merged.append((first, last, word))
+    return merged
+
+
+def _window(text: str, matches: list[tuple[int, int, str]], width: int) -> Range:
+    """Where to cut: the stretch with most different words, then most matches, then the earliest."""
+    if len(text) <= width:
+        return 0, len(text)
+    first, last = _densest(matches, width)
+    room = max(0, width - (last - first))
+    start = max(0, min(first - room // 2, len(text) - width))
+    end = min(len(text), max(start + width, last))
+    return _snapped(text, start, min(first, end), forward=True), _snapped(text, end, max(last, start), forward=False)
+
+
+def _densest(matches: list[tuple[int, int, str]], width: int) -> Range:
+    if not matches:
+        return 0, 0
+    best, best_score, begin = (matches[0][0], min(matches[0][1], matches[0][0] + width)), (0, 0), 0
+    counts: dict[str, int] = {}
+    for at, (_, last, word) in enumerate(matches):
+        counts[word] = counts.get(word, 0) + 1
+        while begin < at and last - matches[begin][0] > width:
+            leaving = matches[begin][2]
+            counts[leaving] -= 1
+            if not counts[leaving]:
+                del counts[leaving]
+            begin += 1
+        score = (len(counts), at - begin + 1)
+        if score > best_score:
+            best, best_score = (matches[begin][0], last), score
+    return best
+
+
+def _snapped(text: str, at: int, limit: int, forward: bool) -> int:
+    """The nearest gap between words towards `limit`, if there is one; else not inside a letter and its marks."""
+    if at in (0, len(text)):
+        return at
+    if forward:
+        gap = re.compile(r"\s").search(text, max(0, at - 1), limit)
+        at = gap.end() if gap else at
+    else:
+        gap_at = max((text.rfind(space, limit, at + 1) for space in " \n\t"), default=-1)
+        at = gap_at if gap_at >= limit and gap_at > 0 else at
+    while 0 < at < len(text) and unicodedata.combining(text[at]):
+        at += 1
+    return at
+
+
+def _fold(text: str) -> tuple[str, Sequence[int]]:
+    """The text without case and diacritics, and for each of its letters where it came from."""
+    if text.isascii():
+        return text.lower(), range(len(text))
+    letters, origin = [], []
+    for at, letter in enumerate(text):
+        plain = _plain(letter)
+        letters.append(plain)
+        origin += [at] * len(plain)
+    return "".join(letters), origin
+
+
+@lru_cache(maxsize=20_000)
+def _plain(letter: str) -> str:
+    """A letter folded; Hangul stays whole, since NFKD takes it apart."""
+    if "\uac00" <= letter <= "\ud7af":
+        return letter
+    decomposed = unicodedata.normalize("NFKD", letter.casefold())
+    return "".join(part for part in decomposed if not unicodedata.combining(part))

@@ -1,0 +1,84 @@
+"""What search may know of an item now: its live version, its page, its text. Read from Redis in a few round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core import urls
+from core.indexes.protocols import Page
+from core.keys import Keys
+from core.stores.connect import Client
+
+_ITEM = ("articleUid", "type", "sources", "fetchUrl", "normalizedSource")
+_TEXT = ("content_hash", "url", "title", "language", "published_ts", "updated_ts", "live")
+_ARTICLE = ("status", "content_hash", "url", "title", "language", "published_ts", "fetched_ts", "categories")
+
+
+@dataclass(frozen=True, slots=True)
+class LivePage:
+    """A page that may be found."""
+
+    page: Page
+    has_chunks: bool
+    """Chunks of this version are in Redis; else its text has to be cut by whoever wants it."""
+    text_key: str
+    """The hash with its `markdown`."""
+
+
+class PageReader:
+    """Reads pages as they are now. An item without a live text is None: gone, hidden, expired, never read."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def read(self, item_ids: Sequence[str]) -> dict[str, LivePage | None]:
+        """By item id."""
+        pipe = self._client.pipeline(transaction=False)
+        for item_id in item_ids:
+            pipe.hmget(self._keys.item(item_id), _ITEM)
+            pipe.hmget(self._keys.document(item_id), _TEXT)
+        answers = await pipe.execute() if item_ids else []
+        records, documents = answers[::2], answers[1::2]
+        for record in records:
+            pipe.hmget(self._keys.article(record[0] or "-"), _ARTICLE)
+        articles = await pipe.execute() if item_ids else []
+        rows = zip(item_ids, records, documents, articles, strict=True)
+        return {item_id: self._live(item_id, *found) for item_id, *found in rows}
+
+    async def versions(self, item_ids: Sequence[str]) -> dict[str, str]:
+        """The one version of each item that may be shown; an item that is not there may not."""
+        return {item_id: live.page.version for item_id, live in (await self.read(item_ids)).items() if live}
+
+    def _live(
+        self,
+        item_id: str,
+        record: Sequence[str | None],
+        document: Sequence[str | None],
+        article: Sequence[str | None],
+    ) -> LivePage | None:
+        uid = record[0] or ""
+        content_hash = (article[1] if article[0] == "success" else None) if uid else document[0]
+        if record[1] is None or not content_hash:
+            return None
+        live = document[6] or ""
+        said = article[2:6] if uid else document[1:5]
+        url, title, language, published = (value or "" for value in said)
+        stamp = (article[6] if uid else document[5]) or "0"
+        sources = [sid for sid in (record[2] or "").split(",") if sid]
+        page = Page(
+            item_id=item_id,
+            version=live or content_hash,
+            url=url or record[3] or "",
+            title=title,
+            language=language,
+            type=record[1],
+            host=urls.host_of(record[4] or ""),
+            categories=tuple(filter(None, (article[7] or "").split(","))) if uid else (),
+            domains=tuple(dict.fromkeys(sid.partition(".")[0] for sid in sources if "." in sid)),
+            published_ts=float(published or 0),
+            updated_ts=float(stamp),
+        )
+        key = self._keys.article(uid) if uid else self._keys.document(item_id)
+        return LivePage(page, bool(live), key)

@@ -1,0 +1,143 @@
+"""What a replica says of itself on disk: `state.json`, replaced as a whole; and the locks beside it.
+
+`state.json` is the point of truth: whatever the other files hold beyond it was never committed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from core.errors import FreshetError
+
+SCHEMA = 1
+"""Of all files of a replica; another number is not read but built anew."""
+
+
+class ReplicaBroken(FreshetError):
+    """The replica cannot be used: damaged, or made by another version or for other vectors. Erase and build it anew."""
+
+
+class ReplicaBusy(FreshetError):
+    """Another process writes this replica."""
+
+
+class WrongVector(FreshetError):
+    """A vector does not fit the space of this replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far the replica has come; for whoever fills it."""
+
+    position: str = ""
+    """In the event stream."""
+    space: str = ""
+    """Name of the space its vectors are in."""
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of `state.json`."""
+
+    schema: int
+    born: str
+    """Differs for each replica ever made in this folder."""
+    dimension: int | None
+    epoch: int = 0
+    """Which log and vectors: raised by each compaction."""
+    log_bytes: int = 0
+    rows: int = 0
+    next_row: int = 0
+    mark: Mark = Mark()
+
+
+Signature = tuple[int, int, int]
+
+
+def signature(folder: Path) -> Signature | None:
+    """Changes whenever the state does; None: there is none."""
+    try:
+        stat = (folder / "state.json").stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+def read(folder: Path) -> State | None:
+    """The state, or None if the replica was never made."""
+    try:
+        raw = (folder / "state.json").read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        schema = msgspec.json.decode(raw, type=dict[str, object]).get("schema")
+        if schema != SCHEMA:
+            raise ReplicaBroken(f"The search replica in {folder} has schema {schema}, this program reads {SCHEMA}.")
+        return msgspec.json.decode(raw, type=State)
+    except msgspec.DecodeError as error:
+        raise ReplicaBroken(f"The search replica in {folder} has a state that cannot be read: {error}.") from error
+
+
+def write(folder: Path, state: State) -> None:
+    """Replace the state: after a crash it is the old one or the new one."""
+    temporary = folder / "state.json.new"
+    with temporary.open("wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(state)))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(folder / "state.json")
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def try_lock(path: Path) -> int | None:
+    """The descriptor that holds this lock until it is closed; None: somebody else does."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def is_still(path: Path, descriptor: int) -> bool:
+    """Is the file we locked still the one with this name? Somebody may have removed the folder."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def publishing(folder: Path) -> Iterator[None]:
+    """While this is held no reader looks at files that change together."""
+    with (folder / "commit.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def looking(folder: Path, is_waiting: bool) -> Iterator[bool]:
+    """Whether the files may be read now: they hold still meanwhile."""
+    with (folder / "commit.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | (0 if is_waiting else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

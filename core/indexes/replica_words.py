@@ -1,0 +1,120 @@
+"""From text to terms: the same way for what is indexed and for what is asked.
+
+Words are lower-cased, stemmed where the page's language is known, and lose their accents; scripts without spaces become
+pairs of characters. One field holds the terms of all languages, so that a word's rarity is that of the whole index.
+A query is asked in all languages that the index holds. No input is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from tantivy import Filter, PreTokenizedString, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+
+from core.highlight import UNSPACED
+
+# What tantivy's Snowball can do (tantivy-py 0.27, Filter.stemmer), by ISO 639-1.
+STEMMERS = {
+    "ar": "arabic",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "es": "spanish",
+    "fi": "finnish",
+    "fr": "french",
+    "hu": "hungarian",
+    "it": "italian",
+    "nb": "norwegian",
+    "nl": "dutch",
+    "nn": "norwegian",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+}
+LONGEST_WORD_BYTES = 100
+"""What is longer is no word; tantivy's own limit of 40 bytes would be 20 Cyrillic letters."""
+MOST_QUERY_CHARS = 2_000
+MOST_QUERY_TERMS = 64
+
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+# Scripts whose vowel signs are marks, at which tantivy's simple tokenizer would cut words to pieces.
+_MARKED = re.compile("[\u0900-\u109f\u1780-\u17ff]")
+# Vowel points of Hebrew and Arabic, tatweel, soft hyphen and zero-width characters: written or not as people like.
+_OPTIONAL = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u00ad\u200b-\u200f\u2060\ufeff]")
+_PHRASE = re.compile('["“”„«»]([^"“”„«»]+)["“”„«»]')
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as terms."""
+
+    terms: tuple[str, ...] = ()
+    phrases: tuple[tuple[tuple[str, ...], ...], ...] = ()
+    """For each quoted phrase its terms in each language, of which one must be there."""
+
+
+def stemmer(language: str) -> str:
+    """The language itself if there is a stemmer for it, else an empty string: words as they are."""
+    return language if language in STEMMERS else ""
+
+
+def terms(text: str, language: str) -> PreTokenizedString:
+    """A text of a page as it is indexed."""
+    spaced = _spaced(text, is_query=False)
+    return _analyzer(stemmer(language), _has_marks(spaced)).pre_tokenize(spaced)
+
+
+def question(text: str, languages: Iterable[str]) -> Question:
+    """A query, for an index that holds these languages."""
+    asked, text = tuple(languages) or ("",), text[:MOST_QUERY_CHARS]
+    found = dict.fromkeys(term for language in asked for term in _query_terms(text, language))
+    phrases = (_in_languages(quoted, asked) for quoted in _PHRASE.findall(text))
+    return Question(tuple(found), tuple(phrase for phrase in phrases if phrase))
+
+
+def _in_languages(phrase: str, languages: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    variants = dict.fromkeys(tuple(_query_terms(phrase, language)) for language in languages)
+    return tuple(variant for variant in variants if variant)
+
+
+def _query_terms(text: str, language: str) -> list[str]:
+    spaced = _spaced(text, is_query=True)
+    return _analyzer(stemmer(language), _has_marks(spaced)).analyze(spaced)[:MOST_QUERY_TERMS]
+
+
+def _has_marks(text: str) -> bool:
+    return not text.isascii() and bool(_MARKED.search(text))
+
+
+def _spaced(text: str, is_query: bool) -> str:
+    """The text with spaces between all its terms; lone surrogates go."""
+    if text.isascii():
+        return text
+    sound = text.encode("utf-8", "replace").decode()
+    sound = _OPTIONAL.sub("", unicodedata.normalize("NFKC", sound))
+    return _UNSPACED_RUN.sub(lambda run: _pairs(run[0], is_query), sound)
+
+
+def _pairs(run: str, is_query: bool) -> str:
+    """Pairs of characters; an indexed run also its single ones, for queries of one. Pairs stand together: phrases."""
+    pairs = [run[i : i + 2] for i in range(len(run) - 1)]
+    return f" {' '.join(pairs if is_query and pairs else [*pairs, *run])} "
+
+
+@cache
+def _analyzer(language: str, has_marks: bool) -> TextAnalyzer:
+    # The regex takes twice the time of the simple tokenizer: 116 against 51 µs for 900 letters.
+    tokenizer = Tokenizer.regex(r"[\p{L}\p{M}\p{N}]+") if has_marks else Tokenizer.simple()
+    builder = TextAnalyzerBuilder(tokenizer).filter(Filter.remove_long(LONGEST_WORD_BYTES)).filter(Filter.lowercase())
+    if language:
+        builder = builder.filter(Filter.stemmer(STEMMERS[language]))
+    return builder.filter(Filter.ascii_fold()).build()

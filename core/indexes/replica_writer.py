@@ -1,0 +1,179 @@
+"""The one who writes a replica: pages in and out, and the commit.
+
+Order of a commit: log and vectors to disk, then tantivy, then `state.json`. A crash in between leaves files that hold
+more than the state says; whoever writes next cuts that off, and the events after the state's position bring it back.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from core.indexes import replica_state, replica_vectors
+from core.indexes.protocols import Page, Vector
+from core.indexes.replica_lexical import Lexical
+from core.indexes.replica_state import Mark, ReplicaBroken, State
+from core.indexes.replica_table import Drop, Put, Table, decode, encode
+from core.models import Chunk
+
+
+def log_path(folder: Path, epoch: int) -> Path:
+    """Where the log is."""
+    return folder / "vectors" / f"{epoch}.log"
+
+
+def rows_path(folder: Path, epoch: int) -> Path:
+    """Where the vectors are."""
+    return folder / "vectors" / f"{epoch}.f32"
+
+
+def read_log(folder: Path, state: State, start: int = 0) -> bytes:
+    """A committed piece of the log."""
+    try:
+        with log_path(folder, state.epoch).open("rb") as file:
+            file.seek(start)
+            lines = file.read(state.log_bytes - start)
+    except OSError as error:
+        raise ReplicaBroken(f"The search replica's log cannot be read: {error}.") from error
+    if len(lines) != state.log_bytes - start:
+        raise ReplicaBroken("The search replica's log is shorter than it should be.")
+    return lines
+
+
+def read_table(folder: Path, state: State) -> Table:
+    """The table as it was committed."""
+    table = Table()
+    for record in decode(read_log(folder, state)):
+        table.apply(record)
+    if len(table) != state.rows:
+        raise ReplicaBroken("The search replica's log and state do not fit together.")
+    return table
+
+
+class Writer:
+    """Holds the files open for appending; its caller holds the lock."""
+
+    def __init__(self, folder: Path, state: State, lexical: Lexical) -> None:
+        self.state = state
+        self.table = read_table(folder, state)
+        self._folder = folder
+        self._lexical = lexical
+        self._next = state.next_row
+        self._is_lexical_dirty = False
+        self._check()
+        lexical.start_writing()
+        lexical.cut(state.next_row)
+        self._log, self._rows = self._open(state)
+        self._remove_old_epochs()
+
+    def _check(self) -> None:
+        """Refuse damaged files before anything is added to them."""
+        self._lexical.check()
+        path = rows_path(self._folder, self.state.epoch)
+        matrix = replica_vectors.map_rows(path, self.state.rows, self.state.dimension)
+        if matrix is not None:
+            for first, put in self.table.live_puts():
+                replica_vectors.check(matrix, first, len(put.chunks), put.vectors_crc)
+
+    def _open(self, state: State) -> tuple[BinaryIO, BinaryIO]:
+        """Both files without their torn tails, ready to append."""
+        log, rows = log_path(self._folder, state.epoch).open("r+b"), rows_path(self._folder, state.epoch).open("r+b")
+        for file, size in ((log, state.log_bytes), (rows, 4 * state.rows * (state.dimension or 0))):
+            file.truncate(size)
+            file.seek(size)
+        return log, rows
+
+    def upsert(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+        """Put a version of a page, in place of the same version."""
+        rows = [vectors.get(chunk.id) for chunk in chunks]
+        raw = replica_vectors.packed(rows, self.state.dimension)
+        self._drop(page.item_id, [page.version])
+        has_vector = tuple(row is not None and self.state.dimension is not None for row in rows)
+        put = Put(page, self._next, tuple(chunk.id for chunk in chunks), has_vector, zlib.crc32(raw))
+        self._rows.write(raw)
+        self._append(put)
+        self._lexical.add(page, chunks, put.first)
+        self._is_lexical_dirty = True
+        self._next += len(chunks)
+
+    def flip(self, item_id: str, version: str) -> None:
+        """Drop all other versions of a page."""
+        self._drop(item_id, [other for other in self.table.versions(item_id) if other != version])
+
+    def delete(self, item_ids: Sequence[str]) -> None:
+        """Drop all versions of these pages."""
+        for item_id in item_ids:
+            self._drop(item_id, self.table.versions(item_id))
+
+    def commit(self, mark: Mark) -> None:
+        """Everything so far, and the mark, or after a crash what was before."""
+        self._sync(self._log, self._rows)
+        state = msgspec.structs.replace(
+            self.state, log_bytes=self._log.tell(), rows=len(self.table), next_row=self._next, mark=mark
+        )
+        with replica_state.publishing(self._folder):
+            if self._is_lexical_dirty:
+                self._lexical.commit()
+                self._is_lexical_dirty = False
+            replica_state.write(self._folder, state)
+        self.state = state
+        if self.table.should_compact():
+            self._compact()
+
+    def close(self) -> None:
+        """Let go of the files; what was not committed will be cut off."""
+        self._lexical.stop_writing()
+        self._log.close()
+        self._rows.close()
+
+    def _drop(self, item_id: str, versions: Sequence[str]) -> None:
+        for version in versions:
+            if version in self.table.versions(item_id):
+                self._append(Drop(item_id, version))
+                self._lexical.drop(item_id, version)
+                self._is_lexical_dirty = True
+
+    def _append(self, record: Put | Drop) -> None:
+        self._log.write(encode(record))
+        self.table.apply(record)
+
+    @staticmethod
+    def _sync(*files: BinaryIO) -> None:
+        for file in files:
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _compact(self) -> None:
+        """Log and vectors without what is dead, under the next epoch; tantivy compacts itself."""
+        epoch = self.state.epoch + 1
+        matrix = replica_vectors.map_rows(
+            rows_path(self._folder, self.state.epoch), self.state.rows, self.state.dimension
+        )
+        table = Table()
+        with log_path(self._folder, epoch).open("wb") as log, rows_path(self._folder, epoch).open("wb") as rows:
+            for first, put in self.table.live_puts():
+                log.write(encode(put))
+                if matrix is not None:
+                    rows.write(matrix[first : first + len(put.chunks)].data)
+                table.apply(put)
+            self._sync(log, rows)
+            state = msgspec.structs.replace(self.state, epoch=epoch, log_bytes=log.tell(), rows=len(table))
+        replica_state.sync_folder(self._folder / "vectors")
+        with replica_state.publishing(self._folder):
+            replica_state.write(self._folder, state)
+        self._log.close()
+        self._rows.close()
+        self.state, self.table = state, table
+        self._log, self._rows = self._open(state)
+        self._remove_old_epochs()
+
+    def _remove_old_epochs(self) -> None:
+        kept = {log_path(self._folder, self.state.epoch), rows_path(self._folder, self.state.epoch)}
+        for path in (self._folder / "vectors").iterdir():
+            if path not in kept:
+                path.unlink()

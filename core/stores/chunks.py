@@ -1,0 +1,181 @@
+"""Chunks and vectors in Redis: the truth behind every search.
+
+New ones are written beside the old, then one commit makes them the page's chunks and takes the old ones away; so a
+reader sees one whole version, never half of each (trap T59). Vectors are bytes and go by a client that reads bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from redis.asyncio import Redis
+
+from core.keys import Keys
+from core.models import Chunk, Space
+from core.registry import Item, Status, iso
+from core.stores.commit import Command, batched
+from core.stores.connect import Client, HashFields, texts
+from core.stores.events import event
+
+CACHE_SECONDS = 30 * 86_400
+AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk as Redis has it."""
+
+    chunk: Chunk
+    vector: bytes | None
+    """None: not embedded, or in another space."""
+
+
+@dataclass(frozen=True, slots=True)
+class OldChunks:
+    """What a page's chunks were before: id → (text hash, space)."""
+
+    known: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+class ChunkStore:
+    """Reads and writes `index:chunk*`, `index:vector:*` and the cache of vectors."""
+
+    def __init__(self, client: Client, raw: Redis, keys: Keys) -> None:
+        """`raw` is a client that decodes nothing."""
+        self._client = client
+        self._raw = raw
+        self._keys = keys
+
+    # ── before ──
+
+    async def old(self, item_id: str) -> OldChunks:
+        """The chunks that the page has now."""
+        names = texts(await self._client.zrange(self._keys.chunks(item_id), 0, -1))
+        pipe = self._client.pipeline(transaction=False)
+        for name in names:
+            pipe.hmget(self._keys.chunk(name), ["text_hash", "space"])
+        found = await pipe.execute() if names else []
+        return OldChunks({name: (text or "", space or "") for name, (text, space) in zip(names, found, strict=True)})
+
+    async def vectors(self, chunks: Sequence[Chunk], space: Space) -> dict[str, bytes]:
+        """Vectors that need no embedding, by text hash: of a chunk that stays, or of the cache."""
+        found: dict[str, bytes] = {}
+        for start in range(0, len(chunks), AT_ONCE):
+            some = chunks[start : start + AT_ONCE]
+            pipe = self._raw.pipeline(transaction=False)
+            for chunk in some:
+                pipe.hget(self._keys.chunk(chunk.id), "space")
+                pipe.get(self._keys.vector(chunk.id))
+                pipe.get(self._keys.embed_cache(space.name, chunk.text_hash))
+            answers = await pipe.execute()
+            for chunk, stored, own, cached in zip(some, answers[::3], answers[1::3], answers[2::3], strict=True):
+                vector = own if stored and stored.decode() == space.name and own else cached
+                if vector and len(vector) == 4 * space.dimension:
+                    found[chunk.text_hash] = vector
+        return found
+
+    # ── writing beside ──
+
+    async def write(
+        self, item_id: str, chunks: Sequence[Chunk], space: Space | None, vectors: Mapping[str, bytes]
+    ) -> None:
+        """Put chunks and vectors where the swap will find them; by ids of their content, so twice is once."""
+        for start in range(0, len(chunks), AT_ONCE):
+            pipe = self._raw.pipeline(transaction=False)
+            for chunk in chunks[start : start + AT_ONCE]:
+                fields: HashFields = {
+                    "item": item_id,
+                    "text": chunk.text,
+                    "headings": json.dumps(chunk.headings, ensure_ascii=False),
+                    "text_hash": chunk.text_hash,
+                    "space": space.name if space else "",
+                }
+                pipe.hset(self._keys.chunk(chunk.id), mapping=fields)
+                if space and chunk.text_hash in vectors:
+                    pipe.set(self._keys.vector(chunk.id), vectors[chunk.text_hash])
+            await pipe.execute()
+
+    async def remember(self, space: Space, vectors: Mapping[str, bytes]) -> None:
+        """Keep vectors of a space that is being built, or of texts that may come back."""
+        pipe = self._raw.pipeline(transaction=False)
+        for text_hash, vector in vectors.items():
+            pipe.set(self._keys.embed_cache(space.name, text_hash), vector, ex=CACHE_SECONDS)
+        if vectors:
+            await pipe.execute()
+
+    async def discard(self, chunks: Sequence[Chunk], old: OldChunks) -> None:
+        """Superseded before the swap: what was written for nothing goes again."""
+        extra = [chunk.id for chunk in chunks if chunk.id not in old.known]
+        if extra:
+            keys = [key for name in extra for key in (self._keys.chunk(name), self._keys.vector(name))]
+            await self._client.delete(*keys)
+
+    # ── the swap ──
+
+    def swap(self, item: Item, chunks: Sequence[Chunk], old: OldChunks, now: float) -> list[Command]:
+        """Commands that make these the page's chunks, and the page known to search."""
+        key = self._keys.chunks(item.id)
+        placed = [word for place, chunk in enumerate(chunks) for word in (place, chunk.id)]
+        record = {
+            "status": str(Status.INDEXED),
+            "indexedHash": item.content_hash,
+            "lastIndexed": iso(now),
+            "lastIndexedDocId": item.id,
+            "chunkCount": str(len(chunks)),
+        }
+        new = {chunk.id for chunk in chunks}
+        return [
+            ("DEL", key),
+            *batched(("ZADD", key), placed, words_per_member=2),
+            ("HSET", self._keys.document(item.id), "id", item.id, "live", item.content_hash),
+            ("HSET", self._keys.item(item.id), *(word for pair in record.items() for word in pair)),
+            ("SREM", self._keys.status(str(item.status)), item.id),
+            ("SADD", self._keys.status(str(Status.INDEXED)), item.id),
+            ("ZREM", self._keys.embed_due, item.id),
+            *self._let_go({name: what for name, what in old.known.items() if name not in new}),
+            event(self._keys, "item.indexed", id=item.id, source=item.source, version=item.content_hash),
+        ]
+
+    def _let_go(self, old: Mapping[str, tuple[str, str]]) -> list[Command]:
+        """Old chunks go; their vectors stay in the cache for a revert or a move."""
+        commands: list[Command] = []
+        for name, (text_hash, space) in old.items():
+            if text_hash and space:
+                kept = self._keys.embed_cache(space, text_hash)
+                # COPY of what is not there does nothing, where RENAME would be an error in the middle of a commit.
+                commands += [("COPY", self._keys.vector(name), kept, "REPLACE"), ("EXPIRE", kept, CACHE_SECONDS)]
+            commands.append(("DEL", self._keys.chunk(name), self._keys.vector(name)))
+        return commands
+
+    async def removal(self, item_id: str) -> list[Command]:
+        """Commands that take a page out of search with all its chunks."""
+        old = await self.old(item_id)
+        gone: list[Command] = [("ZREM", self._keys.embed_due, item_id)]
+        return [*gone, ("DEL", self._keys.chunks(item_id)), *self._let_go(old.known)] if old.known else gone
+
+    # ── reading ──
+
+    async def read(self, item_id: str, space: Space | None) -> list[StoredChunk]:
+        """The page's chunks in order, with the vectors of this space."""
+        names = texts(await self._client.zrange(self._keys.chunks(item_id), 0, -1))
+        pipe = self._raw.pipeline(transaction=False)
+        for name in names:
+            pipe.hmget(self._keys.chunk(name), ["text", "headings", "text_hash", "space"])
+            pipe.get(self._keys.vector(name))
+        answers = await pipe.execute() if names else []
+        found = []
+        for order, (name, values, vector) in enumerate(zip(names, answers[::2], answers[1::2], strict=True)):
+            if values[0] is None:
+                continue
+            text, headings, text_hash, of = (value.decode() if value else "" for value in values)
+            chunk = Chunk(name, text, tuple(json.loads(headings or "[]")), order, text_hash)
+            is_ours = space is not None and of == space.name
+            found.append(StoredChunk(chunk, vector if is_ours else await self._cached(space, text_hash)))
+        return found
+
+    async def _cached(self, space: Space | None, text_hash: str) -> bytes | None:
+        """After a cut-over the vector may still be where it was built."""
+        return cast("bytes | None", await self._raw.get(self._keys.embed_cache(space.name, text_hash))) if space else None

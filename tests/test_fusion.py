@@ -1,0 +1,65 @@
+"""Joining two lists of findings."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import fusion
+
+WORDS = [("a", 10.0), ("b", 5.0)]
+MEANING = [("b", 0.8), ("c", 0.4)]
+FOUND = st.dictionaries(st.integers(0, 20), st.floats(0.001, 1e6)).map(
+    lambda scores: sorted(scores.items(), key=lambda pair: -pair[1])
+)
+
+
+def test_weighted_adds_what_each_side_gives() -> None:
+    """Each side counts by score / best score, and what both found comes first."""
+    found = fusion.weighted(WORDS, MEANING, 0.5)
+
+    assert [(hit.key, hit.score) for hit in found] == [("b", 0.75), ("a", 0.5), ("c", 0.25)]
+    assert (found[0].lexical, found[0].semantic) == (0.5, 1.0)
+
+
+def test_reciprocal_looks_at_ranks_alone() -> None:
+    """Scores of any size change nothing; what both found comes first."""
+    found = fusion.reciprocal(WORDS, MEANING)
+    larger = fusion.reciprocal([(key, score * 1e6) for key, score in WORDS], MEANING)
+
+    assert [hit.key for hit in found] == ["b", "a", "c"]
+    assert found == larger
+
+
+@pytest.mark.parametrize("join", [fusion.weighted, fusion.reciprocal])
+@pytest.mark.parametrize(
+    ("weight", "keys"), [(1.0, ["a", "b"]), (0.0, ["b", "c"]), (7.0, ["a", "b"]), (-1, ["b", "c"])]
+)
+def test_a_weight_of_one_or_zero_is_one_side_alone(join, weight: float, keys: list[str]) -> None:  # type: ignore[no-untyped-def]
+    """What only the other side found is not there."""
+    assert [hit.key for hit in join(WORDS, MEANING, weight)] == keys
+
+
+@pytest.mark.parametrize("join", [fusion.weighted, fusion.reciprocal])
+def test_a_side_may_have_found_nothing(join) -> None:  # type: ignore[no-untyped-def]
+    """One empty side leaves the order of the other; two give nothing."""
+    assert [hit.key for hit in join([], MEANING)] == ["b", "c"]
+    assert [hit.key for hit in join(WORDS, [])] == ["a", "b"]
+    assert join([], []) == []
+
+
+def test_scores_without_a_best_are_nothing() -> None:
+    """A side whose best score is 0 has found nothing."""
+    assert fusion.weighted([("a", 0.0)], []) == []
+
+
+@given(FOUND, FOUND, st.floats(0, 1))
+def test_scores_lie_between_zero_and_one(words, meaning, weight: float) -> None:  # type: ignore[no-untyped-def]
+    """Whatever the sides give: score and parts are between 0 and 1, best first, each key once."""
+    for join in (fusion.weighted, fusion.reciprocal):
+        found = join(words, meaning, weight)
+
+        assert all(0 <= value <= 1.000001 for hit in found for value in (hit.score, hit.lexical, hit.semantic))
+        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+        assert len({hit.key for hit in found}) == len(found)

@@ -1,0 +1,134 @@
+"""Embed: a changed text becomes chunks, only new chunks become vectors, and one commit makes them the page's own.
+
+A text that changes meanwhile is superseded: nothing of the old one is committed, and the new one is next.
+An embedder that is away stops the work politely; nothing is counted against any item.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from core import chunk as chunking
+from core.indexes.protocols import Embedder, EmbedderAway
+from core.keys import Keys
+from core.models import Chunk, Space
+from core.registry import Item, Status
+from core.stores.chunks import ChunkStore, OldChunks
+from core.stores.clock import ServerClock
+from core.stores.commit import Answer, Lease, Leases, Work
+from core.stores.connect import Client
+from core.stores.items import ItemStore
+from core.stores.spaces import Spaces
+
+log = logging.getLogger("embed")
+
+TEXTS_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What is to be embedded of an item."""
+
+    title: str
+    url: str
+    markdown: str
+    content_hash: str
+
+
+class Embedding:
+    """Embeds items for one job."""
+
+    def __init__(
+        self, client: Client, keys: Keys, leases: Leases, store: ChunkStore, embedder: Embedder, clock: ServerClock
+    ) -> None:
+        self._client = client
+        self._keys = keys
+        self._leases = leases
+        self._store = store
+        self._embedder = embedder
+        self._clock = clock
+        self._items = ItemStore(client, keys)
+        self.counts: Counter[str] = Counter()
+
+    async def embed_many(self, item_ids: Sequence[str], is_over: Callable[[], bool]) -> None:
+        """Embed those that nobody else embeds; raises EmbedderAway with the rest untouched."""
+        await self._embedder.prepare()
+        await Spaces(self._client, self._keys).claim(self._embedder.space)
+        for item_id in item_ids:
+            if is_over():
+                return
+            taken = await self._leases.acquire(f"embed_{item_id}")
+            if taken is None:
+                continue
+            lease, _ = taken
+            try:
+                await self._embed(item_id, lease)
+            except BaseException:
+                await self._leases.release(lease)
+                raise
+
+    async def _embed(self, item_id: str, lease: Lease) -> None:
+        item = (await self._items.read([item_id]))[0]
+        text = await self._text(item) if item else None
+        if item is None or text is None or item.status is not Status.CRAWLED:
+            # Gone, hidden or known already; what made it so has taken its chunks.
+            await self._leases.commit(lease, [("ZREM", self._keys.embed_due, item_id)])
+            return
+        chunks = chunking.chunks(item_id, text.markdown, self._embedder.count_tokens, self._embedder.most_tokens)
+        old = await self._store.old(item_id)
+        await self._write(item_id, text, chunks)
+        await self._swap(item, text, chunks, old, lease)
+
+    async def _text(self, item: Item) -> Text | None:
+        """The text that the record's hash belongs to, or None if it is not there."""
+        fields = ["title", "url", "markdown", "content_hash"]
+        key = self._keys.article(item.article_uid) if item.article_uid else self._keys.document(item.id)
+        title, url, markdown, content_hash = await self._client.hmget(key, fields)
+        if markdown is None or content_hash != item.content_hash:
+            return None
+        return Text(str(title or ""), str(url or ""), str(markdown), str(content_hash))
+
+    # ── vectors ──
+
+    async def _write(self, item_id: str, text: Text, chunks: Sequence[Chunk]) -> None:
+        space = self._embedder.space
+        vectors = await self._vectors(text, chunks, space) if space else {}
+        await self._store.write(item_id, chunks, space, vectors)
+
+    async def _vectors(self, text: Text, chunks: Sequence[Chunk], space: Space) -> dict[str, bytes]:
+        known = await self._store.vectors(chunks, space)
+        new = {chunk.text_hash: chunk for chunk in chunks if chunk.text_hash not in known}
+        self.counts["reused"] += len(chunks) - len(new)
+        wanted = list(new.values())
+        for start in range(0, len(wanted), TEXTS_AT_ONCE):
+            some = wanted[start : start + TEXTS_AT_ONCE]
+            made = await self._embedder.embed([chunking.embedded_text(one, text.title, text.url) for one in some])
+            fresh = {one.text_hash: vector for one, vector in zip(some, made, strict=True)}
+            # Kept at once: a long text that is broken off begins where it stopped.
+            await self._store.remember(space, fresh)
+            known |= fresh
+            self.counts["embedded"] += len(fresh)
+        return known
+
+    # ── the swap ──
+
+    async def _swap(self, item: Item, text: Text, chunks: Sequence[Chunk], old: OldChunks, lease: Lease) -> None:
+        now, key = self._clock.now(), self._keys.item(item.id)
+        expected = (key, "contentHash", item.content_hash, key, "status", str(Status.CRAWLED))
+        work = Work(lease, self._store.swap(item, chunks, old, now), expected)
+        answer = (await self._leases.commit_many([work]))[0]
+        if answer is Answer.WRITTEN:
+            self.counts["indexed"] += 1
+            log.info("🧭 Indexed %d chunks → %s", len(chunks), item.fetch_url)
+            return
+        self.counts["superseded"] += 1
+        await self._store.discard(chunks, await self._store.old(item.id))
+        if answer is Answer.MOVED_ON:
+            await self._leases.release(lease)
+        log.info("🔁 Changed meanwhile → %s", item.fetch_url)
+
+
+__all__ = ["Embedding", "EmbedderAway"]
