@@ -29,13 +29,13 @@ _GAP = "\n\n"
 
 # Dots of all kinds, then what closes quotes; Chinese and Japanese put no space after them.
 _SENTENCE_END = re.compile(
-    r"(?<![.!?…])[.!?…؟۔।॥።။។։]++[\"'”’»)\]*_]*+\s++(?![a-z])|(?<![。！？｡])[。！？｡]++[」』）】》”’\"')]*+\s*+"
+    r"(?<![.!?…؟۔।॥።။។։])[.!?…؟۔।॥።။។։]++[\"'”’»)\]*_]*+\s++(?![a-z])|(?<![。！？｡])[。！？｡]++[」』）】》”’\"')]*+\s*+"
 )
 _WORD = re.compile(r"\s*+\S++\s*+")
 _ITEM_START = re.compile(r"^(?=[ \t]*(?:[-+*]|\d{1,9}[.)])[ \t])", re.MULTILINE)
 _LINE = re.compile(r"[^\n]*\n+|[^\n]+")
 _ZERO_WIDTH_JOINER = "\u200d"
-_MOST_JOINED = 32
+_LONGEST_CLUSTER = 32
 
 
 class Frame(NamedTuple):
@@ -70,8 +70,8 @@ class Unit(NamedTuple):
     """Of the boundary before it: the run is cut at the least."""
     finer: tuple[Boundary, ...]
     """The ways to take it apart that are left."""
-    is_counted: bool = False
-    """False: its tokens are its share of something longer."""
+    fits: bool = False
+    """It was counted. False: its tokens are only its share of something longer."""
 
 
 _FINER = {
@@ -103,7 +103,9 @@ class Cutter:
                 run = []
             else:
                 kind = Boundary.ANNOUNCED if before.endswith(":") else Boundary.BLOCK
-                unit = Unit(whole + _GAP, tokens, _key(kind, whole), _FINER[block.kind], is_counted=True)
+                unit = Unit(
+                    whole + _GAP, tokens, _key(kind, whole), _FINER[block.kind], fits=tokens <= self._most_tokens
+                )
                 run += self._refined(unit)
             before = whole
         yield from self._packed(run)
@@ -130,7 +132,7 @@ class Cutter:
             return
         kind, *finer = unit.finer
         per_char = unit.tokens / len(unit.text)
-        key = unit.key
+        key = unit.key  # the first piece begins where the unit does
         for text in _split(kind, unit.text, self._most_tokens / per_char):
             yield from self._refined(Unit(text, len(text) * per_char, key or _key(kind, text), tuple(finer)))
             key = 0
@@ -145,7 +147,9 @@ class Cutter:
         while waiting:
             first, last = waiting.pop()
             most = self._most_tokens if last - first == 1 else self._most_joined
-            if ends[last] - ends[first] <= most:
+            if last - first == 1 and units[first].fits:
+                yield _whole(units[first].text, frame)
+            elif ends[last] - ends[first] <= most:
                 yield from self._checked(units[first:last], frame)
             elif last - first == 1:
                 yield from self._apart(units[first], frame)
@@ -155,25 +159,23 @@ class Cutter:
 
     def _checked(self, units: list[Unit], frame: Frame) -> Iterator[str]:
         """One text, if it fits when counted; otherwise its units again with the weights they turned out to have."""
-        text = _whole("".join(unit.text for unit in units), frame)
-        is_known = len(units) == 1 and units[0].is_counted and frame is _BARE
-        tokens = 0 if is_known else self._size(text)
-        if tokens <= self._most_tokens:
+        words = "".join(unit.text for unit in units)
+        if not words.strip():
+            return
+        text = _whole(words, frame)
+        if (tokens := self._size(text)) <= self._most_tokens:
             yield text
         else:
             by = 1.01 * tokens / sum(unit.tokens for unit in units)
             yield from self._packed([unit._replace(tokens=unit.tokens * by) for unit in units], frame)
 
     def _apart(self, unit: Unit, frame: Frame) -> Iterator[str]:
-        """A unit that did not fit, in pieces; what cannot be taken apart stays as it is."""
-        pieces = list(self._refined(unit))
+        """A unit that did not fit, in pieces; a single character stays as it is."""
+        tokens = max(unit.tokens, self._most_tokens + 1)
+        pieces = list(self._refined(unit._replace(tokens=tokens, finer=unit.finer or (Boundary.CHARACTER,))))
         if len(pieces) > 1:
             yield from self._packed(pieces, frame)
-        elif pieces[0].finer:
-            yield from self._apart(pieces[0], frame)
-        elif len(unit.text) > 1:
-            yield from self._apart(unit._replace(finer=(Boundary.CHARACTER,)), frame)
-        else:
+        elif unit.text.strip():
             yield _whole(unit.text, frame)
 
 
@@ -238,7 +240,7 @@ def _character_cuts(text: str, most: int) -> Iterator[int]:
 
 def _outside_cluster(text: str, place: int, after: int) -> int:
     """The nearest place before this one where no cluster is cut; this one if there is none near."""
-    for earlier in range(place, max(after, place - _MOST_JOINED), -1):
+    for earlier in range(place, max(after, place - _LONGEST_CLUSTER), -1):
         if not _is_joined(text[earlier - 1], text[earlier]):
             return earlier
     return place

@@ -26,15 +26,14 @@ UNSPACED = (
 _SAME_START_CHARS = 4
 _MOST_ENDING_CHARS = 3
 _ELLIPSIS = "…"
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(rf"[^\W{UNSPACED}]+")
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 
 
 def words(query: str) -> tuple[str, ...]:
     """The words of a query, folded, each once."""
     folded, _ = _fold(query)
-    spaced = _WORD.findall(_UNSPACED_RUN.sub(" ", folded))
-    return tuple(dict.fromkeys([*_UNSPACED_RUN.findall(folded), *spaced]))
+    return tuple(dict.fromkeys([*_UNSPACED_RUN.findall(folded), *_WORD.findall(folded)]))
 
 
 def snippet(text: str, query_words: Sequence[str], width: int = 240) -> tuple[str, list[Range]]:
@@ -64,7 +63,15 @@ def _matches(text: str, query_words: Sequence[str]) -> list[tuple[int, int, str]
         return []
     folded, origin = _fold(text)
     found = [*_spaced_matches(folded, wanted), *_unspaced_matches(folded, wanted)]
-    return _merged(sorted((origin[first], origin[last - 1] + 1, word) for first, last, word in found))
+    ends = (_with_marks(text, origin[last - 1] + 1) for _, last, _ in found)
+    return _merged(sorted((origin[first], end, word) for (first, _, word), end in zip(found, ends, strict=True)))
+
+
+def _with_marks(text: str, end: int) -> int:
+    """An accent that stands on its own goes with its letter."""
+    while end < len(text) and unicodedata.combining(text[end]):
+        end += 1
+    return end
 
 
 def _spaced_matches(folded: str, wanted: set[str]) -> list[tuple[int, int, str]]:
@@ -152,9 +159,7 @@ def _snapped(text: str, at: int, limit: int, forward: bool) -> int:
     else:
         gap_at = max((text.rfind(space, limit, at + 1) for space in " \n\t"), default=-1)
         at = gap_at if gap_at >= limit and gap_at > 0 else at
-    while 0 < at < len(text) and unicodedata.combining(text[at]):
-        at += 1
-    return at
+    return _with_marks(text, at)
 
 
 def _fold(text: str) -> tuple[str, Sequence[int]]:

@@ -319,6 +319,11 @@ class Keys:
         return self._glob("rss:category_links:")
 
     @property
+    def chunks_pattern(self) -> str:
+        """Glob over `chunks(*)`."""
+        return self._glob("index:chunks:")
+
+    @property
     def articles_pattern(self) -> str:
         """Glob over `articles_by_category(*)`."""
         return self._glob("rss:articles_by_category:")

@@ -7,14 +7,17 @@ python -m workers refresh reindex embed --burst    until nothing waits
 from __future__ import annotations
 
 import argparse
+import contextlib
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from redis.exceptions import RedisError
 
 from core.console import log as console
 from core.errors import FreshetError
 from core.keys import Keys
+from core.queues.inline import InlineWorker
 from core.queues.jobs import JOBS, Allowed
 from core.queues.names import QueueName
 from core.queues.pace import Pace
@@ -23,6 +26,7 @@ from core.settings import Settings, load
 from core.stores import connect, presence, version
 from workers import stopping
 
+STOP_SECONDS = 4.0
 PRELOAD: tuple[str, ...] = ()
 """Beyond the modules of the listed functions: what those import only when they need it."""
 
@@ -66,14 +70,35 @@ async def _wait_for_store(settings: Settings, burst: bool) -> None:
 
 
 def _serve(settings: Settings, names: Sequence[QueueName], burst: bool, allowed: Allowed, pace: Pace | None) -> int:
+    """Embedding has a process of its own, in which the model stays; in a burst it comes last."""
     hush_rq(settings)
+    others = [name for name in names if name is not QueueName.EMBED]
+    is_embedding = len(others) < len(names)
     try:
-        Worker(settings, names, allowed, PRELOAD, pace).serve(burst)
+        with _beside() if is_embedding and others and not burst else contextlib.nullcontext():
+            if others:
+                Worker(settings, others, allowed, PRELOAD, pace).serve(burst)
+            if is_embedding and (burst or not others):
+                InlineWorker(settings, [QueueName.EMBED], allowed, (), pace).serve(burst)
     except (FreshetError, RedisError) as error:
         sentence = str(error) if isinstance(error, FreshetError) else presence.explain(error, connect.url_of(settings))
         print(sentence, file=sys.stderr)  # noqa: T201 - for a person
         return stopping.FAILED
     return stopping.STOPPED
+
+
+@contextlib.contextmanager
+def _beside() -> Iterator[None]:
+    """Another worker for the queue `embed`, as long as this one works."""
+    embedding = subprocess.Popen([sys.executable, "-m", "workers", str(QueueName.EMBED)])  # noqa: S603 - ourselves
+    try:
+        yield
+    finally:
+        embedding.terminate()
+        try:
+            embedding.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            embedding.kill()
 
 
 if __name__ == "__main__":

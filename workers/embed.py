@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from core import chunk as chunking
-from core.indexes.protocols import Embedder, EmbedderAway
+from core.indexes.protocols import Embedder
 from core.keys import Keys
 from core.models import Chunk, Space
 from core.registry import Item, Status
-from core.stores.chunks import ChunkStore, OldChunks
+from core.stores.chunk_removal import OldChunks
+from core.stores.chunks import ChunkStore
 from core.stores.clock import ServerClock
 from core.stores.commit import Answer, Lease, Leases, Work
 from core.stores.connect import Client
@@ -129,6 +130,3 @@ class Embedding:
         if answer is Answer.MOVED_ON:
             await self._leases.release(lease)
         log.info("🔁 Changed meanwhile → %s", item.fetch_url)
-
-
-__all__ = ["Embedding", "EmbedderAway"]

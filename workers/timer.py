@@ -22,6 +22,7 @@ from core.queues.send import Argument, Sender
 from core.registry import ARTICLES_SOURCE, URLS_SOURCE
 from core.settings import Settings, load
 from core.stores import connect, presence, version
+from core.stores.connect import texts
 from core.stores.due import NO_SHARE, DueItems
 from core.stores.purging import Purging
 from core.stores.sources import LossLimit, SourceStore
@@ -31,6 +32,9 @@ log = logging.getLogger("timer")
 
 MOST_WAITING_JOBS = 10
 """More would only stand in line: what is not picked stays due, oldest first."""
+MOST_EMBED_JOBS = 4
+EMBED_BATCH = 20
+"""Items per job; a job has half a minute, and what it does not reach is sent again."""
 HOLD_SECONDS = 900.0
 """A job that is lost gives its items back after this; longer than a job lasts."""
 
@@ -41,6 +45,7 @@ class Timer:
     def __init__(self, settings: Settings, client: connect.Client, keys: Keys, sender: Sender) -> None:
         self._settings = settings
         self._client = client
+        self._keys = keys
         self._sender = sender
         self._due = DueItems(client, keys)
         self._sources = SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent))
@@ -51,6 +56,7 @@ class Timer:
         now = await connect.now(self._client)
         sent = await self.send_listings(now)
         sent += await self.send_due([ARTICLES_SOURCE, URLS_SOURCE, *await self._sources.ids()], now)
+        sent += await self.send_embeds()
         await self._purging.run(now)
         return sent
 
@@ -74,6 +80,19 @@ class Timer:
             for start in range(0, len(picked), batch):
                 some = picked[start : start + batch]
                 sent += await self._send("workers.jobs.refresh", [some, now, sid], ("refresh", some[0], str(int(now))))
+        return sent
+
+    async def send_embeds(self) -> int:
+        """Texts that search does not know yet, newest first; none while the embedder is away."""
+        if await self._client.exists(self._keys.embed_away):
+            return 0
+        room = MOST_EMBED_JOBS - await asyncio.to_thread(self._sender.waiting, QueueName.EMBED)
+        waiting = room * EMBED_BATCH
+        newest = texts(await self._client.zrange(self._keys.embed_due, 0, waiting - 1, desc=True)) if room > 0 else []
+        sent = 0
+        for start in range(0, len(newest), EMBED_BATCH):
+            some = newest[start : start + EMBED_BATCH]
+            sent += await self._send("workers.embed_jobs.embed", [some], ("embed", some[0], some[-1]))
         return sent
 
     async def _busy(self, sources: Sequence[str], now: float) -> list[str]:

@@ -30,9 +30,7 @@ MAY_HAVE_TEXT = (Status.CRAWLED, Status.INDEXED, Status.ERROR, Status.OUT_OF_SCO
 class Follower:
     """Fills a replica from Redis."""
 
-    def __init__(
-        self, client: Client, keys: Keys, replica: Replica, chunks: ChunkStore, space: Space | None
-    ) -> None:
+    def __init__(self, client: Client, keys: Keys, replica: Replica, chunks: ChunkStore, space: Space | None) -> None:
         self._client = client
         self._keys = keys
         self._replica = replica
@@ -68,12 +66,13 @@ class Follower:
     async def _follow(self, position: str) -> int:
         looked_at = 0
         while True:
-            events = await self._client.xrange(self._keys.events, min=f"({position}", count=EVENTS_AT_ONCE)
+            reply = await self._client.xrange(self._keys.events, min=f"({position}", count=EVENTS_AT_ONCE)
+            events = cast(list[tuple[str, dict[str, str]]], reply)
             if not events:
                 return looked_at
             item_ids = {fields["id"] for _, fields in events if fields.get("type") in TELLING and "id" in fields}
             await self._apply(sorted(item_ids))
-            position = str(events[-1][0])
+            position = events[-1][0]
             await self._replica.commit(Mark(position, self._space_name))
             looked_at += len(item_ids)
 
@@ -141,5 +140,3 @@ class Follower:
 def _number(stream_id: str) -> tuple[int, int]:
     time_part, _, sequence = stream_id.partition("-")
     return int(time_part), int(sequence or 0)
-
-

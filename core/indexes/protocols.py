@@ -36,6 +36,11 @@ class Embedder(Protocol):
         """The space its vectors are in; None: it makes none, search is by words alone."""
         ...
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """The languages its model speaks (ISO 639 codes); None: all, as far as we know."""
+        ...
+
     def count_tokens(self, text: str) -> int:
         """How long a text is to the model."""
         ...

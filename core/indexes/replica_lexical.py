@@ -9,6 +9,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -27,7 +28,6 @@ HEAP_BYTES = 64_000_000
 HEADS_WEIGHT = 0.3
 """What title and headings count on their own, beside being part of the words. nDCG@10 on Cranfield: 0 .528, 0.2 .540,
 0.3 .543, 0.4 .539, 1 .525, 2 .503. Picked on the same 225 queries: picked on one half, the other half gives .539."""
-LARGEST_NUMBER = 2**63
 _SEGMENT_FILES = ("store", "idx", "pos", "term", "fast", "fieldnorm")
 _FOOTER_MAGIC = 1337  # tantivy, src/directory/footer.rs
 
@@ -42,9 +42,9 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    # `raw`: terms come ready-made from replica_words.
-    builder.add_text_field("words", tokenizer_name="raw", index_option="position")
-    builder.add_text_field("heads", tokenizer_name="raw", index_option="freq")
+    # `whitespace`: terms come ready-made from replica_words.
+    builder.add_text_field("words", tokenizer_name="whitespace", index_option="position")
+    builder.add_text_field("heads", tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field("page", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("facet", tokenizer_name="raw", index_option="basic")
     builder.add_unsigned_field("number", indexed=True, fast=True)
@@ -94,15 +94,15 @@ class Lexical:
 
     def add(self, page: Page, chunks: Sequence[Chunk], first: int) -> None:
         """The chunks of a page, numbered from `first`."""
-        facets, title = facets_of(page), replica_words.terms(page.title, page.language)
+        facets, key = facets_of(page), page_key(page.item_id, page.version)
+        in_terms = lru_cache(maxsize=1000)(lambda text: replica_words.terms(text, page.language))
         for number, chunk in enumerate(chunks, start=first):
-            heads = [title, *(replica_words.terms(heading, page.language) for heading in chunk.headings)]
             document = Document()
-            for terms in heads:
-                document.add_pre_tokenized_text("heads", terms)
-                document.add_pre_tokenized_text("words", terms)
-            document.add_pre_tokenized_text("words", replica_words.terms(chunk.text, page.language))
-            document.add_text("page", page_key(page.item_id, page.version))
+            for head in (page.title, *chunk.headings):
+                document.add_text("heads", in_terms(head))
+                document.add_text("words", in_terms(head))
+            document.add_text("words", replica_words.terms(chunk.text, page.language))
+            document.add_text("page", key)
             for facet in facets:
                 document.add_text("facet", facet)
             document.add_unsigned("number", number)
@@ -114,17 +114,13 @@ class Lexical:
         """Forget a version of a page."""
         self._writing.delete_documents_by_term("page", page_key(item_id, version))
 
-    def cut(self, first: int) -> None:
-        """Forget chunks that were committed here and nowhere else: numbers from `first` will be given again."""
-        beyond = Query.range_query(self._schema, "number", FieldType.Unsigned, first, LARGEST_NUMBER)
-        if self._index.searcher().search(beyond, 1, count=False).hits:
-            self._writing.delete_documents_by_query(beyond)
-            self._writing.commit()
-            self.reload()
+    def commit(self) -> int:
+        """Make everything durable and visible to those who reload; gives the commit's opstamp."""
+        return self._writing.commit()
 
-    def commit(self) -> None:
-        """Make everything durable and visible to those who reload."""
-        self._writing.commit()
+    def opstamp(self) -> int:
+        """Of the last commit on disk; merges leave it as it is."""
+        return int(json.loads((self._folder / "meta.json").read_bytes())["opstamp"])
 
     # ── reading ──
 

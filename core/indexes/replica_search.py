@@ -61,8 +61,9 @@ class View:
         self, question: replica_words.Question, filters: Filters, depth: int
     ) -> list[tuple[int, float, DocAddress]]:
         found = self.lexical.find(self.searcher, question, filters, depth)
-        slots = ((self.columns.slot(number), score, place) for number, score, place in found)
-        return [(slot, score, place) for slot, score, place in slots if slot is not None]
+        slots = self.columns.slots([number for number, _, _ in found])
+        known = zip(slots, found, strict=True)
+        return [(slot, score, place) for slot, (_, score, place) in known if slot is not None]
 
     def _by_meaning(self, vector: Vector, filters: Filters, depth: int) -> list[tuple[int, float]]:
         query = replica_vectors.read(vector, self.state.dimension)
@@ -83,7 +84,7 @@ class View:
         body = self.lexical.body(self.searcher, place)
         chunk_id = self.columns.chunk_ids[found.key]
         if body.chunk_id != chunk_id:
-            return None  # a crash between two commits: the number was given again
+            return None  # files of two moments: somebody tampered, or a crash left tantivy ahead of the state
         page = self.columns.pages[self.columns.page_of[found.key]]
         return Hit(
             chunk_id,

@@ -54,6 +54,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     log_bytes: int = 0
     rows: int = 0
     next_row: int = 0
+    opstamp: int = 0
+    """Of the commit of tantivy that belongs to it."""
     mark: Mark = Mark()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.indexes.protocols import Filters, Page
-from core.indexes.replica_state import ReplicaBroken
+from core.indexes.replica_state import Mark, ReplicaBroken
 
 COMPACT_ABOVE_ROWS = 1_000
 """Fewer dead rows than this are not worth a rewrite."""
@@ -40,21 +40,40 @@ class Drop(msgspec.Struct, frozen=True, tag="drop"):
     version: str
 
 
-_decoder = msgspec.json.Decoder(Put | Drop)
+class Commit(msgspec.Struct, frozen=True, tag="commit"):
+    """All before this belongs to one commit, which tantivy is asked for next."""
+
+    next_row: int
+    mark: Mark
 
 
-def encode(record: Put | Drop) -> bytes:
+Record = Put | Drop | Commit
+_decoder = msgspec.json.Decoder(Record)
+
+
+def encode(record: Record) -> bytes:
     """A line of the log."""
     body = msgspec.json.encode(record)
     return b"%08x %s\n" % (zlib.crc32(body), body)
 
 
-def decode(lines: bytes) -> Iterator[Put | Drop]:
+def decode(lines: bytes) -> Iterator[Record]:
     """The records of a committed piece of the log."""
     for line in lines.splitlines():
         if len(line) < 10 or line[:8] != b"%08x" % zlib.crc32(line[9:]):
             raise ReplicaBroken("The search replica's log is damaged: a line has the wrong checksum.")
         yield _decoder.decode(line[9:])
+
+
+def first_commit(tail: bytes) -> tuple[Commit, bytes] | None:
+    """The first commit in what the log holds beyond the state, and the piece it ends."""
+    size = 0
+    for line in tail.splitlines(keepends=True):
+        size += len(line)
+        for record in decode(line):
+            if isinstance(record, Commit):
+                return record, tail[:size]
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +91,14 @@ class Columns:
     pages: list[Page]
     facets: dict[str, list[int]]
 
-    def slot(self, number: int) -> int | None:
-        """Where the chunk of this number is; None: unknown or gone."""
-        at = int(np.searchsorted(self.numbers, number))
-        return at if at < self.size and self.numbers[at] == number and self.is_live[at] else None
+    def slots(self, numbers: Sequence[int]) -> list[int | None]:
+        """Where the chunks of these numbers are; None: unknown or gone."""
+        if not self.size:
+            return [None] * len(numbers)
+        wanted = np.array(numbers, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.numbers, wanted), self.size - 1)
+        is_there = (self.numbers[at] == wanted) & self.is_live[at]
+        return [slot if there else None for slot, there in zip(at.tolist(), is_there.tolist(), strict=True)]
 
     def allowed(self, filters: Filters) -> NDArray[np.bool_] | None:
         """Which rows the filters let through; None: all."""
@@ -150,11 +173,11 @@ class Table:
     def __len__(self) -> int:
         return len(self._chunk_ids)
 
-    def apply(self, record: Put | Drop) -> None:
+    def apply(self, record: Record) -> None:
         """Follow the log by one record."""
         if isinstance(record, Put):
             self._put(record)
-        else:
+        elif isinstance(record, Drop):
             self._drop(record.item_id, record.version)
 
     def versions(self, item_id: str) -> list[str]:

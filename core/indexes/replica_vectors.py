@@ -83,12 +83,11 @@ def nearest(
     if count < FEW * len(matrix):
         rows = np.flatnonzero(eligible)
         scores = matrix[rows] @ query
-    else:
-        rows = np.arange(len(matrix))
-        scores = matrix @ query
+        return [(int(rows[at]), float(scores[at])) for at in _top(scores, depth) if scores[at] > 0]
+    scores = matrix @ query
+    if count < len(matrix):
         scores[~eligible] = -1.0
-    best = _top(scores, depth)
-    return [(int(rows[at]), float(scores[at])) for at in best if scores[at] > 0]
+    return [(int(row), float(scores[row])) for row in _top(scores, depth) if scores[row] > 0]
 
 
 def _top(scores: NDArray[np.float32], depth: int) -> NDArray[np.intp]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from tantivy import Filter, PreTokenizedString, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from core.highlight import UNSPACED
 
@@ -49,7 +49,12 @@ _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 # Scripts whose vowel signs are marks, at which tantivy's simple tokenizer would cut words to pieces.
 _MARKED = re.compile("[\u0900-\u109f\u1780-\u17ff]")
 # Vowel points of Hebrew and Arabic, tatweel, soft hyphen and zero-width characters: written or not as people like.
-_OPTIONAL = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u00ad\u200b-\u200f\u2060\ufeff]")
+# U+0300 to U+036F: accents for which NFKC knows no letter, at which the simple tokenizer would cut.
+_OPTIONAL = re.compile(
+    "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u00ad\u200b-\u200f\u2060\ufeff]"
+)
+# Beyond Latin letters and everyday punctuation: only then is there anything to do before the tokenizer.
+_UNUSUAL = re.compile("[^\x00-\u012f\u0131-\u017e\u2010-\u2026\u20ac]")
 _PHRASE = re.compile('["“”„«»]([^"“”„«»]+)["“”„«»]')
 
 
@@ -67,10 +72,13 @@ def stemmer(language: str) -> str:
     return language if language in STEMMERS else ""
 
 
-def terms(text: str, language: str) -> PreTokenizedString:
-    """A text of a page as it is indexed."""
+def terms(text: str, language: str) -> str:
+    """A text of a page as it is indexed: its terms with spaces between.
+
+    Tokens as objects (`pre_tokenize`) would take twice the time: 190 against 91 µs for 900 letters, index included.
+    """
     spaced = _spaced(text, is_query=False)
-    return _analyzer(stemmer(language), _has_marks(spaced)).pre_tokenize(spaced)
+    return " ".join(_analyzer(stemmer(language), _has_marks(spaced)).analyze(spaced))
 
 
 def question(text: str, languages: Iterable[str]) -> Question:
@@ -97,10 +105,10 @@ def _has_marks(text: str) -> bool:
 
 def _spaced(text: str, is_query: bool) -> str:
     """The text with spaces between all its terms; lone surrogates go."""
-    if text.isascii():
-        return text
+    if text.isascii() or not _UNUSUAL.search(text):
+        return text.replace("\u00ad", "")
     sound = text.encode("utf-8", "replace").decode()
-    sound = _OPTIONAL.sub("", unicodedata.normalize("NFKC", sound))
+    sound = _OPTIONAL.sub("", unicodedata.normalize("NFKC", sound).replace("İ", "i"))  # else i and a dot of its own
     return _UNSPACED_RUN.sub(lambda run: _pairs(run[0], is_query), sound)
 
 

@@ -1,7 +1,8 @@
 """The one who writes a replica: pages in and out, and the commit.
 
-Order of a commit: log and vectors to disk, then tantivy, then `state.json`. A crash in between leaves files that hold
-more than the state says; whoever writes next cuts that off, and the events after the state's position bring it back.
+Order of a commit: log and vectors to disk, then tantivy, then `state.json`. Whoever writes after a crash looks at
+tantivy's opstamp: if tantivy committed and the state does not know, the log has all of that commit and it is finished;
+if not, what log and vectors hold beyond the state is cut off, and the events after its position bring it back.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from core.indexes import replica_state, replica_vectors
 from core.indexes.protocols import Page, Vector
 from core.indexes.replica_lexical import Lexical
 from core.indexes.replica_state import Mark, ReplicaBroken, State
-from core.indexes.replica_table import Drop, Put, Table, decode, encode
+from core.indexes.replica_table import Commit, Drop, Put, Record, Table, decode, encode, first_commit
 from core.models import Chunk
 
 
@@ -55,19 +56,41 @@ def read_table(folder: Path, state: State) -> Table:
     return table
 
 
+def finished(folder: Path, state: State, opstamp: int) -> State:
+    """The state, after a commit that a crash kept from writing it."""
+    if opstamp == state.opstamp:
+        return state
+    tail = log_path(folder, state.epoch).read_bytes()[state.log_bytes :]
+    found = first_commit(tail)
+    if found is None:
+        raise ReplicaBroken("The search replica's words and log do not fit together.")
+    commit, piece = found
+    added = sum(len(record.chunks) for record in decode(piece) if isinstance(record, Put))
+    state = msgspec.structs.replace(
+        state,
+        log_bytes=state.log_bytes + len(piece),
+        rows=state.rows + added,
+        next_row=commit.next_row,
+        opstamp=opstamp,
+        mark=commit.mark,
+    )
+    with replica_state.publishing(folder):
+        replica_state.write(folder, state)
+    return state
+
+
 class Writer:
     """Holds the files open for appending; its caller holds the lock."""
 
     def __init__(self, folder: Path, state: State, lexical: Lexical) -> None:
-        self.state = state
-        self.table = read_table(folder, state)
         self._folder = folder
         self._lexical = lexical
+        self.state = state = finished(folder, state, lexical.opstamp())
+        self.table = read_table(folder, state)
         self._next = state.next_row
-        self._is_lexical_dirty = False
+        self._is_dirty = False
         self._check()
         lexical.start_writing()
-        lexical.cut(state.next_row)
         self._log, self._rows = self._open(state)
         self._remove_old_epochs()
 
@@ -98,7 +121,7 @@ class Writer:
         self._rows.write(raw)
         self._append(put)
         self._lexical.add(page, chunks, put.first)
-        self._is_lexical_dirty = True
+        self._is_dirty = True
         self._next += len(chunks)
 
     def flip(self, item_id: str, version: str) -> None:
@@ -112,16 +135,23 @@ class Writer:
 
     def commit(self, mark: Mark) -> None:
         """Everything so far, and the mark, or after a crash what was before."""
-        self._sync(self._log, self._rows)
-        state = msgspec.structs.replace(
-            self.state, log_bytes=self._log.tell(), rows=len(self.table), next_row=self._next, mark=mark
-        )
+        opstamp = self.state.opstamp
+        if self._is_dirty:
+            self._append(Commit(self._next, mark))
+            self._sync(self._log, self._rows)
         with replica_state.publishing(self._folder):
-            if self._is_lexical_dirty:
-                self._lexical.commit()
-                self._is_lexical_dirty = False
-            replica_state.write(self._folder, state)
-        self.state = state
+            if self._is_dirty:
+                opstamp = self._lexical.commit()
+                self._is_dirty = False
+            self.state = msgspec.structs.replace(
+                self.state,
+                log_bytes=self._log.tell(),
+                rows=len(self.table),
+                next_row=self._next,
+                opstamp=opstamp,
+                mark=mark,
+            )
+            replica_state.write(self._folder, self.state)
         if self.table.should_compact():
             self._compact()
 
@@ -136,9 +166,9 @@ class Writer:
             if version in self.table.versions(item_id):
                 self._append(Drop(item_id, version))
                 self._lexical.drop(item_id, version)
-                self._is_lexical_dirty = True
+                self._is_dirty = True
 
-    def _append(self, record: Put | Drop) -> None:
+    def _append(self, record: Record) -> None:
         self._log.write(encode(record))
         self.table.apply(record)
 

@@ -1,7 +1,7 @@
-"""WordPiece as BERT's uncased models were trained with: text to the numbers of a vocabulary. Pure, given the vocabulary.
+"""WordPiece as BERT's uncased models were trained with: text to the numbers of a vocabulary. Pure.
 
-A library does this too, brings a hub client and thirteen more packages along, and takes seven times as long, because
-it remembers no words; chunks are counted by the thousand. A test compares the two word by word.
+The library for this brings a hub client and ten more packages along, and takes three to five times as long, because it
+remembers no words; chunks are counted by the thousand. A test compares the two, number by number.
 What a page writes is text: `[SEP]` in it is three pieces here, never a mark to the model.
 """
 

@@ -49,6 +49,7 @@ JOBS: Allowed = {
     "workers.jobs.refresh": JobSpec(QueueName.REFRESH, timeout_seconds=600),
     "workers.jobs.reindex": JobSpec(QueueName.REINDEX, timeout_seconds=600),
     "workers.jobs.crawl": JobSpec(QueueName.REFRESH, timeout_seconds=600),
+    "workers.embed_jobs.embed": JobSpec(QueueName.EMBED, timeout_seconds=60),
 }
 
 

@@ -64,7 +64,8 @@ class Worker(ForkingWorker):
     ) -> None:
         self.pace = pace or Pace()
         self._where = _url(settings)
-        self._preload = (*sorted({name.rpartition(".")[0] for name in allowed}), *preload)
+        ours = {name.rpartition(".")[0] for name, spec in allowed.items() if spec.queue in queues}
+        self._preload = (*sorted(ours), *preload)
         self._is_cut_off_since: float | None = None
         self.jobs_taken = 0
         client: Redis = connect.open_queue(settings)

@@ -132,7 +132,14 @@ class ArticleStore:
             *self._indexed(link.uid, link.categories),
             *self._settled(link.uid, now),
             *self.counted("duplicate" if fields["duplicate_of"] else "stored"),
-            event(self._keys, "article.stored", uid=link.uid, url=link.url, category=link.categories[0]),
+            event(
+                self._keys,
+                "article.stored",
+                uid=link.uid,
+                id=str(fields["item_id"]),
+                url=link.url,
+                category=link.categories[0],
+            ),
         ]
 
     def remember(self, link: Link, now: float) -> list[Command]:

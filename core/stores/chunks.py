@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 from redis.asyncio import Redis
@@ -16,11 +16,11 @@ from redis.asyncio import Redis
 from core.keys import Keys
 from core.models import Chunk, Space
 from core.registry import Item, Status, iso
+from core.stores.chunk_removal import CACHE_SECONDS, ChunkRemoval, OldChunks
 from core.stores.commit import Command, batched
 from core.stores.connect import Client, HashFields, texts
 from core.stores.events import event
 
-CACHE_SECONDS = 30 * 86_400
 AT_ONCE = 500
 
 
@@ -33,13 +33,6 @@ class StoredChunk:
     """None: not embedded, or in another space."""
 
 
-@dataclass(frozen=True, slots=True)
-class OldChunks:
-    """What a page's chunks were before: id → (text hash, space)."""
-
-    known: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-
-
 class ChunkStore:
     """Reads and writes `index:chunk*`, `index:vector:*` and the cache of vectors."""
 
@@ -48,17 +41,13 @@ class ChunkStore:
         self._client = client
         self._raw = raw
         self._keys = keys
+        self._removal = ChunkRemoval(client, keys)
 
     # ── before ──
 
     async def old(self, item_id: str) -> OldChunks:
         """The chunks that the page has now."""
-        names = texts(await self._client.zrange(self._keys.chunks(item_id), 0, -1))
-        pipe = self._client.pipeline(transaction=False)
-        for name in names:
-            pipe.hmget(self._keys.chunk(name), ["text_hash", "space"])
-        found = await pipe.execute() if names else []
-        return OldChunks({name: (text or "", space or "") for name, (text, space) in zip(names, found, strict=True)})
+        return await self._removal.old(item_id)
 
     async def vectors(self, chunks: Sequence[Chunk], space: Space) -> dict[str, bytes]:
         """Vectors that need no embedding, by text hash: of a chunk that stays, or of the cache."""
@@ -135,26 +124,9 @@ class ChunkStore:
             ("SREM", self._keys.status(str(item.status)), item.id),
             ("SADD", self._keys.status(str(Status.INDEXED)), item.id),
             ("ZREM", self._keys.embed_due, item.id),
-            *self._let_go({name: what for name, what in old.known.items() if name not in new}),
+            *self._removal.let_go({name: what for name, what in old.known.items() if name not in new}),
             event(self._keys, "item.indexed", id=item.id, source=item.source, version=item.content_hash),
         ]
-
-    def _let_go(self, old: Mapping[str, tuple[str, str]]) -> list[Command]:
-        """Old chunks go; their vectors stay in the cache for a revert or a move."""
-        commands: list[Command] = []
-        for name, (text_hash, space) in old.items():
-            if text_hash and space:
-                kept = self._keys.embed_cache(space, text_hash)
-                # COPY of what is not there does nothing, where RENAME would be an error in the middle of a commit.
-                commands += [("COPY", self._keys.vector(name), kept, "REPLACE"), ("EXPIRE", kept, CACHE_SECONDS)]
-            commands.append(("DEL", self._keys.chunk(name), self._keys.vector(name)))
-        return commands
-
-    async def removal(self, item_id: str) -> list[Command]:
-        """Commands that take a page out of search with all its chunks."""
-        old = await self.old(item_id)
-        gone: list[Command] = [("ZREM", self._keys.embed_due, item_id)]
-        return [*gone, ("DEL", self._keys.chunks(item_id)), *self._let_go(old.known)] if old.known else gone
 
     # ── reading ──
 
@@ -178,4 +150,6 @@ class ChunkStore:
 
     async def _cached(self, space: Space | None, text_hash: str) -> bytes | None:
         """After a cut-over the vector may still be where it was built."""
-        return cast("bytes | None", await self._raw.get(self._keys.embed_cache(space.name, text_hash))) if space else None
+        if space is None:
+            return None
+        return cast("bytes | None", await self._raw.get(self._keys.embed_cache(space.name, text_hash)))

@@ -57,13 +57,19 @@ def masked(url: str) -> str:
 
 def open_store(settings: Settings) -> Client:
     """An asyncio client that reads text. It connects at the first command."""
+    # Anybody may write here, also bytes that are no UTF-8: they come and go unchanged, and are rejected as links.
+    return _open_async(settings, {"decode_responses": True, "encoding_errors": "surrogateescape"})
+
+
+def open_raw(settings: Settings) -> Client:
+    """An asyncio client that reads bytes: for vectors."""
+    return _open_async(settings, {})
+
+
+def _open_async(settings: Settings, reading: dict[str, Any]) -> Client:
     url = url_of(settings)
-    options = _options(settings) | {
-        "decode_responses": True,
-        # Anybody may write here, also bytes that are no UTF-8: they come and go unchanged, and are rejected as links.
-        "encoding_errors": "surrogateescape",
-        "retry": AsyncRetry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES),
-    }
+    retry = AsyncRetry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES)
+    options = _options(settings) | reading | {"retry": retry}
     if "sentinel" in urlsplit(url).scheme:
         nodes, service, extra = _sentinel(url)
         master: Client = Sentinel(nodes, sentinel_kwargs=options).master_for(service, **options, **extra)

@@ -17,6 +17,7 @@ from core.keys import Keys
 from core.models import Document, Fetched, Image
 from core.outcomes import Changed
 from core.registry import Item, Status
+from core.stores.chunk_removal import ChunkRemoval
 from core.stores.commit import Command, Word, batched
 from core.stores.connect import Client, texts
 from core.stores.items import Leased
@@ -33,6 +34,7 @@ class DocumentStore:
         self._keys = keys
         self._lives = lives
         self._snapshot_seconds = int(snapshot_days * DAY_SECONDS)
+        self._chunks = ChunkRemoval(client, keys)
 
     async def apply(self, leased: Leased, decision: Decision, outcome: object, now: float) -> list[Command]:
         """Commands for the text of an item, as decided."""
@@ -50,7 +52,8 @@ class DocumentStore:
     async def _replace(self, leased: Leased, outcome: Changed, now: float) -> list[Command]:
         item, document = leased.item, outcome.document
         written = self._article(leased, outcome, now) if leased.article else self._document(item, document, now)
-        return [*written, *await self.replace_images(item, document, now)]
+        due: Command = ("ZADD", self._keys.embed_due, f"{now:.3f}", item.id)
+        return [*written, due, *await self.replace_images(item, document, now)]
 
     def _document(self, item: Item, document: Document, now: float) -> list[Command]:
         fields: dict[str, Word] = {
@@ -150,9 +153,11 @@ class DocumentStore:
         return texts(await self._client.smembers(self._keys.images(item_id)))
 
     async def _without_children(self, item: Item) -> list[Command]:
+        """Neither images nor chunks are left of a page that is gone."""
         children = await self._children(item.id)
         keys = [self._keys.images(item.id), *map(self._keys.item, children)]
-        return [*batched(("DEL",), keys), ("HSET", self._keys.item(item.id), "imageCount", 0)]
+        counted: Command = ("HSET", self._keys.item(item.id), "imageCount", 0, "indexedHash", "")
+        return [*batched(("DEL",), keys), counted, *await self._chunks.of(item.id)]
 
     async def replace_images(self, item: Item, document: Document, now: float) -> list[Command]:
         """Commands that make a page's children those that it shows now."""

@@ -15,6 +15,7 @@ from core.errors import FreshetError
 from core.keys import Keys
 from core.registry import ARTICLES_SOURCE, Status, iso
 from core.stores import connect
+from core.stores.chunk_removal import ChunkRemoval
 from core.stores.commit import Command, Leases, batched
 from core.stores.connect import Client, texts
 from core.stores.domains import DomainStore, StoredDomain
@@ -73,6 +74,7 @@ class Forgetting:
         self._dry_run = dry_run
         self._leases = Leases(client, keys)
         self._items = ItemStore(client, keys)
+        self._chunks = ChunkRemoval(client, keys)
         self._sources = SourceStore(client, keys, LossLimit())
         self.toll = Toll()
 
@@ -83,7 +85,7 @@ class Forgetting:
         pipe = self._client.pipeline(transaction=False)
         for item_id in item_ids:
             pipe.hmget(self._keys.item(item_id), ["normalizedSource", "sources", "PartitionKey", "articleUid"])
-            pipe.exists(self._keys.document(item_id))
+            pipe.hexists(self._keys.document(item_id), "content_hash")
             pipe.smembers(self._keys.images(item_id))
         answers = await pipe.execute() if item_ids else []
         rows = zip(item_ids, answers[::3], answers[1::3], answers[2::3], strict=True)
@@ -105,7 +107,8 @@ class Forgetting:
             return
         told = [event(self._keys, "item.gone", id=one.id, source=one.source, deleted="true") for one in with_text]
         look_anew = await self._look_anew(sorted(sources))
-        await self._leases.run([*told, *look_anew, *self._without(records, sources)])
+        chunks = [command for record in records for command in await self._chunks.of(record.id)]
+        await self._leases.run([*told, *look_anew, *chunks, *self._without(records, sources)])
 
     def _without(self, records: Sequence[Record], sources: Set[str]) -> list[Command]:
         """Commands that remove records from everywhere, as `ItemStore.forget` does with one."""

@@ -12,6 +12,7 @@ from core.decide import Decision
 from core.extract import EXTRACTOR_VERSION
 from core.keys import Keys
 from core.registry import ARTICLES_SOURCE, Item, Status, first_check_at
+from core.stores.chunk_removal import ChunkRemoval
 from core.stores.commit import LEASE_SECONDS, Command, Lease, Leases
 from core.stores.connect import Client
 from core.stores.events import event
@@ -31,7 +32,7 @@ _READ = """
 local found = {}
 for i = 1, #KEYS, 2 do
   local values = redis.call('HMGET', KEYS[i], unpack(ARGV))
-  values[#ARGV + 1] = redis.call('EXISTS', KEYS[i + 1])
+  values[#ARGV + 1] = redis.call('HEXISTS', KEYS[i + 1], 'content_hash')
   found[#found + 1] = values
 end
 return found
@@ -141,6 +142,7 @@ class ItemStore:
             ("SADD", self._keys.status(record["status"]), item_id),
             ("ZADD", self._keys.refs(ARTICLES_SOURCE), 0, item_id),
             ("ZADD", self._keys.due(ARTICLES_SOURCE), first_check_at(item_id, now), item_id),
+            ("ZADD", self._keys.embed_due, f"{now:.3f}", item_id),
         ]
 
     def apply(self, item: Item, decision: Decision) -> list[Command]:
@@ -190,7 +192,10 @@ class ItemStore:
         """Remove a record from everywhere."""
         partition, sources = await self._client.hmget(self._keys.item(item_id), ["PartitionKey", "sources"])
         children = cast(set[str], await self._client.smembers(self._keys.images(item_id)))
+        chunks = await ChunkRemoval(self._client, self._keys).of(item_id)
         async with self._client.pipeline(transaction=True) as pipe:
+            for command in chunks:
+                pipe.execute_command(*command)
             # The lease too: whoever visits it now is refused, and cannot bring back half of it.
             for key in ("item", "document", "links", "images", "snapshot", "crashes", "lease"):
                 pipe.delete(getattr(self._keys, key)(item_id))

@@ -10,7 +10,10 @@ from datetime import datetime
 
 from core.keys import Keys
 from core.registry import ARTICLES_SOURCE
+from core.stores.chunk_removal import ChunkRemoval
+from core.stores.commit import Command, Leases
 from core.stores.connect import Client, texts
+from core.stores.events import event
 from core.stores.items import ItemStore
 from core.stores.links import LinkStore, Lives
 
@@ -88,9 +91,24 @@ class Pruning:
             pipe.hmget(self._keys.item(item_id), ["articleUid", "lastChecked"])
         records = await pipe.execute() if item_ids else []
         for item_id, (uid, checked) in zip(item_ids, records, strict=True):
+            if uid and await self._client.exists(self._keys.article(uid)):
+                continue
             is_old = checked is None or now - _epoch(checked) > self._lives.article + self._lives.attempted
-            if is_old and not (uid and await self._client.exists(self._keys.article(uid))):
+            if is_old:
                 await self._items.forget(item_id)
+            else:
+                await self._take_from_search(item_id)
+
+    async def _take_from_search(self, item_id: str) -> None:
+        """An article ended by itself, which fires no event: its chunks go now (trap T67)."""
+        live, own_text = await self._client.hmget(self._keys.document(item_id), ["live", "content_hash"])
+        if live is None or own_text is not None:
+            return
+        commands = await ChunkRemoval(self._client, self._keys).of(item_id)
+        told = event(self._keys, "item.gone", id=item_id, deleted="true", reason="expired")
+        gone: list[Command] = [("DEL", self._keys.document(item_id)), told]
+        unknown: Command = ("HSET", self._keys.item(item_id), "indexedHash", "")
+        await Leases(self._client, self._keys).run([*commands, *gone, unknown])
 
     async def _next_batch(self, key: str, cursor_field: str) -> list[str]:
         """The next piece of a sorted set; where we are is kept in the store, so that runs share the round."""

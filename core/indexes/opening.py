@@ -1,0 +1,72 @@
+"""Open everything a search needs, and close it: embedder, replica, follower.
+
+A replica that cannot be used is built anew: it holds nothing that Redis does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from core.indexes.embedders import open_embedder
+from core.indexes.follower import Follower
+from core.indexes.protocols import Embedder, EmbedderAway
+from core.indexes.replica import Replica, ReplicaBroken
+from core.indexes.searcher import Searcher
+from core.keys import Keys
+from core.models import Space
+from core.settings import Settings
+from core.stores import connect
+from core.stores.chunks import ChunkStore
+
+log = logging.getLogger("search")
+
+FOLDER = "search"
+BUSY_SECONDS = 5.0
+
+
+@asynccontextmanager
+async def open_searcher(settings: Settings, client: connect.Client, keys: Keys) -> AsyncIterator[Searcher]:
+    """A searcher on this host's replica."""
+    embedder, raw = open_embedder(settings), connect.open_raw(settings)
+    try:
+        space = await _space(embedder)
+        replica = await open_replica(_folder(settings), space)
+        try:
+            follower = Follower(client, keys, replica, ChunkStore(client, raw, keys), space)
+            yield Searcher(client, keys, replica, follower, embedder)
+        finally:
+            replica.close()
+    finally:
+        await embedder.close()
+        await raw.aclose()
+
+
+def _folder(settings: Settings) -> Path:
+    """One for each store that this host searches."""
+    name = f"{FOLDER}-{settings.key_prefix.strip(':{}')}" if settings.key_prefix else FOLDER
+    return settings.persistent_storage_path / name
+
+
+async def _space(embedder: Embedder) -> Space | None:
+    """The space of the vectors; None if the embedder is away and never said."""
+    try:
+        await embedder.prepare()
+    except EmbedderAway as away:
+        log.warning("⏸️ %s Search is by words alone.", away)
+    return embedder.space
+
+
+async def open_replica(folder: Path, space: Space | None) -> Replica:
+    """The replica in this folder, made anew where it is broken or of other vectors."""
+    dimension = space.dimension if space else None
+    while True:
+        try:
+            return Replica(folder, dimension)
+        except ReplicaBroken as broken:
+            log.warning("🔧 %s", broken)
+            if not Replica.erase(folder):
+                await asyncio.sleep(BUSY_SECONDS)  # somebody writes it; it may be whole again in a moment

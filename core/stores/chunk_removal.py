@@ -1,0 +1,53 @@
+"""Take a page out of search with all its chunks; their vectors stay in the cache for a return or a move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from core.keys import Keys
+from core.stores.commit import Command
+from core.stores.connect import Client, texts
+
+CACHE_SECONDS = 30 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class OldChunks:
+    """What a page's chunks are: id → (text hash, space)."""
+
+    known: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+class ChunkRemoval:
+    """Says what to delete; a commit does it."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def old(self, item_id: str) -> OldChunks:
+        """The chunks that the page has now."""
+        names = texts(await self._client.zrange(self._keys.chunks(item_id), 0, -1))
+        pipe = self._client.pipeline(transaction=False)
+        for name in names:
+            pipe.hmget(self._keys.chunk(name), ["text_hash", "space"])
+        found = await pipe.execute() if names else []
+        return OldChunks({name: (text or "", space or "") for name, (text, space) in zip(names, found, strict=True)})
+
+    async def of(self, item_id: str) -> list[Command]:
+        """Commands that leave nothing of the page in search."""
+        gone: list[Command] = [("ZREM", self._keys.embed_due, item_id)]
+        old = await self.old(item_id)
+        return [*gone, ("DEL", self._keys.chunks(item_id)), *self.let_go(old.known)] if old.known else gone
+
+    def let_go(self, old: Mapping[str, tuple[str, str]]) -> list[Command]:
+        """Commands that delete these chunks and keep their vectors for a while."""
+        commands: list[Command] = []
+        for name, (text_hash, space) in old.items():
+            if text_hash and space:
+                kept = self._keys.embed_cache(space, text_hash)
+                # COPY of what is not there does nothing, where RENAME would be an error in the middle of a commit.
+                commands += [("COPY", self._keys.vector(name), kept, "REPLACE"), ("EXPIRE", kept, CACHE_SECONDS)]
+            commands.append(("DEL", self._keys.chunk(name), self._keys.vector(name)))
+        return commands

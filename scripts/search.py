@@ -1,0 +1,135 @@
+"""Search articles, pages and files: by words and by meaning.
+
+python -m scripts.search "who won the strike vote"
+python -m scripts.search "dam inspection" --category news --language en --since 2026-01-01
+python -m scripts.search "fish ladder" --domain handbook --page 2 --explain --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from core.errors import FreshetError
+from core.indexes.opening import open_searcher
+from core.indexes.protocols import Filters
+from core.indexes.searcher import Found, Query, Result
+from core.stores import connect
+from scripts import session
+
+
+class WrongQuestion(FreshetError):
+    """An argument cannot be used."""
+
+
+async def search(query: Query, *, as_json: bool, explain: bool) -> int:
+    """Print what was found; exit code 1 if nothing was."""
+    async with (
+        session.open_session() as (settings, keys, client),
+        open_searcher(settings, client, keys) as searcher,
+    ):
+        found = await searcher.search(query, await connect.now(client))
+    print(_as_json(found, query) if as_json else _page(found, query, explain))
+    return 0 if found.results else 1
+
+
+def _as_json(found: Found, query: Query) -> str:
+    results = [_row(result) for result in found.results]
+    told = {"query": query.text, "total": found.total, "page": query.page, "by": found.by, "results": results}
+    return json.dumps(told, indent=2, ensure_ascii=False)
+
+
+def _row(result: Result) -> dict[str, object]:
+    page = asdict(result.page)
+    return {
+        "id": page.pop("item_id"),
+        "score": round(result.score, 4),
+        **page,
+        "passages": [asdict(passage) for passage in result.passages],
+        "duplicates": list(result.duplicates),
+        "images": [dict(image) for image in result.images],
+    }
+
+
+def _page(found: Found, query: Query, explain: bool) -> str:
+    if not found.results:
+        return f"Nothing found by {found.by}."
+    lines = [f"{found.total} pages by {found.by}"]
+    for place, result in enumerate(found.results, start=1 + (query.page - 1) * query.per_page):
+        best = result.passages[0]
+        lines += ["", f"{place:3}. {result.page.title or result.page.url}", f"     {result.page.url}"]
+        if best.headings:
+            lines.append(f"     {' › '.join(best.headings)}")
+        lines.append(f"     {' '.join(_marked(best.snippet, best.highlights).split())}")
+        lines += [f"     also: {url}" for url in result.duplicates[:3]]
+        if explain:
+            parts = f"words {best.lexical:.3f}, meaning {best.semantic:.3f}"
+            lines.append(f"     score {result.score:.3f} ({parts}; {len(result.passages)} passages; {best.chunk_id})")
+        lines += [f"     image: {image['url']} {image['alt'] or ''}".rstrip() for image in result.images[:5]]
+    return "\n".join(lines)
+
+
+def _marked(snippet: str, ranges: tuple[tuple[int, int], ...]) -> str:
+    """Found words in bold on a terminal."""
+    if not sys.stdout.isatty():
+        return snippet
+    for start, end in sorted(ranges, reverse=True):
+        snippet = f"{snippet[:start]}\033[1m{snippet[start:end]}\033[0m{snippet[end:]}"
+    return snippet
+
+
+def _stamp(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        date = datetime.fromisoformat(text)
+    except ValueError:
+        raise WrongQuestion(f"{text} is no date; write 2026-01-31 or 2026-01-31T12:00:00Z.") from None
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+
+
+def _query(given: argparse.Namespace) -> Query:
+    if given.page < 1 or not 1 <= given.per_page <= 100:
+        raise WrongQuestion("--page begins at 1, and --per-page is between 1 and 100.")
+    filters = Filters(
+        categories=tuple(given.category or ()),
+        domains=tuple(given.domain or ()),
+        hosts=tuple(given.host or ()),
+        languages=tuple(given.language or ()),
+        types=tuple(given.type or ()),
+        since_ts=_stamp(given.since),
+        until_ts=_stamp(given.until),
+    )
+    weight = 1.0 if given.words else 0.5
+    return Query(given.query, filters, given.page, given.per_page, given.images, given.freshness, weight)
+
+
+async def _asked(given: argparse.Namespace) -> int:
+    return await search(_query(given), as_json=given.json, explain=given.explain)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.search", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("query", help='words or a question; "quoted words" are wanted as they are')
+    for name in ("category", "domain", "host", "language", "type"):
+        parser.add_argument(f"--{name}", action="append", help="may be given several times")
+    parser.add_argument("--since", help="published or changed since this date")
+    parser.add_argument("--until", help="and until this one")
+    parser.add_argument("--page", type=int, default=1)
+    parser.add_argument("--per-page", type=int, default=10)
+    parser.add_argument("--freshness", type=float, default=0.0, help="0: age does not matter; 1: new counts double")
+    parser.add_argument("--images", action="store_true", help="with the images of each page")
+    parser.add_argument("--words", action="store_true", help="by words alone")
+    parser.add_argument("--explain", action="store_true", help="why this place")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    return session.run(_asked(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""What RQ runs on the queue `embed`: short jobs in one process, so that the model is loaded once.
+
+An embedder that is away is remembered in Redis as long as it asks for; until then nobody sends it work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+
+from core.console import log as console
+from core.indexes.embedders import open_embedder
+from core.indexes.local import LocalEmbedder
+from core.indexes.protocols import Embedder, EmbedderAway
+from core.keys import Keys
+from core.queues import stop
+from core.settings import Settings, load
+from core.stores import connect, presence
+from core.stores.chunks import ChunkStore
+from core.stores.clock import ServerClock
+from core.stores.commit import Leases
+from workers.embed import Embedding
+
+log = logging.getLogger("embed")
+
+BUDGET_SECONDS = 30.0
+"""Half of what RQ gives: a job sends no sign of life while it runs."""
+_kept: list[LocalEmbedder] = []
+
+
+def embed(item_ids: list[str]) -> None:
+    """Embed what is new in these items."""
+    settings = load()
+    console.set_up(settings)
+    asyncio.run(embed_items(settings, item_ids, time.monotonic() + BUDGET_SECONDS))
+
+
+async def embed_items(settings: Settings, item_ids: list[str], ends_at: float) -> Counter[str]:
+    """The same on a loop that runs; what became of them."""
+    keys, client, raw = Keys.of(settings), connect.open_store(settings), connect.open_raw(settings)
+    embedder = _open(settings)
+    try:
+        await presence.wait(client, settings, give_up_seconds=presence.ONCE_WAIT_SECONDS)
+        clock, leases = await ServerClock.ask(client), Leases(client, keys)
+        embedding = Embedding(client, keys, leases, ChunkStore(client, raw, keys), embedder, clock)
+        async with leases.keep_alive():
+            try:
+                await embedding.embed_many(item_ids, lambda: stop.is_requested() or time.monotonic() > ends_at)
+            except EmbedderAway as away:
+                seconds = max(int(away.retry_after_seconds), 1)
+                await client.set(keys.embed_away, str(away), ex=seconds)
+                log.warning("⏸️ %s Again in %d s; search goes on by words.", away, seconds)
+        return embedding.counts
+    finally:
+        await _close(embedder)
+        await raw.aclose()
+        await client.aclose()
+
+
+def _open(settings: Settings) -> Embedder:
+    """The model stays loaded from job to job; a connection belongs to the loop it was made in."""
+    if settings.embedder == "local" and _kept:
+        return _kept[0]
+    embedder = open_embedder(settings)
+    if isinstance(embedder, LocalEmbedder):
+        _kept.append(embedder)
+    return embedder
+
+
+async def _close(embedder: Embedder) -> None:
+    if embedder not in _kept:
+        await embedder.close()
