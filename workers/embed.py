@@ -27,6 +27,8 @@ from core.stores.spaces import Spaces
 log = logging.getLogger("embed")
 
 TEXTS_AT_ONCE = 64
+PREFIX_TOKENS = chunking.WINDOW_TOKENS - chunking.MOST_TOKENS
+"""What models leave for title and headings in front of a chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +108,18 @@ class Embedding:
         wanted = list(new.values())
         for start in range(0, len(wanted), TEXTS_AT_ONCE):
             some = wanted[start : start + TEXTS_AT_ONCE]
-            made = await self._embedder.embed([chunking.embedded_text(one, text.title, text.url) for one in some])
+            made = await self._embedder.embed([self._embedded(one, text) for one in some])
             fresh = {one.text_hash: vector for one, vector in zip(some, made, strict=True)}
             # Kept at once: a long text that is broken off begins where it stopped.
             await self._store.remember(space, fresh)
             known |= fresh
             self.counts["embedded"] += len(fresh)
         return known
+
+    def _embedded(self, chunk: Chunk, text: Text) -> str:
+        """With title and headings in front, as far as the model's window has room for them."""
+        count, window = self._embedder.count_tokens, self._embedder.most_tokens + PREFIX_TOKENS
+        return chunking.embedded_text(chunk, text.title, text.url, count, window)
 
     # ── the swap ──
 

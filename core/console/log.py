@@ -16,7 +16,7 @@ from tqdm import tqdm
 from core.secrets import redacted
 from core.settings import Settings
 
-OURS = ("ingest", "canon", "refresh", "timer", "queue", "store", "net", "sample", "up")
+OURS = ("ingest", "canon", "refresh", "embed", "search", "timer", "queue", "store", "net", "sample", "up")
 
 
 class _LineHandler(logging.Handler):

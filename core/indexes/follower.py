@@ -80,12 +80,14 @@ class Follower:
 
     async def rebuild(self) -> int:
         """Look at every item that may have a text, and take away what is no more."""
+        if not self._replica.try_write_lock():
+            return 0
         last = await self._client.xrevrange(self._keys.events, count=1)
         position = str(last[0][0]) if last else "0-0"
         log.info("🔧 Building the search replica anew")
         known = {item_id async for _, item_id, _ in self._replica.iter_ids()}
         looked_at = 0
-        async for some in self._all_items():
+        async for some in self.all_items():
             known.difference_update(await self._apply(some))
             looked_at += len(some)
             if looked_at % ITEMS_PER_COMMIT < len(some):
@@ -95,7 +97,8 @@ class Follower:
         log.info("🔧 The search replica has %d items", looked_at)
         return looked_at
 
-    async def _all_items(self) -> AsyncIterator[list[str]]:
+    async def all_items(self) -> AsyncIterator[list[str]]:
+        """Every item that may have a text, in pieces."""
         batch: list[str] = []
         for status in MAY_HAVE_TEXT:
             async for item_id in self._client.sscan_iter(self._keys.status(str(status)), count=1_000):

@@ -29,25 +29,34 @@ def read(vector: Vector, dimension: int | None) -> NDArray[np.float32]:
     """A vector's numbers; refuses what does not fit."""
     if dimension is None:
         raise WrongVector("This search replica was made without vectors; erase it and build it for this model.")
-    if len(vector) != 4 * dimension:
-        raise WrongVector(
-            f"The vector has {len(vector) / 4:g} dimensions, this search replica {dimension}: they are of two models."
-        )
-    numbers = np.frombuffer(vector, dtype="<f4")
-    if not np.isfinite(numbers).all():
-        raise WrongVector("The vector holds numbers that are not finite; the embedder must not give such.")
-    return numbers
+    _check_size(vector, dimension)
+    return _finite(vector)
 
 
 def packed(vectors: Sequence[Vector | None], dimension: int | None) -> bytes:
-    """Rows as they stand in the file, zeros where there is no vector."""
+    """Rows as they stand in the file, zeros where there is no vector; refuses what does not fit."""
     if dimension is None:
         return b""
     zeros = bytes(4 * dimension)
     for vector in vectors:
-        if vector is not None:
-            read(vector, dimension)
-    return b"".join(zeros if vector is None else vector for vector in vectors)
+        _check_size(zeros if vector is None else vector, dimension)
+    rows = b"".join(zeros if vector is None else vector for vector in vectors)
+    _finite(rows)
+    return rows
+
+
+def _check_size(vector: Vector, dimension: int) -> None:
+    if len(vector) != 4 * dimension:
+        raise WrongVector(
+            f"The vector has {len(vector) / 4:g} dimensions, this search replica {dimension}: they are of two models."
+        )
+
+
+def _finite(raw: bytes) -> NDArray[np.float32]:
+    numbers = np.frombuffer(raw, dtype="<f4")
+    if not np.isfinite(numbers).all():
+        raise WrongVector("The vector holds numbers that are not finite; the embedder must not give such.")
+    return numbers
 
 
 def map_rows(path: Path, rows: int, dimension: int | None) -> Matrix | None:

@@ -126,6 +126,24 @@ class Searcher:
         except EmbedderAway as away:
             return None, f"words ({away})"
 
+    # ── reconciliation ──
+
+    async def compare(self, *, fix: bool = False) -> dict[str, int]:
+        """Pages that the replica lacks, has in another version, or too many; with `fix` it is built anew from Redis."""
+        await self._follower.sync()
+        if fix:
+            await self._follower.rebuild()
+        here: dict[str, str] = {}
+        chunks = 0
+        async for _, item_id, version in self._replica.iter_ids():
+            here[item_id] = version
+            chunks += 1
+        missing = 0
+        async for some in self._follower.all_items():
+            live = await self._pages.versions(some)
+            missing += sum(here.pop(item_id, "") != version for item_id, version in live.items() if version)
+        return {"pages": len(here) + missing, "chunks": chunks, "missing": missing, "extra": len(here)}
+
     # ── one result for each page ──
 
     def _grouped(
