@@ -168,12 +168,13 @@ def _deferred(settings: Settings) -> int:
 
 
 def _due(settings: Settings) -> int:
-    """Items and sources whose time has come."""
+    """Items and sources whose time has come, and texts that search does not know."""
     keys = Keys.of(settings)
     with connect.open_bytes(settings, connect.url_of(settings)) as client:
         sources = [*BUILT_IN, *(sid.decode() for sid in client.smembers(keys.sources))]
         places = [keys.sources_due, *map(keys.due, sources)]
-        return sum(int(client.zcount(place, "-inf", time.time())) for place in places)
+        unknown = 0 if client.exists(keys.embed_away) else int(client.zcard(keys.embed_due))
+        return unknown + sum(int(client.zcount(place, "-inf", time.time())) for place in places)
 
 
 def _procfile() -> int:

@@ -74,7 +74,8 @@ async def test_words_and_meaning_find_more(tmp_path: Path, full: bool) -> None:
     if not full:
         pytest.skip("embedding 1,400 abstracts takes minutes: --full")
     local = pytest.importorskip("core.indexes.local")
-    embedder = local.LocalEmbedder()
+    embedder = local.LocalEmbedder("bench")
+    await embedder.prepare()
     documents, queries = lines("corpus.jsonl"), lines("queries.jsonl")
     texts = [f"{document['title']}\n{document['text']}" for document in documents]
     vectors = dict(zip([d["_id"] for d in documents], await embedder.embed(texts), strict=True))

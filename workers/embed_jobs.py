@@ -16,12 +16,14 @@ from core.indexes.local import LocalEmbedder
 from core.indexes.protocols import Embedder, EmbedderAway
 from core.keys import Keys
 from core.queues import stop
+from core.queues.send import Sender
 from core.settings import Settings, load
 from core.stores import connect, presence
 from core.stores.chunks import ChunkStore
 from core.stores.clock import ServerClock
 from core.stores.commit import Leases
 from workers.embed import Embedding
+from workers.timer import Timer
 
 log = logging.getLogger("embed")
 
@@ -52,11 +54,19 @@ async def embed_items(settings: Settings, item_ids: list[str], ends_at: float) -
                 seconds = max(int(away.retry_after_seconds), 1)
                 await client.set(keys.embed_away, str(away), ex=seconds)
                 log.warning("⏸️ %s Again in %d s; search goes on by words.", away, seconds)
+            else:
+                await _go_on(settings, client, keys)
         return embedding.counts
     finally:
         await _close(embedder)
         await raw.aclose()
         await client.aclose()
+
+
+async def _go_on(settings: Settings, client: connect.Client, keys: Keys) -> None:
+    """What waits next need not wait for the timer."""
+    if not stop.is_requested():
+        await Timer(settings, client, keys, Sender(settings)).send_embeds()
 
 
 def _open(settings: Settings) -> Embedder:
