@@ -119,7 +119,8 @@ def _decide(item: Item, outcome: Outcome, now: float, chance: float, policy: Pol
         case Unchanged():
             return _unchanged(item, outcome, now, chance, policy)
         case Missing() if around.is_site_down:
-            return _failed(item, f"HTTP {outcome.http_status}, but the whole site is down", now, chance, policy)
+            why = f"{outcome.reason or f'HTTP {outcome.http_status}'}, but the whole site is down"
+            return _failed(item, why, now, chance, policy)
         case Missing() if around.loss_refused and item.has_text:
             return _failed(item, around.loss_refused, now, chance, policy)
         case Missing():
@@ -221,9 +222,8 @@ def _missing(item: Item, outcome: Missing, now: float, chance: float, policy: Po
     since = item.missing_since or now
     is_gone = outcome.is_certain or item.status is Status.GONE
     is_gone = is_gone or (checks >= policy.gone_after_checks and now - since >= DAY_SECONDS)
-    what = f"HTTP {outcome.http_status}"
+    what = outcome.reason or f"HTTP {outcome.http_status}"
     fields = {
-        "httpStatusCode": str(outcome.http_status),
         "missingChecks": str(checks),
         "missingSinceTs": f"{since:.3f}",
         "errorMessage": what
@@ -231,6 +231,8 @@ def _missing(item: Item, outcome: Missing, now: float, chance: float, policy: Po
         else f"{what} ({checks} of {policy.gone_after_checks} before it counts as gone)",
         "conditionalStreak": "0",
     }
+    if outcome.http_status and not outcome.reason:
+        fields["httpStatusCode"] = str(outcome.http_status)
     event = "item.gone" if item.has_text else ""
     # Counted when it goes, not at each look at the empty place.
     count = Count.GONE if item.has_text or not item.missing_checks else Count.UNCHANGED
@@ -271,7 +273,9 @@ def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: 
         "crawlIntervalSeconds": f"{interval:.0f}",
     }
     if outcome.http_status:
-        fields["httpStatusCode"] = str(outcome.http_status)
+        fields |= {"httpStatusCode": str(outcome.http_status), "httpContentLength": str(outcome.content_length)}
+    if outcome.mime_type:
+        fields["mimeType"] = outcome.mime_type
     if is_new_content:
         fields |= {"contentHash": outcome.content_hash, "bodyHash": outcome.content_hash}
         fields |= {"lastChanged": iso(now), "changedTs": f"{now:.3f}"}

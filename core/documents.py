@@ -16,6 +16,10 @@ from core.models import Document, Failed
 
 _EXTRA = frozenset(("pypdf", "mammoth", "cobble", "markdown_it", "mdurl"))
 """What the extra brings along."""
+_PACKED = frozenset((DocKind.PDF, DocKind.DOCX))
+_CONTROLS = bytes({*range(32)} - {9, 10, 12, 13, 27})
+_SAMPLE_BYTES = 4_096
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
 _SHOWN = {DocKind.PDF: "PDF", DocKind.DOCX: "Word", DocKind.MARKDOWN: "Markdown"}
 
 
@@ -44,6 +48,8 @@ def reading(
         return Reading(Failed(code, detail, sentence))
     if kind is DocKind.HTML:
         return _page(body, name, content_type, url, main_text, links)
+    if kind not in _PACKED and _is_binary(body):
+        return Reading(Failed(FailCode.PARSE, FailDetail.TYPE, "This is binary data, whatever its name says."))
     try:
         answer = _read(kind, body, name, content_type, links)
     except ModuleNotFoundError as missing:
@@ -87,3 +93,10 @@ def _what_to_install(kind: DocKind) -> str:
         f"Reading {_SHOWN.get(kind, kind)} files needs the extra `documents`: "
         "run ./scripts/setup, or pip install 'freshet[documents]'."
     )
+
+
+def _is_binary(body: bytes) -> bool:
+    """Text has next to no control characters; UTF-16 announces itself."""
+    sample = body[:_SAMPLE_BYTES]
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    return not sample.startswith(_WIDE) and controls * 50 > len(sample)

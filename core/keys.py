@@ -171,11 +171,11 @@ class Keys:
         return f"{self.prefix}index:chunks:{item_id}"
 
     def chunk(self, chunk_id: str) -> str:
-        """HASH, no expiry: a chunk's text, headings, hash and the space of its vector."""
+        """HASH: a chunk's text, headings, hash and the space of its vector. An hour until it is swapped in, then with it."""
         return f"{self.prefix}index:chunk:{chunk_id}"
 
     def vector(self, chunk_id: str) -> str:
-        """STRING, no expiry: a chunk's vector, float32 bytes."""
+        """STRING: a chunk's vector, float32 bytes; lives as its chunk."""
         return f"{self.prefix}index:vector:{chunk_id}"
 
     def embed_cache(self, space: str, text_hash: str) -> str:

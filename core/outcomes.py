@@ -5,7 +5,7 @@ Sources answer in the words of HTTP, whatever stands behind them; here those wor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core import canonical, http_headers
 from core.errors import FailCode, FailDetail
@@ -38,7 +38,10 @@ class Missing:
     """The place says that there is nothing: 404, 410, no such file, not in a complete listing."""
 
     http_status: int
+    """0: nobody asked."""
     is_listed_nowhere: bool = False
+    reason: str = ""
+    """In words, where it is not a status that says so."""
 
     @property
     def is_certain(self) -> bool:
@@ -62,6 +65,8 @@ class Excluded:
     http_status: int = 0
     is_withdrawn: bool = False
     """Its publisher asks that it is not found: what we have of it goes too."""
+    mime_type: str = ""
+    content_length: int = 0
     content_hash: str = ""
     """Of a file that is too large to be read, where its source could hash it piece by piece (spec 000 §5)."""
 
@@ -95,7 +100,8 @@ def of_answer(item: Item, answer: Fetched | Failed, was_conditional: bool, now: 
     if answer.status == 304:
         return _of_304(item, answer, was_conditional)
     if answer.status in (404, 410):
-        return Missing(answer.status, is_listed_nowhere=item.type == "file" and not answer.final_url.startswith("http"))
+        is_file = item.type == "file" and not answer.final_url.startswith("http")
+        return Missing(answer.status, is_file, "There is no such file any more." if is_file else "")
     refused = canonical.refusal(answer, now)
     return Broken(refused) if refused else None
 
@@ -125,12 +131,22 @@ def of_document(
 ) -> Outcome:
     """The meaning of a body that was read."""
     if isinstance(document, Failed):
-        if document.code in NO_TEXT and document.detail is FailDetail.NONE and not item.has_text:
-            return Excluded(document.text or "There is no text.", http_status=visit.http_status)
-        return _of_failure(item, document)
+        is_empty = document.code in NO_TEXT and document.detail is FailDetail.NONE and not item.has_text
+        outcome = Excluded(document.text or "There is no text.") if is_empty else _of_failure(item, document)
+        return _told(outcome, visit) if isinstance(outcome, Excluded) else outcome
     if is_same(item, visit, extractor_version, force_on_canonical):
         return Unchanged(visit.http_status, visit=visit)
     return Changed(document, visit)
+
+
+def _told(outcome: Excluded, visit: PageVisit) -> Excluded:
+    """With what the answer said of itself."""
+    return replace(
+        outcome,
+        http_status=visit.http_status,
+        mime_type=visit.mime_type,
+        content_length=visit.content_length,
+    )
 
 
 def is_same(item: Item, visit: PageVisit, extractor_version: str, force_on_canonical: bool = True) -> bool:

@@ -95,6 +95,12 @@ class Item:
         return datetime.fromisoformat(self.next_crawl_at).timestamp() if self.next_crawl_at else None
 
     @property
+    def validators(self) -> dict[str, str]:
+        """The headers that ask for a 304, byte for byte as they came."""
+        asked = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in asked.items() if value}
+
+    @property
     def is_forced(self) -> bool:
         """Was it asked to be read anew, whatever its validators say?"""
         return self.generation > self.processed_generation

@@ -129,11 +129,12 @@ async def _items(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
         rows = await selecting.rows(some)
         counts.update(row.status for row in rows)
         room = MOST_SHOWN - len(troubled)
-        troubled += [row.item_id for row in rows if row.status == Status.ERROR][:room]
+        troubled += [row.item_id for row in rows if row.status in (Status.ERROR, Status.OUT_OF_SCOPE)][:room]
     said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none"
     lines = ["", f"Items: {said}"]
     if troubled:
-        lines += ["", f"In error: {counts[str(Status.ERROR)]}"]
+        in_error, outside = counts[str(Status.ERROR)], counts[str(Status.OUT_OF_SCOPE)]
+        lines += ["", f"In error: {in_error}, not for us: {outside}"]
     for item_id in troubled:
         shown, message = await client.hmget(keys.item(item_id), ["displaySource", "errorMessage"])
         lines.append(f"  {redacted(message or 'no reason kept')} → {redacted(shown or item_id)}")

@@ -80,6 +80,7 @@ async def test_words_and_meaning_find_more(tmp_path: Path, full: bool) -> None:
     texts = [f"{document['title']}\n{document['text']}" for document in documents]
     vectors = dict(zip([d["_id"] for d in documents], await embedder.embed(texts), strict=True))
     asked = dict(zip([q["text"] for q in queries], await embedder.embed([q["text"] for q in queries]), strict=True))
+    await embedder.close()
     replica = await filled(tmp_path, embedder.space.dimension, vectors)
 
     score = await asyncio.to_thread(

@@ -404,3 +404,80 @@ async def test_noindex_is_respected(settings: Settings, site: Site) -> None:
 
         assert (await item(desk, site.url("/a")))["status"] == "OutOfScope"
         assert await text(desk, site.url("/b"))
+
+
+async def test_canonical_page_keeps_the_text(settings: Settings, site: Site) -> None:
+    """A page that calls itself something else is an alias of that page, which nothing else has to link to."""
+    site.page("/", links=["/x"])
+    site.page("/x", "One text.", head=f'<link rel="canonical" href="{site.url("/real")}">')
+    site.page("/real", "One text.", head=f'<link rel="canonical" href="{site.url("/real")}">')
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        for _ in range(2):
+            await crawl(desk, SID, Mode.INCREMENTAL)
+
+            assert (await item(desk, site.url("/x")))["aliasOf"] == item_id(site.url("/real"))
+            assert (await item(desk, site.url("/real")))["status"] == "Crawled"
+            assert "One text." in await text(desk, site.url("/real"))
+
+
+async def test_canonical_that_leads_nowhere_costs_no_text(settings: Settings, site: Site) -> None:
+    """A page gives up its text only for a page that has one."""
+    site.page("/", links=["/x"])
+    site.page("/x", "One text.", head=f'<link rel="canonical" href="{site.url("/nowhere")}">')
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        for _ in range(2):
+            await crawl(desk, SID, Mode.INCREMENTAL)
+
+            assert "One text." in await text(desk, site.url("/x"))
+
+
+async def test_alias_is_checked_by_one_tiny_answer(settings: Settings, site: Site) -> None:
+    """The old name is asked with the validators of the new one."""
+    site.page("/", links=["/old"])
+    site.web.redirect("/old", "/new", 301)
+    site.page("/new", "Moved here.")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.forget_requests()
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert all("if-none-match" in seen.headers for seen in site.web.asked("/new"))
+        assert counts(run)["unchanged"] == 3
+        assert (await item(desk, site.url("/old")))["aliasOf"] == item_id(site.url("/new"))
+
+
+async def test_stranger_in_a_due_set_is_struck_off(settings: Settings, site: Site) -> None:
+    """What a source does not list is not visited for it, and does not come back."""
+    site.page("/")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await desk.client.zadd(desk.keys.due(SID), {"url_bogus": 0})
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert await desk.client.zscore(desk.keys.due(SID), "url_bogus") is None
+
+
+async def test_shared_orphans_leave_one_source_together(settings: Settings, site: Site) -> None:
+    """Several pages of two sources, dropped by one at once: each is unlisted, and no lease is left."""
+    shared = [f"/s{n}" for n in range(4)]
+    site.page("/a/", links=shared)
+    site.page("/b/", links=shared)
+    for path in shared:
+        site.page(path)
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/a/"), scope="host", include=["/a/*", "/s*"])
+        other = {"id": "b", "url": site.url("/b/"), "scope": "host", "include": ["/b/*", "/s*"]}
+        for config in parse(json.dumps({"id": "two", "web_sources": [other]}), "/").sources():
+            await desk.sources.add(config, item_id(site.url("/b/")), await connect.now(desk.client))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(desk, "two.b", Mode.INCREMENTAL)
+        site.page("/a/", "No more.")
+
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert [(await item(desk, site.url(path)))["sources"] for path in shared] == ["two.b"] * 4
+        assert [key async for key in desk.client.scan_iter(desk.keys.lease("*"))] == []

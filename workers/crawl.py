@@ -136,7 +136,7 @@ async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
         await _ask_for(work, mode)
         await _drain(work, bar)
         sentence = await _take_away(work, bar)
-        status = "stopped" if work.is_over() else "finished"
+        status = "stopped" if work.is_over() else "incomplete" if _is_incomplete(work) else "finished"
     except FreshetError as error:
         status, sentence = "failed", str(error)
         raise
@@ -156,6 +156,13 @@ async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
 
 
 _COUNTED = ("discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded")
+
+
+def _is_incomplete(work: Pass) -> bool:
+    """A folder or repository that could not be listed to its end; a site is never listed, its links decide."""
+    end = work.end
+    is_whole = end is not None and (end.is_complete or end.reason == UNCHANGED)
+    return work.found.is_listing_evidence and not is_whole
 
 
 # ── listing ──

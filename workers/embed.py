@@ -41,6 +41,22 @@ class Text:
     content_hash: str
 
 
+async def read_text(client: Client, keys: Keys, item: Item) -> Text | None:
+    """The text that the record's hash belongs to, or None if it is not there."""
+    fields = ["title", "url", "markdown", "content_hash"]
+    key = keys.article(item.article_uid) if item.article_uid else keys.document(item.id)
+    title, url, markdown, content_hash = await client.hmget(key, fields)
+    if markdown is None or content_hash != item.content_hash:
+        return None
+    return Text(str(title or ""), str(url or ""), str(markdown), str(content_hash))
+
+
+def embedded(chunk: Chunk, text: Text, embedder: Embedder) -> str:
+    """With title and headings in front, as far as the model's window has room for them."""
+    window = embedder.most_tokens + PREFIX_TOKENS
+    return chunking.embedded_text(chunk, text.title, text.url, embedder.count_tokens, window)
+
+
 class Embedding:
     """Embeds items for one job."""
 
@@ -54,12 +70,13 @@ class Embedding:
         self._embedder = embedder
         self._clock = clock
         self._items = ItemStore(client, keys)
+        self._spaces = Spaces(client, keys)
         self.counts: Counter[str] = Counter()
 
     async def embed_many(self, item_ids: Sequence[str], is_over: Callable[[], bool]) -> None:
         """Embed those that nobody else embeds; raises EmbedderAway with the rest untouched."""
         await self._embedder.prepare()
-        await Spaces(self._client, self._keys).claim(self._embedder.space)
+        await self._spaces.claim(self._embedder.space)
         for item_id in item_ids:
             if is_over():
                 return
@@ -75,24 +92,22 @@ class Embedding:
 
     async def _embed(self, item_id: str, lease: Lease) -> None:
         item = (await self._items.read([item_id]))[0]
-        text = await self._text(item) if item else None
+        text = await read_text(self._client, self._keys, item) if item else None
         if item is None or text is None or item.status is not Status.CRAWLED:
-            # Gone, hidden or known already; what made it so has taken its chunks.
-            await self._leases.commit(lease, [("ZREM", self._keys.embed_due, item_id)])
+            await self._let_go(item_id, item, lease)
             return
         chunks = chunking.chunks(item_id, text.markdown, self._embedder.count_tokens, self._embedder.most_tokens)
         old = await self._store.old(item_id)
         await self._write(item_id, text, chunks)
         await self._swap(item, text, chunks, old, lease)
 
-    async def _text(self, item: Item) -> Text | None:
-        """The text that the record's hash belongs to, or None if it is not there."""
-        fields = ["title", "url", "markdown", "content_hash"]
-        key = self._keys.article(item.article_uid) if item.article_uid else self._keys.document(item.id)
-        title, url, markdown, content_hash = await self._client.hmget(key, fields)
-        if markdown is None or content_hash != item.content_hash:
-            return None
-        return Text(str(title or ""), str(url or ""), str(markdown), str(content_hash))
+    async def _let_go(self, item_id: str, item: Item | None, lease: Lease) -> None:
+        """Gone, hidden or known already; what made it so has taken its chunks. A text that has just come still waits."""
+        key = self._keys.item(item_id)
+        expected = (key, "contentHash", item.content_hash, key, "status", str(item.status)) if item else ()
+        work = Work(lease, [("ZREM", self._keys.embed_due, item_id)], expected or (key, "status", "0"))
+        if (await self._leases.commit_many([work]))[0] is Answer.MOVED_ON:
+            await self._leases.release(lease)
 
     # ── vectors ──
 
@@ -108,7 +123,7 @@ class Embedding:
         wanted = list(new.values())
         for start in range(0, len(wanted), TEXTS_AT_ONCE):
             some = wanted[start : start + TEXTS_AT_ONCE]
-            made = await self._embedder.embed([self._embedded(one, text) for one in some])
+            made = await self._embedder.embed([embedded(one, text, self._embedder) for one in some])
             fresh = {one.text_hash: vector for one, vector in zip(some, made, strict=True)}
             # Kept at once: a long text that is broken off begins where it stopped.
             await self._store.remember(space, fresh)
@@ -116,16 +131,12 @@ class Embedding:
             self.counts["embedded"] += len(fresh)
         return known
 
-    def _embedded(self, chunk: Chunk, text: Text) -> str:
-        """With title and headings in front, as far as the model's window has room for them."""
-        count, window = self._embedder.count_tokens, self._embedder.most_tokens + PREFIX_TOKENS
-        return chunking.embedded_text(chunk, text.title, text.url, count, window)
-
     # ── the swap ──
 
     async def _swap(self, item: Item, text: Text, chunks: Sequence[Chunk], old: OldChunks, lease: Lease) -> None:
         now, key = self._clock.now(), self._keys.item(item.id)
         expected = (key, "contentHash", item.content_hash, key, "status", str(Status.CRAWLED))
+        expected += self._spaces.still(self._embedder.space)
         work = Work(lease, self._store.swap(item, chunks, old, now), expected)
         answer = (await self._leases.commit_many([work]))[0]
         if answer is Answer.WRITTEN:
@@ -133,7 +144,8 @@ class Embedding:
             log.info("🧭 Indexed %d chunks → %s", len(chunks), item.fetch_url)
             return
         self.counts["superseded"] += 1
-        await self._store.discard(chunks, await self._store.old(item.id))
         if answer is Answer.MOVED_ON:
+            # Refused would mean that somebody else may be writing the same chunks; those end by themselves.
+            await self._store.discard(chunks, await self._store.old(item.id))
             await self._leases.release(lease)
         log.info("🔁 Changed meanwhile → %s", item.fetch_url)

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 
 from core.console import log as console
+from core.errors import FreshetError, SettingsError
 from core.indexes.embedders import open_embedder
 from core.indexes.local import LocalEmbedder
 from core.indexes.protocols import Embedder, EmbedderAway
@@ -29,6 +30,8 @@ log = logging.getLogger("embed")
 
 BUDGET_SECONDS = 30.0
 """Half of what RQ gives: a job sends no sign of life while it runs."""
+REFUSED_SECONDS = 60.0
+"""Settings that do not fit the store: short, since other workers may have others."""
 _kept: list[LocalEmbedder] = []
 
 
@@ -51,9 +54,9 @@ async def embed_items(settings: Settings, item_ids: list[str], ends_at: float) -
             try:
                 await embedding.embed_many(item_ids, lambda: stop.is_requested() or time.monotonic() > ends_at)
             except EmbedderAway as away:
-                seconds = max(int(away.retry_after_seconds), 1)
-                await client.set(keys.embed_away, str(away), ex=seconds)
-                log.warning("⏸️ %s Again in %d s; search goes on by words.", away, seconds)
+                await _pause(client, keys, away, away.retry_after_seconds)
+            except SettingsError as refused:
+                await _pause(client, keys, refused, REFUSED_SECONDS)
             else:
                 await _go_on(settings, client, keys)
         return embedding.counts
@@ -61,6 +64,12 @@ async def embed_items(settings: Settings, item_ids: list[str], ends_at: float) -
         await _close(embedder)
         await raw.aclose()
         await client.aclose()
+
+
+async def _pause(client: connect.Client, keys: Keys, why: FreshetError, seconds: float) -> None:
+    """Nobody sends work until then; nothing is counted against any item."""
+    await client.set(keys.embed_away, str(why), ex=max(int(seconds), 1))
+    log.warning("⏸️ %s Again in %d s; search goes on by words.", why, max(int(seconds), 1))
 
 
 async def _go_on(settings: Settings, client: connect.Client, keys: Keys) -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
@@ -21,6 +23,8 @@ from workers.book import Book
 from workers.desk import Desk, open_desk
 from workers.timer import Timer
 from workers.visit import Visitor
+
+log = logging.getLogger("refresh")
 
 STOP_SECONDS = 2.0
 """So long a job may take to come to its end by itself; then it is cancelled, and gives back what it holds."""
@@ -93,8 +97,15 @@ async def _visit(desk: Desk, limit: Limit, item_ids: list[str], picked_ts: float
     clock = await ServerClock.ask(desk.client)
     visitor = Visitor(desk, clock, Book(desk, clock.now()))
     await visitor.visit_many(item_ids, picked_ts=picked_ts, via=source, is_over=limit.is_over)
+    _tell(visitor.counts)
     if source and not limit.is_stopped and visitor.counts["changed"]:
         await _go_on(desk, source)
+
+
+def _tell(counts: Counter[str]) -> None:
+    names = ("visited", "changed", "unchanged", "gone", "failed", "excluded")
+    told = "%d visited = %d changed, %d unchanged, %d gone, %d failed, %d not for us"
+    log.info(f"🏁 {told}", *(counts[name] for name in names))
 
 
 async def _go_on(desk: Desk, source: str) -> None:

@@ -38,8 +38,8 @@ class Judgement:
 
     async def around(self, item: Item, outcome: Outcome) -> Circumstances:
         """What has to be known before a missing page counts."""
-        if not isinstance(outcome, Missing):
-            return NOTHING_SPECIAL
+        if not isinstance(outcome, Missing) or not item.has_text:
+            return NOTHING_SPECIAL  # nothing can be lost
         async with self._thinking:
             return await self._around_missing(item)
 
@@ -50,10 +50,9 @@ class Judgement:
                 continue
             if await self._site_is_down(found, item):
                 return Circumstances(is_site_down=True)
-            if item.has_text:
-                refusal = await self.may_lose(found, 1)
-                if refusal:
-                    return Circumstances(loss_refused=refusal)
+            refusal = await self.may_lose(found, 1)
+            if refusal:
+                return Circumstances(loss_refused=refusal)
         return NOTHING_SPECIAL
 
     async def may_lose(self, found: OpenSource, count: int) -> str:
@@ -80,7 +79,7 @@ class Judgement:
             return False
         if found.sid not in self._is_down:
             root = (await self._desk.items.read([found.state.root_id]))[0]
-            answer = await found.source.fetch(root, {}) if root else None
+            answer = await found.source.fetch(root, root.validators) if root else None
             self._is_down[found.sid] = not (isinstance(answer, Fetched) and answer.status < 400)
             if self._is_down[found.sid]:
                 log.warning("⚠️ %s: the root of the site fails, so nothing missing is counted", found.sid)
@@ -103,6 +102,9 @@ class Judgement:
         is_loss = decision.text in (Text.HIDE, Text.DELETE) and decision.count is Count.GONE and item.has_text
         for sid in item.sources if is_loss else ():
             commands += [*self._desk.sources.lost(sid, item.id, now), self._desk.sources.dirty(sid)]
+        is_back = decision.text is Text.REPLACE and not item.has_text and item.missing_checks > 0
+        for sid in item.sources if is_back else ():
+            commands.append(self._desk.sources.found_again(sid, item.id))
         has_moved_date = bool(item.visited_version) and item.listed_version != item.visited_version
         if found.follows_links and has_moved_date and decision.count in (Count.CHANGED, Count.UNCHANGED):
             commands.append(self._desk.sources.graded(found.sid, decision.count is Count.CHANGED))

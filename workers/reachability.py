@@ -62,14 +62,17 @@ class Reachability:
         pipe = self._desk.client.pipeline(transaction=False)
         for page in pages:
             pipe.smembers(keys.links(page))
-            pipe.hget(keys.item(page), "aliasOf")
+            pipe.hmget(keys.item(page), ["aliasOf", "httpCanonicalUrl", "fetchUrl"])
             pipe.zscore(keys.refs(sid), page)
         pipe.zadd(keys.seen(sid), dict.fromkeys(pages, self._clock.now()), xx=True, gt=True)
         *answers, _ = await pipe.execute()
         linked: dict[str, None] = {}
-        for links, alias_of, depth in zip(answers[::3], answers[1::3], answers[2::3], strict=True):
+        for links, names, depth in zip(answers[::3], answers[1::3], answers[2::3], strict=True):
             if depth is None:
                 continue  # not, or no longer, of this source
+            alias_of, canonical_url, url = names
+            if canonical_url and canonical_url != url:
+                links = {*links, canonical_url}  # what a page calls itself is a link too
             linked.update(dict.fromkeys(await self._known(sorted(links), int(depth) + 1)))
             if alias_of:
                 linked[alias_of] = None

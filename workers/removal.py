@@ -21,8 +21,6 @@ from workers.ledger import Entry, Ledger, Progress
 
 log = logging.getLogger("refresh")
 
-NOT_FOUND = 404
-
 
 class Removal:
     """Removes items of one source."""
@@ -69,7 +67,7 @@ class Removal:
 
     async def _gone(self, leased: Leased) -> None:
         item, now = leased.item, self._clock.now()
-        outcome, policy, around = Missing(NOT_FOUND, is_listed_nowhere=True), self._desk.decide_policy, Circumstances()
+        outcome, policy, around = self._outcome(), self._desk.decide_policy, Circumstances()
         chance = random.random()
         decision = decide.decide(item, outcome, now, chance, policy, around)
         moved_to = self._new_names.get(item.body_hash, "") if item.body_hash else ""
@@ -79,6 +77,13 @@ class Removal:
             commands += self._renamed(item, moved_to)
         commands += self._unlisted(item)
         await self._ledger.add(Entry(leased, outcome, policy, around, chance, decision, commands))
+
+    def _outcome(self) -> Missing:
+        """Nobody asked for it, so no status says so."""
+        sid = self._found.sid
+        is_site = self._found.follows_links
+        why = f"Nothing in {sid} leads to it any more." if is_site else f"It is not in the complete listing of {sid}."
+        return Missing(0, is_listed_nowhere=True, reason=why)
 
     def _unlisted(self, item: Item) -> list[Command]:
         return self._desk.items.unlist(item, self._found.sid)

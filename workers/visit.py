@@ -145,6 +145,8 @@ class Visitor:
         if leased.deaths >= MOST_DEATHS:  # a force has begun the count anew
             await self._settle(leased, found, Visited(Parked(leased.deaths)))
             return
+        if item.alias_of and not item.is_forced and await self._is_still_alias(leased, found):
+            return
         conditional = self._conditional(leased)
         async with Room(self._desk.rooms) as room:
             answer = await found.source.fetch(item, conditional, room)
@@ -162,6 +164,19 @@ class Visitor:
             visited = await self._understand(leased, found, answer, bool(conditional))
         if visited is not None:
             await self._settle(leased, found, visited)
+
+    async def _is_still_alias(self, leased: Leased, found: OpenSource) -> bool:
+        """Ask the old name with the validators of the real one: a 304 from there says all, in one tiny answer."""
+        item = leased.item
+        target = (await self._desk.items.read([item.alias_of]))[0]
+        if target is None or not target.has_text or not target.validators:
+            return False
+        answer = await found.source.fetch(replace(item, validators_url=target.validators_url), target.validators)
+        if not isinstance(answer, Fetched) or answer.status != 304:
+            return False
+        visit = outcomes.facts(item, answer, _named(item), "", item.source)
+        await self._settle(leased, found, Visited(Moved(item.alias_of, visit)))
+        return True
 
     def _has_ended(self, leased: Leased) -> bool:
         """An article whose life is over is not fetched again; its record waits for its own end."""
@@ -181,7 +196,7 @@ class Visitor:
             is_trusted=leased.is_trusted,
             audit_every=settings.audit_every_checks,
         )
-        return validators(item) if is_wanted else {}
+        return item.validators if is_wanted else {}
 
     async def _put_off(self, leased: Leased, answer: Deferred) -> None:
         log.info("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, leased.item.fetch_url)
@@ -202,6 +217,9 @@ class Visitor:
             if kept is None:  # it has just ended: the page itself, then
                 return Visited(Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, "The snapshot is gone.")))
             return await self._read(leased, found, kept, is_from_snapshot=True)
+        if isinstance(outcome, Unchanged) and isinstance(answer, Fetched) and await self._has_real_name(leased, found):
+            target = item_id_of(Ref(item.canonical_url))
+            return Visited(Moved(target, outcomes.facts(item, answer, _named(item), "", item.source)))
         if outcome is not None or not isinstance(answer, Fetched):
             assert outcome is not None
             return Visited(await self._with_hash(item, found, answer, outcome))
@@ -247,7 +265,7 @@ class Visitor:
             # The text is the same, its pictures need not be.
             commands += await self._desk.documents.replace_images(item, read.document, self._clock.now())
         if isinstance(outcome, Changed) and self._is_audit(leased):
-            await self._judgement.check_304(leased, found, validators(item))
+            await self._judgement.check_304(leased, found, item.validators)
         return Visited(outcome, commands)
 
     def _facts(self, item: Item, answer: Fetched, read: Read) -> PageVisit:
@@ -267,7 +285,7 @@ class Visitor:
 
     def _is_audit(self, leased: Leased) -> bool:
         item = leased.item
-        return item.conditional_streak >= self._desk.settings.audit_every_checks - 1 and bool(validators(item))
+        return item.conditional_streak >= self._desk.settings.audit_every_checks - 1 and bool(item.validators)
 
     # ── the same page under another name ──
 
@@ -290,7 +308,7 @@ class Visitor:
             return False
         is_redirect = bool(answer.hops)
         if not is_redirect:
-            is_there = await self._following.has_text(target_id, item)
+            is_there = await self._has_or_gets_text(target_id, found, item)
             return Visited(Moved(target_id, visit)) if is_there else False
         others = await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid)
         for other in others:
@@ -307,6 +325,27 @@ class Visitor:
             else:
                 await self._leave(other)
         return Visited(Moved(target_id, visit), commands)
+
+    async def _has_or_gets_text(self, target_id: str, found: OpenSource, item: Item) -> bool:
+        """Is the canonical page there? If nobody has looked yet, we do: a page gives up its text for no empty name."""
+        if await self._following.has_text(target_id, item):
+            return True
+        for other in await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid):
+            if other.item.checked_ts:  # it was looked at before, and had none
+                await self._leave(other)
+                return False
+            await self._visit(other)
+            await self._ledger.flush()
+        return await self._following.has_text(target_id, item)
+
+    async def _has_real_name(self, leased: Leased, found: OpenSource) -> bool:
+        """An unchanged page whose canonical page has meanwhile a text of its own."""
+        item = leased.item
+        if not item.canonical_url or item.canonical_url == item.fetch_url or leased.article or not found.follows_links:
+            return False
+        name = trusted_canonical(item.canonical_url, item.fetch_url)
+        target_id = item_id_of(Ref(name)) if name else item.id
+        return target_id != item.id and await self._following.has_text(target_id, item)
 
     async def _leave(self, other: Leased) -> None:
         await self._desk.leases.commit(other.lease, [self._desk.items.unlocked(other.item)])
@@ -349,17 +388,16 @@ class Visitor:
                 await self._settle(leased, found, Visited(Broken(failed)))
 
 
-def validators(item: Item) -> dict[str, str]:
-    """The headers that ask for a 304, byte for byte as they came."""
-    asked = {"If-None-Match": item.etag, "If-Modified-Since": item.last_modified}
-    return {name: value for name, value in asked.items() if value}
-
-
 def _is_done(item: Item, picked_ts: float, now: float) -> bool:
     """Was it visited since it was picked, and has nobody asked for it and nothing moved since that visit?"""
     is_awaited = item.next_ts is not None and item.next_ts <= now
     has_moved = item.listed_version != item.visited_version and not item.failures and not item.missing_checks
     return item.checked_ts >= picked_ts and not (item.is_forced or is_awaited or has_moved)
+
+
+def _named(item: Item) -> Document:
+    """As much of a page as a 304 tells."""
+    return Document(canonical_url=item.canonical_url)
 
 
 def _says_less(leased: Leased, document: Document) -> bool:

@@ -89,12 +89,12 @@ def _is_large_binary(item: Item) -> bool:
 
 
 def _is_same(answer: Fetched, item: Item) -> bool:
-    """By the same URL's etag, or by its date and length where it has none."""
+    """By the same URL's etag, or by its date and length."""
     if answer.final_url != item.validators_url:
         return False
-    etag = answer.header("etag")
-    if etag or item.etag:
-        return etag == item.etag
+    if item.etag and answer.header("etag") == item.etag:
+        return True
+    # Mirrors of one file often differ in their etags alone.
     length = answer.header("content-length")
     is_same_date = bool(item.last_modified) and answer.header("last-modified") == item.last_modified
     return is_same_date and length == str(item.content_length)

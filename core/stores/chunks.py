@@ -22,6 +22,22 @@ from core.stores.connect import Client, HashFields, texts
 from core.stores.events import event
 
 AT_ONCE = 500
+BESIDE_SECONDS = 3_600
+"""What is written beside and never swapped in, since its writer died, ends by itself."""
+
+# KEYS chunk, vector · ARGV[1] seconds, ARGV[2] the vector or nothing, then fields. A chunk that is live stays for ever;
+# any other has so many seconds to become it. Text, space and vector change together.
+_WRITE = """
+local is_new = redis.call('EXISTS', KEYS[1]) == 0
+local is_beside = is_new or redis.call('TTL', KEYS[1]) >= 0
+redis.call('HSET', KEYS[1], unpack(ARGV, 3))
+if ARGV[2] == '' then redis.call('DEL', KEYS[2]) else redis.call('SET', KEYS[2], ARGV[2]) end
+if is_beside then
+  redis.call('EXPIRE', KEYS[1], ARGV[1])
+  redis.call('EXPIRE', KEYS[2], ARGV[1])
+end
+return 1
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +78,7 @@ class ChunkStore:
             answers = await pipe.execute()
             for chunk, stored, own, cached in zip(some, answers[::3], answers[1::3], answers[2::3], strict=True):
                 vector = own if stored and stored.decode() == space.name and own else cached
-                if vector and len(vector) == 4 * space.dimension:
+                if _fit(vector, space):
                     found[chunk.text_hash] = vector
         return found
 
@@ -75,16 +91,17 @@ class ChunkStore:
         for start in range(0, len(chunks), AT_ONCE):
             pipe = self._raw.pipeline(transaction=False)
             for chunk in chunks[start : start + AT_ONCE]:
+                vector = vectors.get(chunk.text_hash) if space else None
                 fields: HashFields = {
                     "item": item_id,
                     "text": chunk.text,
                     "headings": json.dumps(chunk.headings, ensure_ascii=False),
                     "text_hash": chunk.text_hash,
-                    "space": space.name if space else "",
+                    "space": space.name if space and vector else "",
                 }
-                pipe.hset(self._keys.chunk(chunk.id), mapping=fields)
-                if space and chunk.text_hash in vectors:
-                    pipe.set(self._keys.vector(chunk.id), vectors[chunk.text_hash])
+                words = [word for pair in fields.items() for word in pair]
+                keys = (self._keys.chunk(chunk.id), self._keys.vector(chunk.id))
+                pipe.eval(_WRITE, 2, *keys, str(BESIDE_SECONDS), vector or b"", *words)
             await pipe.execute()
 
     async def remember(self, space: Space, vectors: Mapping[str, bytes]) -> None:
@@ -96,7 +113,7 @@ class ChunkStore:
             await pipe.execute()
 
     async def discard(self, chunks: Sequence[Chunk], old: OldChunks) -> None:
-        """Superseded before the swap: what was written for nothing goes again."""
+        """Superseded before the swap, and the lease still ours: what was written for nothing goes again."""
         extra = [chunk.id for chunk in chunks if chunk.id not in old.known]
         if extra:
             keys = [key for name in extra for key in (self._keys.chunk(name), self._keys.vector(name))]
@@ -119,6 +136,7 @@ class ChunkStore:
         return [
             ("DEL", key),
             *batched(("ZADD", key), placed, words_per_member=2),
+            *(("PERSIST", store(chunk.id)) for chunk in chunks for store in (self._keys.chunk, self._keys.vector)),
             ("HSET", self._keys.document(item.id), "id", item.id, "live", item.content_hash),
             ("HSET", self._keys.item(item.id), *(word for pair in record.items() for word in pair)),
             ("SREM", self._keys.status(str(item.status)), item.id),
@@ -133,7 +151,7 @@ class ChunkStore:
     async def read(self, item_id: str, space: Space | None) -> list[StoredChunk]:
         """The page's chunks in order, with the vectors of this space."""
         names = texts(await self._client.zrange(self._keys.chunks(item_id), 0, -1))
-        pipe = self._raw.pipeline(transaction=False)
+        pipe = self._raw.pipeline(transaction=True)
         for name in names:
             pipe.hmget(self._keys.chunk(name), ["text", "headings", "text_hash", "space"])
             pipe.get(self._keys.vector(name))
@@ -145,7 +163,7 @@ class ChunkStore:
             text, headings, text_hash, of = (value.decode() if value else "" for value in values)
             chunk = Chunk(name, text, tuple(json.loads(headings or "[]")), order, text_hash)
             is_ours = space is not None and of == space.name
-            found.append(StoredChunk(chunk, vector if is_ours else await self._cached(space, text_hash)))
+            found.append(StoredChunk(chunk, _fit(vector if is_ours else await self._cached(space, text_hash), space)))
         return found
 
     async def _cached(self, space: Space | None, text_hash: str) -> bytes | None:
@@ -153,3 +171,8 @@ class ChunkStore:
         if space is None:
             return None
         return cast("bytes | None", await self._raw.get(self._keys.embed_cache(space.name, text_hash)))
+
+
+def _fit(vector: bytes | None, space: Space | None) -> bytes | None:
+    """The vector, if it is one of this space."""
+    return vector if vector and space and len(vector) == 4 * space.dimension else None

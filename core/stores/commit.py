@@ -191,7 +191,9 @@ class Leases:
     async def _run(self, lease: Lease, commands: Iterable[Command]) -> bool:
         # One JSON value: hundreds of words as arguments of their own cost the client more than all else in a commit.
         packed = msgspec.json.encode(_words(commands))
-        keys = (self._keys.done(lease.token), *lease.keys)
+        # One token may hold many leases, each committed for itself.
+        what = ":".join(key.removeprefix(self._keys.lease("")) for key in lease.keys[:1])
+        keys = (self._keys.done(f"{lease.token}:{what}" if what else lease.token), *lease.keys)
         answer = await self._client.eval(
             commit_scripts.COMMIT, len(keys), *keys, lease.token, packed, str(DONE_MILLISECONDS)
         )

@@ -63,10 +63,13 @@ class ItemStore:
     # ── taking ──
 
     async def lease(self, leases: Leases, item_ids: Sequence[str], now: float, via: str = "") -> list[Leased]:
-        """Those of the items that exist and that nobody else visits, in three round trips for all of them.
+        """Those of the items that exist and that nobody else visits, in a few round trips for all of them.
 
-        `via` is the source that asked: an item that does not know it yet learns it.
+        `via` is the source that asked: an item that does not know it yet learns it. What that source does not list
+        has no business in its due set, whoever put it there.
         """
+        if via:
+            item_ids = await self._listed(item_ids, via)
         taken = await leases.acquire_many(item_ids, registry.iso(now + LEASE_SECONDS))
         ours = [(item_id, *got) for item_id, got in zip(item_ids, taken, strict=True) if got]
         try:
@@ -74,6 +77,13 @@ class ItemStore:
         except BaseException:
             await leases.release_many([lease for _, lease, _ in ours])
             raise
+
+    async def _listed(self, item_ids: Sequence[str], source: str) -> list[str]:
+        scores = await self._client.zmscore(self._keys.refs(source), list(item_ids)) if item_ids else []
+        strangers = [item_id for item_id, score in zip(item_ids, scores, strict=True) if score is None]
+        if strangers:
+            await self._client.zrem(self._keys.due(source), *strangers)
+        return [item_id for item_id, score in zip(item_ids, scores, strict=True) if score is not None]
 
     async def _known(
         self, leases: Leases, ours: Sequence[tuple[str, Lease, int]], now: float, via: str

@@ -213,7 +213,7 @@ class SourceStore:
     async def hold(self, state: SourceState, why: str) -> str:
         """Nothing is removed before a person says so; the sentence that tells them."""
         command = f"python -m scripts.domain crawl {state.config.domain} --yes"
-        told = f"{state.sid}: {why}. Nothing is removed. If that is right: {command}"
+        told = f"{state.sid}: {why}. Nothing more is removed. If that is right: {command}"
         await self._client.hset(self._keys.source(state.sid), "held", told)
         return told
 
@@ -229,6 +229,10 @@ class SourceStore:
             ("ZREMRANGEBYSCORE", key, "-inf", now - DAY_SECONDS),
             ("EXPIRE", key, int(DAY_SECONDS)),
         ]
+
+    def found_again(self, sid: str, item_id: str) -> Command:
+        """The command that takes back a loss."""
+        return ("ZREM", self._keys.lost(sid), item_id)
 
     async def allow_loss(self, sid: str, until: float) -> None:
         """A person has said yes."""
