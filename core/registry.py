@@ -35,6 +35,10 @@ class Status(StrEnum):
     GONE = "Gone"
 
 
+MAY_HAVE_TEXT = (Status.CRAWLED, Status.INDEXED, Status.ERROR, Status.OUT_OF_SCOPE)
+"""What is out of scope or in error may keep the text it had."""
+
+
 @dataclass(slots=True)  # not frozen: that costs three times as much to make, and a refresh makes thousands
 class Item:
     """A record as a visit needs it; nobody changes one, see `dataclasses.replace`."""

@@ -4,6 +4,7 @@ python -m scripts.reindex ID|UID|URL|PATH    one item, by any of its names
 python -m scripts.reindex --category world   the articles of a category
 python -m scripts.reindex --domain docs      the items of a domain; --source docs.site: of one source of it
 python -m scripts.reindex --host example.org | --status Error | --stale | --all
+python -m scripts.reindex --embeddings       all texts into the vector space of the settings, beside the live one
     --force      ignore validators, hashes and memory; links of the category that failed are tried again too
     --dry-run    tell how many items and requests that is; changes nothing
 
@@ -23,22 +24,28 @@ from pathlib import Path
 
 from redis.exceptions import RedisError
 
+from core.console import progress
 from core.errors import FreshetError
+from core.indexes.embedders import open_embedder
+from core.indexes.protocols import EmbedderAway
 from core.keys import Keys
 from core.queues.send import Sender
 from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Status, iso
 from core.secrets import redacted
 from core.settings import Settings
 from core.stores import connect
+from core.stores.chunks import ChunkStore
 from core.stores.commit import new_token
 from core.stores.connect import Client
 from core.stores.domains import DomainStore
 from core.stores.forcing import Forcing
 from core.stores.retrying import Retrying
 from core.stores.selecting import Selecting
+from core.stores.spaces import Spaces
 from scripts import session
 from scripts.domain_remove import counted, known
 from scripts.tables import table
+from workers.migrate import Migration
 
 MOST_JOBS = 10
 """More would only stand in line: the timer brings the rest."""
@@ -57,6 +64,7 @@ class Asked:
     status: str | None = None
     stale: bool = False
     all: bool = False
+    embeddings: bool = False
     force: bool = False
     dry_run: bool = False
 
@@ -83,6 +91,8 @@ class Tally:
 async def reindex(asked: Asked) -> int:
     """Make them due and wake the workers, or only count them."""
     async with session.open_session() as (settings, keys, client):
+        if asked.embeddings:
+            return await migrate(settings, keys, client, dry_run=asked.dry_run)
         chosen = await choose(settings, keys, client, asked)
         if asked.dry_run:
             print(_counted(await _count(keys, client, chosen), asked.force))
@@ -231,6 +241,36 @@ def _wake(settings: Settings, item_ids: list[str], now: float, token: str) -> st
     )
 
 
+# ── another vector space ──
+
+
+async def migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: bool) -> int:
+    """Embed everything into the space of the settings, then cut over; or only count."""
+    embedder, raw = open_embedder(settings), connect.open_raw(settings)
+    migration = Migration(client, keys, ChunkStore(client, raw, keys), embedder)
+    try:
+        space, before, count = await migration.space(), await Spaces(client, keys).current(), await migration.count()
+        print(
+            f"From {before or 'no vectors'} to {space.name}: {counted(count.chunks, 'chunk')} of "
+            f"{counted(count.items, 'item')}, {count.cached} of them embedded already."
+        )
+        if dry_run:
+            print("Nothing was changed.")
+            return 0
+        with progress.bar(count.chunks, "Embedding") as bar:
+            embedded, waiting = await migration.run(bar.update)
+    except EmbedderAway as away:
+        print(f"{away} What is embedded is kept, and search is as before; the same command goes on.", file=sys.stderr)
+        return 2
+    finally:
+        await embedder.close()
+        await raw.aclose()
+    print(f"Embedded: {counted(embedded, 'chunk')}. Live now: {space.name}; {counted(waiting, 'item')} to be swapped.")
+    if waiting:
+        print("`python -m workers embed` and the timer do that; search answers meanwhile.")
+    return 0
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -242,6 +282,7 @@ def main() -> int:
         what.add_argument(f"--{name}", metavar=value)
     what.add_argument("--stale", action="store_true", help="what an older version of Freshet read")
     what.add_argument("--all", action="store_true")
+    what.add_argument("--embeddings", action="store_true", help="migrate to the vector space of the settings")
     parser.add_argument("--force", action="store_true", help="ignore validators, hashes and memory")
     parser.add_argument("--dry-run", action="store_true", help="tell how many that is; changes nothing")
     return session.run(reindex(Asked(**vars(parser.parse_args()))))

@@ -102,7 +102,7 @@ class Embedding:
         await self._swap(item, text, chunks, old, lease)
 
     async def _let_go(self, item_id: str, item: Item | None, lease: Lease) -> None:
-        """Gone, hidden or known already; what made it so has taken its chunks. A text that has just come still waits."""
+        """Gone, hidden or known already: what made it so has taken its chunks. A text that has just come waits on."""
         key = self._keys.item(item_id)
         expected = (key, "contentHash", item.content_hash, key, "status", str(item.status)) if item else ()
         work = Work(lease, [("ZREM", self._keys.embed_due, item_id)], expected or (key, "status", "0"))

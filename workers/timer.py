@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import math
 import random
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from core.stores import connect, presence, version
 from core.stores.connect import texts
 from core.stores.due import NO_SHARE, DueItems
 from core.stores.purging import Purging
+from core.stores.reconciling import Reconciling
 from core.stores.sources import LossLimit, SourceStore
 from workers import stopping
 
@@ -37,6 +39,8 @@ EMBED_BATCH = 20
 """Items per job; a job has half a minute, and what it does not reach is sent again."""
 HOLD_SECONDS = 900.0
 """A job that is lost gives its items back after this; longer than a job lasts."""
+RECONCILE_SECONDS = 60.0
+RECONCILE_ITEMS = 50
 
 
 class Timer:
@@ -49,6 +53,7 @@ class Timer:
         self._sender = sender
         self._due = DueItems(client, keys)
         self._sources = SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent))
+        self._reconciled_ts = -math.inf
         self._purging = Purging(client, keys, settings.gone_ttl_seconds)
 
     async def tick(self) -> int:
@@ -58,7 +63,18 @@ class Timer:
         sent += await self.send_due([ARTICLES_SOURCE, URLS_SOURCE, *await self._sources.ids()], now)
         sent += await self.send_embeds()
         await self._purging.run(now)
+        await self._reconcile(now)
         return sent
+
+    async def _reconcile(self, now: float) -> None:
+        """A sample of what search should know, at most once a minute; what is wrong is set right."""
+        if now - self._reconciled_ts < RECONCILE_SECONDS:
+            return
+        self._reconciled_ts = now
+        reconciling = Reconciling(self._client, self._keys)
+        healed = await reconciling.heal(await reconciling.sample(RECONCILE_ITEMS), now)
+        if healed:
+            log.warning("🩹 %d items did not fit what search knows of them, and are set right", healed)
 
     async def send_listings(self, now: float) -> int:
         """A pass for every source whose next listing has come."""

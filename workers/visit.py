@@ -9,7 +9,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from core import canonical, decide, ids, outcomes, urls
 from core.decide import Policy
@@ -19,7 +19,6 @@ from core.models import Deferred, Document, Failed, Fetched, FetchResult, Ref
 from core.net.room import Room
 from core.network import NetworkHealth
 from core.outcomes import Broken, Changed, Excluded, Moved, Outcome, Parked, Unchanged
-from core.page_canonical import trusted_canonical
 from core.registry import Item, PageVisit
 from core.sources.folder import FolderSource
 from core.stores.clock import ServerClock
@@ -32,20 +31,13 @@ from workers.desk import Desk, lane_of
 from workers.following import Following
 from workers.judgement import Judgement
 from workers.ledger import Entry, Ledger, Progress
+from workers.moving import Moving, Visited, named
 from workers.reading import Read, Reader
 
 log = logging.getLogger("refresh")
 
 MOST_DEATHS = 3
 GONE_ARTICLE_SECONDS = 86_400.0
-
-
-@dataclass(slots=True)
-class Visited:
-    """A visit up to its meaning: what it found, and what is written beside the record."""
-
-    outcome: Outcome
-    commands: Sequence[Command] = ()
 
 
 class Visitor:
@@ -67,6 +59,7 @@ class Visitor:
         self._ledger = Ledger(desk, clock, run_id, watch)
         self._following = Following(desk, book, clock)
         self._judgement = Judgement(desk, book, clock)
+        self._moving = Moving(desk, clock, self._following, self._settle, self._visit_now)
         self._unreached: list[tuple[Leased, OpenSource, Failed]] = []
         self.network = NetworkHealth()
 
@@ -145,7 +138,7 @@ class Visitor:
         if leased.deaths >= MOST_DEATHS:  # a force has begun the count anew
             await self._settle(leased, found, Visited(Parked(leased.deaths)))
             return
-        if item.alias_of and not item.is_forced and await self._is_still_alias(leased, found):
+        if item.alias_of and not item.is_forced and await self._moving.is_still_alias(leased, found):
             return
         conditional = self._conditional(leased)
         async with Room(self._desk.rooms) as room:
@@ -165,18 +158,9 @@ class Visitor:
         if visited is not None:
             await self._settle(leased, found, visited)
 
-    async def _is_still_alias(self, leased: Leased, found: OpenSource) -> bool:
-        """Ask the old name with the validators of the real one: a 304 from there says all, in one tiny answer."""
-        item = leased.item
-        target = (await self._desk.items.read([item.alias_of]))[0]
-        if target is None or not target.has_text or not target.validators:
-            return False
-        answer = await found.source.fetch(replace(item, validators_url=target.validators_url), target.validators)
-        if not isinstance(answer, Fetched) or answer.status != 304:
-            return False
-        visit = outcomes.facts(item, answer, _named(item), "", item.source)
-        await self._settle(leased, found, Visited(Moved(item.alias_of, visit)))
-        return True
+    async def _visit_now(self, leased: Leased) -> None:
+        await self._visit(leased)
+        await self._ledger.flush()
 
     def _has_ended(self, leased: Leased) -> bool:
         """An article whose life is over is not fetched again; its record waits for its own end."""
@@ -217,9 +201,13 @@ class Visitor:
             if kept is None:  # it has just ended: the page itself, then
                 return Visited(Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, "The snapshot is gone.")))
             return await self._read(leased, found, kept, is_from_snapshot=True)
-        if isinstance(outcome, Unchanged) and isinstance(answer, Fetched) and await self._has_real_name(leased, found):
+        if (
+            isinstance(outcome, Unchanged)
+            and isinstance(answer, Fetched)
+            and await self._moving.has_real_name(leased, found)
+        ):
             target = item_id_of(Ref(item.canonical_url))
-            return Visited(Moved(target, outcomes.facts(item, answer, _named(item), "", item.source)))
+            return Visited(Moved(target, outcomes.facts(item, answer, named(item), "", item.source)))
         if outcome is not None or not isinstance(answer, Fetched):
             assert outcome is not None
             return Visited(await self._with_hash(item, found, answer, outcome))
@@ -258,7 +246,7 @@ class Visitor:
         # A snapshot has forgotten which redirects led to it; an article stays one for its life.
         may_move = found.follows_links and not is_from_snapshot and not leased.article
         if may_move and isinstance(outcome, Changed | Unchanged):
-            moved = await self._moved(leased, found, answer, visit, read, commands)
+            moved = await self._moving.alias(leased, found, answer, visit, read, commands)
             if moved:
                 return moved if isinstance(moved, Visited) else None
         if isinstance(outcome, Unchanged) and isinstance(read.document, Document):
@@ -286,76 +274,6 @@ class Visitor:
     def _is_audit(self, leased: Leased) -> bool:
         item = leased.item
         return item.conditional_streak >= self._desk.settings.audit_every_checks - 1 and bool(item.validators)
-
-    # ── the same page under another name ──
-
-    async def _moved(
-        self,
-        leased: Leased,
-        found: OpenSource,
-        answer: Fetched,
-        visit: PageVisit,
-        read: Read,
-        commands: Sequence[Command],
-    ) -> Visited | bool:
-        """An alias, if the page lives elsewhere in this source; True if its real name was settled with it."""
-        item = leased.item
-        name = self._real_name(item, answer, visit)
-        if name is None:
-            return False
-        target_id = item_id_of(Ref(name))
-        if target_id == item.id or not await self._following.admit(item, name, found):
-            return False
-        is_redirect = bool(answer.hops)
-        if not is_redirect:
-            is_there = await self._has_or_gets_text(target_id, found, item)
-            return Visited(Moved(target_id, visit)) if is_there else False
-        others = await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid)
-        for other in others:
-            if other.item.alias_of == item.id:
-                await self._leave(other)
-                return False
-            if isinstance(read.document, Document):
-                seen = replace(visit, normalised=other.item.source, redirects=())
-                same = outcomes.is_same(other.item, seen, EXTRACTOR_VERSION)
-                meaning = Unchanged(visit.http_status, visit=seen) if same else Changed(read.document, seen)
-                # Its links too: it keeps them when the old name is gone.
-                followed = await self._following.follow(other.item, read.links, found)
-                await self._settle(other, found, Visited(meaning, followed))
-            else:
-                await self._leave(other)
-        return Visited(Moved(target_id, visit), commands)
-
-    async def _has_or_gets_text(self, target_id: str, found: OpenSource, item: Item) -> bool:
-        """Is the canonical page there? If nobody has looked yet, we do: a page gives up its text for no empty name."""
-        if await self._following.has_text(target_id, item):
-            return True
-        for other in await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid):
-            if other.item.checked_ts:  # it was looked at before, and had none
-                await self._leave(other)
-                return False
-            await self._visit(other)
-            await self._ledger.flush()
-        return await self._following.has_text(target_id, item)
-
-    async def _has_real_name(self, leased: Leased, found: OpenSource) -> bool:
-        """An unchanged page whose canonical page has meanwhile a text of its own."""
-        item = leased.item
-        if not item.canonical_url or item.canonical_url == item.fetch_url or leased.article or not found.follows_links:
-            return False
-        name = trusted_canonical(item.canonical_url, item.fetch_url)
-        target_id = item_id_of(Ref(name)) if name else item.id
-        return target_id != item.id and await self._following.has_text(target_id, item)
-
-    async def _leave(self, other: Leased) -> None:
-        await self._desk.leases.commit(other.lease, [self._desk.items.unlocked(other.item)])
-
-    def _real_name(self, item: Item, answer: Fetched, visit: PageVisit) -> str | None:
-        name = trusted_canonical(visit.canonical_url, answer.final_url) or answer.final_url
-        is_permanent = all(hop.status in (301, 308) for hop in answer.hops)
-        if name == item.fetch_url or (answer.hops and not is_permanent):
-            return None  # a temporary redirect changes no name (trap T49)
-        return name
 
     # ── the end of a visit ──
 
@@ -393,11 +311,6 @@ def _is_done(item: Item, picked_ts: float, now: float) -> bool:
     is_awaited = item.next_ts is not None and item.next_ts <= now
     has_moved = item.listed_version != item.visited_version and not item.failures and not item.missing_checks
     return item.checked_ts >= picked_ts and not (item.is_forced or is_awaited or has_moved)
-
-
-def _named(item: Item) -> Document:
-    """As much of a page as a 304 tells."""
-    return Document(canonical_url=item.canonical_url)
 
 
 def _says_less(leased: Leased, document: Document) -> bool:

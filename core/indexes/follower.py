@@ -11,20 +11,21 @@ from typing import Any, cast
 
 from core import chunk as chunking
 from core.indexes.pages import LivePage, PageReader
-from core.indexes.replica import Mark, Replica
+from core.indexes.replica import Mark, Replica, ReplicaBroken
 from core.keys import Keys
 from core.models import Chunk, Space
-from core.registry import Status
+from core.registry import MAY_HAVE_TEXT
 from core.stores.chunks import ChunkStore
 from core.stores.connect import Client
+from core.stores.events import EVENTS_KEPT
+from core.stores.spaces import Spaces
 
 log = logging.getLogger("search")
 
 EVENTS_AT_ONCE = 1_000
 ITEMS_AT_ONCE = 200
 ITEMS_PER_COMMIT = 2_000
-TELLING = {"article.stored", "item.changed", "item.gone", "item.indexed", "item.moved"}
-MAY_HAVE_TEXT = (Status.CRAWLED, Status.INDEXED, Status.ERROR, Status.OUT_OF_SCOPE)
+TELLING = {"article.stored", "item.changed", "item.gone", "item.indexed", "item.moved", "healed"}
 
 
 class Follower:
@@ -37,15 +38,29 @@ class Follower:
         self._chunks = chunks
         self._space = space
         self._pages = PageReader(client, keys)
+        self._spaces = Spaces(client, keys)
 
     async def sync(self) -> int:
         """Catch up with Redis, if nobody else does; how many items were looked at."""
         if not self._replica.try_write_lock():
             return 0
+        await self._insist_on_space()
         mark = self._replica.mark
         if mark.space != self._space_name or not await self._can_follow(mark.position):
             return await self.rebuild()
         return await self._follow(mark.position)
+
+    @property
+    def space(self) -> Space | None:
+        """The space of the vectors in this replica."""
+        return self._space
+
+    async def _insist_on_space(self) -> None:
+        """After a cut-over to another space whoever opens the replica anew writes it."""
+        live = await self._spaces.current()
+        if live and live != self._space_name:
+            self._replica.close()
+            raise ReplicaBroken(f"The search replica is for vectors of {self._space_name or 'none'}, not of {live}.")
 
     @property
     def _space_name(self) -> str:
@@ -59,9 +74,11 @@ class Follower:
             return False
         first = await self._client.xrange(self._keys.events, count=1)
         last = await self._client.xrevrange(self._keys.events, count=1)
+        if position == "0-0":  # from the beginning: none can have been trimmed before the stream is full
+            return await self._client.xlen(self._keys.events) < EVENTS_KEPT
         if not first or not last:
-            return position == "0-0"
-        return _number(str(first[0][0])) <= _number(position) <= _number(str(last[0][0])) or position == "0-0"
+            return False
+        return _number(str(first[0][0])) <= _number(position) <= _number(str(last[0][0]))
 
     async def _follow(self, position: str) -> int:
         looked_at = 0
@@ -95,7 +112,8 @@ class Follower:
         await self._replica.delete(sorted(known))
         await self._replica.commit(Mark(position, self._space_name))
         log.info("🔧 The search replica has %d items", looked_at)
-        return looked_at
+        # What changed meanwhile was perhaps read halfway.
+        return looked_at + await self._follow(position)
 
     async def all_items(self) -> AsyncIterator[list[str]]:
         """Every item that may have a text, in pieces."""
@@ -127,11 +145,11 @@ class Follower:
         return alive
 
     async def _upsert(self, item_id: str, live: LivePage) -> None:
-        chunks, vectors = await self._content(item_id, live)
+        chunks, vectors = await self.content(item_id, live)
         await self._replica.upsert(live.page, chunks, vectors)
         await self._replica.flip(item_id, live.page.version)
 
-    async def _content(self, item_id: str, live: LivePage) -> tuple[list[Chunk], dict[str, bytes]]:
+    async def content(self, item_id: str, live: LivePage) -> tuple[list[Chunk], dict[str, bytes]]:
         """Chunks with their vectors; of a text that nobody has embedded yet, chunks for its words alone."""
         if live.has_chunks:
             stored = await self._chunks.read(item_id, self._space)

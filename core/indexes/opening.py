@@ -21,6 +21,7 @@ from core.models import Space
 from core.settings import Settings
 from core.stores import connect
 from core.stores.chunks import ChunkStore
+from core.stores.spaces import Spaces
 
 log = logging.getLogger("search")
 
@@ -33,7 +34,8 @@ async def open_searcher(settings: Settings, client: connect.Client, keys: Keys) 
     """A searcher on this host's replica."""
     embedder, raw = open_embedder(settings), connect.open_raw(settings)
     try:
-        space = await _space(embedder)
+        # What Redis holds decides, not the settings: two processes with other settings share this replica.
+        space = await Spaces(client, keys).live() or await _space(embedder)
         replica = await open_replica(_folder(settings), space)
         try:
             follower = Follower(client, keys, replica, ChunkStore(client, raw, keys), space)
@@ -52,11 +54,12 @@ def _folder(settings: Settings) -> Path:
 
 
 async def _space(embedder: Embedder) -> Space | None:
-    """The space of the vectors; None if the embedder is away and never said."""
+    """The space its vectors will be in; None if it is away and never said."""
     try:
         await embedder.prepare()
     except EmbedderAway as away:
         log.warning("⏸️ %s Search is by words alone.", away)
+        return None
     return embedder.space
 
 

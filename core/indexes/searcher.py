@@ -18,8 +18,11 @@ from core.indexes.protocols import Embedder, EmbedderAway, Filters, Hit, Page
 from core.indexes.replica import Replica
 from core.keys import Keys
 from core.stores.connect import Client
+from core.stores.spaces import refusal
 
 MOST_RESULTS = 1_000
+MOST_LOOKS = 5
+"""A page that changes more often while one question is answered may be missed."""
 CHUNKS_PER_RESULT = 5
 PASSAGES = 3
 SNIPPET_CHARS = 280
@@ -92,14 +95,25 @@ class Searcher:
         await self._follower.sync()
         vector, by = await self._vector(query)
         wanted = min(max(query.page, 1) * query.per_page, MOST_RESULTS)
-        hits = await self._hits(query, vector, wanted * CHUNKS_PER_RESULT)
-        live = await self._pages.read(list(dict.fromkeys(hit.item_id for hit in hits)))
+        hits, live = await self._live_hits(query, vector, wanted * CHUNKS_PER_RESULT)
         results = self._folded(self._grouped(hits, live, query, now))
         start = (max(query.page, 1) - 1) * query.per_page
         shown = results[start : start + query.per_page]
         if query.nest_images:
             shown = [replace(one, images=await self._images(one.page.item_id)) for one in shown]
         return Found(tuple(shown), len(results), by)
+
+    async def _live_hits(
+        self, query: Query, vector: bytes | None, limit: int
+    ) -> tuple[list[Hit], dict[str, LivePage | None]]:
+        """What was found, and what is live. A page that was swapped in between is looked for in its new version."""
+        for _ in range(MOST_LOOKS):
+            hits = await self._hits(query, vector, limit)
+            live = await self._pages.read(list(dict.fromkeys(hit.item_id for hit in hits)))
+            is_behind = any(page and page.page.version != hit.version for hit in hits for page in [live[hit.item_id]])
+            if not is_behind or not await self._follower.sync():
+                break
+        return hits, live
 
     async def _hits(self, query: Query, vector: bytes | None, limit: int) -> list[Hit]:
         """Meaning counts only for languages that the model speaks; all others are found by words, as without it."""
@@ -122,6 +136,9 @@ class Searcher:
             await self._embedder.prepare()
             if self._embedder.space is None:
                 return None, "words (EMBEDDER is none)"
+            live = self._follower.space
+            if live is None or live.name != self._embedder.space.name:
+                return None, f"words ({refusal(live.name if live else 'no model', self._embedder.space)})"
             return (await self._embedder.embed([query.text]))[0], "words and meaning"
         except EmbedderAway as away:
             return None, f"words ({away})"
@@ -129,20 +146,26 @@ class Searcher:
     # ── reconciliation ──
 
     async def compare(self, *, fix: bool = False) -> dict[str, int]:
-        """Pages that the replica lacks, has in another version, or too many; with `fix` it is built anew from Redis."""
+        """Pages that the replica lacks or has otherwise, and too many; with `fix` it is then built anew from Redis."""
         await self._follower.sync()
-        if fix:
-            await self._follower.rebuild()
-        here: dict[str, str] = {}
+        here: dict[str, tuple[str, set[str]]] = {}
         chunks = 0
-        async for _, item_id, version in self._replica.iter_ids():
-            here[item_id] = version
+        async for chunk_id, item_id, version in self._replica.iter_ids():
+            here.setdefault(item_id, (version, set()))[1].add(chunk_id)
             chunks += 1
-        missing = 0
+        pages, missing = len(here), 0
         async for some in self._follower.all_items():
-            live = await self._pages.versions(some)
-            missing += sum(here.pop(item_id, "") != version for item_id, version in live.items() if version)
-        return {"pages": len(here) + missing, "chunks": chunks, "missing": missing, "extra": len(here)}
+            for item_id, live in (await self._pages.read(some)).items():
+                if live is not None:
+                    missing += not await self._is_same(item_id, live, *here.pop(item_id, ("", set())))
+        if fix and (missing or here):
+            await self._follower.rebuild()
+        return {"pages": pages, "chunks": chunks, "missing": missing, "extra": len(here)}
+
+    async def _is_same(self, item_id: str, live: LivePage, version: str, chunk_ids: set[str]) -> bool:
+        """Has the replica of this page what Redis has? A text without a word has no chunks, and is not missing."""
+        content, _ = await self._follower.content(item_id, live)
+        return {chunk.id for chunk in content} == chunk_ids and (version == live.page.version or not chunk_ids)
 
     # ── one result for each page ──
 

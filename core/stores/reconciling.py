@@ -5,7 +5,7 @@ Nothing is deleted that cannot be made again from its text. A sample is looked a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,12 +13,13 @@ from core.indexes.pages import PageReader
 from core.keys import Keys
 from core.registry import Status
 from core.stores.chunk_removal import ChunkRemoval
-from core.stores.commit import Command, Leases
+from core.stores.commit import Answer, Command, Lease, Leases, Work, new_token
 from core.stores.connect import Client, texts
 from core.stores.events import event
+from core.stores.spaces import Spaces
 
 SCAN = 500
-MAY_HAVE_TEXT = (Status.CRAWLED, Status.INDEXED, Status.ERROR, Status.OUT_OF_SCOPE)
+_FIELDS = ("status", "contentHash", "indexedHash", "aliasOf", "chunkCount")
 
 
 class Wrong(StrEnum):
@@ -47,6 +48,7 @@ class Reconciling:
         self._keys = keys
         self._pages = PageReader(client, keys)
         self._removal = ChunkRemoval(client, keys)
+        self._spaces = Spaces(client, keys)
 
     # ── looking ──
 
@@ -73,47 +75,44 @@ class Reconciling:
         live = await self._pages.read(item_ids)
         pipe = self._client.pipeline(transaction=False)
         for item_id in item_ids:
-            pipe.hmget(self._keys.item(item_id), ["status", "contentHash", "indexedHash", "aliasOf"])
+            pipe.hmget(self._keys.item(item_id), _FIELDS)
             pipe.zrange(self._keys.chunks(item_id), 0, -1)
             pipe.zscore(self._keys.embed_due, item_id)
         answers = await pipe.execute() if item_ids else []
         found: list[Finding] = []
+        space = await self._spaces.current()
         rows = zip(item_ids, answers[::3], answers[1::3], answers[2::3], strict=True)
-        for item_id, (status, content, indexed, alias_of), chunks, waiting in rows:
-            if alias_of:
+        for item_id, record, chunks, waiting in rows:
+            known = dict(zip(_FIELDS, record, strict=True))
+            if known["aliasOf"]:
                 continue
-            wrong = await self._judge(live[item_id] is not None, status, content, indexed, chunks, waiting)
+            wrong = await self._judge(live[item_id] is not None, known, chunks, waiting, space)
             if wrong:
                 found.append(Finding(wrong, item_id))
         return found
 
     async def _judge(
-        self,
-        has_text: bool,
-        status: str | None,
-        content: str | None,
-        indexed: str | None,
-        chunks: list[str],
-        waiting: object,
+        self, has_text: bool, record: Mapping[str, str | None], chunks: list[str], waiting: object, space: str
     ) -> Wrong | None:
         if not has_text:
             return Wrong.NO_TEXT if chunks else None
-        if status == Status.CRAWLED:
+        if record["status"] == Status.CRAWLED:
             return Wrong.NOT_WAITING if waiting is None else None
-        is_known = bool(indexed) and indexed == content
-        if status == Status.INDEXED and not (is_known and await self._are_whole(chunks)):
+        is_known = bool(record["indexedHash"]) and record["indexedHash"] == record["contentHash"]
+        is_all = len(chunks) == int(record["chunkCount"] or 0)
+        if record["status"] == Status.INDEXED and not (is_known and is_all and await self._are_whole(chunks, space)):
             return Wrong.NOT_EMBEDDED
         return None
 
-    async def _are_whole(self, chunks: Sequence[str]) -> bool:
-        """Has every chunk its text, and its vector if it is in a space?"""
+    async def _are_whole(self, chunks: Sequence[str], live: str) -> bool:
+        """Has every chunk its text, and its vector, of the live space, if it is in a space?"""
         pipe = self._client.pipeline(transaction=False)
         for name in chunks:
             pipe.hmget(self._keys.chunk(name), ["text", "space"])
             pipe.exists(self._keys.vector(name))
         answers = await pipe.execute() if chunks else []
         return all(
-            text is not None and (not space or there)
+            text is not None and (not space or (there and space == live))
             for (text, space), there in zip(answers[::2], answers[1::2], strict=True)
         )
 
@@ -143,11 +142,31 @@ class Reconciling:
     # ── healing ──
 
     async def heal(self, findings: Sequence[Finding], now: float) -> int:
-        """Set these right; how many."""
-        leases = Leases(self._client, self._keys)
+        """Set right what is still wrong at a second look; how many. A worker that is just at it is not disturbed."""
+        leases, healed = Leases(self._client, self._keys), 0
         for finding in findings:
-            await leases.run([*await self._commands(finding, now), self._told(finding)])
-        return len(findings)
+            expected = await self._expected(finding.item_id)
+            if finding not in await self._again(finding):
+                continue
+            commands = [*await self._commands(finding, now), self._told(finding)]
+            answers = await leases.commit_many([Work(Lease((), new_token()), commands, expected)])
+            healed += answers[0] is Answer.WRITTEN
+        return healed
+
+    async def _again(self, finding: Finding) -> list[Finding]:
+        match finding.wrong:
+            case Wrong.NO_RECORD:
+                return await self._strays([finding.item_id])
+            case Wrong.WAITS_FOR_NOTHING:
+                return await self._idle([finding.item_id])
+        return await self.look([finding.item_id])
+
+    async def _expected(self, item_id: str) -> tuple[str, ...]:
+        """What the record says now, for a commit that is only right as long as it does."""
+        key, names = self._keys.item(item_id), ["status", "contentHash", "indexedHash"]
+        values = await self._client.hmget(key, names)
+        pairs = zip(names, values, strict=True)
+        return tuple(word for name, value in pairs for word in (key, name, "0" if value is None else str(value)))
 
     async def _commands(self, finding: Finding, now: float) -> list[Command]:
         item_id = finding.item_id

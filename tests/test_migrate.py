@@ -1,0 +1,282 @@
+"""From one vector space to another: beside the live index, then one cut."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import redis
+
+from core.indexes.embedders import open_embedder
+from core.settings import Settings
+from core.stores import connect
+from core.stores.chunks import ChunkStore
+from core.stores.spaces import Spaces
+from scripts import reindex
+from scripts.reindex import Asked
+from tests import commands
+from tests.faults.crash import Crash, every_point
+from tests.library import Library, open_library
+from workers.migrate import Migration
+
+PAGES = {f"/{name}": f"A page about the {name} of the valley." for name in ("weir", "sluice", "gauge", "ladder")}
+NEXT: dict[str, Any] = {"embed_model": "second", "embed_dimensions": 24}
+
+
+@pytest.fixture
+async def library(settings: Settings) -> AsyncIterator[Library]:
+    """Embedded in the first space."""
+    async with open_library(settings, PAGES) as opened:
+        await opened.embed()
+        yield opened
+
+
+def adopt(monkeypatch: pytest.MonkeyPatch, library: Library, **more: str) -> None:
+    """The command line sees the second model."""
+    words = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "second"}
+    commands.adopt(monkeypatch, library.settings, **(words | {"EMBED_DIMENSIONS": "24"} | more))
+
+
+async def migrate(library: Library, **changes: Any) -> tuple[int, int]:
+    settings = library.with_(**(NEXT | changes))
+    embedder, raw = open_embedder(settings), connect.open_raw(settings)
+    try:
+        store = ChunkStore(library.desk.client, raw, library.desk.keys)
+        return await Migration(library.desk.client, library.desk.keys, store, embedder).run()
+    finally:
+        await embedder.close()
+        await raw.aclose()
+
+
+async def space(library: Library) -> str:
+    return await Spaces(library.desk.client, library.desk.keys).current()
+
+
+async def test_another_model_is_refused_with_a_sentence(library: Library, caplog: pytest.LogCaptureFixture) -> None:
+    """The job ends well, nothing is marked failed, the sentence is in the log, and the timer sends nothing for a while;
+    search answers by words and says why."""
+    library.site.page("/weir", "The weir has a new crest.")
+    await library.crawl()
+    with caplog.at_level(logging.WARNING):
+        counts = await library.embed(**NEXT)
+    client, keys = library.desk.client, library.desk.keys
+    record = await library.record("/weir")
+    found = await library.ask("sluice", library.with_(**NEXT))
+
+    assert not counts
+    assert "This store's vectors are of first-16-c1, the settings ask for second-24-c1" in caplog.text
+    assert "scripts.reindex --embeddings" in str(await client.get(keys.embed_away))
+    assert 0 < await client.ttl(keys.embed_away) <= 60
+    assert (record["status"], record["errorMessage"]) == ("Crawled", "")
+    assert len(await library.waiting()) == 1
+    assert found.by.startswith("words (This store's vectors are of first-16-c1")
+    assert found.results[0].page.url.endswith("/sluice")
+    assert (await library.ask("sluice")).by == "words and meaning"  # the others' replica was not destroyed
+
+
+async def test_dry_run_counts_and_changes_nothing(
+    library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """How many chunks there are, and how many are embedded already."""
+    adopt(monkeypatch, library)
+    before = await library.desk.client.dbsize()
+    capsys.readouterr()
+
+    assert await reindex.reindex(Asked(embeddings=True, dry_run=True)) == 0
+    assert capsys.readouterr().out == (
+        "From first-16-c1 to second-24-c1: 5 chunks of 5 items, 0 of them embedded already.\nNothing was changed.\n"
+    )
+    assert await library.desk.client.dbsize() == before
+    assert await space(library) == "first-16-c1"
+
+
+async def test_migration_end_to_end(
+    library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each chunk is embedded once, before the cut; after it search has the new space at once, and workers swap every
+    page without asking the model; a second run has nothing to do."""
+    adopt(monkeypatch, library)
+    await library.desk.client.set(library.desk.keys.embed_away, "refused", ex=600)
+    capsys.readouterr()
+
+    assert await reindex.reindex(Asked(embeddings=True)) == 0
+
+    said = capsys.readouterr().out
+    assert "Embedded: 5 chunks. Live now: second-24-c1; 5 items to be swapped." in said
+    assert not await library.desk.client.exists(library.desk.keys.embed_away)
+    new = library.with_(**NEXT)
+    meanwhile = await library.ask("sluice", new)
+    assert meanwhile.by == "words and meaning"
+    assert meanwhile.results[0].page.url.endswith("/sluice")
+    assert await vector_lengths(library, new) == {4 * 24}
+    old = await library.ask("sluice")
+    assert old.by.startswith("words (This store's vectors are of second-24-c1, the settings ask for first-16-c1")
+    assert old.results[0].page.url.endswith("/sluice")
+
+    library.server.questions.clear()
+    counts = await library.embed(**NEXT)
+    assert counts == {"indexed": 5, "reused": 5}
+    assert library.server.texts == ["."]  # only the question after the dimension
+    assert (await library.record("/weir"))["status"] == "Indexed"
+    assert await library.astray() == []
+    await library.desk.client.delete(*[key async for key in library.desk.client.scan_iter("embed:cache:*")])
+    assert await vector_lengths(library, new) == {4 * 24}
+
+    assert await reindex.reindex(Asked(embeddings=True)) == 0
+    assert "Embedded: 0 chunks. Live now: second-24-c1; 0 items to be swapped." in capsys.readouterr().out
+
+
+async def vector_lengths(library: Library, settings: Settings) -> set[int]:
+    """Bytes of the vectors that search has of all pages in the space of these settings."""
+    raw, embedder = connect.open_raw(settings), open_embedder(settings)
+    await embedder.prepare()
+    store = ChunkStore(library.desk.client, raw, library.desk.keys)
+    found = [one for path in ("/", *PAGES) for one in await store.read(library.id(path), embedder.space)]
+    await embedder.close()
+    await raw.aclose()
+    return {len(one.vector or b"") for one in found}
+
+
+async def test_search_answers_during_the_whole_migration(library: Library) -> None:
+    """After every step of it, old settings and new find the page; meaning counts for whom the live space is."""
+    asked: list[str] = []
+    embedder = open_embedder(library.with_(**NEXT))
+    raw = connect.open_raw(library.settings)
+    try:
+        store = ChunkStore(library.desk.client, raw, library.desk.keys)
+        migration = Migration(library.desk.client, library.desk.keys, store, embedder)
+        new = await migration.space()
+        for step in (
+            lambda: migration.build(new, lambda _: None),
+            lambda: Spaces(library.desk.client, library.desk.keys).cut_over(new),
+            lambda: migration.make_due(new),
+            lambda: library.embed(**NEXT),
+        ):
+            await step()
+            for settings in (library.settings, library.with_(**NEXT)):
+                found = await library.ask("sluice", settings)
+                assert found.results[0].page.url.endswith("/sluice")
+                asked.append(found.by.partition(" (")[0])
+    finally:
+        await embedder.close()
+        await raw.aclose()
+
+    assert asked == ["words and meaning", "words", *["words", "words and meaning"] * 3]
+
+
+async def test_migration_that_dies_anywhere_goes_on(library: Library, full: bool) -> None:
+    """Before the cut nothing live has changed, and what is embedded is not embedded again; after it, the same command
+    or the doctor's sample brings the rest."""
+    client, keys = library.desk.client, library.desk.keys
+    points, died_before_cut = 0, 0
+    async for point in every_point():
+        if not full and point.before % 5 != 1:
+            point.is_dead = True
+            continue
+        await client.hset(keys.version, "space", "first-16-c1")
+        for name in [key async for key in client.scan_iter(keys.embed_cache("*", "*"))]:
+            await client.delete(name)
+        await Spaces(client, keys).make_due(list(map(library.id, ["/", *PAGES])), await first(library), 0)
+        await library.embed()
+        statuses = await client.smembers(keys.status("Indexed"))
+        assert len(statuses) == 5
+        try:
+            with point:
+                await migrate_with_own_client(library)
+        except Crash:
+            pass
+        points += point.is_dead
+        if await space(library) == "first-16-c1":
+            died_before_cut += 1
+            assert await client.smembers(keys.status("Indexed")) == statuses, point
+            assert await library.urls("sluice") != [], point
+        library.server.questions.clear()
+        cached = len([key async for key in client.scan_iter(keys.embed_cache("second*", "*"))])
+        embedded, _ = await migrate(library)
+        assert embedded == 5 - cached, point
+        await library.embed(**NEXT)
+        assert await client.scard(keys.status("Indexed")) == 5, point
+        assert await library.astray() == [], point
+
+    assert points > 3
+    assert died_before_cut > 2
+
+
+async def first(library: Library) -> Any:
+    embedder = open_embedder(library.settings)
+    await embedder.prepare()
+    await embedder.close()
+    return embedder.space
+
+
+async def migrate_with_own_client(library: Library) -> None:
+    """A process of its own, as far as Redis can tell."""
+    settings = library.with_(**NEXT)
+    client, raw, embedder = connect.open_store(settings), connect.open_raw(settings), open_embedder(settings)
+    try:
+        store = ChunkStore(client, raw, library.desk.keys)
+        await Migration(client, library.desk.keys, store, embedder).run()
+    finally:
+        await embedder.close()
+        await raw.aclose()
+        await client.aclose()
+
+
+async def test_model_that_is_away_is_waited_for_or_ends_the_run(
+    library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A short pause is waited out; a long one ends the run with a sentence, the old space still live."""
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    settings = library.with_(**NEXT)
+    embedder, raw = open_embedder(settings), connect.open_raw(settings)
+    migration = Migration(
+        library.desk.client, library.desk.keys, ChunkStore(library.desk.client, raw, library.desk.keys), embedder, sleep
+    )
+    new = await migration.space()
+    library.server.then(429, retry_after="7")
+    assert await migration.build(new, lambda _: None) == 5
+    await embedder.close()
+    await raw.aclose()
+    assert waited == [7]
+
+    library.site.page("/weir", "The weir has a new crest.")
+    await library.crawl()
+    adopt(monkeypatch, library)
+    library.server.then_data(lambda data: data).then(401)
+    assert await reindex.reindex(Asked(embeddings=True)) == 2
+    assert "the same command goes on" in capsys.readouterr().err
+    assert await space(library) == "first-16-c1"
+
+
+async def test_without_an_embedder_there_is_nothing_to_migrate(library: Library) -> None:
+    """A sentence, and nothing happens."""
+    done = await commands.run(library.settings, "scripts.reindex", "--embeddings", EMBEDDER="none")
+
+    assert done.returncode == 2
+    assert "EMBEDDER is none" in done.stderr
+    assert await space(library) == "first-16-c1"
+
+
+async def test_late_worker_of_the_old_space_is_refused(library: Library) -> None:
+    """It claimed before the cut; its swap comes after it, and writes nothing: the page waits for the new space."""
+    library.site.page("/weir", "The weir has a new crest.")
+    await library.crawl()
+
+    def cut(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        with redis.Redis.from_url(connect.url_of(library.settings)) as other:
+            other.hset(library.desk.keys.version, "space", "second-24-c1")
+        return data
+
+    library.server.then_data(lambda data: data).then_data(cut)
+    counts = await library.embed()
+
+    assert counts["superseded"] == 1
+    assert (await library.record("/weir"))["status"] == "Crawled"
+    assert len(await library.waiting()) == 1
+    assert await library.astray() == []

@@ -1,0 +1,134 @@
+"""The same page under another name: redirects and canonicals inside a site make aliases, which have no text.
+
+A page gives up its text only for a page that has one; a temporary redirect changes no name (trap T49).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from core import outcomes
+from core.extract import EXTRACTOR_VERSION
+from core.models import Document, Fetched, Ref
+from core.outcomes import Changed, Moved, Outcome, Unchanged
+from core.page_canonical import trusted_canonical
+from core.registry import Item, PageVisit
+from core.stores.clock import ServerClock
+from core.stores.commit import Command
+from core.stores.items import Leased
+from core.stores.registering import item_id_of
+from workers.book import OpenSource
+from workers.desk import Desk
+from workers.following import Following
+from workers.reading import Read
+
+
+@dataclass(slots=True)
+class Visited:
+    """A visit up to its meaning: what it found, and what is written beside the record."""
+
+    outcome: Outcome
+    commands: Sequence[Command] = ()
+
+
+Settle = Callable[[Leased, OpenSource, Visited], Awaitable[None]]
+"""Bring a visit to its end."""
+VisitNow = Callable[[Leased], Awaitable[None]]
+"""Visit another item, and write what came of it."""
+
+
+class Moving:
+    """Finds out what a page is really called."""
+
+    def __init__(self, desk: Desk, clock: ServerClock, following: Following, settle: Settle, visit: VisitNow) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._following = following
+        self._settle = settle
+        self._visit = visit
+
+    async def is_still_alias(self, leased: Leased, found: OpenSource) -> bool:
+        """Ask the old name with the validators of the real one: a 304 from there says all, in one tiny answer."""
+        item = leased.item
+        target = (await self._desk.items.read([item.alias_of]))[0]
+        if target is None or not target.has_text or not target.validators:
+            return False
+        answer = await found.source.fetch(replace(item, validators_url=target.validators_url), target.validators)
+        if not isinstance(answer, Fetched) or answer.status != 304:
+            return False
+        visit = outcomes.facts(item, answer, named(item), "", item.source)
+        await self._settle(leased, found, Visited(Moved(item.alias_of, visit)))
+        return True
+
+    async def alias(
+        self,
+        leased: Leased,
+        found: OpenSource,
+        answer: Fetched,
+        visit: PageVisit,
+        read: Read,
+        commands: Sequence[Command],
+    ) -> Visited | bool:
+        """An alias, if the page lives elsewhere in this source; True if its real name was settled with it."""
+        item = leased.item
+        name = self._real_name(item, answer, visit)
+        if name is None:
+            return False
+        target_id = item_id_of(Ref(name))
+        if target_id == item.id or not await self._following.admit(item, name, found):
+            return False
+        is_redirect = bool(answer.hops)
+        if not is_redirect:
+            is_there = await self._has_or_gets_text(target_id, found, item)
+            return Visited(Moved(target_id, visit)) if is_there else False
+        others = await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid)
+        for other in others:
+            if other.item.alias_of == item.id:
+                await self._leave(other)
+                return False
+            if isinstance(read.document, Document):
+                seen = replace(visit, normalised=other.item.source, redirects=())
+                same = outcomes.is_same(other.item, seen, EXTRACTOR_VERSION)
+                meaning = Unchanged(visit.http_status, visit=seen) if same else Changed(read.document, seen)
+                # Its links too: it keeps them when the old name is gone.
+                followed = await self._following.follow(other.item, read.links, found)
+                await self._settle(other, found, Visited(meaning, followed))
+            else:
+                await self._leave(other)
+        return Visited(Moved(target_id, visit), commands)
+
+    async def _has_or_gets_text(self, target_id: str, found: OpenSource, item: Item) -> bool:
+        """Is the canonical page there? If nobody has looked yet, we do: a page gives up its text for no empty name."""
+        if await self._following.has_text(target_id, item):
+            return True
+        for other in await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid):
+            if other.item.checked_ts:  # it was looked at before, and had none
+                await self._leave(other)
+                return False
+            await self._visit(other)
+        return await self._following.has_text(target_id, item)
+
+    async def has_real_name(self, leased: Leased, found: OpenSource) -> bool:
+        """An unchanged page whose canonical page has meanwhile a text of its own."""
+        item = leased.item
+        if not item.canonical_url or item.canonical_url == item.fetch_url or leased.article or not found.follows_links:
+            return False
+        name = trusted_canonical(item.canonical_url, item.fetch_url)
+        target_id = item_id_of(Ref(name)) if name else item.id
+        return target_id != item.id and await self._following.has_text(target_id, item)
+
+    async def _leave(self, other: Leased) -> None:
+        await self._desk.leases.commit(other.lease, [self._desk.items.unlocked(other.item)])
+
+    def _real_name(self, item: Item, answer: Fetched, visit: PageVisit) -> str | None:
+        name = trusted_canonical(visit.canonical_url, answer.final_url) or answer.final_url
+        is_permanent = all(hop.status in (301, 308) for hop in answer.hops)
+        if name == item.fetch_url or (answer.hops and not is_permanent):
+            return None  # a temporary redirect changes no name (trap T49)
+        return name
+
+
+def named(item: Item) -> Document:
+    """As much of a page as a 304 tells."""
+    return Document(canonical_url=item.canonical_url)
