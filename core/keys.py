@@ -171,7 +171,7 @@ class Keys:
         return f"{self.prefix}index:chunks:{item_id}"
 
     def chunk(self, chunk_id: str) -> str:
-        """HASH: a chunk's text, headings, hash and the space of its vector. An hour until it is swapped in, then with it."""
+        """HASH: a chunk's text, headings, hash and space. An hour until a swap makes it live, then as its page."""
         return f"{self.prefix}index:chunk:{chunk_id}"
 
     def vector(self, chunk_id: str) -> str:

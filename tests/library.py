@@ -10,12 +10,18 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
+from unittest import mock
 
+import msgspec
+
+from core.errors import FailCode, FailDetail
 from core.indexes.opening import open_searcher
 from core.indexes.searcher import Found, Query
+from core.models import Failed
+from core.parsing import tasks
 from core.settings import Settings
 from core.stores import connect
 from tests.openai_server import EmbeddingServer
@@ -25,6 +31,23 @@ from tests.web import FakeWeb
 from workers.crawl import Mode, crawl
 from workers.desk import Desk
 from workers.embed_jobs import embed_items
+
+
+class PoolAtHome:
+    """Reads pages in this process: these tests are not about parse children, and starting one takes a second."""
+
+    async def run(self, task: str, request: object) -> Any:
+        spec = tasks.TASKS[task]
+        try:
+            return msgspec.msgpack.decode(msgspec.msgpack.encode(spec.run(request)), type=spec.result)
+        except spec.refusals as error:
+            return Failed(FailCode.PARSE, FailDetail.TYPE, str(error))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
 
 
 @dataclass
@@ -84,13 +107,16 @@ async def open_library(settings: Settings, pages: Mapping[str, str], **changes: 
     client = connect.open_store(settings)
     await client.flushall()
     await client.aclose()
+    at_home = mock.patch("workers.desk.ParsePool", return_value=PoolAtHome())
     async with FakeWeb() as web, EmbeddingServer() as server:
         remote = {"embedder": "openai", "embed_api_url": server.url, "embed_model": "first"} | changes
         site = Site(web)
         site.page("/", links=list(pages))
         for path, text in pages.items():
             site.page(path, text)
-        async with office(settings, **remote) as desk:
+        async with AsyncExitStack() as stack:
+            with at_home:
+                desk = await stack.enter_async_context(office(settings, **remote))
             library = Library(site, desk, server, desk.settings)
             await add_site(desk, site.url("/"))
             await library.crawl()

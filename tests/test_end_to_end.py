@@ -165,8 +165,8 @@ def test_first_run_fills_articles_a_person_wants_to_read(freshet: Freshet) -> No
             assert client.sismember(KEYS.articles_by_category(category), uid)
             assert 0 < client.ttl(KEYS.articles_by_category(category)) <= 7 * DAY
         item = client.hgetall(KEYS.item(found["item_id"]))
-        assert (item["status"], item["articleUid"], item["contentHash"]) == ("Crawled", uid, found["content_hash"])
-        assert client.sismember(KEYS.status("Crawled"), item["id"])
+        assert (item["status"], item["articleUid"], item["contentHash"]) == ("Indexed", uid, found["content_hash"])
+        assert client.sismember(KEYS.status("Indexed"), item["id"])
         assert client.sismember(KEYS.partition(item["PartitionKey"]), item["id"])
         assert client.zscore(KEYS.refs("rss"), item["id"]) == 0
         assert client.zscore(KEYS.due("rss"), item["id"]) > time.time()
@@ -301,7 +301,8 @@ def test_redis_url_set_starts_no_server(freshet: Freshet, server: object) -> Non
     assert "Embedded Redis" not in done.stderr
     assert not (freshet.folder / "redis").exists()
     assert found
-    assert [key for key in found if not key.startswith("{a}:")] == []
+    # RQ has a name space of its own; what it knows of us carries the prefix inside.
+    assert [key for key in found if not key.startswith(("{a}:", "rq:"))] == []
 
 
 @pytest.mark.parametrize("command", [("scripts.status",), ("scripts.feeds", "list")])

@@ -135,8 +135,8 @@ class Embedding:
 
     async def _swap(self, item: Item, text: Text, chunks: Sequence[Chunk], old: OldChunks, lease: Lease) -> None:
         now, key = self._clock.now(), self._keys.item(item.id)
-        expected = (key, "contentHash", item.content_hash, key, "status", str(Status.CRAWLED))
-        expected += self._spaces.still(self._embedder.space)
+        is_same = (key, "contentHash", item.content_hash, key, "status", str(Status.CRAWLED))
+        expected = (*is_same, *self._spaces.still(self._embedder.space))
         work = Work(lease, self._store.swap(item, chunks, old, now), expected)
         answer = (await self._leases.commit_many([work]))[0]
         if answer is Answer.WRITTEN:

@@ -81,17 +81,24 @@ class Follower:
         return _number(str(first[0][0])) <= _number(position) <= _number(str(last[0][0]))
 
     async def _follow(self, position: str) -> int:
-        looked_at = 0
-        while True:
+        """As far as the stream goes now: in a store that is written all the time its end is never reached."""
+        looked_at, end = 0, await self._last()
+        while _number(position) < _number(end):
             reply = await self._client.xrange(self._keys.events, min=f"({position}", count=EVENTS_AT_ONCE)
             events = cast(list[tuple[str, dict[str, str]]], reply)
             if not events:
-                return looked_at
+                break  # trimmed meanwhile
             item_ids = {fields["id"] for _, fields in events if fields.get("type") in TELLING and "id" in fields}
             await self._apply(sorted(item_ids))
             position = events[-1][0]
             await self._replica.commit(Mark(position, self._space_name))
             looked_at += len(item_ids)
+        return looked_at
+
+    async def _last(self) -> str:
+        """The place of the newest event."""
+        last = await self._client.xrevrange(self._keys.events, count=1)
+        return str(last[0][0]) if last else "0-0"
 
     # ── everything ──
 
@@ -99,8 +106,7 @@ class Follower:
         """Look at every item that may have a text, and take away what is no more."""
         if not self._replica.try_write_lock():
             return 0
-        last = await self._client.xrevrange(self._keys.events, count=1)
-        position = str(last[0][0]) if last else "0-0"
+        position = await self._last()
         log.info("🔧 Building the search replica anew")
         known = {item_id async for _, item_id, _ in self._replica.iter_ids()}
         looked_at = 0

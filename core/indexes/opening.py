@@ -67,9 +67,14 @@ async def open_replica(folder: Path, space: Space | None) -> Replica:
     """The replica in this folder, made anew where it is broken or of other vectors."""
     dimension = space.dimension if space else None
     while True:
+        replica: Replica | None = None
         try:
-            return Replica(folder, dimension)
+            replica = Replica(folder, dimension)
+            replica.try_write_lock()  # who writes looks at every byte, and some damage is seen by nobody else
+            return replica
         except ReplicaBroken as broken:
+            if replica:
+                replica.close()
             log.warning("🔧 %s", broken)
             if not Replica.erase(folder):
                 await asyncio.sleep(BUSY_SECONDS)  # somebody writes it; it may be whole again in a moment

@@ -122,7 +122,8 @@ class Searcher:
             return await self._replica.search(query.text, vector, query.filters, limit, query.lexical_weight)
         words = await self._replica.search(query.text, None, query.filters, limit)
         asked = [name for name in query.filters.languages if name in spoken] if query.filters.languages else spoken
-        if not asked:
+        if not asked or (words and _is_foreign(words[0], spoken)):
+            # The best answer by words tells the question's language; of a foreign one the model understands nothing.
             return words
         within = replace(query.filters, languages=tuple(sorted(asked)))
         both = await self._replica.search(query.text, vector, within, limit, query.lexical_weight)
@@ -207,6 +208,11 @@ class Searcher:
 def _passage(hit: Hit, words: tuple[str, ...]) -> Passage:
     shown, ranges = highlight.snippet(hit.text, words, SNIPPET_CHARS)
     return Passage(hit.chunk_id, hit.headings, shown, tuple(ranges), hit.score, hit.lexical, hit.semantic)
+
+
+def _is_foreign(hit: Hit, spoken: frozenset[str]) -> bool:
+    """Is it in a language that we know, and the model does not?"""
+    return hit.page is not None and bool(hit.page.language) and hit.page.language not in spoken
 
 
 def _freshness(page: Page, weight: float, now: float) -> float:

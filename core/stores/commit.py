@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -192,8 +193,8 @@ class Leases:
         # One JSON value: hundreds of words as arguments of their own cost the client more than all else in a commit.
         packed = msgspec.json.encode(_words(commands))
         # One token may hold many leases, each committed for itself.
-        what = ":".join(key.removeprefix(self._keys.lease("")) for key in lease.keys[:1])
-        keys = (self._keys.done(f"{lease.token}:{what}" if what else lease.token), *lease.keys)
+        mark = f"{lease.token}-{zlib.crc32(lease.keys[0].encode()):08x}" if lease.keys else lease.token
+        keys = (self._keys.done(mark), *lease.keys)
         answer = await self._client.eval(
             commit_scripts.COMMIT, len(keys), *keys, lease.token, packed, str(DONE_MILLISECONDS)
         )

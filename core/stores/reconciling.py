@@ -13,7 +13,7 @@ from core.indexes.pages import PageReader
 from core.keys import Keys
 from core.registry import Status
 from core.stores.chunk_removal import ChunkRemoval
-from core.stores.commit import Answer, Command, Lease, Leases, Work, new_token
+from core.stores.commit import Answer, Command, Lease, Leases, Work
 from core.stores.connect import Client, texts
 from core.stores.events import event
 from core.stores.spaces import Spaces
@@ -145,13 +145,22 @@ class Reconciling:
         """Set right what is still wrong at a second look; how many. A worker that is just at it is not disturbed."""
         leases, healed = Leases(self._client, self._keys), 0
         for finding in findings:
-            expected = await self._expected(finding.item_id)
-            if finding not in await self._again(finding):
-                continue
-            commands = [*await self._commands(finding, now), self._told(finding)]
-            answers = await leases.commit_many([Work(Lease((), new_token()), commands, expected)])
-            healed += answers[0] is Answer.WRITTEN
+            taken = await leases.acquire(f"embed_{finding.item_id}")
+            if taken is not None:
+                healed += await self._heal(finding, leases, taken[0], now)
         return healed
+
+    async def _heal(self, finding: Finding, leases: Leases, lease: Lease, now: float) -> bool:
+        answer = Answer.MOVED_ON
+        try:
+            expected = await self._expected(finding.item_id)
+            if finding in await self._again(finding):
+                commands = [*await self._commands(finding, now), self._told(finding)]
+                answer = (await leases.commit_many([Work(lease, commands, expected)]))[0]
+        finally:
+            if answer is Answer.MOVED_ON:
+                await leases.release(lease)
+        return answer is Answer.WRITTEN
 
     async def _again(self, finding: Finding) -> list[Finding]:
         match finding.wrong:

@@ -1,0 +1,174 @@
+"""The replica follows Redis: after a stop, a gap, damage, loss."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from core.indexes.opening import _folder, open_searcher
+from core.indexes.replica import ReplicaBroken
+from core.indexes.replica_state import try_lock
+from core.indexes.searcher import Query
+from core.settings import Settings
+from core.stores.events import EVENTS_KEPT
+from core.stores.spaces import Spaces
+from tests.library import Library, open_library
+
+
+@pytest.fixture
+async def library(settings: Settings) -> AsyncIterator[Library]:
+    """Three pages, embedded and searched once."""
+    async with open_library(settings, {"/a": "The weir.", "/b": "The sluice."}) as opened:
+        await opened.embed()
+        assert await found(opened) == ["/a", "/b"]
+        yield opened
+
+
+async def found(library: Library) -> list[str]:
+    return sorted(set(await library.urls("weir sluice lock", lexical_weight=1.0)) - {"/"})
+
+
+async def compared(library: Library) -> dict[str, int]:
+    async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+        return await searcher.compare()
+
+
+def rebuilds(caplog: pytest.LogCaptureFixture) -> int:
+    return caplog.text.count("Building the search replica anew")
+
+
+async def test_catches_up_by_the_events_alone(library: Library, caplog: pytest.LogCaptureFixture) -> None:
+    """Changed, new and gone pages while nobody followed; nothing is built anew."""
+    library.site.page("/", links=["/a", "/b", "/c"])
+    library.site.page("/c", "The lock.")
+    library.site.page("/a", "The mill.")
+    library.site.remove("/b", 410)
+    await library.crawl()
+    await library.embed()
+
+    assert await found(library) == ["/c"]
+    assert rebuilds(caplog) == 0
+    assert await compared(library) == {"pages": 3, "chunks": 3, "missing": 0, "extra": 0}
+
+
+async def test_trimmed_stream_is_a_gap(library: Library, caplog: pytest.LogCaptureFixture) -> None:
+    """Events that nobody can read any more: everything is looked at."""
+    library.site.page("/a", "The mill.")
+    library.site.remove("/b", 410)
+    await library.crawl()
+    await library.embed()
+    await library.desk.client.xtrim(library.desk.keys.events, maxlen=1, approximate=False)
+
+    assert await found(library) == []
+    assert rebuilds(caplog) == 1
+    assert await compared(library) == {"pages": 2, "chunks": 2, "missing": 0, "extra": 0}
+
+
+@pytest.mark.parametrize("what", ["emptied", "younger", "full since the beginning"])
+async def test_stream_of_another_life_is_a_gap(library: Library, caplog: pytest.LogCaptureFixture, what: str) -> None:
+    """A stream that was emptied, that ends before our place (the server lost its last writes), or that has trimmed
+    what came after an empty beginning."""
+    client, events = library.desk.client, library.desk.keys.events
+    if what == "full since the beginning":
+        await client.delete(events)
+        await found(library)  # now at the beginning of an empty stream
+        caplog.clear()
+    await client.delete(events)
+    library.site.remove("/b", 410)
+    await library.crawl()
+    if what == "younger":
+        await client.delete(events)
+        await client.xadd(events, {"type": "x"}, id="1-1")
+    if what == "emptied":
+        await client.delete(events)
+    if what == "full since the beginning":
+        pipe = client.pipeline(transaction=False)
+        for _ in range(EVENTS_KEPT):
+            pipe.xadd(events, {"type": "x"}, maxlen=EVENTS_KEPT, approximate=False)
+        await pipe.execute()
+
+    assert await found(library) == ["/a"]
+    assert rebuilds(caplog) == 1
+
+
+@pytest.mark.parametrize("what", ["folder", "state", "words", "vectors", "log", "garbled state", "garbled words"])
+async def test_lost_or_damaged_replica_is_built_anew(library: Library, what: str) -> None:
+    """Whatever is missing or garbled, the next search answers as before."""
+    folder = _folder(library.settings)
+    state, words = folder / "state.json", next(iter(sorted((folder / "lexical").glob("*.store"))))
+    match what:
+        case "folder":
+            shutil.rmtree(folder)
+        case "state":
+            state.unlink()
+        case "words":
+            shutil.rmtree(folder / "lexical")
+        case "vectors":
+            for path in (folder / "vectors").glob("*.f32"):
+                path.unlink()
+        case "log":
+            for path in (folder / "vectors").glob("*.log"):
+                path.write_bytes(b"")
+        case "garbled state":
+            state.write_text("{")
+        case _:
+            garble(words)
+
+    assert await found(library) == ["/a", "/b"]
+    assert (await library.ask("weir")).by == "words and meaning"
+    assert await compared(library) == {"pages": 3, "chunks": 3, "missing": 0, "extra": 0}
+
+
+def garble(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3 : len(content) // 3 + 8] = b"\xff" * 8
+    path.write_bytes(content)
+
+
+async def test_two_searchers_share_one_replica(library: Library) -> None:
+    """The second reads what the first wrote, and takes over when it ends."""
+    client, keys = library.desk.client, library.desk.keys
+    async with open_searcher(library.settings, client, keys) as first:
+        await first.search(Query("weir"), time.time())
+        async with open_searcher(library.settings, client, keys) as second:
+            library.site.page("/a", "The mill.")
+            await library.crawl()
+            await library.embed()
+            behind = await second.search(Query("mill", lexical_weight=1.0), time.time())
+            await first.search(Query("mill"), time.time())
+            after = await second.search(Query("mill", lexical_weight=1.0), time.time())
+    library.site.page("/a", "The ferry.")
+    await library.crawl()
+    await library.embed()
+
+    assert (len(behind.results), len(after.results)) == (0, 1)
+    assert await library.urls("ferry", lexical_weight=1.0) == ["/a"]
+
+
+async def test_cut_over_makes_the_writer_let_go(library: Library) -> None:
+    """Who has the replica of another space open stops writing it with a sentence; whoever opens it anew has the new."""
+    client, keys = library.desk.client, library.desk.keys
+    async with open_searcher(library.settings, client, keys) as searcher:
+        await searcher.search(Query("weir"), time.time())
+        await client.hset(keys.version, "space", "second-24-c1")
+        with pytest.raises(ReplicaBroken, match="not of second-24-c1"):
+            await searcher.search(Query("weir"), time.time())
+        lock = try_lock(_folder(library.settings) / "writer.lock")
+        assert lock is not None
+        os.close(lock)
+    assert await found(library) == ["/a", "/b"]
+
+
+async def test_embedder_that_is_away_does_not_end_search(library: Library) -> None:
+    """By words, with the reason; the replica keeps its vectors for when it is back."""
+    await library.server.stop()
+    away = await library.ask("weir")
+
+    assert away.results[0].page.url.endswith("/a")
+    assert away.by.startswith("words (")
+    assert await Spaces(library.desk.client, library.desk.keys).current() == "first-16-c1"

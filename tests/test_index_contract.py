@@ -1,0 +1,152 @@
+"""What every index back end keeps: the protocol, run over each of them. So far there is one; the next is a new row."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from core.indexes.protocols import Filters, Index, Page
+from core.indexes.replica import Mark, Replica
+from core.models import Chunk
+
+DIMENSION = 4
+
+
+class Opened(Protocol):
+    """An index, and how its writes become visible."""
+
+    index: Index
+
+    async def settle(self) -> None: ...
+
+
+class OpenedReplica:
+    def __init__(self, folder: Path) -> None:
+        self.replica = Replica(folder, DIMENSION)
+        assert self.replica.try_write_lock()
+        self.index: Index = self.replica
+
+    async def settle(self) -> None:
+        await self.replica.commit(Mark("1-1", "test"))
+
+
+@asynccontextmanager
+async def open_replica(folder: Path) -> AsyncIterator[Opened]:
+    opened = OpenedReplica(folder)
+    yield opened
+    opened.replica.close()
+
+
+@pytest.fixture(params=[open_replica], ids=["redis"])
+async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
+    async with request.param(tmp_path / "index") as made:
+        yield made
+
+
+def vector(*numbers: float) -> bytes:
+    length = sum(number * number for number in numbers) ** 0.5
+    return struct.pack("<4f", *(number / length for number in numbers))
+
+
+EAST, NORTH = vector(1, 0, 0, 0), vector(0, 1, 0, 0)
+
+
+def chunk(name: str, text: str, order: int = 0) -> Chunk:
+    return Chunk(name, text, (), order, f"hash-{text}")
+
+
+async def ask(opened: Opened, text: str = "", near: bytes | None = None, **more: Any) -> list[str]:
+    """Ids of the chunks that are found, best first."""
+    found = await opened.index.search(text, near, Filters(**more), 10)
+    return [hit.chunk_id for hit in found]
+
+
+async def test_words_vectors_and_both(opened: Opened) -> None:
+    """A chunk is found by what it says, by where its vector points, and best by both."""
+    page = Page("url_1", "v1", language="en")
+    chunks = [chunk("c_weir", "The weir."), chunk("c_lock", "The lock.", 1)]
+    await opened.index.upsert(page, chunks, {"c_weir": EAST, "c_lock": NORTH})
+    await opened.index.flip("url_1", "v1")
+    await opened.settle()
+
+    assert await ask(opened, "weir") == ["c_weir"]
+    assert (await ask(opened, "", NORTH))[0] == "c_lock"
+    assert (await ask(opened, "lock", NORTH))[0] == "c_lock"
+    assert await opened.index.count() == 2
+
+
+async def test_flip_leaves_one_version(opened: Opened) -> None:
+    """Before the flip both versions may be found, each named as what it is; after it only the new one."""
+    await opened.index.upsert(Page("url_1", "v1"), [chunk("c_1", "weir old")], {"c_1": EAST})
+    await opened.index.upsert(Page("url_1", "v2"), [chunk("c_2", "weir new")], {"c_2": EAST})
+    await opened.settle()
+    both = {hit.version for hit in await opened.index.search("weir", None, Filters(), 10)}
+    await opened.index.flip("url_1", "v2")
+    await opened.settle()
+
+    assert both == {"v1", "v2"}
+    assert await ask(opened, "weir", EAST) == ["c_2"]
+    assert [row async for row in opened.index.iter_ids()] == [("c_2", "url_1", "v2")]
+
+
+async def test_deleted_pages_are_gone_and_others_are_not(opened: Opened) -> None:
+    """With all their versions; deleting what is not there is nothing."""
+    for name in ("url_1", "url_2"):
+        await opened.index.upsert(Page(name, "v1"), [chunk(f"c_{name}", "weir")], {})
+    await opened.settle()
+    await opened.index.delete(["url_1", "url_nobody"])
+    await opened.settle()
+
+    assert await ask(opened, "weir") == ["c_url_2"]
+    assert await opened.index.count() == 1
+
+
+async def test_writing_twice_is_writing_once(opened: Opened) -> None:
+    """The same version again takes the place of the first."""
+    for _ in range(3):
+        await opened.index.upsert(Page("url_1", "v1"), [chunk("c_1", "weir")], {"c_1": EAST})
+        await opened.index.flip("url_1", "v1")
+        await opened.settle()
+
+    assert await opened.index.count() == 1
+    assert await ask(opened, "weir", EAST) == ["c_1"]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        {"categories": ("world",)},
+        {"domains": ("docs",)},
+        {"hosts": ("example.org",)},
+        {"languages": ("de",)},
+        {"types": ("file",)},
+        {"since_ts": 150.0},
+    ],
+    ids=lambda one: next(iter(one)),
+)
+async def test_filters_hold_for_words_and_vectors(opened: Opened, one: dict[str, Any]) -> None:
+    """Only what passes is found, by either way."""
+    passing = {"categories": ("world",), "domains": ("docs",), "host": "example.org", "language": "de", "type": "file"}
+    await opened.index.upsert(Page("url_1", "v1", published_ts=200.0, **passing), [chunk("c_1", "weir")], {"c_1": EAST})
+    await opened.index.upsert(
+        Page("url_2", "v1", language="en", published_ts=100.0), [chunk("c_2", "weir")], {"c_2": EAST}
+    )
+    await opened.settle()
+
+    assert sorted(await ask(opened, "weir", EAST)) == ["c_1", "c_2"]
+    assert await ask(opened, "weir", **one) == ["c_1"]
+    assert await ask(opened, "", EAST, **one) == ["c_1"]
+
+
+async def test_no_text_and_no_question_is_an_error(opened: Opened) -> None:
+    """Nothing, marks, another script, a page without chunks."""
+    await opened.index.upsert(Page("url_1", "v1"), [], {})
+    await opened.index.upsert(Page("url_2", "v1"), [chunk("c_1", ""), chunk("c_2", "🦦 水位", 1)], {})
+    await opened.settle()
+    for text in ("", " ", '"', "(", "水位", "🦦", "x" * 10_000):
+        await ask(opened, text)

@@ -1,0 +1,116 @@
+"""The embed worker as a process: one model for many jobs, a graceful end, a second process beside the others."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+
+import psutil
+import pytest
+
+from core.queues.send import Sender
+from core.settings import Settings
+from core.stores import connect
+from core.stores.embedded import EmbeddedServer
+from tests.faults.process import Worker, until
+from tests.library import open_library
+
+PAGES = {f"/{n}": f"Page {n} tells of gauge {n} in the valley." for n in range(3)}
+
+
+def send(settings: Settings, item_ids: list[str]) -> None:
+    """A job for each item."""
+    sender = Sender(settings)
+    try:
+        for item_id in item_ids:
+            sender.send("workers.embed_jobs.embed", [item_id], id_words=("embed", item_id))
+    finally:
+        sender.close()
+
+
+async def test_model_is_loaded_once_for_many_jobs(settings: Settings, server: EmbeddedServer) -> None:
+    """A burst runs all jobs in one process, with the real model, and ends when nothing waits."""
+    async with open_library(settings, PAGES, embedder="local") as library:
+        send(library.settings, await library.waiting())
+        code = (
+            "import sys, core.indexes.local as local\n"
+            "real = local._checked\n"
+            "local._checked = lambda path: print('MODEL LOADED', flush=True) or real(path)\n"
+            "from workers.__main__ import main\n"
+            "sys.exit(main(['embed', '--burst']))\n"
+        )
+        (settings.persistent_storage_path / "counting.py").write_text(code)
+        with Worker(settings.persistent_storage_path, server.url, "counting", EMBEDDER="local") as worker:
+            assert await worker.ended() == 0, worker.log
+
+        assert len(worker.lines("MODEL LOADED")) == 1
+        assert len(worker.lines("🧭 Indexed")) == 4
+        assert re.search(r"Nothing waits after \d+ jobs", worker.log)
+        assert int(re.findall(r"after (\d+) jobs", worker.log)[0]) >= 4
+        assert await library.waiting() == []
+        assert worker.tracebacks == []
+
+
+async def test_stop_ends_after_the_current_page(settings: Settings, server: EmbeddedServer) -> None:
+    """SIGTERM in the middle of a job: the page under way is finished, the rest waits, nothing is lost, exit 0."""
+    async with open_library(settings, PAGES) as library:
+        reached, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(question: object) -> object:
+            reached.set()
+            await go_on.wait()
+            return library.server._honest(question)  # type: ignore[arg-type]
+
+        library.server.then_data(lambda data: data)
+        library.server._script.append(slow)  # type: ignore[arg-type]
+        sender = Sender(library.settings)
+        sender.send("workers.embed_jobs.embed", await library.waiting(), id_words=("embed", "all"))
+        sender.close()
+        environment = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
+        with Worker(settings.persistent_storage_path, server.url, "workers", "embed", **environment) as worker:
+            await asyncio.wait_for(reached.wait(), 30)
+            worker.signal(signal.SIGTERM)
+            await asyncio.sleep(0.2)
+            assert worker.is_alive
+            go_on.set()
+            code = await worker.ended()
+
+        assert code == 0, worker.log
+        assert len(worker.lines("🧭 Indexed")) == 1
+        assert len(await library.waiting()) == 3
+        assert await library.astray() == []
+        assert worker.tracebacks == []
+
+
+async def test_all_queues_have_a_second_process_for_embedding(
+    settings: Settings, server: EmbeddedServer, redis: connect.Client
+) -> None:
+    """It is started beside, works, and ends with the first."""
+    command = ("workers", "refresh", "reindex", "embed")
+    with Worker(settings.persistent_storage_path, server.url, *command, EMBEDDER="none") as worker:
+        await worker.until(lambda: len(worker.lines("👂 Waiting for jobs")) == 2)
+        beside = [one for one in worker.children() if one.cmdline()[-2:] == ["workers", "embed"]]
+        code = await worker.stopped()
+        await until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in beside))
+
+    assert len(beside) == 1
+    assert code == 0
+    assert len(worker.lines("🏁 Stopped")) == 2, worker.log
+    assert worker.tracebacks == []
+
+
+@pytest.mark.parametrize("answer", [500, 429])
+async def test_trouble_of_the_model_fails_no_job(settings: Settings, server: EmbeddedServer, answer: int) -> None:
+    """The burst ends well with the items waiting, and no job is tried again by RQ."""
+    async with open_library(settings, PAGES) as library:
+        library.server.then(answer)
+        send(library.settings, (await library.waiting())[:1])
+        environment = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
+        with Worker(settings.persistent_storage_path, server.url, "workers", "embed", "--burst", **environment) as one:
+            assert await one.ended() == 0, one.log
+
+        assert len(await library.waiting()) == 4
+        assert await library.desk.client.exists(library.desk.keys.embed_away)
+        assert await library.desk.client.zcard("rq:failed:embed") == 0
+        assert await library.desk.client.zcard("rq:scheduled:embed") == 0

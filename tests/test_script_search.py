@@ -1,0 +1,86 @@
+"""`python -m scripts.search` as a person or a program runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import AsyncIterator
+
+import pytest
+
+from core.settings import Settings
+from tests import commands
+from tests.library import Library, open_library
+
+
+@pytest.fixture
+async def library(settings: Settings) -> AsyncIterator[Library]:
+    async with open_library(settings, {"/weir": "The weir was repaired.", "/lock": "The lock is closed."}) as opened:
+        await opened.embed()
+        yield opened
+
+
+async def search(library: Library, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    model = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
+    return await commands.run(library.settings, "scripts.search", *words, **(model | more))
+
+
+async def test_answer_for_people(library: Library) -> None:
+    """Number, title, address and the passage; with --explain why."""
+    done = await search(library, "weir repaired", "--words", "--explain")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0].endswith("pages by words")
+    assert "  1. weir" in done.stdout
+    assert library.site.url("/weir") in done.stdout
+    assert "The weir was repaired." in done.stdout
+    assert "score 1.000 (words 1.000, meaning 0.000; 1 passages; c_" in done.stdout
+
+
+async def test_answer_for_programs(library: Library) -> None:
+    """JSON with every field of the page, its passages with ranges and parts of the score, duplicates and images."""
+    done = await search(library, "weir repaired", "--json", "--domain", "docs", "--language", "en", "--images")
+    told = json.loads(done.stdout)
+    first = told["results"][0]
+
+    assert done.returncode == 0, done.stderr
+    assert set(told) == {"query", "total", "page", "by", "results"}
+    assert (told["query"], told["page"], told["by"]) == ("weir repaired", 1, "words and meaning")
+    assert set(first) == {
+        *("id", "score", "version", "url", "title", "language", "type", "host", "categories", "domains"),
+        *("published_ts", "updated_ts", "duplicate_of", "passages", "duplicates", "images"),
+    }
+    assert set(first["passages"][0]) == {
+        *("chunk_id", "headings", "snippet", "highlights", "score", "lexical", "semantic")
+    }
+
+
+async def test_nothing_found_is_exit_code_1(library: Library) -> None:
+    """And a line that says by what it was looked for."""
+    done = await search(library, "zebra", "--words")
+
+    assert (done.returncode, done.stdout) == (1, "Nothing found by words.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["x", "--since", "yesterday"], "yesterday is no date; write 2026-01-31 or 2026-01-31T12:00:00Z."),
+        (["x", "--page", "0"], "--page begins at 1, and --per-page is between 1 and 100."),
+        (["x", "--per-page", "1000"], "--page begins at 1, and --per-page is between 1 and 100."),
+    ],
+)
+async def test_bad_arguments_are_sentences(settings: Settings, redis: object, words: list[str], sentence: str) -> None:
+    """On standard error, exit code 2."""
+    done = await commands.run(settings, "scripts.search", *words, EMBEDDER="none")
+
+    assert (done.returncode, done.stderr.strip()) == (2, sentence)
+
+
+async def test_without_an_embedder_it_says_so(library: Library) -> None:
+    """By words, and the answer tells why; the vectors that are there are left alone."""
+    done = await search(library, "weir", EMBEDDER="none")
+
+    assert done.returncode == 0, done.stderr
+    assert "pages by words (EMBEDDER is none)" in done.stdout
+    assert (await library.ask("weir")).by == "words and meaning"

@@ -1,0 +1,326 @@
+"""Questions and answers over a crawled site and stored articles: what is found, in which order, and what never is."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from core.indexes.opening import _folder, open_searcher
+from core.indexes.protocols import Filters
+from core.indexes.replica_state import try_lock
+from core.indexes.searcher import Query
+from core.registry import ARTICLES_SOURCE
+from core.settings import Settings
+from core.stores import connect
+from core.stores.links import Lives
+from core.stores.pruning import Pruning
+from tests.library import Library, open_library
+from tests.site import html
+from tests.test_article_refresh import Paper
+
+WORDS = {
+    "Arabic": ("ar", "تقيس المحطة ارتفاع النهر كل عشر دقائق وترسله إلى المكتب في الوادي.", "ارتفاع النهر"),
+    "Hebrew": ("he", "התחנה מודדת את גובה הנהר כל עשר דקות ושולחת אותו למשרד בעמק.", "גובה הנהר"),
+    "Japanese": ("ja", "観測所は十分ごとに川の水位を測り、谷の事務所に送ります。", "川の水位"),
+    "Chinese": ("zh", "测站每十分钟测量一次河流的水位，并将其发送到山谷的办公室。", "河流的水位"),
+    "Korean": ("ko", "관측소는 십 분마다 강의 수위를 재어 골짜기의 사무실로 보냅니다.", "강의 수위"),
+    "emoji": ("en", "The gauge 🌊🚣‍♀️ is marked with a 🦦 in every report of the station.", "gauge 🦦 marked"),
+    "combining": ("fr", "L'e\u0301cluse du ge\u0301ne\u0301ral fut re\u0301pare\u0301e en hiver.", "écluse du général"),
+}
+
+
+def filters(**more: Any) -> Filters:
+    return Filters(**more)
+
+
+# ── every text ──
+
+
+async def test_every_script_goes_the_whole_way(settings: Settings) -> None:
+    """Crawled, cut, embedded and found by its own words, whatever the script; each page is the first for its query."""
+    async with open_library(settings, {f"/{name}": f"Page {name}." for name in WORDS}) as library:
+        for name, (language, text, _) in WORDS.items():
+            body = f"<html lang={language}><head><title>{name}</title></head><body><main><p>{text}</p></main></body>"
+            library.site.web.page(f"/{name}", body + "</html>")
+        await library.crawl()
+        counts = await library.embed()
+        found = {name: await library.urls(query, lexical_weight=1.0) for name, (_, _, query) in WORDS.items()}
+
+        assert counts["indexed"] == 1 + len(WORDS)
+        assert {name: paths[:1] for name, paths in found.items()} == {name: [f"/{name}"] for name in WORDS}
+        assert await library.astray() == []
+
+
+async def test_endless_word_and_empty_text(settings: Settings) -> None:
+    """A word of a megabyte is cut, embedded and in nobody's way; a page without text has no chunks and no alarm."""
+    async with open_library(settings, {"/long": "x", "/empty": "x", "/b": "A page about sluices."}) as library:
+        library.site.web.page(
+            "/long", f"<html lang=en><title>Long</title><body><p>{'Donau' * 200_000}</p></body></html>"
+        )
+        library.site.web.page("/empty", "<html lang=en><title></title><body><main> </main></body></html>")
+        await library.crawl()
+        started = time.monotonic()
+        counts = await library.embed()
+
+        assert time.monotonic() - started < 20
+        assert counts["indexed"] + await library.desk.client.scard(library.desk.keys.status("OutOfScope")) >= 3
+        assert await library.urls("sluices", lexical_weight=1.0) == ["/b"]
+        assert await library.waiting() == []
+        assert await library.astray() == []
+        async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+            told = await searcher.compare()
+        assert (told["missing"], told["extra"]) == (0, 0)
+
+
+async def test_odd_questions_have_answers(settings: Settings) -> None:
+    """No question is an error: nothing, blanks, marks, quotes without an end, a thousand words, another script."""
+    async with open_library(settings, {"/a": "About weirs."}) as library:
+        await library.embed()
+        async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+            for text in (
+                "",
+                "   ",
+                '"',
+                '"weirs',
+                "AND OR NOT",
+                "+-*/(){}[]^~:\\",
+                "weir " * 1_000,
+                "水",
+                "\0",
+                "a" * 50_000,
+            ):
+                await searcher.search(Query(text), time.time())
+
+
+# ── filters, pages, places ──
+
+
+@pytest.fixture
+async def library(settings: Settings) -> AsyncIterator[Library]:
+    """Twelve pages about gauges, embedded."""
+    async with open_library(settings, {f"/{n:02}": f"Gauge number {n} of the valley." for n in range(12)}) as opened:
+        await opened.embed()
+        yield opened
+
+
+async def test_filters_limit_the_answer(library: Library) -> None:
+    """Domain, host, language, type and date each let through what is theirs and nothing else."""
+    now = time.time()
+    passing = [
+        filters(domains=("docs",)),
+        filters(hosts=("127.0.0.1",)),
+        filters(languages=("en",)),
+        filters(types=("url",)),
+        filters(since_ts=now - 3_600, until_ts=now + 3_600),
+        filters(domains=("other", "docs"), languages=("de", "en")),
+    ]
+    stopping = [
+        filters(domains=("other",)),
+        filters(hosts=("example.org",)),
+        filters(languages=("de",)),
+        filters(types=("file",)),
+        filters(since_ts=now + 3_600),
+        filters(until_ts=now - 3_600),
+        filters(categories=("world",)),
+        filters(domains=("docs",), types=("file",)),
+    ]
+
+    assert [len(await library.urls("gauge", filters=one)) for one in passing] == [10] * len(passing)
+    assert [await library.urls("gauge", filters=one) for one in stopping] == [[]] * len(stopping)
+
+
+async def test_pages_follow_each_other(library: Library) -> None:
+    """Every page is on exactly one page of the answer, the order is that of one long answer, and the end is empty."""
+    whole = await library.urls("gauge number valley", per_page=100)
+    parts = [await library.urls("gauge number valley", page=number, per_page=5) for number in (1, 2, 3, 4)]
+
+    assert sorted(set(whole) - {"/"}) == [f"/{n:02}" for n in range(12)]
+    assert [path for part in parts for path in part] == whole
+    assert parts[-1] == []
+
+
+async def test_explanation_adds_up(library: Library) -> None:
+    """A passage says what words and meaning gave; both are between 0 and 1, and the score is made of them."""
+    found = await library.ask("gauge number 7")
+    for one in (passage for result in found.results for passage in result.passages):
+        assert 0 <= one.lexical <= 1
+        assert 0 <= one.semantic <= 1
+        assert one.score == pytest.approx(0.5 * one.lexical + 0.5 * one.semantic, abs=1e-6)
+    assert found.results[0].passages[0].highlights
+
+
+async def test_fresh_pages_come_first_if_asked(settings: Settings) -> None:
+    """Of two pages with the same words the newer one; without the wish their age does not matter."""
+    async with open_library(settings, {"/new": "x", "/old": "x"}) as library:
+        for path, date in (("/new", "2026-11-01"), ("/old", "2011-11-01")):
+            head = f'<meta property="article:published_time" content="{date}T10:00:00Z">'
+            library.site.page(path, f"The sluice of {path[1:]} was opened.", head=head)
+        await library.crawl()
+        await library.embed()
+        plain = await library.ask("sluice", lexical_weight=1.0)
+        fresh = await library.ask("sluice", lexical_weight=1.0, freshness=1.0)
+        dated = await library.urls("sluice", filters=filters(since_ts=1_700_000_000.0, until_ts=1_900_000_000.0))
+
+        assert fresh.results[0].page.url.endswith("/new")
+        assert fresh.results[0].score > plain.results[0].score
+        assert "/new" in dated
+        assert "/old" not in dated
+
+
+async def test_images_hang_on_their_page(settings: Settings) -> None:
+    """Only if asked for, with what they show."""
+    async with open_library(settings, {"/a": "x"}) as library:
+        picture = '<img src="/lock.jpg" alt="The lock at dawn" width=800 height=600>'
+        library.site.web.page("/a", html("Lock", f"The lock was painted. {picture}"))
+        library.site.web.page("/lock.jpg", "x")
+        await library.crawl()
+        await library.embed()
+        with_images = await library.ask("lock painted", nest_images=True)
+        without = await library.ask("lock painted")
+
+        assert [image["alt"] for image in with_images.results[0].images] == ["The lock at dawn"]
+        assert with_images.results[0].images[0]["parentPageId"] == library.id("/a")
+        assert without.results[0].images == ()
+
+
+# ── never what is not ──
+
+
+@asynccontextmanager
+async def behind(library: Library) -> AsyncIterator[None]:
+    """Somebody else holds the replica's lock and does not write: it stays as it is."""
+    lock = try_lock(_folder(library.settings) / "writer.lock")
+    assert lock is not None
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+async def test_replica_behind_shows_nothing_that_is_not(settings: Settings) -> None:
+    """Gone, hidden and superseded pages are not shown, from the moment of the commit, though the replica has them all;
+    what did not change still is."""
+    pages = {"/gone": "The weir.", "/missing": "The weir too.", "/changed": "The weir as it was.", "/same": "A weir."}
+    async with open_library(settings, pages) as library:
+        await library.embed()
+        before = set(await library.urls("weir", lexical_weight=1.0))
+        async with behind(library):
+            library.site.remove("/gone", 410)
+            library.site.remove("/missing", 404)
+            library.site.page("/changed", "The lock instead.")
+            await library.crawl()
+            waiting = set(await library.urls("weir", lexical_weight=1.0))
+            await library.embed()
+            after = set(await library.urls("weir", lexical_weight=1.0))
+        caught_up = set(await library.urls("lock", lexical_weight=1.0))
+
+        assert before == set(pages)
+        assert waiting == {"/changed", "/same"}  # its old version is whole and live until the swap
+        assert after == {"/same"}
+        assert "/changed" in caught_up
+
+
+async def test_long_lived_searcher_hears_of_a_swap_in_between(settings: Settings) -> None:
+    """A page that is swapped after the replica was asked is looked for again: it is never missing."""
+    async with open_library(settings, {"/a": "The weir of spring."}) as library:
+        await library.embed()
+        async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+            await searcher.search(Query("weir"), time.time())
+            library.site.page("/a", "The weir of autumn.")
+            await library.crawl()
+            real = searcher._pages.read
+
+            async def swapped_first(item_ids: Iterable[str]) -> Any:
+                searcher._pages.read = real  # type: ignore[method-assign]
+                await library.embed()
+                return await real(list(item_ids))
+
+            searcher._pages.read = swapped_first  # type: ignore[assignment,method-assign]
+            found = await searcher.search(Query("weir", lexical_weight=1.0), time.time())
+
+        assert ["autumn" in one.passages[0].snippet for one in found.results if one.page.url.endswith("/a")] == [True]
+
+
+async def test_article_is_found_as_soon_as_it_is_stored(settings: Settings) -> None:
+    """By its words, in its category; vectors follow; when it ends it is never shown, and the sweep takes its chunks."""
+    async with open_library(settings, {"/x": "Nothing of interest."}) as library:
+        desk, client, keys = library.desk, library.desk.client, library.desk.keys
+        paper = Paper(desk, library.site.web, "/news/strike")
+        paper.write("The dockers voted for a walkout in the old harbour, the union said on Monday. " * 6)
+        await paper.store()
+
+        at_once = await library.ask("dockers walkout", lexical_weight=1.0, filters=filters(categories=("world",)))
+        assert [one.page.url for one in at_once.results] == [paper.url]
+        assert (await library.waiting())[0] == paper.id  # newest first
+        await library.embed()
+        assert (await paper.item())["status"] == "Indexed"
+        assert [one.page.url for one in (await library.ask("dockers walkout", lexical_weight=1.0)).results] == [
+            paper.url
+        ]
+        assert await library.urls("dockers walkout", filters=filters(categories=("sport",))) == []
+
+        await client.delete(keys.article(paper.uid))  # its life is over: no event
+        async with behind(library):
+            assert paper.url not in [one.page.url for one in (await library.ask("dockers walkout")).results]
+        assert await client.zcard(keys.chunks(paper.id)) > 0
+        await Pruning(client, keys, Lives.of(library.settings)).run(["world"], await connect.now(client))
+        assert await client.zcard(keys.chunks(paper.id)) == 0
+        assert await client.zscore(keys.refs(ARTICLES_SOURCE), paper.id) is not None
+        assert await library.astray() == []
+        async with open_searcher(library.settings, client, keys) as searcher:
+            told = await searcher.compare()
+        assert (told["missing"], told["extra"]) == (0, 0)
+
+
+# ── languages the model does not speak ──
+
+GERMAN = {
+    "/schleuse": "Die Schleuse am unteren Tor wurde nach dem Hochwasser repariert und im Mai wieder geöffnet.",
+    "/wehr": "Das Wehr staut den Fluss oberhalb der Mühle; Fische steigen über eine Treppe auf.",
+    "/pegel": "Der Pegel meldet alle zehn Minuten die Höhe des Flusses an das Amt im Tal.",
+    "/streik": "Die Hafenarbeiter stimmten für den Streik, sieben von zehn Mitgliedern waren dafür.",
+    "/fussball": "Die Mannschaft gewann das Spiel im Regen mit zwei Toren nach der Pause.",
+}
+
+
+ENGLISH = {
+    "/lock": "The lock at the lower gate was repaired after the flood and opened again in May.",
+    "/strike": "The dockers voted for the strike; seven in ten members were for it.",
+    "/match": "The team won the match in the rain; die-hard fans cheered after the break.",
+}
+
+
+@pytest.mark.parametrize("others", [{}, ENGLISH], ids=["alone", "among English pages"])
+async def test_language_that_the_model_does_not_speak_is_as_good_as_words(
+    settings: Settings, others: dict[str, str]
+) -> None:
+    """For German texts and the English model, the answer is that of words alone, place by place; English questions
+    still find by meaning."""
+    async with open_library(settings, dict.fromkeys(GERMAN, "x") | others, embedder="local") as library:
+        for path, text in GERMAN.items():
+            body = f"<html lang=de><head><title>{path[1:]}</title></head><body><main><p>{text}</p></main></body></html>"
+            library.site.web.page(path, body)
+        links = "".join(f'<a href="{path}">{path}</a> ' for path in [*GERMAN, *others])
+        start = (
+            f"<html lang=de><title>Start</title><body><nav>{links}</nav><main><p>Willkommen.</p></main></body></html>"
+        )
+        library.site.web.page("/", start)
+        await library.crawl()
+        await library.embed()
+        questions = (
+            "Wann wurde die Schleuse geöffnet",
+            "Streik der Hafenarbeiter",
+            "Höhe des Flusses",
+            "Spiel im Regen",
+        )
+        for question in questions:
+            both, words = await library.urls(question), await library.urls(question, lexical_weight=1.0)
+            assert both == words, question
+            assert words
+        if others:
+            assert (await library.urls("which labour dispute did workers decide on"))[0] == "/strike"
