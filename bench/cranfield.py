@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from bench.harness import ROOT
 from core.domains import quick
 from core.indexes.opening import open_searcher
-from core.indexes.searcher import Query, Searcher
+from core.indexes.searcher import LEXICAL_WEIGHT, Query, Searcher
 from core.settings import Settings
 from core.stores import embedded
 from workers.crawl import Mode, crawl
@@ -76,7 +76,7 @@ async def measure(settings: Settings, folder: Path) -> None:
     async with open_desk(settings) as desk:
         await fill(desk, folder)
         async with open_searcher(settings, desk.client, desk.keys) as searcher:
-            for name, weight in (("words alone", 1.0), ("words and meaning", 0.5)):
+            for name, weight in (("words alone", 1.0), ("words and meaning", LEXICAL_WEIGHT)):
                 print(f"{name:20} nDCG@10 {await score(searcher, weight):.4f}")
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from core.errors import FreshetError
 from core.indexes.opening import open_searcher
 from core.indexes.protocols import Filters
-from core.indexes.searcher import Found, Query, Result
+from core.indexes.searcher import LEXICAL_WEIGHT, Found, Query, Result
 from core.stores import connect
 from scripts import session
 
@@ -103,7 +103,7 @@ def _query(given: argparse.Namespace) -> Query:
         since_ts=_stamp(given.since),
         until_ts=_stamp(given.until),
     )
-    weight = 1.0 if given.words else 0.5
+    weight = 1.0 if given.words else LEXICAL_WEIGHT
     return Query(given.query, filters, given.page, given.per_page, given.images, given.freshness, weight)
 
 

@@ -180,7 +180,7 @@ def test_first_run_fills_articles_a_person_wants_to_read(freshet: Freshet) -> No
     stories = {uid: client.hgetall(KEYS.failure(uid)) for uid in failures}
     assert sorted(story["http_status"] for story in stories.values()) == ["404", "503"]
     assert client.zcard(KEYS.retry) == 1
-    assert client.xlen(KEYS.events) == len(uids)
+    assert client.xlen(KEYS.events) == 2 * len(uids)
     assert totals["found"] == totals["new"] + totals["known"] + totals["rejected"]
     ends = ("stored", "failed", "retry", "alias", "duplicate", "deferred")
     assert totals["new"] == sum(totals[end] for end in ends) > 40

@@ -98,7 +98,7 @@ class Lexical:
         in_terms = lru_cache(maxsize=1000)(lambda text: replica_words.terms(text, page.language))
         for number, chunk in enumerate(chunks, start=first):
             document = Document()
-            for head in (page.title, *chunk.headings):
+            for head in dict.fromkeys((page.title, *chunk.headings)):
                 document.add_text("heads", in_terms(head))
                 document.add_text("words", in_terms(head))
             document.add_text("words", replica_words.terms(chunk.text, page.language))

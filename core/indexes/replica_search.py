@@ -16,8 +16,8 @@ from core.indexes.replica_state import State
 from core.indexes.replica_table import Columns
 from core.indexes.replica_vectors import Matrix
 
-DEPTH = 100
-"""How many each side contributes at least."""
+DEPTH = 200
+"""How many chunks each side contributes at least; about a hundred pages."""
 
 
 @dataclass(frozen=True, slots=True)
