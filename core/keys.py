@@ -174,6 +174,10 @@ class Keys:
         """HASH: a chunk's text, headings, hash and space. An hour until a swap makes it live, then as its page."""
         return f"{self.prefix}index:chunk:{chunk_id}"
 
+    def aliases(self, name: str) -> str:
+        """SET: other URLs of an article (by its uid) or of a page (by its item id); gone with it."""
+        return f"{self.prefix}index:aliases:{name}"
+
     def vector(self, chunk_id: str) -> str:
         """STRING: a chunk's vector, float32 bytes; lives as its chunk."""
         return f"{self.prefix}index:vector:{chunk_id}"

@@ -50,6 +50,7 @@ def _row(result: Result) -> dict[str, object]:
         **page,
         "passages": [asdict(passage) for passage in result.passages],
         "duplicates": list(result.duplicates),
+        "aliases": list(result.aliases),
         "images": [dict(image) for image in result.images],
     }
 
@@ -64,7 +65,7 @@ def _page(found: Found, query: Query, explain: bool) -> str:
         if best.headings:
             lines.append(f"     {' › '.join(best.headings)}")
         lines.append(f"     {' '.join(_marked(best.snippet, best.highlights).split())}")
-        lines += [f"     also: {url}" for url in result.duplicates[:3]]
+        lines += [f"     also: {url}" for url in (*result.aliases, *result.duplicates)[:3]]
         if explain:
             parts = f"words {best.lexical:.3f}, meaning {best.semantic:.3f}"
             lines.append(f"     score {result.score:.3f} ({parts}; {len(result.passages)} passages; {best.chunk_id})")

@@ -33,6 +33,11 @@ async def collect(settings: Settings, keys: Keys, client: Client, now: float) ->
         "runs": await RunStore(client, keys).newest(MOST_RUNS, now),
         "queues": await asyncio.to_thread(_queues, settings),
         "refreshed": await client.hgetall(keys.refresh_stats),
+        "search": {
+            "waiting": await client.zcard(keys.embed_due),
+            "space": await client.hget(keys.version, "space") or "",
+            "away": await client.get(keys.embed_away) or "",
+        },
     }
 
 
@@ -82,6 +87,9 @@ def lines(seen: dict[str, Any], now: float) -> list[str]:
     items = ", ".join(f"{count} {status}" for status, count in seen["items"].items() if count) or "none yet"
     due = ", ".join(f"{sid} {count}" for sid, count in seen["due"].items()) or "nothing"
     said = [f"Registry  {items}", f"Due now   {due}", f"Queues    {_waiting(seen['queues'])}"]
+    search = seen["search"]
+    away = f"; {search['away']}" if search["away"] else ""
+    said.append(f"Search    {search['waiting']} texts wait for their vectors ({search['space'] or 'none yet'}){away}")
     if seen["refreshed"]:
         said.append("Refreshed " + ", ".join(f"{count} {name}" for name, count in sorted(seen["refreshed"].items())))
     if seen["sources"]:

@@ -142,3 +142,17 @@ async def test_filters_and_duplicates(settings: Settings, site: Site) -> None:
         assert urls == {site.url("/a"), site.url("/b")}
         assert (await ask(desk, "dockers ballot", filters=Filters(domains=("other",)))).results == ()
         assert (await ask(desk, "dockers ballot", filters=Filters(domains=("docs",)))).results
+
+
+async def test_aliases_are_named_in_the_one_result(settings: Settings, site: Site) -> None:
+    """A page under two names is one result, and the other name stands in it."""
+    site.page("/", links=["/old"])
+    site.web.redirect("/old", "/new", 301)
+    site.page("/new", STRIKE)
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        found = await ask(desk, "dockers ballot")
+
+        assert [(one.page.url, one.aliases) for one in found.results[:1]] == [(site.url("/new"), (site.url("/old"),))]

@@ -24,6 +24,7 @@ class LivePage:
     """Chunks of this version are in Redis; else its text has to be cut by whoever wants it."""
     text_key: str
     """The hash with its `markdown`."""
+    article_uid: str = ""
 
 
 class PageReader:
@@ -81,4 +82,4 @@ class PageReader:
             updated_ts=float(stamp),
         )
         key = self._keys.article(uid) if uid else self._keys.document(item_id)
-        return LivePage(page, bool(live), key)
+        return LivePage(page, bool(live), key, uid)

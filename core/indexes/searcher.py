@@ -68,6 +68,9 @@ class Result:
     score: float
     passages: tuple[Passage, ...]
     duplicates: tuple[str, ...] = ()
+    """Other pages with the same text."""
+    aliases: tuple[str, ...] = ()
+    """Other URLs of this page."""
     images: tuple[Mapping[str, str], ...] = ()
 
 
@@ -100,7 +103,7 @@ class Searcher:
         hits, live = await self._live_hits(query, vector, wanted * CHUNKS_PER_RESULT)
         results = self._folded(self._grouped(hits, live, query, now))
         start = (max(query.page, 1) - 1) * query.per_page
-        shown = results[start : start + query.per_page]
+        shown = await self._with_aliases(results[start : start + query.per_page], live)
         if query.nest_images:
             shown = [replace(one, images=await self._images(one.page.item_id)) for one in shown]
         return Found(tuple(shown), len(results), by)
@@ -197,6 +200,16 @@ class Searcher:
             replace(first, duplicates=tuple(other.page.url for other in others)) for first, *others in by_text.values()
         ]
 
+    async def _with_aliases(self, results: Sequence[Result], live: Mapping[str, LivePage | None]) -> list[Result]:
+        """Other URLs of each page: of the article by its uid, of a site's page by its item."""
+        pipe = self._client.pipeline(transaction=False)
+        for result in results:
+            pages = [live[result.page.item_id]]
+            pipe.sunion([self._keys.aliases(name) for page in pages if page for name in _names(page)])
+        named = await pipe.execute() if results else []
+        pairs = zip(results, named, strict=True)
+        return [replace(one, aliases=tuple(sorted(set(others) - {one.page.url}))) for one, others in pairs]
+
     async def _images(self, item_id: str) -> tuple[Mapping[str, str], ...]:
         """Children by their parent, as spec 000 §8 has it."""
         children = sorted(cast(set[str], await self._client.smembers(self._keys.images(item_id))))
@@ -205,6 +218,10 @@ class Searcher:
             pipe.hmget(self._keys.item(child), ["id", "fetchUrl", "altText", "parentPageId", "parentPageUrl"])
         names = ("id", "url", "alt", "parentPageId", "parentPageUrl")
         return tuple(dict(zip(names, row, strict=True)) for row in (await pipe.execute() if children else []) if row[0])
+
+
+def _names(page: LivePage) -> list[str]:
+    return [page.page.item_id, *([page.article_uid] if page.article_uid else [])]
 
 
 def _passage(hit: Hit, words: tuple[str, ...]) -> Passage:

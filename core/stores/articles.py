@@ -158,6 +158,8 @@ class ArticleStore:
         """Another name of a stored article; its categories are entered by `enter_categories`."""
         return [
             ("SET", self._keys.alias(link.uid), target_uid, "EX", self._lives.article),
+            ("SADD", self._keys.aliases(target_uid), link.url),
+            ("EXPIRE", self._keys.aliases(target_uid), self._lives.article),
             *self._settled(link.uid, now),
             *self.counted("alias"),
         ]
@@ -220,6 +222,7 @@ class ArticleStore:
         return [
             ("EXPIRE", self._keys.article(article_uid), self._lives.article),
             ("EXPIRE", self._keys.alias(uid), self._lives.article),
+            ("EXPIRE", self._keys.aliases(article_uid), self._lives.article),
             ("ZADD", self._keys.attempted_at, "XX", "GT", now, uid),
             ("ZADD", self._keys.attempted_at, "XX", "GT", now, article_uid),
         ]
@@ -242,7 +245,13 @@ class ArticleStore:
     async def _forget(self, uid: str) -> None:
         item_id, content_hash = texts(await self._client.hmget(self._keys.article(uid), ["item_id", "content_hash"]))
         async with self._client.pipeline(transaction=True) as pipe:
-            for key in (self._keys.article, self._keys.alias, self._keys.failure, self._keys.entry):
+            for key in (
+                self._keys.article,
+                self._keys.alias,
+                self._keys.aliases,
+                self._keys.failure,
+                self._keys.entry,
+            ):
                 pipe.delete(key(uid))
             pipe.zrem(self._keys.article_index, uid)
             pipe.zrem(self._keys.retry, uid)

@@ -15,7 +15,7 @@ from core import ids, registry
 from core.decide import Decision, Text
 from core.keys import Keys
 from core.models import Document, Fetched, Image
-from core.outcomes import Changed
+from core.outcomes import Changed, Moved
 from core.registry import Item, Status
 from core.stores.chunk_removal import ChunkRemoval
 from core.stores.commit import Command, Word, batched
@@ -43,6 +43,9 @@ class DocumentStore:
                 return await self._replace(leased, outcome, now)
             case Text.HIDE:
                 return [*self._hidden(leased), *await self._without_children(leased.item)]
+            case Text.DELETE if isinstance(outcome, Moved):
+                named: Command = ("SADD", self._keys.aliases(outcome.target_id), leased.item.fetch_url)
+                return [named, *self._deleted(leased), *await self._without_children(leased.item)]
             case Text.DELETE:
                 return [*self._deleted(leased), *await self._without_children(leased.item)]
         return []
@@ -134,7 +137,8 @@ class DocumentStore:
 
     def _deleted(self, leased: Leased) -> list[Command]:
         item = leased.item
-        gone: list[Command] = [("DEL", self._keys.document(item.id), self._keys.snapshot(item.id))]
+        own = (self._keys.document(item.id), self._keys.snapshot(item.id), self._keys.aliases(item.id))
+        gone: list[Command] = [("DEL", *own)]
         if leased.article:
             gone += [("DEL", self._keys.article(item.article_uid)), *self._unindexed(leased)]
         return gone

@@ -114,7 +114,10 @@ class Forgetting:
         """Commands that remove records from everywhere, as `ItemStore.forget` does with one."""
         keys, names = self._keys, [record.id for record in records]
         # The leases too: whoever visits them now is refused, and cannot bring back half of them.
-        families = (keys.item, keys.document, keys.links, keys.images, keys.snapshot, keys.crashes, keys.lease)
+        families = (
+            *(keys.item, keys.document, keys.links, keys.images, keys.snapshot),
+            *(keys.crashes, keys.lease, keys.aliases),
+        )
         commands = batched(("DEL",), [family(name) for family in families for name in names])
         commands += batched(("DEL",), [keys.item(child) for record in records for child in record.images])
         for status in Status:

@@ -207,7 +207,7 @@ class ItemStore:
             for command in chunks:
                 pipe.execute_command(*command)
             # The lease too: whoever visits it now is refused, and cannot bring back half of it.
-            for key in ("item", "document", "links", "images", "snapshot", "crashes", "lease"):
+            for key in ("item", "document", "links", "images", "snapshot", "crashes", "lease", "aliases"):
                 pipe.delete(getattr(self._keys, key)(item_id))
             for child in children:
                 pipe.delete(self._keys.item(child))
