@@ -13,7 +13,7 @@ import pytest
 from core.indexes.opening import _folder, open_searcher
 from core.indexes.protocols import Filters
 from core.indexes.replica_state import try_lock
-from core.indexes.searcher import Query
+from core.indexes.searcher import LEXICAL_WEIGHT, Query
 from core.registry import ARTICLES_SOURCE
 from core.settings import Settings
 from core.stores import connect
@@ -150,7 +150,8 @@ async def test_explanation_adds_up(library: Library) -> None:
     for one in (passage for result in found.results for passage in result.passages):
         assert 0 <= one.lexical <= 1
         assert 0 <= one.semantic <= 1
-        assert one.score == pytest.approx(0.5 * one.lexical + 0.5 * one.semantic, abs=1e-6)
+        made = LEXICAL_WEIGHT * one.lexical + (1 - LEXICAL_WEIGHT) * one.semantic
+        assert one.score == pytest.approx(made, abs=1e-6)
     assert found.results[0].passages[0].highlights
 
 
