@@ -69,7 +69,7 @@ def fill(client: redis.Redis, root: str, count: int) -> None:
             "language": "en",
         }
         pipe.hset(KEYS.item(record["id"]), mapping=record)
-        pipe.hset(KEYS.document(record["id"]), mapping={"markdown": "text"})
+        pipe.hset(KEYS.document(record["id"]), mapping={"markdown": "text", "content_hash": "0" * 64})
         pipe.sadd(KEYS.status("Crawled"), record["id"])
         pipe.zadd(KEYS.refs(SID), {record["id"]: 1})
         pipe.zadd(KEYS.due(SID), {record["id"]: number / 1e9})
