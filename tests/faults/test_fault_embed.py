@@ -143,17 +143,18 @@ async def test_search_beside_a_worker_sees_one_version_at_a_time(library: Librar
                     mixed.append(found)
 
     asking = asyncio.create_task(ask())
-    round_, until = 0, time.monotonic() + 20
-    while (round_ < 6 or asked < 4) and time.monotonic() < until:
+    for round_ in range(6):
+        before = asked
         library.site.page("/page", page(("alpha", "beta", "gamma")[round_ % 3]))
         await library.crawl()
         await library.embed()
-        round_ += 1
+        # On a busy machine the asker has its turn too: at least one answer for each version.
+        await process.until(lambda before=before: asking.done() or asked > before)
     is_over.set()
     await asking
 
     assert mixed == []
-    assert (round_ >= 6, asked >= 4) == (True, True)
+    assert asked >= 6
 
 
 async def test_two_processes_on_one_page(library: Library, settings: Settings, server: EmbeddedServer) -> None:
