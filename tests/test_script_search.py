@@ -48,7 +48,7 @@ async def test_answer_for_programs(library: Library) -> None:
     assert (told["query"], told["page"], told["by"]) == ("weir repaired", 1, "words and meaning")
     assert set(first) == {
         *("id", "score", "version", "url", "title", "language", "type", "host", "categories", "domains"),
-        *("published_ts", "updated_ts", "duplicate_of", "passages", "duplicates", "images"),
+        *("published_ts", "updated_ts", "duplicate_of", "passages", "aliases", "duplicates", "images"),
     }
     assert set(first["passages"][0]) == {
         *("chunk_id", "headings", "snippet", "highlights", "score", "lexical", "semantic")

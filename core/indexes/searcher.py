@@ -21,7 +21,7 @@ from core.stores.connect import Client
 from core.stores.spaces import refusal
 
 MOST_RESULTS = 1_000
-MOST_LOOKS = 5
+MOST_LOOKS = 20
 """A page that changes more often while one question is answered may be missed."""
 CHUNKS_PER_RESULT = 5
 PASSAGES = 3

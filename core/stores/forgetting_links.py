@@ -127,7 +127,7 @@ class ForgettingLinks:
         if self._dry_run:
             return
         commands: list[Command] = [
-            ("DEL", article, keys.alias(uid), keys.failure(uid), keys.entry(uid)),
+            ("DEL", article, keys.alias(uid), keys.aliases(uid), keys.failure(uid), keys.entry(uid)),
             ("ZREM", keys.article_index, uid),
             ("ZREM", keys.retry, uid),
             ("ZREM", keys.failures, *(f"{uid}:{code}" for code in FailCode)),
