@@ -128,7 +128,7 @@ async def test_what_is_written_beside_ends_by_itself_unless_it_is_swapped_in(lib
 
 
 async def test_search_beside_a_worker_sees_one_version_at_a_time(library: Library) -> None:
-    """While the page changes again and again and is embedded each time, no answer mixes two versions, and most have it."""
+    """While the page changes again and again and is embedded each time, no answer mixes two versions; most have it."""
     mixed: list[set[str]] = []
     asked = missed = 0
     is_over = asyncio.Event()
