@@ -40,7 +40,7 @@ async def fetcher(redis: Client, keys: Keys, settings: Settings) -> AsyncIterato
 
 @pytest.fixture
 async def pool() -> AsyncIterator[ParsePool]:
-    async with ParsePool(1, 5, 1_000_000_000, registry="tests.sitemap_tasks:TASKS") as running:
+    async with ParsePool(1, 5, 1_000_000_000) as running:
         yield running
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,8 +21,10 @@ from core.registry import iso
 from core.stores.clock import ServerClock
 from core.stores.commit import Lease, new_token
 from core.stores.connect import texts
+from core.stores.due import HOLD_SECONDS
 from core.stores.events import event
 from core.stores.registering import Listing
+from core.stores.runs import COUNTERS
 from workers.book import Book, OpenSource
 from workers.desk import Desk
 from workers.ledger import Progress
@@ -33,8 +34,6 @@ from workers.visit import Visitor
 
 log = logging.getLogger("refresh")
 
-HOLD_SECONDS = 900.0
-"""How long a picked item is held back; longer than a job lasts."""
 PATIENCE_SECONDS = 65.0
 """A pass waits for items that politeness put off by less than this."""
 RETRY_PAUSE_SECONDS = 1.0
@@ -83,11 +82,10 @@ async def crawl(
     *,
     should_stop: Callable[[], bool] = lambda: False,
     watch: Callable[[Progress], None] | None = None,
-    budget_seconds: float | None = None,
 ) -> Mapping[str, str]:
     """One pass; the run's fields at its end. Another pass over the same source is waited for, not repeated."""
     clock = await ServerClock.ask(desk.client)
-    asked, started = clock.now(), time.monotonic()
+    asked = clock.now()
     book = Book(desk, asked)
     lease = await _take(desk, sid, should_stop)
     try:
@@ -95,9 +93,6 @@ async def crawl(
         if found is None or found.state is None:
             raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
         run_id = await desk.runs.start(sid, found.state.config.domain, str(mode), asked)
-
-        def is_over() -> bool:
-            return should_stop() or (budget_seconds is not None and time.monotonic() - started > budget_seconds)
 
         with progress.bar(0, sid) as bar:
 
@@ -107,7 +102,7 @@ async def crawl(
                     watch(one)
 
             visitor = Visitor(desk, clock, book, run_id=run_id, watch=seen)
-            work = Pass(desk, found, book, clock, visitor, run_id, asked, is_over, seen)
+            work = Pass(desk, found, book, clock, visitor, run_id, asked, should_stop, seen)
             return await _run(work, mode, bar)
     finally:
         await desk.leases.release(lease)
@@ -146,16 +141,13 @@ async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
     finally:
         await _count_discovered(work)
         ended = await desk.runs.finish(work.run_id, status, work.clock.now(), sentence)
-        told = {name: ended.get(name, "") for name in ("id", "source", "domain", "mode", "status", *_COUNTED)}
+        told = {name: ended.get(name, "") for name in ("id", "source", "domain", "mode", "status", *COUNTERS)}
         await desk.leases.run([event(desk.keys, "run.finished", **told)])
     log.info(
         "🏁 %s: %s known, %s visited = %s changed, %s unchanged, %s gone, %s failed, %s not for us",
-        *(sid, *(ended.get(name, "0") for name in _COUNTED)),
+        *(sid, *(ended.get(name, "0") for name in COUNTERS)),
     )
     return ended
-
-
-_COUNTED = ("discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded")
 
 
 def _is_incomplete(work: Pass) -> bool:

@@ -24,7 +24,7 @@ from core.registry import ARTICLES_SOURCE, URLS_SOURCE
 from core.settings import Settings, load
 from core.stores import connect, presence, version
 from core.stores.connect import texts
-from core.stores.due import NO_SHARE, DueItems
+from core.stores.due import HOLD_SECONDS, NO_SHARE, DueItems
 from core.stores.purging import Purging
 from core.stores.reconciling import Reconciling
 from core.stores.sources import LossLimit, SourceStore
@@ -37,8 +37,6 @@ MOST_WAITING_JOBS = 10
 MOST_EMBED_JOBS = 4
 EMBED_BATCH = 20
 """Items per job; a job has half a minute, and what it does not reach is sent again."""
-HOLD_SECONDS = 900.0
-"""A job that is lost gives its items back after this; longer than a job lasts."""
 RECONCILE_SECONDS = 60.0
 RECONCILE_ITEMS = 50
 

@@ -14,7 +14,7 @@ from core import ids
 from core.errors import FailCode
 from core.keys import Keys
 from core.models import Failed
-from core.stores.commit import Command, Lease, Leases, Word
+from core.stores.commit import Command, Lease, Leases, Word, flat
 from core.stores.connect import Client, texts
 from core.stores.events import event
 from core.stores.items import ItemStore
@@ -124,7 +124,7 @@ class ArticleStore:
         """The article under its link's uid, in its categories and in the global index (at its first time only)."""
         article = self._keys.article(link.uid)
         return [
-            ("HSET", article, *_flat(fields)),
+            ("HSET", article, *flat(fields)),
             ("EXPIRE", article, self._lives.article),
             ("DEL", self._keys.alias(link.uid)),
             ("ZADD", self._keys.article_index, "NX", now, link.uid),
@@ -282,7 +282,7 @@ class ArticleStore:
         }
         others = [f"{link.uid}:{code}" for code in FailCode if code is not failed.code]
         return [
-            ("HSET", key, *_flat(story)),
+            ("HSET", key, *flat(story)),
             ("HSETNX", key, "first_ts", int(now)),
             ("EXPIRE", key, self._lives.attempted),
             ("ZREM", self._keys.failures, *others),
@@ -317,11 +317,7 @@ class ArticleStore:
         rest = {"found": known + deferred, "new": deferred, "known": known, "deferred": deferred}
         commands: list[Command] = [
             ("DEL", last),
-            ("HSET", last, *_flat(counts), "ts", int(now), "seconds", f"{seconds:.1f}"),
+            ("HSET", last, *flat(counts), "ts", int(now), "seconds", f"{seconds:.1f}"),
             *self._plus(rest),
         ]
         await Leases(self._client, self._keys).run(commands)
-
-
-def _flat(fields: Mapping[str, Word]) -> list[Word]:
-    return [word for pair in fields.items() for word in pair]

@@ -11,9 +11,10 @@ import asyncio
 import contextlib
 import secrets
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import Any, cast
 
 import msgspec
@@ -248,6 +249,11 @@ async def _eval(client: Client, script: str, keys: Sequence[str], *words: Word) 
     # EVAL by text costs some bytes more than EVALSHA and never meets NOSCRIPT after a server restart.
     # redis-py types its reply as `str`, whatever the script returns.
     return cast(int, await client.eval(script, len(keys), *keys, *map(str, words)))
+
+
+def flat(fields: Mapping[str, Word]) -> list[Word]:
+    """`field value field value …`, as HSET wants it."""
+    return [*chain.from_iterable(fields.items())]
 
 
 def batched(head: Sequence[Word], members: Sequence[Word], words_per_member: int = 1) -> list[Command]:

@@ -18,7 +18,7 @@ from core.models import Document, Fetched, Image
 from core.outcomes import Changed, Moved
 from core.registry import Item, Status
 from core.stores.chunk_removal import ChunkRemoval
-from core.stores.commit import Command, Word, batched
+from core.stores.commit import Command, Word, batched, flat
 from core.stores.connect import Client, texts
 from core.stores.items import Leased
 from core.stores.links import Lives
@@ -43,11 +43,9 @@ class DocumentStore:
                 return await self._replace(leased, outcome, now)
             case Text.HIDE:
                 return [*self._hidden(leased), *await self._without_children(leased.item)]
-            case Text.DELETE if isinstance(outcome, Moved):
-                named: Command = ("SADD", self._keys.aliases(outcome.target_id), leased.item.fetch_url)
-                return [named, *self._deleted(leased), *await self._without_children(leased.item)]
             case Text.DELETE:
-                return [*self._deleted(leased), *await self._without_children(leased.item)]
+                gone = [*self._deleted(leased), *await self._without_children(leased.item)]
+                return [*gone, *self._named(leased.item, outcome)]
         return []
 
     # ── writing ──
@@ -73,7 +71,7 @@ class DocumentStore:
             "text_len": document.text_len,
             "updated_ts": f"{now:.3f}",
         }
-        return [("HSET", self._keys.document(item.id), *_flat(fields))]
+        return [("HSET", self._keys.document(item.id), *flat(fields))]
 
     def _article(self, leased: Leased, outcome: Changed, now: float) -> list[Command]:
         """The article in place: what its publisher corrected, under the uid and in the categories it has."""
@@ -111,7 +109,7 @@ class DocumentStore:
         }
         content = self._keys.content(document.content_hash)
         commands: list[Command] = [
-            ("HSET", key, *_flat(fields)),
+            ("HSET", key, *flat(fields)),
             # It may have ended while we fetched: then it begins a new life instead of living for ever.
             ("EXPIRE", key, self._lives.article, "NX"),
             ("SET", content, uid, "NX", "EX", self._lives.article),
@@ -143,6 +141,10 @@ class DocumentStore:
             gone += [("DEL", self._keys.article(item.article_uid)), *self._unindexed(leased)]
         return gone
 
+    def _named(self, item: Item, outcome: object) -> list[Command]:
+        """An alias is told to the page whose other name it is."""
+        return [("SADD", self._keys.aliases(outcome.target_id), item.fetch_url)] if isinstance(outcome, Moved) else []
+
     def _unindexed(self, leased: Leased) -> list[Command]:
         uid = leased.item.article_uid
         categories = filter(None, leased.article.get("categories", "").split(","))
@@ -172,7 +174,7 @@ class DocumentStore:
         ids_now = [record["id"] for record in records]
         commands: list[Command] = []
         for record in records:
-            commands.append(("HSET", self._keys.item(record["id"]), *_flat(record)))
+            commands.append(("HSET", self._keys.item(record["id"]), *flat(record)))
         left = sorted(old.difference(ids_now))
         if left:
             commands += [("SREM", self._keys.images(item.id), *left), ("DEL", *map(self._keys.item, left))]
@@ -203,7 +205,7 @@ class DocumentStore:
             "body_hash": ids.body_hash(answer.body),
             "body": base64.b64encode(zlib.compress(answer.body, 6)).decode(),
         }
-        return [("HSET", key, *_flat(fields)), ("EXPIRE", key, self._snapshot_seconds)]
+        return [("HSET", key, *flat(fields)), ("EXPIRE", key, self._snapshot_seconds)]
 
     async def read_snapshot(self, item: Item) -> Fetched | None:
         """The page as it was served when its text was stored; None if there is none, or of another version."""
@@ -232,7 +234,3 @@ def _child(page: Item, image: Image, now: float) -> dict[str, str]:
         "mimeType": image.mime_type,
         "nextCrawlAt": "",
     }
-
-
-def _flat(fields: Mapping[str, Word]) -> list[Word]:
-    return [word for pair in fields.items() for word in pair]

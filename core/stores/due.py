@@ -15,6 +15,8 @@ from core.stores.connect import Client
 LOOK = 5_000
 """How many of the oldest are looked at for one pick; more of a host than its share are passed over."""
 NO_SHARE = 1_000_000
+HOLD_SECONDS = 900.0
+"""How long a picked item is held back: longer than a job lasts, so a lost job costs its items this and no more."""
 
 # KEYS[1] due, KEYS[2] answer · ARGV: now, new stamp, wanted, share per host, how many to look at, how record keys
 # begin, life of the answer. Returns the ids, oldest first; a resend gets the same.
