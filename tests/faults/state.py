@@ -30,7 +30,7 @@ COUNTERS = ("ingest_stats", "ingest_last_run")
 FETCHERS_OWN = (
     *("attempted", "attempted_at", "retry", "failures", "failure", "entry", "canonical_stats", "canonical_last_run"),
     *("article", "article_index", "articles_by_category", "alias", "aliases", "content", "events"),
-    *("item", "partition", "status", "refs", "due", "robots", "crashes", "embed_due"),
+    *("item", "partition", "status", "refs", "due", "robots", "crashes", "embed_due", "prune_cursors"),
 )
 """What the canonical fetcher writes; a real ingestor may start it or not, depending on the moment."""
 TIME_FIELD = re.compile(r"(^|_)(ts|at|until)$|Ts$|^seconds$")
