@@ -31,7 +31,7 @@ def assemble(
         image=image,
         author=page_title.author(head),
         published_ts=published_ts,
-        language=page_language.stated(head) or page_language.guessed(text),
+        language=page_language.language(head, text),
         canonical_url=_canonical(head),
         is_amp=head.is_amp,
         text_len=len(text),

@@ -37,8 +37,25 @@ def test_stated(elements: list[Element], expected: str) -> None:
         ("Die Mühle steht seit vierhundert Jahren am Fluss, und der Fluss war nicht immer gut zu ihr.", "de"),
         ("Мельница стоит у реки четыреста лет, и река не всегда была к ней добра.", "ru"),
         ("Too short", ""),
+        ("if err != nil { return err } fmt.Println(x, y, z)", ""),
     ],
 )
 def test_guessed(text: str, expected: str) -> None:
-    """A sentence is enough, a word is not."""
+    """A sentence is enough, a word is not, and code is no language."""
     assert page_language.guessed(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("lang", "text", "expected"),
+    [
+        ("en", PARAGRAPH, "en"),
+        ("en", "Die Mühle steht seit vierhundert Jahren am Fluss, und der Fluss war nicht immer gut zu ihr.", "de"),
+        ("en", "Мельница стоит у реки четыреста лет, и река не всегда была к ней добра.", "ru"),
+        ("en", "東京で会議", "en"),
+        ("da", "Kort tekst.", "da"),
+        ("", PARAGRAPH, "en"),
+    ],
+)
+def test_language(lang: str, text: str, expected: str) -> None:
+    """A template that says `en` of everything is not believed against the text; too little text changes nothing."""
+    assert page_language.language(head(Element("html", {"lang": lang})), text) == expected
