@@ -14,7 +14,7 @@ from core.page_canonical import trusted_canonical
 
 __all__ = ["EXTRACTOR_VERSION", "Reading", "best", "extract", "from_feed_text", "reading", "trusted_canonical"]
 
-EXTRACTOR_VERSION = "1"
+EXTRACTOR_VERSION = "2"
 """Raise it when the same bytes give another text: stored pages are then read anew (trap T42)."""
 MIN_HTML_CHARS = 200
 MIN_TEXT_CHARS = 80

@@ -17,6 +17,7 @@ from core.page_images import MAX_SOURCES, Picture
 from core.page_text import line
 
 _NAMING = ("title", "h1")
+_IN_HEAD = frozenset(("title", "meta", "link", "script", "style", "base", "noscript", "template"))
 _MOST_BYLINES = 5
 _BYLINES = etree.XPath(
     ".//*[@rel='author' or contains(@itemprop, 'author')"
@@ -37,7 +38,10 @@ def parse(html: str) -> etree._Element | None:
         root, is_complete = _read(page_flatten.flattened(html))
     if not is_complete:
         root, is_complete = _read(page_flatten.flattened(html, is_strict=True))
-    return root if is_complete else None
+    if not is_complete or root is None:
+        return None
+    _leave_head(root)
+    return root
 
 
 def elements(root: etree._Element) -> Iterator[Element]:
@@ -114,6 +118,19 @@ def _text(element: etree._Element, separator: str = "") -> str:
 
 def _found(path: etree.XPath, root: etree._Element) -> list[etree._Element]:
     return cast("list[etree._Element]", path(root))
+
+
+def _leave_head(root: etree._Element) -> None:
+    """HTML may leave `<body>` out, and libxml2 knows no `<main>` or `<article>` that would begin it: it keeps the whole
+    page inside the head."""
+    head = root.find("head")
+    first = next((child for child in head if child.tag not in _IN_HEAD), None) if head is not None else None
+    if first is None:
+        return
+    body = root.find("body")
+    if body is None:
+        body = etree.SubElement(root, "body")
+    body[:0] = [first, *first.itersiblings()]
 
 
 def _read(html: str) -> tuple[etree._Element | None, bool]:

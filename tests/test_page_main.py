@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from core import page_main, page_tree
 from core.page_blocks import blocks, markdown
 from tests.pages import ARTICLE, PARAGRAPH
@@ -45,3 +47,17 @@ def test_too_large_a_page_is_not_weighed() -> None:
     root = page_tree.parse("<html><body>" + "<p>x</p>" * (page_main.MAX_ELEMENTS + 1) + "</body></html>")
     assert root is not None
     assert page_main.main_text(root) is None
+
+
+@pytest.mark.parametrize("tag", ["main", "article", "section", "header", "div", "p"])
+@pytest.mark.parametrize("start", ["<title>Mill</title>", "<html lang=en><meta charset=utf-8><title>Mill</title>"])
+def test_body_that_is_left_out(tag: str, start: str) -> None:
+    """HTML allows it, whatever the first element is; the head keeps its own."""
+    root = page_tree.parse(f"<!doctype html>{start}<{tag}>{ARTICLE}</{tag}><footer>The end.</footer>")
+
+    assert root is not None
+    assert [str(child.tag) for child in root] == ["head", "body"]
+    assert root.findtext("head/title") == "Mill"
+    found = page_main.main_text(root)
+    assert found is not None
+    assert PARAGRAPH in markdown(blocks(found))
