@@ -328,6 +328,16 @@ class Keys:
         return self._glob("index:chunks:")
 
     @property
+    def chunk_pattern(self) -> str:
+        """Glob over `chunk(*)`."""
+        return self._glob("index:chunk:")
+
+    @property
+    def vector_pattern(self) -> str:
+        """Glob over `vector(*)`."""
+        return self._glob("index:vector:")
+
+    @property
     def articles_pattern(self) -> str:
         """Glob over `articles_by_category(*)`."""
         return self._glob("rss:articles_by_category:")

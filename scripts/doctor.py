@@ -10,6 +10,8 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from core.indexes.opening import open_searcher
 from core.keys import Keys
@@ -17,52 +19,94 @@ from core.settings import Settings
 from core.stores import connect
 from core.stores.reconciling import Finding, Reconciling
 from scripts import session
+from scripts.domain_remove import counted
 
 EXAMPLES = 5
 
 
+@dataclass(slots=True)
+class Told:
+    """What was found, and what became of it."""
+
+    findings: Counter[str] = field(default_factory=Counter)
+    examples: list[Finding] = field(default_factory=list)
+    replica: dict[str, int] = field(default_factory=dict)
+    healed: int = 0
+    left: int = 0
+    waiting: int = 0
+    """Pages that wait for an embed worker now."""
+
+    def as_json(self) -> str:
+        """For programs."""
+        told = {
+            "findings": self.findings,
+            "examples": [{"item": one.item_id, "wrong": str(one.wrong)} for one in self.examples],
+            "replica": self.replica,
+            "healed": self.healed,
+            "left": self.left,
+            "waiting": self.waiting,
+        }
+        return json.dumps(told, indent=2, ensure_ascii=False)
+
+
 async def doctor(*, fix: bool, as_json: bool) -> int:
     """Print what is wrong; exit code 1 if something is left."""
+    told = Told()
     async with session.open_session() as (settings, keys, client):
-        findings = await _findings(client, keys, fix)
-        replica = await _replica(settings, keys, client, fix)
-    told = {
-        "findings": dict(Counter(str(one.wrong) for one in findings)),
-        "examples": [{"item": one.item_id, "wrong": str(one.wrong)} for one in findings[:EXAMPLES]],
-        "replica": replica,
-        "healed": fix,
-    }
-    print(json.dumps(told, indent=2, ensure_ascii=False) if as_json else _page(told))
-    is_left = not fix and (findings or replica["missing"] or replica["extra"])
-    return 1 if is_left else 0
+        wants_vectors = settings.embedder != "none"
+        await _look(Reconciling(client, keys, wants_vectors=wants_vectors), client, told, fix)
+        await _look_at_replica(settings, keys, client, told, fix)
+        told.waiting = int(await client.zcard(keys.embed_due))
+    print(told.as_json() if as_json else _page(told, fix))
+    return 1 if told.left else 0
 
 
-async def _findings(client: connect.Client, keys: Keys, fix: bool) -> list[Finding]:
-    reconciling, found = Reconciling(client, keys), []
+async def _look(reconciling: Reconciling, client: connect.Client, told: Told, fix: bool) -> None:
+    """In pieces: there may be more wrong than fits into memory."""
     async for some in reconciling.everything():
+        # A page that was swapped while we looked is not wrong.
+        found = await reconciling.left(some)
+        told.findings.update(str(one.wrong) for one in found)
+        told.examples += found[: EXAMPLES - len(told.examples)]
         if fix:
-            await reconciling.heal(some, await connect.now(client))
-        found += some
-    return found
+            await reconciling.heal(found, await connect.now(client))
+        left = len(await reconciling.left(found)) if fix else len(found)
+        told.left += left
+        told.healed += len(found) - left
 
 
-async def _replica(settings: Settings, keys: Keys, client: connect.Client, fix: bool) -> dict[str, int]:
-    """Chunks that the replica lacks or has too many, against the live versions in Redis."""
+async def _look_at_replica(settings: Settings, keys: Keys, client: connect.Client, told: Told, fix: bool) -> None:
+    """Pages that the replica lacks or has too many, against the live versions in Redis."""
     async with open_searcher(settings, client, keys) as searcher:
-        return await searcher.compare(fix=fix)
+        told.replica = await searcher.compare(fix=fix)
+        wrong = left = _differ(told.replica)
+        if fix and wrong:  # somebody else may have the right to write it
+            left = min(_differ(await searcher.compare()), wrong)
+    told.left += left
+    told.healed += wrong - left
 
 
-def _page(told: dict[str, object]) -> str:
-    findings, replica = told["findings"], told["replica"]
-    assert isinstance(findings, dict)
-    assert isinstance(replica, dict)
-    lines = [f"{count:6}  {wrong}" for wrong, count in findings.items()] or ["Registry, texts and chunks agree."]
+def _differ(replica: Mapping[str, int]) -> int:
+    return replica["missing"] + replica["extra"]
+
+
+def _page(told: Told, fix: bool) -> str:
+    replica = told.replica
+    lines = [f"{count:6}  {wrong}" for wrong, count in told.findings.items()] or ["Registry, texts and chunks agree."]
     lines.append(
         f"Replica: {replica['pages']} pages, {replica['chunks']} chunks, "
         f"{replica['missing']} pages missing, {replica['extra']} too many"
     )
-    if findings or replica["missing"] or replica["extra"]:
-        lines.append("All of it is healed." if told["healed"] else "`python -m scripts.doctor --fix` heals it.")
+    if fix and told.left:
+        lines.append(
+            f"Healed: {told.healed}. Left: {told.left}, which others are at just now; run it again in a minute."
+        )
+    elif fix and told.healed:
+        lines.append(f"Healed: {told.healed}. Nothing is left.")
+    elif told.left:
+        lines.append("`python -m scripts.doctor --fix` heals it.")
+    if fix and told.waiting:
+        lines.append(f"{counted(told.waiting, 'page')} {'waits' if told.waiting == 1 else 'wait'} for an embed worker.")
     return "\n".join(lines)
 
 

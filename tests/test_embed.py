@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
+import redis as redis_client
 
+from core.indexes.answers import Found, Query
+from core.indexes.none import NoEmbedder
 from core.indexes.opening import open_searcher
 from core.indexes.protocols import Filters
-from core.indexes.searcher import Found, Query
+from core.keys import Keys
+from core.models import Space
+from core.registry import Item, Status
 from core.settings import Settings
 from core.stores import connect
+from core.stores.chunks import ChunkStore
+from core.stores.clock import ServerClock
+from core.stores.commit import Leases
+from core.stores.spaces import Spaces
+from tests.faults.crash import Crash, every_point
+from tests.faults.state import let_leases_end
+from tests.library import Library, open_library
 from tests.site import Site
 from tests.test_crawl import SID, add_site, item, item_id, office
-from tests.web import FakeWeb
+from tests.web import FakeWeb, as_reply
+from tests.web_replies import Exchange
 from workers.crawl import Mode, crawl
 from workers.desk import Desk
+from workers.embed import Embedding, read_text
 from workers.embed_jobs import embed_items
 
 STRIKE = "The dockers' ballot ended last night: seven in ten members voted for the walkout, the union said."
@@ -156,3 +171,253 @@ async def test_aliases_are_named_in_the_one_result(settings: Settings, site: Sit
         found = await ask(desk, "dockers ballot")
 
         assert [(one.page.url, one.aliases) for one in found.results[:1]] == [(site.url("/new"), (site.url("/old"),))]
+
+
+# ── what is embedded, and what is not ──
+
+
+async def test_changed_text_is_embedded_though_a_later_check_failed(settings: Settings) -> None:
+    """Its text decides: search knows it, the page is still in trouble, and is Indexed with the next good answer."""
+    async with open_library(settings, {"/a": "The weir as it was."}) as library:
+        client, keys = library.desk.client, library.desk.keys
+        await library.embed()
+        library.site.page("/a", "The barrage that replaced it.")
+        await library.crawl()
+        library.site.remove("/a", 500)
+        await library.crawl()
+        failed = await library.record("/a")
+        counts = await library.embed()
+        known = await library.record("/a")
+
+        assert (failed["status"], counts["indexed"]) == ("Error", 1)
+        assert (known["status"], known["indexedHash"]) == ("Error", failed["contentHash"])
+        assert failed["indexedHash"] != failed["contentHash"]
+        assert await client.smismember(keys.status("Error"), [library.id("/a")]) == [1]
+        assert await client.smismember(keys.status("Indexed"), [library.id("/a")]) == [0]
+        assert (await library.urls("barrage"))[0] == "/a"
+        assert await library.waiting() == []
+
+        library.site.page("/a", "The barrage that replaced it.")
+        await library.crawl()
+        assert (await library.record("/a"))["status"] == "Indexed"
+        assert await client.smismember(keys.status("Indexed"), [library.id("/a")]) == [1]
+        assert await library.waiting() == []
+
+
+async def test_failed_page_that_answers_again_waits_on(settings: Settings) -> None:
+    """Not embedded before it was well again: Crawled, and then Indexed."""
+    async with open_library(settings, {"/a": "The weir."}) as library:
+        library.site.remove("/a", 500)
+        await library.crawl()
+        failed = (await library.record("/a"))["status"]
+        library.site.page("/a", "The weir.")
+        await library.crawl()
+        well = (await library.record("/a"))["status"]
+        await library.embed()
+
+        assert (failed, well, (await library.record("/a"))["status"]) == ("Error", "Crawled", "Indexed")
+
+
+async def test_page_that_fails_while_it_is_embedded_stays_in_trouble(settings: Settings) -> None:
+    """The swap expects the status that was read; the next one takes the new one as it is."""
+    async with open_library(settings, {"/a": "The weir."}) as library:
+        key, statuses = library.desk.keys.item(library.id("/a")), library.desk.keys.status
+
+        def fail(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            with redis_client.Redis.from_url(connect.url_of(library.settings)) as other:
+                other.hset(key, "status", "Error")
+                other.smove(statuses("Crawled"), statuses("Error"), library.id("/a"))
+            return data
+
+        library.server.then_data(lambda data: data).then_data(fail)
+        await embed_items(library.settings, [library.id("/a")], time.monotonic() + 60)
+        between = await library.record("/a")
+        await library.embed()
+        after = await library.record("/a")
+
+        assert (between["status"], between["indexedHash"]) == ("Error", "")
+        assert (after["status"], after["indexedHash"]) == ("Error", after["contentHash"])
+        assert await library.desk.client.smembers(statuses("Error")) == {library.id("/a")}
+        assert await library.astray() == []
+
+
+async def test_what_is_known_is_let_go_without_the_model(settings: Settings) -> None:
+    """Unless its chunks are of another space than the live one."""
+    async with open_library(settings, {"/a": "The weir."}) as library:
+        client, keys = library.desk.client, library.desk.keys
+        await library.embed()
+        await client.zadd(keys.embed_due, {library.id("/a"): 1})
+        library.server.questions.clear()
+        known = await library.embed()
+        asked = list(library.server.texts)
+        for name in await client.zrange(keys.chunks(library.id("/a")), 0, -1):
+            await client.hset(keys.chunk(name), "space", "")
+        await client.zadd(keys.embed_due, {library.id("/a"): 1})
+        of_no_space = await library.embed()
+
+        assert (known["indexed"], asked) == (0, ["."])
+        assert of_no_space["indexed"] == 1
+        assert await library.waiting() == []
+
+
+async def test_hidden_article_is_no_text(redis: connect.Client, keys: Keys) -> None:
+    """It keeps its text for its return, and search must not know it meanwhile."""
+    item = Item("url_a", article_uid="uid", content_hash="h", status=Status.ERROR)
+    found = []
+    for status in ("success", "gone"):
+        await redis.hset(keys.article("uid"), mapping={"markdown": "Text.", "content_hash": "h", "status": status})
+        found.append(await read_text(redis, keys, item))
+
+    assert [bool(text) for text in found] == [True, False]
+
+
+async def test_damaged_vector_is_made_anew(settings: Settings) -> None:
+    """Of the cache if that has it, else by the model; the text is written over as well."""
+    async with open_library(settings, {"/a": "The weir."}) as library:
+        client, keys, raw = library.desk.client, library.desk.keys, connect.open_raw(settings)
+        await library.embed()
+        (name,) = await client.zrange(keys.chunks(library.id("/a")), 0, -1)
+        whole = [await raw.get(keys.vector(name)), await raw.hget(keys.chunk(name), "text")]
+        counts = []
+        for has_cache in (True, False):
+            if not has_cache:
+                await client.delete(*[key async for key in client.scan_iter("embed:cache:*")])
+            await client.set(keys.vector(name), "short")
+            await client.hset(keys.chunk(name), "text", "Damaged.")
+            await client.hset(keys.item(library.id("/a")), "indexedHash", "")
+            await client.zadd(keys.embed_due, {library.id("/a"): 1})
+            counts.append(await library.embed())
+            assert [await raw.get(keys.vector(name)), await raw.hget(keys.chunk(name), "text")] == whole
+        await raw.aclose()
+
+        assert counts == [{"indexed": 1, "reused": 1}, {"indexed": 1, "reused": 0, "embedded": 1}]
+
+
+# ── from no vectors to the first ones ──
+
+
+async def vectors(library: Library) -> set[int]:
+    """Bytes of the vectors of all live chunks; 0: there is none."""
+    client, keys = library.desk.client, library.desk.keys
+    names = [name async for key in client.scan_iter(keys.chunks_pattern) for name in await client.zrange(key, 0, -1)]
+    return {await client.strlen(keys.vector(name)) for name in names}
+
+
+async def test_first_model_of_a_store_embeds_what_is_there(settings: Settings) -> None:
+    """Indexed by words alone at first; the first worker with a model makes all of it due, search goes on meanwhile."""
+    async with open_library(settings, {"/a": "The weir.", "/b": "The sluice."}, embedder="none") as library:
+        with_model = library.with_(embedder="openai")
+        await library.embed()
+        library.site.remove("/b", 500)
+        await library.crawl()
+        before = [(await library.record(path))["status"] for path in ("/", "/a", "/b")]
+        lengths = await vectors(library)
+        await library.embed(embedder="openai")  # nothing waits: it only claims the store
+        waiting = await library.waiting()
+        meanwhile = await library.ask("weir", with_model)
+        await library.embed(embedder="openai")
+        after = [(await library.record(path))["status"] for path in ("/", "/a", "/b")]
+
+        assert (before, lengths) == (["Indexed", "Indexed", "Error"], {0})
+        assert sorted(waiting) == sorted(map(library.id, ("/", "/a", "/b")))
+        assert meanwhile.results[0].page.url.endswith("/a")
+        assert (after, await vectors(library)) == (["Indexed", "Indexed", "Error"], {64})
+        assert await library.waiting() == []
+        assert (await library.ask("weir", with_model)).by == "words and meaning"
+
+
+async def test_first_worker_that_dies_is_followed_by_one_who_ends_it(settings: Settings) -> None:
+    """Whatever the command before which it died: no page is left without a vector."""
+    async with open_library(settings, {"/a": "The weir."}, embedder="none") as library:
+        client, keys = library.desk.client, library.desk.keys
+        ids, points = [library.id(path) for path in ("/", "/a")], 0
+        async for point in every_point():
+            await client.hdel(keys.version, "space")
+            await Spaces(client, keys).make_due(ids, Space("another", 8, "1"), 0)
+            await library.embed()
+            assert await vectors(library) == {0}, point
+            try:
+                with point:
+                    await library.embed(embedder="openai")
+            except Crash:
+                pass
+            points += point.is_dead
+            await let_leases_end(client, keys)
+            await library.embed(embedder="openai")
+            await library.embed(embedder="openai")
+            assert await vectors(library) == {64}, point
+
+        assert points > 10
+
+
+async def test_worker_without_a_model_is_refused_where_there_are_vectors(settings: Settings) -> None:
+    """With a sentence that says what to do; nothing is indexed without vectors, and search without one goes on."""
+    async with open_library(settings, {"/a": "The weir."}) as library:
+        client, keys = library.desk.client, library.desk.keys
+        await library.embed()
+        library.site.page("/a", "The weir as it is now.")
+        await library.crawl()
+        counts = await library.embed(embedder="none")
+        said = str(await client.get(keys.embed_away))
+
+        assert (counts, (await library.record("/a"))["status"]) == ({}, "Crawled")
+        assert said.startswith("This store's vectors are of first-16-c1, and EMBEDDER is none")
+        assert "Set EMBEDDER back" in said
+        assert len(await library.waiting()) == 1
+        assert (await library.urls("weir", library.with_(embedder="none")))[0] == "/a"
+
+
+async def test_late_worker_without_a_model_is_refused(settings: Settings) -> None:
+    """It began on a store without vectors; before its swap somebody brought the first ones."""
+    async with open_library(settings, {"/a": "The weir."}, embedder="none") as library:
+        client, keys = library.desk.client, library.desk.keys
+
+        class Late(NoEmbedder):
+            def count_tokens(self, text: str) -> int:
+                with redis_client.Redis.from_url(connect.url_of(library.settings)) as other:
+                    other.hset(keys.version, "space", "first-16-c1")
+                return super().count_tokens(text)
+
+        raw, leases, clock = connect.open_raw(settings), Leases(client, keys), await ServerClock.ask(client)
+        embedding = Embedding(client, keys, leases, ChunkStore(client, raw, keys), Late(), clock)
+        await embedding.embed_many([library.id("/a")], lambda: False)
+        await raw.aclose()
+
+        assert embedding.counts == {"superseded": 1}
+        assert (await library.record("/a"))["status"] == "Crawled"
+        assert library.id("/a") in await library.waiting()
+
+
+async def test_page_of_a_site_outlives_its_article(settings: Settings) -> None:
+    """The same page was in a feed, and the article has ended: what the site has of it is embedded and found."""
+    async with open_library(settings, {"/a": "The weir."}) as library:
+        client, keys = library.desk.client, library.desk.keys
+        await client.hset(keys.item(library.id("/a")), mapping={"articleUid": "ended", "sources": "docs.site,rss"})
+        library.site.page("/a", "The weir again.")
+        await library.crawl()
+        await library.embed()
+
+        assert (await library.record("/a"))["status"] == "Indexed"
+        assert (await library.urls("weir"))[0] == "/a"
+
+
+@pytest.mark.parametrize("answer", [200, 500])
+async def test_swap_in_the_middle_of_a_visit(settings: Settings, answer: int) -> None:
+    """A worker makes the page known to search while a visit is under way: the visit's commit knows of it."""
+    async with open_library(settings, {"/a": "The weir."}) as library:
+        client, keys = library.desk.client, library.desk.keys
+        page = library.site.web._pages["/a"].next_reply()
+
+        async def embedded_first(exchange: Exchange) -> None:
+            await library.embed()
+            await (page if answer == 200 else as_reply(answer))(exchange)
+
+        library.site.web.on("/a", embedded_first)
+        await library.crawl()
+        record = await library.record("/a")
+        sets = {name for name in Status if await client.sismember(keys.status(str(name)), library.id("/a"))}
+
+        assert record["status"] == ("Indexed" if answer == 200 else "Error")
+        assert sets == {record["status"]}
+        assert record["indexedHash"] == record["contentHash"]
+        assert await client.zscore(keys.embed_due, library.id("/a")) is None

@@ -254,12 +254,42 @@ async def test_model_that_is_away_is_waited_for_or_ends_the_run(
     assert await space(library) == "first-16-c1"
 
 
+async def test_way_back_to_the_former_model_needs_no_model(library: Library) -> None:
+    """Its vectors were live until the swap wrote over them; they are kept for a while, as of a text that goes."""
+    client, keys = library.desk.client, library.desk.keys
+    await client.delete(*[key async for key in client.scan_iter(keys.embed_cache("*", "*"))])
+    await migrate(library)
+    await library.embed(**NEXT)
+    lives = [await client.ttl(key) async for key in client.scan_iter(keys.embed_cache("first-16-c1", "*"))]
+    library.server.questions.clear()
+
+    assert len(lives) == 5
+    assert all(29 * 86_400 < life <= 30 * 86_400 for life in lives)
+    assert await migrate(library, embed_model="first", embed_dimensions=None) == (0, 5)
+    assert await library.embed() == {"indexed": 5, "reused": 5}
+    assert set(library.server.texts) == {"."}
+    assert await vector_lengths(library, library.settings) == {4 * 16}
+
+
+async def test_pages_in_trouble_change_over_too(library: Library) -> None:
+    """Their text is found, so its vectors have to be of the live space; they stay in trouble."""
+    library.site.remove("/weir", 500)
+    await library.crawl()
+    failed = await library.record("/weir")
+
+    assert (await migrate(library))[1] == 5
+    assert await library.embed(**NEXT) == {"indexed": 5, "reused": 5}
+    assert await vector_lengths(library, library.with_(**NEXT)) == {4 * 24}
+    assert (failed["status"], (await library.record("/weir"))["status"]) == ("Error", "Error")
+
+
 async def test_without_an_embedder_there_is_nothing_to_migrate(library: Library) -> None:
     """A sentence, and nothing happens."""
     done = await commands.run(library.settings, "scripts.reindex", "--embeddings", EMBEDDER="none")
 
     assert done.returncode == 2
     assert "EMBEDDER is none" in done.stderr
+    assert "Set EMBEDDER back" in done.stderr
     assert await space(library) == "first-16-c1"
 
 

@@ -6,30 +6,37 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from core.models import Chunk, Space
 from core.queues.send import Sender
 from core.settings import Settings
 from core.stores import connect
+from core.stores.chunks import ChunkStore
+from core.stores.commit import Leases
 from core.stores.reconciling import Finding, Reconciling, Wrong
 from tests.library import Library, open_library
 from workers.timer import Timer
 
-Plant = Callable[[Library], Awaitable[object]]
+Plant = Callable[[Library], Awaitable[list[Finding]]]
+"""Does some harm, and says what is to be found then."""
 
 
 @pytest.fixture
 async def library(settings: Settings) -> AsyncIterator[Library]:
-    """Four pages: two embedded, one waiting since, one gone."""
-    pages = {"/a": "The weir.", "/b": "The sluice.", "/c": "The lock."}
+    """Five pages: two embedded, one waiting since, one gone, one waiting whose last check failed."""
+    pages = {"/a": "The weir.", "/b": "The sluice.", "/c": "The lock.", "/d": "The dam."}
     async with open_library(settings, pages) as opened:
         await opened.embed()
         opened.site.page("/b", "The sluice as it is now.")
+        opened.site.page("/d", "The dam as it is now.")
         opened.site.remove("/c", 410)
+        await opened.crawl()
+        opened.site.remove("/d", 500)
         await opened.crawl()
         yield opened
 
 
-async def look(library: Library) -> list[Finding]:
-    reconciling = Reconciling(library.desk.client, library.desk.keys)
+async def look(library: Library, **more: bool) -> list[Finding]:
+    reconciling = Reconciling(library.desk.client, library.desk.keys, **more)
     return [one async for some in reconciling.everything() for one in some]
 
 
@@ -43,54 +50,123 @@ async def first_chunk(library: Library, path: str) -> str:
     return str(names[0])
 
 
-async def without_vector(library: Library) -> None:
+def not_embedded(library: Library, path: str = "/a") -> list[Finding]:
+    return [Finding(Wrong.NOT_EMBEDDED, library.id(path))]
+
+
+async def without_vector(library: Library) -> list[Finding]:
     await library.desk.client.delete(library.desk.keys.vector(await first_chunk(library, "/a")))
+    return not_embedded(library)
 
 
-async def without_chunk(library: Library) -> None:
+async def vector_too_short(library: Library) -> list[Finding]:
+    """Of half the numbers; so is the one in the cache."""
+    client, keys = library.desk.client, library.desk.keys
+    name = await first_chunk(library, "/a")
+    text_hash = str(await client.hget(keys.chunk(name), "text_hash"))
+    await client.set(keys.vector(name), "x" * 32)
+    await client.set(keys.embed_cache("first-16-c1", text_hash), "x" * 32)
+    return not_embedded(library)
+
+
+async def text_of_another_hash(library: Library) -> list[Finding]:
+    await library.desk.client.hset(library.desk.keys.chunk(await first_chunk(library, "/a")), "text", "The wier.")
+    return not_embedded(library)
+
+
+async def of_another_page(library: Library) -> list[Finding]:
+    await library.desk.client.hset(library.desk.keys.chunk(await first_chunk(library, "/a")), "item", library.id("/b"))
+    return [*not_embedded(library), Finding(Wrong.ASTRAY, await first_chunk(library, "/a"))]
+
+
+async def without_chunk(library: Library) -> list[Finding]:
+    """Its vector is left, and of no use."""
     await library.desk.client.delete(library.desk.keys.chunk(await first_chunk(library, "/a")))
+    return [*not_embedded(library), Finding(Wrong.ASTRAY, await first_chunk(library, "/a"))]
 
 
-async def without_chunks(library: Library) -> None:
+async def without_chunks(library: Library) -> list[Finding]:
+    name = await first_chunk(library, "/a")
     await library.desk.client.delete(library.desk.keys.chunks(library.id("/a")))
+    return [*not_embedded(library), Finding(Wrong.ASTRAY, name)]
 
 
-async def of_another_space(library: Library) -> None:
+async def of_another_space(library: Library) -> list[Finding]:
     await library.desk.client.hset(library.desk.keys.chunk(await first_chunk(library, "/a")), "space", "other-8-c1")
+    return not_embedded(library)
 
 
-async def of_another_text(library: Library) -> None:
+async def without_space(library: Library) -> list[Finding]:
+    """As a worker with EMBEDDER=none writes it."""
+    name = await first_chunk(library, "/a")
+    await library.desk.client.hset(library.desk.keys.chunk(name), "space", "")
+    await library.desk.client.delete(library.desk.keys.vector(name))
+    return not_embedded(library)
+
+
+async def of_another_text(library: Library) -> list[Finding]:
     await library.desk.client.hset(library.desk.keys.item(library.id("/a")), "indexedHash", "another")
+    return not_embedded(library)
 
 
-async def nobody_knows(library: Library) -> None:
+async def failed_without_vector(library: Library) -> list[Finding]:
+    """Embedded after its check failed."""
+    await library.embed()
+    await library.desk.client.delete(library.desk.keys.vector(await first_chunk(library, "/d")))
+    return not_embedded(library, "/d")
+
+
+async def nobody_knows(library: Library) -> list[Finding]:
     await library.desk.client.zrem(library.desk.keys.embed_due, library.id("/b"))
+    return [Finding(Wrong.NOT_WAITING, library.id("/b"))]
 
 
-async def without_text(library: Library) -> None:
+async def nobody_knows_of_the_failed(library: Library) -> list[Finding]:
+    await library.desk.client.zrem(library.desk.keys.embed_due, library.id("/d"))
+    return [Finding(Wrong.NOT_WAITING, library.id("/d"))]
+
+
+async def without_text(library: Library) -> list[Finding]:
     await library.desk.client.delete(library.desk.keys.document(library.id("/a")))
+    return [Finding(Wrong.NO_TEXT, library.id("/a"))]
 
 
-async def without_record(library: Library) -> None:
+async def without_record(library: Library) -> list[Finding]:
     client, keys = library.desk.client, library.desk.keys
     await client.delete(keys.item(library.id("/a")), keys.document(library.id("/a")))
     await client.srem(keys.status("Indexed"), library.id("/a"))
+    return [Finding(Wrong.NO_RECORD, library.id("/a"))]
 
 
-async def for_nothing(library: Library) -> None:
+async def for_nothing(library: Library) -> list[Finding]:
     await library.desk.client.zadd(library.desk.keys.embed_due, {library.id("/c"): 1})
+    return [Finding(Wrong.WAITS_FOR_NOTHING, library.id("/c"))]
 
 
-PLANTS: list[tuple[Plant, str, Wrong]] = [
-    (without_vector, "/a", Wrong.NOT_EMBEDDED),
-    (without_chunk, "/a", Wrong.NOT_EMBEDDED),
-    (without_chunks, "/a", Wrong.NOT_EMBEDDED),
-    (of_another_space, "/a", Wrong.NOT_EMBEDDED),
-    (of_another_text, "/a", Wrong.NOT_EMBEDDED),
-    (nobody_knows, "/b", Wrong.NOT_WAITING),
-    (without_text, "/a", Wrong.NO_TEXT),
-    (without_record, "/a", Wrong.NO_RECORD),
-    (for_nothing, "/c", Wrong.WAITS_FOR_NOTHING),
+async def nobody_waits(library: Library) -> list[Finding]:
+    await library.desk.client.zadd(library.desk.keys.embed_due, {"url_nobody": 1})
+    return [Finding(Wrong.WAITS_FOR_NOTHING, "url_nobody")]
+
+
+async def stray_chunk(library: Library) -> list[Finding]:
+    """Of a page that has others now."""
+    client, keys = library.desk.client, library.desk.keys
+    fields = {"item": library.id("/a"), "text": "Old.", "text_hash": "old", "space": "first-16-c1"}
+    await client.hset(keys.chunk("c_stray"), mapping=fields)
+    await client.set(keys.vector("c_stray"), "x" * 64)
+    return [Finding(Wrong.ASTRAY, "c_stray")]
+
+
+async def stray_vector(library: Library) -> list[Finding]:
+    await library.desk.client.set(library.desk.keys.vector("c_stray"), "x" * 64)
+    return [Finding(Wrong.ASTRAY, "c_stray")]
+
+
+PLANTS: list[Plant] = [
+    *(without_vector, vector_too_short, text_of_another_hash, of_another_page, without_chunk, without_chunks),
+    *(of_another_space, without_space, of_another_text, failed_without_vector),
+    *(nobody_knows, nobody_knows_of_the_failed, without_text, without_record, for_nothing, nobody_waits),
+    *(stray_chunk, stray_vector),
 ]
 
 
@@ -101,24 +177,92 @@ async def test_clean_store_has_no_findings(library: Library) -> None:
     assert await look(library) == []
 
 
-@pytest.mark.parametrize(("plant", "path", "wrong"), PLANTS, ids=[plant.__name__ for plant, _, _ in PLANTS])
-async def test_each_wrong_is_found_and_healed(library: Library, plant: Plant, path: str, wrong: Wrong) -> None:
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+async def test_each_wrong_is_found_and_healed(library: Library, plant: Plant) -> None:
     """Found as what it is and nothing else, healed once, gone at the second look; after the next embed all fits."""
-    await plant(library)
+    expected = await plant(library)
     findings = await look(library)
 
-    assert findings == [Finding(wrong, library.id(path))]
-    assert await heal(library, findings) == 1
+    assert findings == expected
+    assert await heal(library, findings) == len(expected)
     assert await look(library) == []
     await library.embed()
     assert await look(library) == []
     assert await library.astray() == []
 
 
+async def test_what_a_worker_writes_beside_is_not_astray(library: Library) -> None:
+    """Neither before its swap nor, if the worker was quicker than the healer, after it; and a vector is kept."""
+    client, keys = library.desk.client, library.desk.keys
+    await stray_chunk(library)
+    await client.expire(keys.chunk("c_stray"), 100)
+    beside = await look(library)
+    await client.persist(keys.chunk("c_stray"))
+    findings = await look(library)
+    await client.zadd(keys.chunks(library.id("/a")), {"c_stray": 9})
+    swapped_in = await heal(library, findings)
+    is_there = await client.exists(keys.chunk("c_stray"), keys.vector("c_stray"))
+    await client.zrem(keys.chunks(library.id("/a")), "c_stray")
+
+    assert (beside, swapped_in, is_there) == ([], 0, 2)
+    assert await heal(library, findings) == 1
+    assert await client.exists(keys.chunk("c_stray"), keys.vector("c_stray")) == 0
+    assert await client.get(keys.embed_cache("first-16-c1", "old")) == "x" * 64
+
+
+async def test_worker_that_writes_over_what_is_astray_is_not_disturbed(library: Library) -> None:
+    """From then on the chunk has an end, until the swap: whoever takes away what is astray leaves it alone."""
+    client, keys = library.desk.client, library.desk.keys
+    item_id, name = library.id("/a"), await first_chunk(library, "/a")
+    await client.delete(keys.chunks(item_id))
+    findings = [Finding(Wrong.ASTRAY, name)]
+    raw = connect.open_raw(library.settings)
+    text, text_hash = await client.hmget(keys.chunk(name), ["text", "text_hash"])
+    chunk = Chunk(name, str(text), text_hash=str(text_hash))
+    await ChunkStore(client, raw, keys).write(item_id, [chunk], Space("first", 16, "1"), {chunk.text_hash: bytes(64)})
+    await raw.aclose()
+
+    assert await heal(library, findings) == 0
+    assert 0 < await client.ttl(keys.chunk(name)) <= 3_600
+
+
+async def test_many_strays_are_found_in_pieces(library: Library) -> None:
+    """More than one piece of them: each is found, none is left."""
+    client, keys = library.desk.client, library.desk.keys
+    for number in range(1_200):
+        await client.hset(keys.chunk(f"c_{number}"), mapping={"item": "url_nobody", "text": "Old."})
+    findings = await look(library)
+
+    assert {one.item_id for one in findings} == {f"c_{number}" for number in range(1_200)}
+    assert await heal(library, findings) == 1_200
+    assert await look(library) == []
+
+
+async def test_failed_pages_are_in_the_sample(library: Library) -> None:
+    """The timer finds what is wrong with them too."""
+    expected = await nobody_knows_of_the_failed(library)
+
+    assert await Reconciling(library.desk.client, library.desk.keys).sample(50) == expected
+
+
+async def test_what_a_worker_holds_is_left(library: Library) -> None:
+    """It is told as left, and healed when the worker has let go."""
+    client, keys = library.desk.client, library.desk.keys
+    findings = await without_vector(library)
+    leases, reconciling = Leases(client, keys), Reconciling(client, keys)
+    taken = await leases.acquire(f"embed_{library.id('/a')}")
+    assert taken
+
+    assert await heal(library, findings) == 0
+    assert await reconciling.left(findings) == findings
+    await leases.release(taken[0])
+    assert await heal(library, findings) == 1
+    assert await reconciling.left(findings) == []
+
+
 async def test_nothing_is_healed_that_is_well_again(library: Library) -> None:
     """A worker was quicker: what the finding says is no longer so, and nothing is written."""
-    await nobody_knows(library)
-    findings = await look(library)
+    findings = await nobody_knows(library)
     await library.desk.client.zadd(library.desk.keys.embed_due, {library.id("/b"): 5})
     stale = [*findings, Finding(Wrong.NO_TEXT, library.id("/a")), Finding(Wrong.NO_RECORD, library.id("/a"))]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,21 @@ from core.indexes.opening import open_searcher
 from core.indexes.protocols import Page
 from core.models import Chunk
 from core.settings import Settings
+from core.stores.commit import Leases
+from core.stores.reconciling import Wrong
 from scripts import doctor
 from tests import commands
 from tests.library import Library, open_library
-from tests.test_reconciling import PLANTS, Plant
+from tests.test_reconciling import (
+    Plant,
+    for_nothing,
+    nobody_knows,
+    stray_chunk,
+    vector_too_short,
+    without_record,
+    without_text,
+    without_vector,
+)
 
 CLEAN = {"missing": 0, "extra": 0}
 
@@ -35,14 +47,26 @@ async def library(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncI
         yield opened
 
 
+async def told(capsys: pytest.CaptureFixture[str], *, fix: bool = False) -> tuple[int, dict[str, Any]]:
+    """Exit code, and all it says."""
+    capsys.readouterr()
+    code = await doctor.doctor(fix=fix, as_json=True)
+    return code, json.loads(capsys.readouterr().out)
+
+
 async def run(
     capsys: pytest.CaptureFixture[str], *, fix: bool = False
 ) -> tuple[int, dict[str, object], dict[str, int]]:
     """Exit code, findings, replica."""
+    code, said = await told(capsys, fix=fix)
+    return code, said["findings"], {name: said["replica"][name] for name in CLEAN}
+
+
+async def page(capsys: pytest.CaptureFixture[str], *, fix: bool) -> tuple[int, str]:
+    """Exit code, and what people read."""
     capsys.readouterr()
-    code = await doctor.doctor(fix=fix, as_json=True)
-    told = json.loads(capsys.readouterr().out)
-    return code, told["findings"], {name: told["replica"][name] for name in CLEAN}
+    code = await doctor.doctor(fix=fix, as_json=False)
+    return code, capsys.readouterr().out
 
 
 async def test_clean_store_is_clean(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,29 +74,92 @@ async def test_clean_store_is_clean(library: Library, capsys: pytest.CaptureFixt
     assert await run(capsys) == (0, {}, CLEAN)
     await library.embed()
     assert await run(capsys) == (0, {}, CLEAN)
-    capsys.readouterr()
-    assert await doctor.doctor(fix=False, as_json=False) == 0
-    assert "Registry, texts and chunks agree." in capsys.readouterr().out
+    code, said = await page(capsys, fix=False)
+    assert (code, "Registry, texts and chunks agree." in said, "heal" in said.lower()) == (0, True, False)
 
 
-@pytest.mark.parametrize("plant", [PLANTS[0][0], *(plant for plant, _, _ in PLANTS[5:])], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "plant",
+    [without_vector, vector_too_short, nobody_knows, without_text, without_record, for_nothing, stray_chunk],
+    ids=lambda one: one.__name__,
+)
 async def test_what_is_wrong_is_healed(library: Library, capsys: pytest.CaptureFixture[str], plant: Plant) -> None:
     """Told with exit code 1, healed with --fix, clean at the second run."""
-    wrong = next(wrong for other, _, wrong in PLANTS if other is plant)
-    await plant(library)
+    expected = {str(one.wrong): 1 for one in await plant(library)}
 
     code, findings, _ = await run(capsys)
-    assert (code, findings) == (1, {str(wrong): 1})
+    assert (code, findings) == (1, expected)
     code, findings, _ = await run(capsys, fix=True)
-    assert (code, findings) == (0, {str(wrong): 1})
+    assert (code, findings) == (0, expected)
     assert await run(capsys) == (0, {}, CLEAN)
+
+
+async def test_what_is_healed_and_what_is_left_is_told(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
+    """One page is healed; another a worker holds: that is left, with exit code 1, until the worker lets go of it."""
+    client, keys = library.desk.client, library.desk.keys
+    await without_vector(library)
+    await nobody_knows(library)
+    leases = Leases(client, keys)
+    taken = await leases.acquire(f"embed_{library.id('/b')}")
+    assert taken
+
+    code, said = await told(capsys)
+    assert (code, said["healed"], said["left"]) == (1, 0, 2)
+    code, said = await told(capsys, fix=True)
+    assert (code, said["healed"], said["left"], said["waiting"]) == (1, 1, 1, 1)
+    code, text = await page(capsys, fix=True)
+    assert (code, "Healed: 0. Left: 1, which others are at just now" in text) == (1, True)
+    assert "1 page waits for an embed worker." in text
+    await leases.release(taken[0])
+    code, text = await page(capsys, fix=True)
+    assert (code, "Healed: 1. Nothing is left." in text) == (0, True)
+    assert "2 pages wait for an embed worker." in text
+    await library.embed()
+    assert await run(capsys) == (0, {}, CLEAN)
+
+
+async def test_replica_that_another_process_writes_is_left(
+    library: Library, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not healed by saying so."""
+    async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+        await searcher.compare()
+        replica = searcher._follower.replica
+        assert replica.try_write_lock()
+        await replica.delete([library.id("/a")])
+        await replica.commit(replica.mark)
+
+        code, said = await told(capsys, fix=True)
+
+        assert (code, said["healed"], said["left"]) == (1, 0, 1)
+        replica.stop_writing()
+    code, said = await told(capsys, fix=True)
+    assert (code, said["healed"], said["left"]) == (0, 1, 0)
+
+
+async def test_store_without_vectors_lacks_them_once_there_is_a_model(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With EMBEDDER=none all is well; with a model every page waits for it, and nothing else is wrong."""
+    async with open_library(settings, {"/a": "The weir."}, embedder="none") as library:
+        words = {"EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
+        await library.embed()
+        commands.adopt(monkeypatch, library.settings, EMBEDDER="none")
+        assert await run(capsys) == (0, {}, CLEAN)
+        commands.adopt(monkeypatch, library.settings, EMBEDDER="openai", **words)
+        code, findings, _ = await run(capsys, fix=True)
+        assert (code, findings) == (0, {str(Wrong.NOT_EMBEDDED): 2})
+        await library.embed(embedder="openai")
+        assert await run(capsys) == (0, {}, CLEAN)
+        assert (await library.ask("weir", library.with_(embedder="openai"))).by == "words and meaning"
 
 
 async def test_replica_with_too_much_and_too_little(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
     """A page that nobody knows, one that is missing, one with other chunks: told, healed, clean."""
     async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
         await searcher.compare()
-        replica = searcher._replica
+        replica = searcher._follower.replica
+        assert replica.try_write_lock()
         extra = Page("url_nobody", "v", url="https://example.org/")
         await replica.upsert(extra, [Chunk("c_extra", "Nobody knows this page.")], {})
         await replica.delete([library.id("/a")])

@@ -1,5 +1,6 @@
 """Embed: a changed text becomes chunks, only new chunks become vectors, and one commit makes them the page's own.
 
+Its text decides whether a page is embedded, not how its last check went: one that fails since keeps its newest text.
 A text that changes meanwhile is superseded: nothing of the old one is committed, and the new one is next.
 An embedder that is away stops the work politely; nothing is counted against any item.
 """
@@ -15,7 +16,7 @@ from core import chunk as chunking
 from core.indexes.protocols import Embedder
 from core.keys import Keys
 from core.models import Chunk, Space
-from core.registry import Item, Status
+from core.registry import MAY_HAVE_TEXT, Item, Status
 from core.stores.chunk_removal import OldChunks
 from core.stores.chunks import ChunkStore
 from core.stores.clock import ServerClock
@@ -42,11 +43,15 @@ class Text:
 
 
 async def read_text(client: Client, keys: Keys, item: Item) -> Text | None:
-    """The text that the record's hash belongs to, or None if it is not there."""
-    fields = ["title", "url", "markdown", "content_hash"]
-    key = keys.article(item.article_uid) if item.article_uid else keys.document(item.id)
-    title, url, markdown, content_hash = await client.hmget(key, fields)
-    if markdown is None or content_hash != item.content_hash:
+    """The text that the record's hash belongs to, or None if it is not there, or hidden."""
+    fields = ["title", "url", "markdown", "content_hash", "status"]
+    said = await client.hmget(keys.article(item.article_uid), fields) if item.article_uid else []
+    is_article = bool(said) and said[4] is not None  # one that has ended leaves what a site has of the same page
+    if not is_article:
+        said = await client.hmget(keys.document(item.id), fields)
+    title, url, markdown, content_hash, status = said
+    is_hidden = is_article and status != "success"
+    if markdown is None or content_hash != item.content_hash or is_hidden:
         return None
     return Text(str(title or ""), str(url or ""), str(markdown), str(content_hash))
 
@@ -76,7 +81,7 @@ class Embedding:
     async def embed_many(self, item_ids: Sequence[str], is_over: Callable[[], bool]) -> None:
         """Embed those that nobody else embeds; raises EmbedderAway with the rest untouched."""
         await self._embedder.prepare()
-        await self._spaces.claim(self._embedder.space)
+        await self._spaces.claim(self._embedder.space, self._clock.now())
         for item_id in item_ids:
             if is_over():
                 return
@@ -93,19 +98,31 @@ class Embedding:
     async def _embed(self, item_id: str, lease: Lease) -> None:
         item = (await self._items.read([item_id]))[0]
         text = await read_text(self._client, self._keys, item) if item else None
-        if item is None or text is None or item.status is not Status.CRAWLED:
+        old = await self._store.old(item_id)
+        if item is None or text is None or not self._is_wanted(item, old):
             await self._let_go(item_id, item, lease)
             return
         chunks = chunking.chunks(item_id, text.markdown, self._embedder.count_tokens, self._embedder.most_tokens)
-        old = await self._store.old(item_id)
         await self._write(item_id, text, chunks)
         await self._swap(item, text, chunks, old, lease)
 
+    def _is_wanted(self, item: Item, old: OldChunks) -> bool:
+        """Does search not know its text yet, or not in our space?"""
+        if item.status not in MAY_HAVE_TEXT:
+            return False
+        name = self._embedder.space.name if self._embedder.space else ""
+        is_ours = all(text_hash and of == name for text_hash, of in old.known.values())
+        return item.status is Status.CRAWLED or item.content_hash != item.indexed_hash or not is_ours
+
     async def _let_go(self, item_id: str, item: Item | None, lease: Lease) -> None:
-        """Gone, hidden or known already: what made it so has taken its chunks. A text that has just come waits on."""
+        """Gone, hidden or known already: what made it so has taken its chunks. What has just come to wait goes on."""
         key = self._keys.item(item_id)
-        expected = (key, "contentHash", item.content_hash, key, "status", str(item.status)) if item else ()
-        work = Work(lease, [("ZREM", self._keys.embed_due, item_id)], expected or (key, "status", "0"))
+        expected: tuple[str, ...] = (key, "status", str(item.status) if item else "0")
+        if item:
+            expected += (key, "contentHash", item.content_hash)
+        if item and item.indexed_hash:
+            expected += (key, "indexedHash", item.indexed_hash)
+        work = Work(lease, [("ZREM", self._keys.embed_due, item_id)], expected)
         if (await self._leases.commit_many([work]))[0] is Answer.MOVED_ON:
             await self._leases.release(lease)
 
@@ -135,7 +152,7 @@ class Embedding:
 
     async def _swap(self, item: Item, text: Text, chunks: Sequence[Chunk], old: OldChunks, lease: Lease) -> None:
         now, key = self._clock.now(), self._keys.item(item.id)
-        is_same = (key, "contentHash", item.content_hash, key, "status", str(Status.CRAWLED))
+        is_same = (key, "contentHash", item.content_hash, key, "status", str(item.status))
         expected = (*is_same, *self._spaces.still(self._embedder.space))
         work = Work(lease, self._store.swap(item, chunks, old, now), expected)
         answer = (await self._leases.commit_many([work]))[0]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from core import decide
 from core.decide import Circumstances, Count, Decision, Policy
 from core.outcomes import Outcome
+from core.registry import Status
 from core.stores.clock import ServerClock
 from core.stores.commit import Answer, Command, Work
 from core.stores.items import Leased
@@ -47,6 +48,8 @@ class Entry:
     decision: Decision
     commands: Sequence[Command] = ()
     """Beside what the decision says of the record: text, images, outlinks."""
+    status: str = ""
+    """What the record says of it now, if somebody wrote it since the visit began."""
 
 
 class Ledger:
@@ -88,7 +91,7 @@ class Ledger:
             await self._desk.leases.release_many(leases)
 
     async def _write(self, entries: Sequence[Entry]) -> None:
-        """One commit; what was forced meanwhile is decided once more."""
+        """One commit; what was forced or embedded meanwhile is decided once more."""
         while entries:
             counts = Counter(str(entry.decision.count) for entry in entries)
             also = self._counted(counts)
@@ -125,16 +128,20 @@ class Ledger:
         item = entry.leased.item
         generation = item.generation if entry.around.generation is None else entry.around.generation
         commands = [*self._desk.items.apply(item, entry.decision), *entry.commands]
-        return Work(entry.leased.lease, commands, (self._desk.keys.item(item.id), "reindexGeneration", str(generation)))
+        key, status = self._desk.keys.item(item.id), entry.status or str(item.status)
+        return Work(entry.leased.lease, commands, (key, "reindexGeneration", str(generation), key, "status", status))
 
     async def _once_more(self, entry: Entry) -> Entry:
-        """Somebody raised the generation while we were at it; the same visit, and due again at once."""
-        item = entry.leased.item
-        stored = await self._desk.client.hget(self._desk.keys.item(item.id), "reindexGeneration")
-        around = replace(entry.around, generation=int(stored or 0))
-        now = self._clock.now()
-        decision = decide.decide(item, entry.outcome, now, entry.chance, entry.policy, around)
-        return replace(entry, around=around, decision=decision)
+        """Somebody raised the generation, which makes it due again at once, or a worker has made the page known to
+        search: the same visit, decided by what the record says now."""
+        key = self._desk.keys.item(entry.leased.item.id)
+        generation, status, known = await self._desk.client.hmget(key, ["reindexGeneration", "status", "indexedHash"])
+        item = replace(entry.leased.item, indexed_hash=str(known or ""))
+        item = replace(item, status=Status(str(status))) if status else item
+        around = replace(entry.around, generation=int(generation or 0))
+        decision = decide.decide(item, entry.outcome, self._clock.now(), entry.chance, entry.policy, around)
+        leased = replace(entry.leased, item=item)
+        return replace(entry, leased=leased, around=around, decision=decision, status=str(status or "0"))
 
     def _tell(self, entry: Entry) -> None:
         item, decision = entry.leased.item, entry.decision

@@ -22,7 +22,7 @@ from core.stores import connect
 from core.stores.chunks import ChunkStore
 from core.stores.connect import Client
 from core.stores.items import ItemStore
-from core.stores.spaces import Spaces
+from core.stores.spaces import Spaces, without_vectors
 from workers.embed import TEXTS_AT_ONCE, embedded, read_text
 
 log = logging.getLogger("embed")
@@ -67,7 +67,9 @@ class Migration:
         """Where it goes. Raises EmbedderAway, or NothingToMigrate where there are no vectors."""
         await self._embedder.prepare()
         if self._embedder.space is None:
-            raise NothingToMigrate("EMBEDDER is none: there are no vectors to build, search goes by words at once.")
+            current = await self._spaces.current()
+            nothing = "EMBEDDER is none: there are no vectors to build, search goes by words at once."
+            raise NothingToMigrate(without_vectors(current) if current else nothing)
         return self._embedder.space
 
     async def count(self) -> Count:
@@ -112,10 +114,7 @@ class Migration:
 
     async def make_due(self, space: Space) -> int:
         """Every page with chunks of another space waits for a worker; how many."""
-        changed, now = 0, await connect.now(self._client)
-        async for some in self._batches((Status.INDEXED,)):
-            changed += await self._spaces.make_due(some, space, now)
-        return changed
+        return await self._spaces.make_all_due(space, await connect.now(self._client))
 
     # ── reading ──
 

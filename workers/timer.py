@@ -69,7 +69,8 @@ class Timer:
         if now - self._reconciled_ts < RECONCILE_SECONDS:
             return
         self._reconciled_ts = now
-        reconciling = Reconciling(self._client, self._keys)
+        wants_vectors = self._settings.embedder != "none"
+        reconciling = Reconciling(self._client, self._keys, wants_vectors=wants_vectors)
         healed = await reconciling.heal(await reconciling.sample(RECONCILE_ITEMS), now)
         if healed:
             log.warning("🩹 %d items did not fit what search knows of them, and are set right", healed)

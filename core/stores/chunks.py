@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
 
+import msgspec
 from redis.asyncio import Redis
 
 from core.keys import Keys
@@ -18,35 +17,33 @@ from core.models import Chunk, Space
 from core.registry import Item, Status, iso
 from core.stores.chunk_removal import CACHE_SECONDS, ChunkRemoval, OldChunks
 from core.stores.commit import Command, batched
-from core.stores.connect import Client, HashFields, texts
+from core.stores.connect import Client, HashFields
 from core.stores.events import event
 
 AT_ONCE = 500
 BESIDE_SECONDS = 3_600
 """What is written beside and never swapped in, since its writer died, ends by itself."""
 
-# KEYS chunk, vector · ARGV[1] seconds, ARGV[2] the vector or nothing, then fields. A chunk that is live stays for ever;
-# any other has so many seconds to become it. Text, space and vector change together.
+# KEYS chunk, vector, the page's list · ARGV[1] JSON: the chunk's id, text hash and space, how long it lives beside and
+# in the cache, how keys of the cache are spelt; ARGV[2] the vector or nothing, then fields. A chunk in the page's list
+# stays for ever, any other ends by itself. Text, space and vector change together; a vector of another space goes to
+# the cache, since somebody may go back to that model.
 _WRITE = """
-local is_new = redis.call('EXISTS', KEYS[1]) == 0
-local is_beside = is_new or redis.call('TTL', KEYS[1]) >= 0
-redis.call('HSET', KEYS[1], unpack(ARGV, 3))
-if ARGV[2] == '' then redis.call('DEL', KEYS[2]) else redis.call('SET', KEYS[2], ARGV[2]) end
-if is_beside then
-  redis.call('EXPIRE', KEYS[1], ARGV[1])
-  redis.call('EXPIRE', KEYS[2], ARGV[1])
+local call = redis.call
+local asked = cjson.decode(ARGV[1])
+local before = call('HGET', KEYS[1], 'space')
+if before and before ~= '' and before ~= asked.space then
+  local kept = asked.cache .. before .. asked.cache_hash .. asked.text_hash
+  if call('COPY', KEYS[2], kept, 'REPLACE') == 1 then call('EXPIRE', kept, asked.cache_seconds) end
+end
+call('HSET', KEYS[1], unpack(ARGV, 3))
+if ARGV[2] == '' then call('DEL', KEYS[2]) else call('SET', KEYS[2], ARGV[2]) end
+if not call('ZSCORE', KEYS[3], asked.id) then
+  call('EXPIRE', KEYS[1], asked.seconds)
+  call('EXPIRE', KEYS[2], asked.seconds)
 end
 return 1
 """
-
-
-@dataclass(frozen=True, slots=True)
-class StoredChunk:
-    """A chunk as Redis has it."""
-
-    chunk: Chunk
-    vector: bytes | None
-    """None: not embedded, or in another space."""
 
 
 class ChunkStore:
@@ -77,8 +74,9 @@ class ChunkStore:
                 pipe.get(self._keys.embed_cache(space.name, chunk.text_hash))
             answers = await pipe.execute()
             for chunk, stored, own, cached in zip(some, answers[::3], answers[1::3], answers[2::3], strict=True):
-                vector = own if stored and stored.decode() == space.name and own else cached
-                if _fit(vector, space):
+                is_ours = stored is not None and stored.decode() == space.name
+                vector = (_fit(own, space) if is_ours else None) or _fit(cached, space)
+                if vector:
                     found[chunk.text_hash] = vector
         return found
 
@@ -92,17 +90,31 @@ class ChunkStore:
             pipe = self._raw.pipeline(transaction=False)
             for chunk in chunks[start : start + AT_ONCE]:
                 vector = vectors.get(chunk.text_hash) if space else None
+                name = space.name if space and vector else ""
                 fields: HashFields = {
                     "item": item_id,
                     "text": chunk.text,
                     "headings": json.dumps(chunk.headings, ensure_ascii=False),
                     "text_hash": chunk.text_hash,
-                    "space": space.name if space and vector else "",
+                    "space": name,
                 }
                 words = [word for pair in fields.items() for word in pair]
-                keys = (self._keys.chunk(chunk.id), self._keys.vector(chunk.id))
-                pipe.eval(_WRITE, 2, *keys, str(BESIDE_SECONDS), vector or b"", *words)
+                keys = (self._keys.chunk(chunk.id), self._keys.vector(chunk.id), self._keys.chunks(item_id))
+                pipe.eval(_WRITE, 3, *keys, self._asked(chunk, name), vector or b"", *words)
             await pipe.execute()
+
+    def _asked(self, chunk: Chunk, space: str) -> bytes:
+        cache, cache_hash, _ = self._keys.embed_cache("\n", "\n").split("\n")
+        asked = {
+            "id": chunk.id,
+            "text_hash": chunk.text_hash,
+            "space": space,
+            "seconds": BESIDE_SECONDS,
+            "cache_seconds": CACHE_SECONDS,
+            "cache": cache,
+            "cache_hash": cache_hash,
+        }
+        return msgspec.json.encode(asked)
 
     async def remember(self, space: Space, vectors: Mapping[str, bytes]) -> None:
         """Keep vectors of a space that is being built, or of texts that may come back."""
@@ -123,10 +135,10 @@ class ChunkStore:
 
     def swap(self, item: Item, chunks: Sequence[Chunk], old: OldChunks, now: float) -> list[Command]:
         """Commands that make these the page's chunks, and the page known to search."""
-        key = self._keys.chunks(item.id)
+        key, status = self._keys.chunks(item.id), str(_known(item.status))
         placed = [word for place, chunk in enumerate(chunks) for word in (place, chunk.id)]
         record = {
-            "status": str(Status.INDEXED),
+            "status": status,
             "indexedHash": item.content_hash,
             "lastIndexed": iso(now),
             "lastIndexedDocId": item.id,
@@ -140,39 +152,18 @@ class ChunkStore:
             ("HSET", self._keys.document(item.id), "id", item.id, "live", item.content_hash),
             ("HSET", self._keys.item(item.id), *(word for pair in record.items() for word in pair)),
             ("SREM", self._keys.status(str(item.status)), item.id),
-            ("SADD", self._keys.status(str(Status.INDEXED)), item.id),
+            ("SADD", self._keys.status(status), item.id),
             ("ZREM", self._keys.embed_due, item.id),
             *self._removal.let_go({name: what for name, what in old.known.items() if name not in new}),
             event(self._keys, "item.indexed", id=item.id, source=item.source, version=item.content_hash),
         ]
 
-    # ── reading ──
-
-    async def read(self, item_id: str, space: Space | None) -> list[StoredChunk]:
-        """The page's chunks in order, with the vectors of this space."""
-        names = texts(await self._client.zrange(self._keys.chunks(item_id), 0, -1))
-        pipe = self._raw.pipeline(transaction=True)
-        for name in names:
-            pipe.hmget(self._keys.chunk(name), ["text", "headings", "text_hash", "space"])
-            pipe.get(self._keys.vector(name))
-        answers = await pipe.execute() if names else []
-        found = []
-        for order, (name, values, vector) in enumerate(zip(names, answers[::2], answers[1::2], strict=True)):
-            if values[0] is None:
-                continue
-            text, headings, text_hash, of = (value.decode() if value else "" for value in values)
-            chunk = Chunk(name, text, tuple(json.loads(headings or "[]")), order, text_hash)
-            is_ours = space is not None and of == space.name
-            found.append(StoredChunk(chunk, _fit(vector if is_ours else await self._cached(space, text_hash), space)))
-        return found
-
-    async def _cached(self, space: Space | None, text_hash: str) -> bytes | None:
-        """After a cut-over the vector may still be where it was built."""
-        if space is None:
-            return None
-        return cast("bytes | None", await self._raw.get(self._keys.embed_cache(space.name, text_hash)))
-
 
 def _fit(vector: bytes | None, space: Space | None) -> bytes | None:
     """The vector, if it is one of this space."""
     return vector if vector and space and len(vector) == 4 * space.dimension else None
+
+
+def _known(status: Status) -> Status:
+    """Where an item stands once search knows its text: one whose last check failed has still to be checked."""
+    return status if status in (Status.ERROR, Status.OUT_OF_SCOPE) else Status.INDEXED

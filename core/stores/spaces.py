@@ -1,7 +1,7 @@
 """Which vector space this store is in. Vectors of two spaces are never compared (trap T70).
 
 A new space is built beside the live one, in the cache of vectors; the cut-over is one step. After it the pages are made
-due, so that workers take their new vectors out of the cache.
+due, so that workers take their new vectors out of the cache. A store that had no vectors gets its first ones likewise.
 """
 
 from __future__ import annotations
@@ -19,8 +19,13 @@ from core.stores.connect import Client
 
 FIELD = "space"
 
-# KEYS pairs of record and chunk list · ARGV[1] JSON: ids, space, now, the keys of two status sets and of what
-# waits, how chunk keys begin. How many were changed. Twice is once: what waits already is not Indexed any more.
+BATCH = 500
+MAY_BE_KNOWN = (Status.INDEXED, Status.ERROR, Status.OUT_OF_SCOPE)
+"""Statuses of pages whose chunks search may have; what is Crawled waits already."""
+
+# KEYS pairs of record and chunk list · ARGV[1] JSON: ids, space, now, two statuses with the keys of their sets, the key
+# of what waits, how chunk keys begin. How many were changed. Twice is once: what waits already has no indexedHash.
+# What is in trouble stays so, and its text waits all the same.
 _MAKE_DUE = """
 local call = redis.call
 local asked = cjson.decode(ARGV[1])
@@ -29,10 +34,15 @@ for i, id in ipairs(asked.ids) do
   local record, chunks = KEYS[2 * i - 1], KEYS[2 * i]
   local first = call('ZRANGE', chunks, 0, 0)[1]
   local space = first and call('HGET', asked.chunk .. first, 'space')
-  if call('HGET', record, 'status') == asked.indexed and first and space ~= asked.space then
-    call('HSET', record, 'status', asked.crawled, 'indexedHash', '')
-    call('SREM', asked.indexed_set, id)
-    call('SADD', asked.crawled_set, id)
+  local status, known = unpack(call('HMGET', record, 'status', 'indexedHash'))
+  local is_indexed = status == asked.indexed
+  if first and space ~= asked.space and (is_indexed or (known and known ~= '')) then
+    call('HSET', record, 'indexedHash', '')
+    if is_indexed then
+      call('HSET', record, 'status', asked.crawled)
+      call('SREM', asked.indexed_set, id)
+      call('SADD', asked.crawled_set, id)
+    end
     call('ZADD', asked.due, asked.now, id)
     changed = changed + 1
   end
@@ -56,18 +66,22 @@ class Spaces:
         """The live space; None: nothing was ever embedded."""
         return _parsed(await self.current())
 
-    async def claim(self, space: Space | None) -> None:
-        """A new store takes the first space; another one than the store's is refused with a sentence."""
-        if space is None:
-            return
-        await self._client.hsetnx(self._keys.version, FIELD, space.name)
+    async def claim(self, space: Space | None, now: float) -> None:
+        """A store without vectors takes the first space; another one than the store's is refused with a sentence."""
         current = await self.current()
-        if current != space.name:
-            raise SettingsError(refusal(current, space))
+        if space is not None and not current:
+            # Before, so that whoever dies in between is followed by one who begins again; and once more for what a
+            # worker without vectors swapped in meanwhile. Search goes on by words.
+            await self.make_all_due(space, now)
+            await self._client.hsetnx(self._keys.version, FIELD, space.name)
+            await self.make_all_due(space, now)
+            current = await self.current()
+        if current != (space.name if space else ""):
+            raise SettingsError(refusal(current, space) if space else without_vectors(current))
 
     def still(self, space: Space | None) -> tuple[str, ...]:
-        """What a commit expects: that nobody cut over to another space meanwhile."""
-        return (self._keys.version, FIELD, space.name) if space else ()
+        """What a commit expects: that nobody cut over to another space meanwhile, or to the first one."""
+        return (self._keys.version, FIELD, space.name if space else "0")
 
     async def cut_over(self, space: Space) -> None:
         """From now on this is the live space; whoever was refused for it may come again."""
@@ -75,6 +89,19 @@ class Spaces:
             pipe.hset(self._keys.version, FIELD, space.name)
             pipe.delete(self._keys.embed_away)
             await pipe.execute()
+
+    async def make_all_due(self, space: Space, now: float) -> int:
+        """Every page with chunks of another space, or of none, waits for an embed worker; how many."""
+        changed = 0
+        for status in MAY_BE_KNOWN:
+            batch: list[str] = []
+            async for item_id in self._client.sscan_iter(self._keys.status(str(status)), count=BATCH):
+                batch.append(str(item_id))
+                if len(batch) >= BATCH:
+                    changed += await self.make_due(batch, space, now)
+                    batch = []
+            changed += await self.make_due(batch, space, now)
+        return changed
 
     async def make_due(self, item_ids: Sequence[str], space: Space, now: float) -> int:
         """Those of the pages whose chunks are of another space wait for an embed worker again; how many."""
@@ -100,6 +127,14 @@ def refusal(current: str, space: Space) -> str:
     return (
         f"This store's vectors are of {current}, the settings ask for {space.name}; they cannot be compared. "
         "`python -m scripts.reindex --embeddings` builds the new ones beside the old and then changes over."
+    )
+
+
+def without_vectors(current: str) -> str:
+    """Why nobody who makes no vectors may index into this store, and what to do."""
+    return (
+        f"This store's vectors are of {current}, and EMBEDDER is none: pages would be lost to search by meaning. "
+        "Set EMBEDDER back to what made them, or to another model for `python -m scripts.reindex --embeddings`."
     )
 
 

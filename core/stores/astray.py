@@ -1,0 +1,99 @@
+"""Chunks and vectors that belong to no page: search never finds them, and without a look they would stay for ever.
+
+What has an end was written beside by a worker at work; it is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import cast
+
+import msgspec
+
+from core.keys import Keys
+from core.stores.chunk_removal import CACHE_SECONDS
+from core.stores.connect import Client, texts
+
+SCAN = 500
+
+# KEYS[1] any key of it · ARGV[1] JSON: ids of chunks, whether they shall go, how keys begin, seconds in the cache.
+# The ids that are astray. Looked at and taken away in one step, so that a swap in between is not hurt; a vector goes to
+# the cache, as of every chunk that goes.
+_ASTRAY = """
+local call = redis.call
+local asked = cjson.decode(ARGV[1])
+local found = {}
+for _, id in ipairs(asked.ids) do
+  local chunk, vector = asked.chunk .. id, asked.vector .. id
+  local item, text_hash, space = unpack(call('HMGET', chunk, 'item', 'text_hash', 'space'))
+  local is_chunk = call('EXISTS', chunk) == 1
+  local is_live = item and call('ZSCORE', asked.chunks .. item, id)
+  if not is_live and call('TTL', is_chunk and chunk or vector) == -1 then
+    found[#found + 1] = id
+    if asked.fix then
+      if text_hash and space and space ~= '' then
+        local kept = asked.cache .. space .. asked.cache_hash .. text_hash
+        if call('COPY', vector, kept, 'REPLACE') == 1 then call('EXPIRE', kept, asked.cache_seconds) end
+      end
+      call('DEL', chunk, vector)
+    end
+  end
+end
+return found
+"""
+
+
+class Astray:
+    """Finds them, and takes them away."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def scan(self) -> AsyncIterator[list[str]]:
+        """Ids of all that are astray, in pieces."""
+        async for names in self._names(self._keys.chunk_pattern, self._keys.chunk("")):
+            yield await self.look(names)
+        async for names in self._names(self._keys.vector_pattern, self._keys.vector("")):
+            yield await self.look(await self._lone(names))
+
+    async def look(self, names: Sequence[str]) -> list[str]:
+        """Those of these chunks that belong to no page."""
+        return await self._ask(names, fix=False)
+
+    async def take_away(self, names: Sequence[str]) -> int:
+        """Delete those of these chunks that still belong to no page; how many."""
+        return len(await self._ask(names, fix=True))
+
+    async def _names(self, pattern: str, head: str) -> AsyncIterator[list[str]]:
+        cursor = 0
+        while True:
+            cursor, found = await self._client.scan(cursor, match=pattern, count=SCAN)
+            yield [name.removeprefix(head) for name in texts(found)]
+            if not cursor:
+                return
+
+    async def _lone(self, names: Sequence[str]) -> list[str]:
+        """Vectors without their chunk; any other goes with it."""
+        pipe = self._client.pipeline(transaction=False)
+        for name in names:
+            pipe.exists(self._keys.chunk(name))
+        there = await pipe.execute() if names else []
+        return [name for name, is_there in zip(names, there, strict=True) if not is_there]
+
+    async def _ask(self, names: Sequence[str], *, fix: bool) -> list[str]:
+        if not names:
+            return []
+        cache, cache_hash, _ = self._keys.embed_cache("\n", "\n").split("\n")
+        asked = {
+            "ids": list(names),
+            "fix": fix,
+            "chunk": self._keys.chunk(""),
+            "chunks": self._keys.chunks(""),
+            "vector": self._keys.vector(""),
+            "cache": cache,
+            "cache_hash": cache_hash,
+            "cache_seconds": CACHE_SECONDS,
+        }
+        place = self._keys.chunk(names[0])
+        return texts(cast(list[str], await self._client.eval(_ASTRAY, 1, place, msgspec.json.encode(asked))))
