@@ -19,8 +19,9 @@ from pydantic import SecretStr
 
 from bench.harness import ROOT
 from core.domains import quick
+from core.indexes.answers import LEXICAL_WEIGHT, Query
 from core.indexes.opening import open_searcher
-from core.indexes.searcher import LEXICAL_WEIGHT, Query, Searcher
+from core.indexes.searcher import Searcher
 from core.settings import Settings
 from core.stores import embedded
 from workers.crawl import Mode, crawl

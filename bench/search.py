@@ -25,6 +25,7 @@ import numpy as np
 import tantivy
 from numpy.typing import NDArray
 
+from core.indexes import replica_graph
 from core.indexes.protocols import Filters, Page
 from core.indexes.replica import Mark, Replica
 from core.models import Chunk
@@ -35,6 +36,10 @@ CHUNK_CHARS = 850
 CHUNKS_PER_PAGE = 10
 PAGES_PER_COMMIT = 1_000
 DEPTH = 100
+CANDIDATES = 400
+SHOWN = 30
+"""What the searcher ranks, and how many texts it then reads."""
+SMALL_CHANGES = 30
 MOST_ADDED_MS = 10.0
 LEAST_CHUNKS_PER_SECOND = 5_000
 DAY = 86_400.0
@@ -96,9 +101,33 @@ async def build(folder: Path, texts: list[str], matrix: NDArray[np.float32]) -> 
         if number % PAGES_PER_COMMIT == PAGES_PER_COMMIT - 1:
             await replica.commit(Mark(str(number)))
     await replica.commit(Mark("end"))
+    replica.stop_writing()
     seconds = time.monotonic() - wall, time.process_time() - cpu
+    replica.finish_graph()
+    if len(texts) > replica_graph.HNSW_ABOVE:
+        print(f"graph: {time.monotonic() - wall - seconds[0]:.1f} s more until it was built")
     replica.close()
     return seconds
+
+
+async def small_changes(folder: Path, texts: list[str]) -> None:
+    """One page that changes again and again: take the lock, write, commit, give it back."""
+    replica = Replica(folder, DIMENSION)
+    taken: list[float] = []
+    for number in range(SMALL_CHANGES + 1):
+        chunks = [Chunk(f"small_{number}_{n}", text) for n, text in enumerate(texts[:CHUNKS_PER_PAGE])]
+        wall = time.perf_counter()
+        assert replica.try_write_lock()
+        await replica.upsert(Page("url_small", f"v{number}"), chunks, {})
+        await replica.flip("url_small", f"v{number}")
+        await replica.commit(Mark(str(number)))
+        replica.stop_writing()
+        taken.append(1000 * (time.perf_counter() - wall))
+    first, *later = taken
+    print(
+        f"a change of one page: {statistics.median(later):.0f} ms, at most {max(later):.0f}; the first {first:.0f} ms"
+    )
+    replica.close()
 
 
 def bare_tantivy(folder: Path, texts: list[str]) -> tuple[Ask, float]:
@@ -139,6 +168,12 @@ def measured(asks: dict[str, Ask], queries: list[Query]) -> dict[str, tuple[list
             taken[name][0].append(1000 * (time.process_time() - cpu))
             taken[name][1].append(1000 * (time.perf_counter() - wall))
     return taken
+
+
+def answered(replica: Replica, query: Query, filters: Filters, *, by_words: bool = False) -> object:
+    """Rank as many as the searcher does, and read as many texts as it shows."""
+    hits = replica.search_now(query[0], None if by_words else query[1].tobytes(), filters, CANDIDATES)
+    return replica.texts_now(hits[:SHOWN])
 
 
 def resident() -> str:
@@ -204,10 +239,10 @@ def run(folder: Path, count: int, queries: int) -> None:
     asks: dict[str, Ask] = {
         "bare tantivy": tantivy_alone,
         "bare numpy": bare_numpy(matrix),
-        "ours": lambda q: replica.search_now(q[0], q[1].tobytes(), Filters(), 10),
-        "ours, words alone": lambda q: replica.search_now(q[0], None, Filters(), 10),
-        "ours, one category of 20": lambda q: replica.search_now(q[0], q[1].tobytes(), one, 10),
-        "ours, the last 30 pages": lambda q: replica.search_now(q[0], q[1].tobytes(), month, 10),
+        "ours": lambda q: answered(replica, q, Filters()),
+        "ours, words alone": lambda q: answered(replica, q, Filters(), by_words=True),
+        "ours, one category of 20": lambda q: answered(replica, q, one),
+        "ours, the last 30 pages": lambda q: answered(replica, q, month),
     }
     asked = questions(texts, queries + 10, dice)
     measured(asks, asked[:10])
@@ -220,6 +255,8 @@ def run(folder: Path, count: int, queries: int) -> None:
     mean = {name: statistics.fmean(cpu_ms) for name, (cpu_ms, _) in taken.items()}
     added = mean["ours"] - mean["bare tantivy"] - mean["bare numpy"]
     print(f"added per query: {added:.2f} ms of CPU (figure: ≤ {MOST_ADDED_MS:g})")
+    replica.close()
+    asyncio.run(small_changes(folder / "replica", texts))
     subprocess.run([sys.executable, "-m", "bench.search", "--reader", str(folder / "replica")], check=True)
 
 

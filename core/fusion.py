@@ -6,7 +6,7 @@ Both take lists that are sorted best first, and neither looks at what the keys s
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -27,17 +27,27 @@ class Fused(Generic[K]):
 
 
 def weighted(
-    lexical: Sequence[tuple[K, float]], semantic: Sequence[tuple[K, float]], lexical_weight: float = 0.5
+    lexical: Sequence[tuple[K, float]],
+    semantic: Sequence[tuple[K, float]],
+    lexical_weight: float = 0.5,
+    is_by_words: Callable[[K], bool] | None = None,
 ) -> list[Fused[K]]:
-    """Both sides by score / best score, best first; a weight of 1.0 is words alone, 0.0 vectors alone."""
-    return _joined(_by_best(lexical), _by_best(semantic), _clamped(lexical_weight))
+    """Both sides by score / best score, best first; a weight of 1.0 is words alone, 0.0 vectors alone.
+
+    What `is_by_words` says yes to has no other side: its words count in full, whatever the weight.
+    """
+    return _joined(_by_best(lexical), _by_best(semantic), _clamped(lexical_weight), is_by_words or _never)
 
 
 def reciprocal(
     lexical: Sequence[tuple[K, float]], semantic: Sequence[tuple[K, float]], lexical_weight: float = 0.5
 ) -> list[Fused[K]]:
     """Both sides by rank alone, best first; the first of a side counts as 1."""
-    return _joined(_by_rank(lexical), _by_rank(semantic), _clamped(lexical_weight))
+    return _joined(_by_rank(lexical), _by_rank(semantic), _clamped(lexical_weight), _never)
+
+
+def _never(key: object) -> bool:
+    return False
 
 
 def _clamped(weight: float) -> float:
@@ -53,9 +63,18 @@ def _by_rank(found: Iterable[tuple[K, float]]) -> dict[K, float]:
     return {key: (RANK_OFFSET + 1) / (RANK_OFFSET + rank) for rank, (key, _) in enumerate(found, start=1)}
 
 
-def _joined(lexical: dict[K, float], semantic: dict[K, float], weight: float) -> list[Fused[K]]:
-    keys = dict.fromkeys([*(lexical if weight > 0 else ()), *(semantic if weight < 1 else ())])
-    fused = [_fused(key, lexical.get(key, 0.0), semantic.get(key, 0.0), weight) for key in keys]
+def _joined(
+    lexical: dict[K, float], semantic: dict[K, float], weight: float, is_by_words: Callable[[K], bool]
+) -> list[Fused[K]]:
+    by_words = {key for key in lexical if is_by_words(key)}
+    words = lexical if weight > 0 else [key for key in lexical if key in by_words]
+    meaning = [key for key in semantic if not is_by_words(key)] if weight < 1 else ()
+    fused = [
+        Fused(key, lexical[key], lexical[key], 0.0)
+        if key in by_words
+        else _fused(key, lexical.get(key, 0.0), semantic.get(key, 0.0), weight)
+        for key in dict.fromkeys([*words, *meaning])
+    ]
     return sorted(fused, key=lambda found: -found.score)  # stable: equals stay in the order of words, then vectors
 
 

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+import unicodedata
 from dataclasses import asdict
 from datetime import UTC, datetime
 
 from core.errors import FreshetError
+from core.indexes.answers import LEXICAL_WEIGHT, Found, Query, Result
 from core.indexes.opening import open_searcher
 from core.indexes.protocols import Filters
-from core.indexes.searcher import LEXICAL_WEIGHT, Found, Query, Result
+from core.keys import Keys
 from core.stores import connect
 from scripts import session
+
+MOST_FRESHNESS = 10.0
 
 
 class WrongQuestion(FreshetError):
@@ -32,8 +37,23 @@ async def search(query: Query, *, as_json: bool, explain: bool) -> int:
         open_searcher(settings, client, keys) as searcher,
     ):
         found = await searcher.search(query, await connect.now(client))
-    print(_as_json(found, query) if as_json else _page(found, query, explain))
+        unknown = [] if found.results else await _unknown(client, keys, query.filters)
+    print(_as_json(found, query) if as_json else "\n".join([_page(found, query, explain), *unknown]))
     return 0 if found.results else 1
+
+
+async def _unknown(client: connect.Client, keys: Keys, filters: Filters) -> list[str]:
+    """Names in the question that nothing has."""
+    kinds = (("category", filters.categories, keys.categories), ("domain", filters.domains, keys.domains))
+    told = []
+    for kind, names, key in kinds:
+        known = sorted(connect.texts(await client.smembers(key)))
+        told += [
+            f"There is no {kind} {name}; there are: {', '.join(known) or 'none'}."
+            for name in names
+            if name not in known
+        ]
+    return told
 
 
 def _as_json(found: Found, query: Query) -> str:
@@ -44,6 +64,7 @@ def _as_json(found: Found, query: Query) -> str:
 
 def _row(result: Result) -> dict[str, object]:
     page = asdict(result.page)
+    del page["reads_as"]  # the index's own note
     return {
         "id": page.pop("item_id"),
         "score": round(result.score, 4),
@@ -93,13 +114,17 @@ def _stamp(text: str | None) -> float | None:
 
 
 def _query(given: argparse.Namespace) -> Query:
+    if not any(unicodedata.category(letter)[0] not in "PZC" for letter in given.query):
+        raise WrongQuestion('Say what to look for, for instance: python -m scripts.search "flood wall".')
+    if not 0 <= given.freshness <= MOST_FRESHNESS:
+        raise WrongQuestion(f"--freshness is a number from 0 to {MOST_FRESHNESS:g}.")
     if given.page < 1 or not 1 <= given.per_page <= 100:
         raise WrongQuestion("--page begins at 1, and --per-page is between 1 and 100.")
     filters = Filters(
         categories=tuple(given.category or ()),
         domains=tuple(given.domain or ()),
         hosts=tuple(given.host or ()),
-        languages=tuple(given.language or ()),
+        languages=tuple(re.split("[-_]", name.lower())[0] for name in given.language or ()),
         types=tuple(given.type or ()),
         since_ts=_stamp(given.since),
         until_ts=_stamp(given.until),

@@ -18,8 +18,8 @@ from unittest import mock
 import msgspec
 
 from core.errors import FailCode, FailDetail
+from core.indexes.answers import Found, Query
 from core.indexes.opening import open_searcher
-from core.indexes.searcher import Found, Query
 from core.models import Failed
 from core.parsing import tasks
 from core.settings import Settings

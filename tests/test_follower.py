@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import time
@@ -10,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from core.indexes.answers import Query
 from core.indexes.opening import _folder, open_searcher
-from core.indexes.replica import ReplicaBroken
 from core.indexes.replica_state import try_lock
-from core.indexes.searcher import Query
 from core.settings import Settings
 from core.stores.events import EVENTS_KEPT
 from core.stores.spaces import Spaces
@@ -131,37 +131,79 @@ def garble(path: Path) -> None:
 
 
 async def test_two_searchers_share_one_replica(library: Library) -> None:
-    """The second reads what the first wrote, and takes over when it ends."""
+    """One that idles keeps nobody behind: whoever finds something new writes it, and the other reads it."""
     client, keys = library.desk.client, library.desk.keys
-    async with open_searcher(library.settings, client, keys) as first:
-        await first.search(Query("weir"), time.time())
-        async with open_searcher(library.settings, client, keys) as second:
-            library.site.page("/a", "The mill.")
+    async with (
+        open_searcher(library.settings, client, keys) as first,
+        open_searcher(library.settings, client, keys) as second,
+    ):
+        answers = []
+        for word, asked in (("mill", second), ("ferry", first), ("sluice gate", second)):
+            library.site.page("/a", f"The {word}.")
             await library.crawl()
             await library.embed()
-            behind = await second.search(Query("mill", lexical_weight=1.0), time.time())
-            await first.search(Query("mill"), time.time())
-            after = await second.search(Query("mill", lexical_weight=1.0), time.time())
-    library.site.page("/a", "The ferry.")
-    await library.crawl()
-    await library.embed()
+            for searcher in (asked, first, second):
+                answers.append(len((await searcher.search(Query(f'"{word}"'), time.time())).results))
 
-    assert (len(behind.results), len(after.results)) == (0, 1)
-    assert await library.urls("ferry", lexical_weight=1.0) == ["/a"]
+    assert answers == [1] * 9
 
 
-async def test_cut_over_makes_the_writer_let_go(library: Library) -> None:
-    """Who has the replica of another space open stops writing it with a sentence; whoever opens it anew has the new."""
+async def test_busy_writer_is_waited_for(library: Library) -> None:
+    """While another process writes, a search waits for what it writes; for one that takes too long it does not."""
     client, keys = library.desk.client, library.desk.keys
     async with open_searcher(library.settings, client, keys) as searcher:
-        await searcher.search(Query("weir"), time.time())
-        await client.hset(keys.version, "space", "second-24-c1")
-        with pytest.raises(ReplicaBroken, match="not of second-24-c1"):
-            await searcher.search(Query("weir"), time.time())
+        library.site.page("/a", "The mill.")
+        await library.crawl()
+        await library.embed()
         lock = try_lock(_folder(library.settings) / "writer.lock")
         assert lock is not None
+        asking = asyncio.create_task(searcher.search(Query("mill", lexical_weight=1.0), time.time()))
+        await asyncio.sleep(0.2)
+        is_waiting = not asking.done()
         os.close(lock)
-    assert await found(library) == ["/a", "/b"]
+        found = await asking
+
+        assert is_waiting
+        assert [one.page.url for one in found.results] == [library.site.url("/a")]
+
+        lock = try_lock(_folder(library.settings) / "writer.lock")
+        assert lock is not None
+        library.site.page("/a", "The ferry.")
+        await library.crawl()
+        await library.embed()
+        late = await searcher.search(Query("ferry", lexical_weight=1.0), time.time())
+        os.close(lock)
+        after = await searcher.search(Query("ferry", lexical_weight=1.0), time.time())
+
+    assert (len(late.results), len(after.results)) == (0, 1)
+
+
+async def test_cut_over_is_followed_by_an_open_searcher(library: Library) -> None:
+    """A searcher that stays open goes on by words with a sentence, and with the new model by meaning again."""
+    client, keys = library.desk.client, library.desk.keys
+    async with open_searcher(library.settings, client, keys) as searcher:
+        before = await searcher.search(Query("weir"), time.time())
+        await client.hset(keys.version, "space", "second-24-c1")
+        between = await searcher.search(Query("weir"), time.time())
+        await client.hset(keys.version, "space", "first-16-c1")
+        after = await searcher.search(Query("weir"), time.time())
+
+    assert (before.by, after.by) == ("words and meaning", "words and meaning")
+    assert "second-24-c1" in between.by
+    assert [found.results[0].page.url for found in (before, between, after)] == [library.site.url("/a")] * 3
+
+
+async def test_folder_that_is_removed_under_an_open_searcher(library: Library) -> None:
+    """It is made anew, and the question is answered."""
+    async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+        await searcher.search(Query("weir"), time.time())
+        shutil.rmtree(_folder(library.settings))
+        library.site.page("/a", "The mill.")
+        await library.crawl()
+        await library.embed()
+        found = await searcher.search(Query("mill", lexical_weight=1.0), time.time())
+
+    assert [one.page.url for one in found.results] == [library.site.url("/a")]
 
 
 async def test_embedder_that_is_away_does_not_end_search(library: Library) -> None:

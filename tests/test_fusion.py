@@ -49,6 +49,16 @@ def test_a_side_may_have_found_nothing(join) -> None:  # type: ignore[no-untyped
     assert join([], []) == []
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_what_has_words_alone_is_scored_by_them_alone(weight: float) -> None:
+    """Its words count in full whatever the weight, and a vector that found it counts nothing; others are as before."""
+    found = {hit.key: hit for hit in fusion.weighted(WORDS, [*MEANING, ("d", 0.1)], weight, {"b", "d"}.__contains__)}
+    before = {hit.key: hit for hit in fusion.weighted(WORDS, MEANING, weight)}
+
+    assert found.pop("b") == fusion.Fused("b", 0.5, 0.5, 0.0)
+    assert found == {key: hit for key, hit in before.items() if key != "b"}
+
+
 def test_scores_without_a_best_are_nothing() -> None:
     """A side whose best score is 0 has found nothing."""
     assert fusion.weighted([("a", 0.0)], []) == []

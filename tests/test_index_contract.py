@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from core.indexes.protocols import Filters, Index, Page
+from core.indexes.protocols import ChunkText, Filters, Index, Page
 from core.indexes.replica import Mark, Replica
 from core.models import Chunk
 
@@ -18,11 +18,15 @@ DIMENSION = 4
 
 
 class Opened(Protocol):
-    """An index, and how its writes become visible."""
+    """An index, how its writes become visible, and how its writer makes room for another and comes back."""
 
     index: Index
 
     async def settle(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
 
 
 class OpenedReplica:
@@ -33,6 +37,12 @@ class OpenedReplica:
 
     async def settle(self) -> None:
         await self.replica.commit(Mark("1-1", "test"))
+
+    def pause(self) -> None:
+        self.replica.stop_writing()
+
+    def resume(self) -> None:
+        assert self.replica.try_write_lock()
 
 
 @asynccontextmanager
@@ -150,3 +160,64 @@ async def test_no_text_and_no_question_is_an_error(opened: Opened) -> None:
     await opened.settle()
     for text in ("", " ", '"', "(", "水位", "🦦", "x" * 10_000):
         await ask(opened, text)
+
+
+async def test_texts_come_when_asked_for(opened: Opened) -> None:
+    """By chunk id, with headings; what went since the search is left out."""
+    said = [Chunk("c_1", "The weir.", ("River", "Works"), 0, "h1"), chunk("c_2", "Another weir.", 1)]
+    await opened.index.upsert(Page("url_1", "v1"), said, {})
+    await opened.index.upsert(Page("url_2", "v1"), [chunk("c_3", "A third weir.")], {})
+    await opened.settle()
+    hits = await opened.index.search("weir", None, Filters(), 10)
+
+    assert await opened.index.texts(hits) == {
+        "c_1": ChunkText("The weir.", ("River", "Works")),
+        "c_2": ChunkText("Another weir."),
+        "c_3": ChunkText("A third weir."),
+    }
+    assert await opened.index.texts([]) == {}
+
+    await opened.index.delete(["url_1"])
+    await opened.settle()
+    assert list(await opened.index.texts(hits)) == ["c_3"]
+
+
+async def test_vectors_say_nothing_of_a_language_that_is_not_spoken(opened: Opened) -> None:
+    """A page that reads as one is found by its words alone, and these count in full; not known counts as spoken."""
+    for name, reads_as in (("c_en", "en"), ("c_unknown", ""), ("c_ru", "ru")):
+        page = Page(f"url_{name}", "v1", reads_as=reads_as)
+        await opened.index.upsert(page, [chunk(name, f"weir {name}")], {name: EAST})
+    await opened.settle()
+    spoken = frozenset({"en", "de"})
+
+    near = await opened.index.search("", EAST, Filters(), 10, 0.5, spoken)
+    both = await opened.index.search("c_ru", NORTH, Filters(), 10, 0.3, spoken)
+    by_vector = await opened.index.search("weir", EAST, Filters(), 10, 0.0, spoken)
+
+    assert sorted(hit.chunk_id for hit in near) == ["c_en", "c_unknown"]
+    assert [(hit.chunk_id, hit.score, hit.semantic) for hit in both[:1]] == [("c_ru", 1.0, 0.0)]
+    assert sorted((hit.chunk_id, hit.semantic) for hit in by_vector) == [
+        ("c_en", 1.0),
+        ("c_ru", 0.0),
+        ("c_unknown", 1.0),
+    ]
+    assert len(await opened.index.search("", EAST, Filters(), 10, 0.5, None)) == 3
+
+
+async def test_a_writer_makes_room_and_comes_back(opened: Opened) -> None:
+    """What was committed stays findable meanwhile, what was not is lost, and after it writing goes on."""
+    await opened.index.upsert(Page("url_1", "v1"), [chunk("c_1", "weir")], {"c_1": EAST})
+    await opened.settle()
+    await opened.index.upsert(Page("url_2", "v1"), [chunk("c_2", "weir")], {"c_2": EAST})
+    await opened.index.delete(["url_1"])
+    opened.pause()
+    assert await ask(opened, "weir", EAST) == ["c_1"]
+
+    opened.resume()
+    await opened.index.delete(["url_1"])
+    await opened.index.upsert(Page("url_3", "v1"), [chunk("c_3", "weir")], {"c_3": EAST})
+    await opened.settle()
+    opened.pause()
+
+    assert await ask(opened, "weir", EAST) == ["c_3"]
+    assert [row async for row in opened.index.iter_ids()] == [("c_3", "url_3", "v1")]

@@ -17,9 +17,10 @@ pytest.importorskip("tantivy")
 
 import numpy as np
 
-from core.indexes import replica_table
-from core.indexes.protocols import Filters, Hit, Index, Page, Vector
+from core.indexes import replica_lexical, replica_table, replica_vectors, replica_words
+from core.indexes.protocols import ChunkText, Filters, Hit, Index, Page, Vector
 from core.indexes.replica import Mark, Replica, ReplicaBroken, ReplicaBusy, WrongVector
+from core.indexes.replica_state import SCHEMA
 from core.models import Chunk
 
 ROOT = Path(__file__).parents[1]
@@ -62,6 +63,12 @@ async def found(replica: Replica, text: str, filters: Filters = EVERYTHING, **mo
     return [hit.item_id for hit in await replica.search(text, more.pop("vector", None), filters, 10, **more)]  # type: ignore[arg-type]
 
 
+async def said(replica: Replica, hits: list[Hit]) -> list[str]:
+    """What these chunks say, as far as they are there."""
+    texts = await replica.texts(hits)
+    return [texts[hit.chunk_id].text for hit in hits if hit.chunk_id in texts]
+
+
 # ── the contract of an Index ──
 
 
@@ -73,7 +80,7 @@ def test_it_is_an_index(replica: Replica) -> None:
 
 
 async def test_what_is_committed_is_found(replica: Replica) -> None:
-    """A page is found by its words with text, headings, page and parts of the score."""
+    """A page is found by its words with page and parts of the score; text and headings come when asked for."""
     chunks = [Chunk("c1", "The flood reached the bridge.", ("News", "River")), Chunk("c2", "Something else.")]
     given = page("i", title="Gazette", url="https://a.example/", language="en", categories=("world",))
     await replica.upsert(given, chunks, {"c1": unit(1), "c2": unit(0, 1)})
@@ -81,7 +88,8 @@ async def test_what_is_committed_is_found(replica: Replica) -> None:
 
     hits = await replica.search("flooded bridges", unit(1), EVERYTHING, 10)
 
-    assert hits[0] == Hit("c1", "i", "v1", 1.0, 1.0, 1.0, chunks[0].text, ("News", "River"), given)
+    assert hits[0] == Hit("c1", "i", "v1", 1.0, 1.0, 1.0, given)
+    assert (await replica.texts(hits))["c1"] == ChunkText(chunks[0].text, ("News", "River"))
     assert await replica.count() == 2
     assert [ids async for ids in replica.iter_ids()] == [("c1", "i", "v1"), ("c2", "i", "v1")]
 
@@ -105,7 +113,9 @@ async def test_versions_stand_beside_each_other_until_the_flip(replica: Replica)
     after = await replica.search("flood", unit(1), EVERYTHING, 10)
 
     assert both == {"v1", "v2"}
-    assert [(hit.version, hit.text) for hit in after] == [("v2", "new flood")]
+    assert [(hit.version, text) for hit, text in zip(after, await said(replica, after), strict=True)] == [
+        ("v2", "new flood")
+    ]
     assert [ids async for ids in replica.iter_ids()] == [("i-c", "i", "v2")]
 
 
@@ -119,7 +129,8 @@ async def test_a_version_is_replaced_by_itself(replica: Replica) -> None:
 
     hits = await replica.search("flood", None, EVERYTHING, 10)
 
-    assert [(hit.text, hit.page.categories) for hit in hits if hit.page] == [("flood three", ("c",))]
+    assert await said(replica, hits) == ["flood three"]
+    assert [hit.page.categories for hit in hits if hit.page] == [("c",)]
     assert await replica.count() == 1
 
 
@@ -219,7 +230,19 @@ async def test_languages(replica: Replica, name: str, language: str, text: str, 
 
     hits = await replica.search(query, None, EVERYTHING, 10)
 
-    assert [(hit.item_id, hit.text) for hit in hits] == [("i", text)]
+    assert [hit.item_id for hit in hits] == ["i"]
+    assert await said(replica, hits) == [text]
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ru", "tr", "ar", ""])
+def test_remembered_words_are_what_the_analyzer_says(language: str) -> None:
+    """What is remembered of single words gives the very terms that the whole text would give, also the second time."""
+    for text in [*(row[2] for row in LANGUAGES), *STRANGE, "Rock’n’Roll—l'Été snake_case CAFÉ½ a" + "b" * 120]:
+        spaced, has_marks = replica_words._spaced(text, is_query=False)
+        expected = replica_words._analyzer(replica_words.stemmer(language), has_marks).analyze(spaced)
+
+        assert replica_words.terms(text, language).split(" ") == (expected or [""])
+        assert replica_words.terms(text, language).split(" ") == (expected or [""])
 
 
 STRANGE = [
@@ -281,7 +304,7 @@ async def test_no_text_is_an_error(replica: Replica, text: str) -> None:
 
     hits = await replica.search("gazette", None, EVERYTHING, 10)
 
-    assert [hit.text for hit in hits] == [text]
+    assert await said(replica, hits) == [text]
 
 
 # ── filters ──
@@ -444,6 +467,80 @@ async def test_a_reader_follows_a_compaction_and_a_rebuild(
     assert await found(reader, "flood") == ["anew"]
 
 
+async def test_two_writers_take_turns(replica: Replica, tmp_path: Path) -> None:
+    """Who lets go after each commit leaves room; each continues after what the other wrote, also after a compaction."""
+    other = Replica(tmp_path, DIMENSION)
+    replica.stop_writing()
+    for number in range(20):
+        for turn, writer in enumerate((replica, other)):
+            assert writer.try_write_lock()
+            assert not (other, replica)[turn].try_write_lock()
+            await writer.delete([f"i{turn}"])  # the first thing a new writer does
+            await put(writer, f"i{turn}", f"flood number{number}", vector=unit(1, number), version=f"v{number}")
+            await commit(writer, f"{number}-{turn}")
+            writer.stop_writing()
+
+    for one in (replica, other, Replica(tmp_path, DIMENSION)):
+        assert sorted(await found(one, "flood number19", vector=unit(1))) == ["i0", "i1"]
+        assert (await one.count(), one.mark.position) == (2, "19-1")
+        assert await found(one, "number18") == []
+
+
+async def test_a_writer_that_comes_back_looks_only_at_what_is_new(
+    replica: Replica, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checksums are compared the first time; then not of what we wrote ourselves, and once of what another wrote."""
+    looked: list[str] = []
+    rows, words = replica_vectors.check, replica_lexical._is_whole
+    monkeypatch.setattr(replica_vectors, "check", lambda *given: (looked.append("rows"), rows(*given)))
+    monkeypatch.setattr(replica_lexical, "_is_whole", lambda path: (looked.append(path.suffix), words(path))[1])
+    await put(replica, "i", "flood", vector=unit(1))
+    await commit(replica)
+    replica.stop_writing()
+    assert replica.try_write_lock()
+    replica.stop_writing()
+    assert looked == []
+
+    other = Replica(tmp_path, DIMENSION)
+    assert other.try_write_lock()
+    assert {"rows", ".store"} <= set(looked)
+    await put(other, "j", "flood", vector=unit(1))
+    await commit(other)
+    other.close()
+    looked.clear()
+
+    assert replica.try_write_lock()
+    assert (looked.count("rows"), looked.count(".store")) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["a vector changed", "a text changed"])
+async def test_a_writer_that_comes_back_refuses_what_another_damaged(
+    replica: Replica, tmp_path: Path, name: str
+) -> None:
+    """What another wrote meanwhile is compared with its checksums as at the first time."""
+    replica.stop_writing()
+    await filled(tmp_path)
+    QUIET_DAMAGE[name](tmp_path)
+
+    with pytest.raises(ReplicaBroken, match="damaged"):
+        replica.try_write_lock()
+
+
+async def test_a_writer_that_lets_go_lets_tantivy_tidy_up(replica: Replica) -> None:
+    """Many small commits, each with a writer of its own, leave few segments."""
+    for number in range(40):
+        assert replica.try_write_lock()
+        await put(replica, f"i{number}", "flood")
+        await commit(replica)
+        replica.stop_writing()
+
+    assert replica.try_write_lock()
+    await commit(replica)
+    assert replica._view
+    assert replica._view.searcher.num_segments <= 10
+    assert await replica.count() == 40
+
+
 async def test_it_is_all_there_after_opening_again(replica: Replica, tmp_path: Path) -> None:
     """Words, vectors, pages and position survive; what was not committed does not."""
     await put(replica, "i", "flood", vector=unit(1), title="Gazette", categories=("world",))
@@ -509,7 +606,7 @@ DAMAGE = {
     "state is no JSON": lambda f: (f / "state.json").write_text("{"),
     "state is a list": lambda f: (f / "state.json").write_text("[]"),
     "state of another schema": lambda f: (f / "state.json").write_text('{"schema": 99}'),
-    "state lacks a field": lambda f: (f / "state.json").write_text('{"schema": 1}'),
+    "state lacks a field": lambda f: (f / "state.json").write_text(f'{{"schema": {SCHEMA}}}'),
     "log cut": lambda f: os.truncate(f / "vectors" / "0.log", 100),
     "log gone": lambda f: (f / "vectors" / "0.log").unlink(),
     "log changed": lambda f: flip_a_byte(f / "vectors" / "0.log"),
@@ -587,6 +684,9 @@ async def main():
                 await replica.delete([f"i{number - 40}"])
         await replica.commit(Mark(str(number)))
         print(number, flush=True)
+        if number % 3 == 0:
+            replica.stop_writing()
+            assert replica.try_write_lock()
 
 asyncio.run(main())
 """
@@ -645,6 +745,34 @@ async def test_a_commit_that_only_lacks_its_state_is_finished(replica: Replica, 
 
     assert (before, after) == ((["old"], "1"), (["new", "old"], "2"))
     assert sorted(await found(again, "flood", vector=unit(1))) == ["new", "next", "old"]
+
+
+async def test_what_a_crash_left_of_a_commit_is_in_nobodys_way(replica: Replica, tmp_path: Path) -> None:
+    """A crash after tantivy wrote its deletions and before it spoke of them: the same commit again succeeds."""
+    files = [tmp_path / "state.json", tmp_path / "lexical" / "meta.json"]
+
+    async def change() -> None:
+        assert replica.try_write_lock()
+        await put(replica, "i", "fire", version="v2")
+        await replica.flip("i", "v2")
+        await commit(replica, "2")
+        replica.stop_writing()
+
+    await put(replica, "i", "flood")
+    await put(replica, "j", "flood")
+    await commit(replica, "1")
+    replica.stop_writing()
+    before = [path.read_bytes() for path in files]
+    await change()
+    replica.close()
+    for path, raw in zip(files, before, strict=True):
+        path.write_bytes(raw)
+
+    replica = Replica(tmp_path, DIMENSION)
+    assert list((tmp_path / "lexical").glob("*.del"))
+    await change()
+
+    assert (await found(replica, "flood"), await found(replica, "fire")) == (["j"], ["i"])
 
 
 async def test_a_commit_that_tantivy_never_saw_is_cut_off(replica: Replica, tmp_path: Path) -> None:

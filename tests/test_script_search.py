@@ -48,7 +48,7 @@ async def test_answer_for_programs(library: Library) -> None:
     assert (told["query"], told["page"], told["by"]) == ("weir repaired", 1, "words and meaning")
     assert set(first) == {
         *("id", "score", "version", "url", "title", "language", "type", "host", "categories", "domains"),
-        *("published_ts", "updated_ts", "duplicate_of", "passages", "aliases", "duplicates", "images"),
+        *("published_ts", "updated_ts", "passages", "aliases", "duplicates", "images"),
     }
     assert set(first["passages"][0]) == {
         *("chunk_id", "headings", "snippet", "highlights", "score", "lexical", "semantic")
@@ -62,12 +62,34 @@ async def test_nothing_found_is_exit_code_1(library: Library) -> None:
     assert (done.returncode, done.stdout) == (1, "Nothing found by words.\n")
 
 
+async def test_names_that_nothing_has_are_told(library: Library) -> None:
+    """A category or domain that was spelt wrong looks like one without answers."""
+    await library.desk.client.sadd(library.desk.keys.domains, "docs")
+    done = await search(library, "weir", "--domain", "dosc", "--domain", "docs", "--category", "news")
+
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[1:] == [
+        "There is no category news; there are: none.",
+        "There is no domain dosc; there are: docs.",
+    ]
+
+
+async def test_language_as_people_write_it(library: Library) -> None:
+    """`en-US` and `EN` are English."""
+    for name in ("en", "EN", "en-US", "en_GB"):
+        assert (await search(library, "weir", "--language", name)).returncode == 0, name
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["x", "--since", "yesterday"], "yesterday is no date; write 2026-01-31 or 2026-01-31T12:00:00Z."),
         (["x", "--page", "0"], "--page begins at 1, and --per-page is between 1 and 100."),
         (["x", "--per-page", "1000"], "--page begins at 1, and --per-page is between 1 and 100."),
+        (["x", "--freshness", "nan"], "--freshness is a number from 0 to 10."),
+        (["x", "--freshness", "-1"], "--freshness is a number from 0 to 10."),
+        (["  "], 'Say what to look for, for instance: python -m scripts.search "flood wall".'),
+        (["?!"], 'Say what to look for, for instance: python -m scripts.search "flood wall".'),
     ],
 )
 async def test_bad_arguments_are_sentences(settings: Settings, redis: object, words: list[str], sentence: str) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from core.indexes.answers import LEXICAL_WEIGHT, Query
 from core.indexes.opening import _folder, open_searcher
 from core.indexes.protocols import Filters
 from core.indexes.replica_state import try_lock
-from core.indexes.searcher import LEXICAL_WEIGHT, Query
 from core.registry import ARTICLES_SOURCE
 from core.settings import Settings
 from core.stores import connect
@@ -325,3 +325,94 @@ async def test_language_that_the_model_does_not_speak_is_as_good_as_words(
             assert words
         if others:
             assert (await library.urls("which labour dispute did workers decide on"))[0] == "/strike"
+
+
+RUSSIAN = {
+    "/plotina": "Плотина поднимает воду выше мельницы, рыба идёт по лестнице.",
+    "/uroven": "Уровень реки измеряют каждые десять минут.",
+    "/zabastovka": "Докеры проголосовали за забастовку, семь из десяти были за.",
+}
+JAPANESE = {
+    "/seki": "堰は水車の上流で川をせき止める。魚は階段を上る。",
+    "/suii": "水位は十分ごとに役所に報告される。",
+    "/suto": "港湾労働者はストライキに賛成票を投じた。",
+}
+
+
+@pytest.mark.parametrize("lang", ["en", "", "xx"])
+@pytest.mark.parametrize(
+    ("foreign", "questions"),
+    [
+        (RUSSIAN, ("забастовка докеров", "уровень реки", "рыба")),
+        (JAPANESE, ("ストライキ", "水位", "魚の階段")),
+        (GERMAN, ("Streik der Hafenarbeiter", "Höhe des Flusses", "Spiel im Regen")),
+    ],
+    ids=["Russian", "Japanese", "German"],
+)
+async def test_page_that_says_the_wrong_language_or_none(
+    settings: Settings, foreign: dict[str, str], questions: tuple[str, ...], lang: str
+) -> None:
+    """Letters and small words tell, not the template: among English pages the answer is that of words alone."""
+    async with open_library(settings, ENGLISH | dict.fromkeys(foreign, "x"), embedder="local") as library:
+        for path, text in foreign.items():
+            head = f"<html lang='{lang}'><meta charset=utf-8><title>{path[1:]}</title>"
+            library.site.web.page(path, f"{head}<main><p>{text}</p></main>")
+        await library.crawl()
+        await library.embed()
+        for question in questions:
+            both, words = await library.urls(question), await library.urls(question, lexical_weight=1.0)
+            assert both == words, question
+            assert words
+        found = await library.ask("which labour dispute did workers decide on")
+
+    assert found.results[0].page.url.endswith("/strike")
+    assert found.by == "words and meaning"
+
+
+@pytest.mark.parametrize(
+    ("question", "by"),
+    [
+        ("the weir", "words and meaning"),
+        ('"the weir"', "words (quoted words are looked for as they are)"),
+        ("забастовка", "words (the model does not speak the language of this question)"),
+        ("wer hat die Schleuse für den Fluss", "words (the model does not speak the language of this question)"),
+        (" ", "words"),
+    ],
+)
+async def test_says_by_what_it_looked(settings: Settings, question: str, by: str) -> None:
+    """With the reason where meaning took no part."""
+    async with open_library(settings, {"/a": "The weir."}, embedder="local") as library:
+        await library.embed()
+        assert (await library.ask(question)).by == by
+
+
+async def test_total_does_not_depend_on_the_page_size(settings: Settings) -> None:
+    """Every way of paging through an answer gives the same pages and the same total."""
+    pages = {f"/{number}": f"Weir number {number}. " * (1 + number) for number in range(30)}
+    async with open_library(settings, pages) as library:
+        await library.embed()
+        by_size = []
+        for size in (1, 7, 50):
+            seen = []
+            for page in range(1, 32 // size + 2):
+                found = await library.ask("weir", lexical_weight=1.0, page=page, per_page=size)
+                seen += [one.page.url for one in found.results]
+                by_size.append(found.total)
+            assert len(seen) == len(set(seen)) == 30, size
+
+    assert set(by_size) == {30}
+
+
+async def test_expired_page_makes_room_for_the_next(settings: Settings) -> None:
+    """What is gone without an event is left out, and the answer is still full."""
+    pages = {f"/{number}": "The weir. " * (number + 1) for number in range(6)}
+    async with open_library(settings, pages) as library:
+        await library.embed()
+        best = await library.urls("weir", lexical_weight=1.0, per_page=2)
+        for path in best:
+            await library.desk.client.delete(library.desk.keys.document(library.id(path)))
+        found = await library.ask("weir", lexical_weight=1.0, per_page=2)
+
+    assert len(found.results) == 2
+    assert not {library.site.url(path) for path in best} & {one.page.url for one in found.results}
+    assert found.total == 4

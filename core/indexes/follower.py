@@ -1,21 +1,21 @@
 """Keep the search replica as Redis is: follow the events, and look at everything after a gap.
 
-One process of a host writes; for all others `sync` does nothing, and they read what that one wrote.
+Of all processes of a host one writes at a time: whoever finds something new and gets the lock, and only as long as it
+takes. The others read what that one wrote.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, cast
 
-from core import chunk as chunking
-from core.indexes.pages import LivePage, PageReader
+from core.indexes.contents import ContentReader
 from core.indexes.replica import Mark, Replica, ReplicaBroken
 from core.keys import Keys
-from core.models import Chunk, Space
+from core.models import Space
 from core.registry import MAY_HAVE_TEXT
-from core.stores.chunks import ChunkStore
 from core.stores.connect import Client
 from core.stores.events import EVENTS_KEPT
 from core.stores.spaces import Spaces
@@ -25,46 +25,97 @@ log = logging.getLogger("search")
 EVENTS_AT_ONCE = 1_000
 ITEMS_AT_ONCE = 200
 ITEMS_PER_COMMIT = 2_000
+MOST_REPAIRS = 3
+WAIT_SECONDS = 0.05
+MOST_WAITS = 40
 TELLING = {"article.stored", "item.changed", "item.gone", "item.indexed", "item.moved", "healed"}
+
+Opener = Callable[[Space | None], Awaitable[Replica]]
 
 
 class Follower:
-    """Fills a replica from Redis."""
+    """Fills a replica from Redis, and opens it anew where it cannot be used."""
 
-    def __init__(self, client: Client, keys: Keys, replica: Replica, chunks: ChunkStore, space: Space | None) -> None:
+    def __init__(
+        self, client: Client, keys: Keys, contents: ContentReader, opener: Opener, replica: Replica, space: Space | None
+    ) -> None:
         self._client = client
         self._keys = keys
-        self._replica = replica
-        self._chunks = chunks
-        self._space = space
-        self._pages = PageReader(client, keys)
+        self._contents = contents
+        self._opener = opener
+        self._turn = asyncio.Lock()
         self._spaces = Spaces(client, keys)
+        self.replica = replica
+        self.space = space
+        """The space of the vectors in this replica."""
 
-    async def sync(self) -> int:
-        """Catch up with Redis, if nobody else does; how many items were looked at."""
-        if not self._replica.try_write_lock():
-            return 0
-        await self._insist_on_space()
-        mark = self._replica.mark
-        if mark.space != self._space_name or not await self._can_follow(mark.position):
-            return await self.rebuild()
-        return await self._follow(mark.position)
+    async def catch_up(self) -> int:
+        """Make the replica what Redis is; how many items were looked at.
+
+        While another process does the same it is waited for, but not for ever: it may be building everything anew.
+        """
+        for _ in range(MOST_WAITS):
+            looked_at = await self._repaired_sync()
+            if looked_at is not None:
+                return looked_at
+            await asyncio.sleep(WAIT_SECONDS)
+        return 0
 
     @property
-    def space(self) -> Space | None:
-        """The space of the vectors in this replica."""
-        return self._space
+    def is_building(self) -> bool:
+        """Does another process build the replica, which so far has a part of everything?"""
+        return not self.replica.mark.position
 
-    async def _insist_on_space(self) -> None:
-        """After a cut-over to another space whoever opens the replica anew writes it."""
-        live = await self._spaces.current()
-        if live and live != self._space_name:
-            self._replica.close()
-            raise ReplicaBroken(f"The search replica is for vectors of {self._space_name or 'none'}, not of {live}.")
+    async def rebuild(self) -> int:
+        """Look at every item that may have a text, and take away what is no more; 0 if another process writes."""
+        async with self._turn:
+            if not self.replica.try_write_lock():
+                return 0
+            try:
+                return await self._rebuild()
+            finally:
+                await asyncio.to_thread(self.replica.stop_writing)
+
+    async def repair(self) -> None:
+        """What was read turned out to be broken: open the replica anew."""
+        async with self._turn:
+            await self._reopen()
+
+    async def _repaired_sync(self) -> int | None:
+        async with self._turn:
+            for _ in range(MOST_REPAIRS):
+                try:
+                    return await self._sync()
+                except ReplicaBroken as broken:
+                    log.warning("🔧 %s", broken)
+                    await self._reopen()
+            return await self._sync()
+
+    async def _sync(self) -> int | None:
+        """None: another process is writing."""
+        live = await self._spaces.live()
+        if live and live != self.space:  # somebody cut over to another model
+            self.space = live
+            await self._reopen()
+        if self.replica.mark == Mark(await self._last(), self._space_name):
+            return 0
+        if not self.replica.try_write_lock():
+            return None
+        try:
+            mark = self.replica.mark
+            if mark.space != self._space_name or not await self._can_follow(mark.position):
+                return await self._rebuild()
+            return await self._follow(mark.position)
+        finally:
+            await asyncio.to_thread(self.replica.stop_writing)  # it may wait for tantivy to merge
+
+    async def _reopen(self) -> None:
+        self.replica.close()
+        self.replica = await self._opener(self.space)
 
     @property
     def _space_name(self) -> str:
-        return self._space.name if self._space else ""
+        return self.space.name if self.space else ""
 
     # ── following ──
 
@@ -91,32 +142,29 @@ class Follower:
             item_ids = {fields["id"] for _, fields in events if fields.get("type") in TELLING and "id" in fields}
             await self._apply(sorted(item_ids))
             position = events[-1][0]
-            await self._replica.commit(Mark(position, self._space_name))
+            await self.replica.commit(Mark(position, self._space_name))
             looked_at += len(item_ids)
         return looked_at
 
     async def _last(self) -> str:
         """The place of the newest event."""
-        last = await self._client.xrevrange(self._keys.events, count=1)
+        last = cast(Any, await self._client.xrevrange(self._keys.events, count=1))
         return str(last[0][0]) if last else "0-0"
 
     # ── everything ──
 
-    async def rebuild(self) -> int:
-        """Look at every item that may have a text, and take away what is no more."""
-        if not self._replica.try_write_lock():
-            return 0
+    async def _rebuild(self) -> int:
         position = await self._last()
         log.info("🔧 Building the search replica anew")
-        known = {item_id async for _, item_id, _ in self._replica.iter_ids()}
+        known = {item_id async for _, item_id, _ in self.replica.iter_ids()}
         looked_at = 0
         async for some in self.all_items():
             known.difference_update(await self._apply(some))
             looked_at += len(some)
             if looked_at % ITEMS_PER_COMMIT < len(some):
-                await self._replica.commit(Mark("", self._space_name))
-        await self._replica.delete(sorted(known))
-        await self._replica.commit(Mark(position, self._space_name))
+                await self.replica.commit(Mark("", self._space_name))
+        await self.replica.delete(sorted(known))
+        await self.replica.commit(Mark(position, self._space_name))
         log.info("🔧 The search replica has %d items", looked_at)
         # What changed meanwhile was perhaps read halfway.
         return looked_at + await self._follow(position)
@@ -133,35 +181,20 @@ class Follower:
         if batch:
             yield batch
 
-    # ── one item ──
-
     async def _apply(self, item_ids: Sequence[str]) -> set[str]:
         """Make these items what they are in Redis; ids of those that are there."""
         alive: set[str] = set()
         for start in range(0, len(item_ids), ITEMS_AT_ONCE):
-            some = item_ids[start : start + ITEMS_AT_ONCE]
-            pages = await self._pages.read(some)
-            gone = [item_id for item_id, live in pages.items() if live is None]
+            found = await self._contents.read(item_ids[start : start + ITEMS_AT_ONCE], self.space)
+            gone = [item_id for item_id, content in found.items() if content is None]
             if gone:
-                await self._replica.delete(gone)
-            for item_id, live in pages.items():
-                if live:
-                    await self._upsert(item_id, live)
+                await self.replica.delete(gone)
+            for item_id, content in found.items():
+                if content:
+                    await self.replica.upsert(content.page, content.chunks, content.vectors)
+                    await self.replica.flip(item_id, content.page.version)
                     alive.add(item_id)
         return alive
-
-    async def _upsert(self, item_id: str, live: LivePage) -> None:
-        chunks, vectors = await self.content(item_id, live)
-        await self._replica.upsert(live.page, chunks, vectors)
-        await self._replica.flip(item_id, live.page.version)
-
-    async def content(self, item_id: str, live: LivePage) -> tuple[list[Chunk], dict[str, bytes]]:
-        """Chunks with their vectors; of a text that nobody has embedded yet, chunks for its words alone."""
-        if live.has_chunks:
-            stored = await self._chunks.read(item_id, self._space)
-            return [one.chunk for one in stored], {one.chunk.id: one.vector for one in stored if one.vector}
-        markdown = cast(Any, await self._client.hget(live.text_key, "markdown"))
-        return chunking.chunks(item_id, str(markdown or ""), chunking.estimate_tokens), {}
 
 
 def _number(stream_id: str) -> tuple[int, int]:

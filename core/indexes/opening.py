@@ -9,8 +9,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
+from core.indexes.contents import ContentReader
 from core.indexes.embedders import open_embedder
 from core.indexes.follower import Follower
 from core.indexes.protocols import Embedder, EmbedderAway
@@ -20,7 +22,6 @@ from core.keys import Keys
 from core.models import Space
 from core.settings import Settings
 from core.stores import connect
-from core.stores.chunks import ChunkStore
 from core.stores.spaces import Spaces
 
 log = logging.getLogger("search")
@@ -36,12 +37,12 @@ async def open_searcher(settings: Settings, client: connect.Client, keys: Keys) 
     try:
         # What Redis holds decides, not the settings: two processes with other settings share this replica.
         space = await Spaces(client, keys).live() or await _space(embedder)
-        replica = await open_replica(_folder(settings), space)
+        opener, contents = partial(open_replica, _folder(settings)), ContentReader(client, raw, keys)
+        follower = Follower(client, keys, contents, opener, await opener(space), space)
         try:
-            follower = Follower(client, keys, replica, ChunkStore(client, raw, keys), space)
-            yield Searcher(client, keys, replica, follower, embedder)
+            yield Searcher(client, keys, follower, contents, embedder)
         finally:
-            replica.close()
+            follower.replica.close()
     finally:
         await embedder.close()
         await raw.aclose()
@@ -70,7 +71,8 @@ async def open_replica(folder: Path, space: Space | None) -> Replica:
         replica: Replica | None = None
         try:
             replica = Replica(folder, dimension)
-            replica.try_write_lock()  # who writes looks at every byte, and some damage is seen by nobody else
+            if replica.try_write_lock():  # who writes looks at every byte, and some damage is seen by nobody else
+                replica.stop_writing()
             return replica
         except ReplicaBroken as broken:
             if replica:

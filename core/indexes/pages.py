@@ -59,7 +59,8 @@ class PageReader:
         document: Sequence[str | None],
         article: Sequence[str | None],
     ) -> LivePage | None:
-        uid = record[0] or ""
+        # An article that has ended leaves what a site has of the same page.
+        uid = (record[0] or "") if article[0] is not None or document[0] is None else ""
         content_hash = (article[1] if article[0] == "success" else None) if uid else document[0]
         if record[1] is None or not content_hash:
             return None

@@ -75,8 +75,8 @@ class Page:
     domains: tuple[str, ...] = ()
     published_ts: float = 0.0
     updated_ts: float = 0.0
-    duplicate_of: str = ""
-    """Item id of the first page with the same text."""
+    reads_as: str = ""
+    """The language its text reads as, whatever it says of itself; "": not known, and written in Latin letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,17 @@ class Hit:
     lexical: float = 0.0
     semantic: float = 0.0
     """The parts of the score, each between 0 and 1, for `explain`."""
-    text: str = ""
-    headings: tuple[str, ...] = ()
     page: Page | None = field(default=None)
+    number: int = field(default=0, compare=False)
+    """Where the back end finds it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkText:
+    """What a chunk says. Not part of a hit: hundreds of chunks are ranked and some thirty shown, and reading costs."""
+
+    text: str
+    headings: tuple[str, ...] = ()
 
 
 class Index(Protocol):
@@ -128,9 +136,23 @@ class Index(Protocol):
         ...
 
     async def search(
-        self, text: str, vector: Vector | None, filters: Filters, limit: int, lexical_weight: float = 0.5
+        self,
+        text: str,
+        vector: Vector | None,
+        filters: Filters,
+        limit: int,
+        lexical_weight: float = 0.5,
+        spoken: frozenset[str] | None = None,
     ) -> list[Hit]:
-        """The best chunks, best first."""
+        """The best chunks, best first.
+
+        `spoken`: languages that the vectors mean anything for; None: all. A page that reads as another is found by its
+        words alone, and these then count in full.
+        """
+        ...
+
+    async def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
+        """What the chunks of these hits say, by chunk id; what is gone since the search is left out."""
         ...
 
     async def count(self) -> int:

@@ -60,6 +60,7 @@ class Lexical:
         self._schema = _schema()
         self._folder = folder
         self._writer: tantivy.IndexWriter | None = None
+        self._sound: set[Path] = set()
         try:
             if not tantivy.Index.exists(str(folder)):
                 raise ReplicaBroken(f"The search replica has no words: {folder} is missing or empty.")
@@ -81,10 +82,19 @@ class Lexical:
         """Take tantivy's own lock."""
         if self._writer is None:
             self._writer = self._index.writer(HEAP_BYTES, num_threads=1)
+            # tantivy counts on from its last commit. The list of deletions that a crash left of the next one may have
+            # the very name that ours will need, and tantivy refuses to write over it.
+            self._writer.garbage_collect_files()
 
-    def stop_writing(self) -> None:
-        """Let go of it; what was not committed is gone."""
-        self._writer = None
+    def stop_writing(self, is_waiting: bool = False) -> None:
+        """Let go of it; what was not committed is gone. `is_waiting`: all is committed, and merges come to their end.
+
+        Without that a writer that is opened for each small commit would never merge: the number of segments would grow.
+        """
+        writer, self._writer = self._writer, None
+        if writer and is_waiting:
+            writer.wait_merging_threads()
+            self._sound = set(_committed_files(self._folder))
 
     @property
     def _writing(self) -> tantivy.IndexWriter:
@@ -132,16 +142,13 @@ class Lexical:
         """The index as of the last reload; never changes."""
         return self._index.searcher()
 
-    def find(
-        self, searcher: Searcher, question: Question, filters: Filters, depth: int
-    ) -> list[tuple[int, float, DocAddress]]:
-        """Number, score and place of the best chunks for these words."""
+    def find(self, searcher: Searcher, question: Question, filters: Filters, depth: int) -> list[tuple[int, float]]:
+        """Number and score of the best chunks for these words."""
         if not question.terms:
             return []
         hits = searcher.search(self._query(question, filters), depth, count=False).hits
-        places = [place for _, place in hits]
-        numbers = searcher.fast_field_values("number", places)
-        return [(int(n or 0), float(score), place) for n, (score, place) in zip(numbers, hits, strict=True)]
+        numbers = searcher.fast_field_values("number", [place for _, place in hits])
+        return [(int(number or 0), float(score)) for number, (score, _) in zip(numbers, hits, strict=True)]
 
     def places(self, searcher: Searcher, numbers: Sequence[int]) -> dict[int, DocAddress]:
         """Where the chunks of these numbers are; those that are gone are left out."""
@@ -158,10 +165,12 @@ class Lexical:
         return msgspec.json.decode(searcher.doc(place).get_first("body") or b"", type=Body)
 
     def check(self) -> None:
-        """Compare all files with the checksums that tantivy wrote into them."""
-        for path in _committed_files(self._folder):
+        """Compare files with the checksums that tantivy wrote into them; not those that we wrote or compared before."""
+        files = set(_committed_files(self._folder))
+        for path in sorted(files - self._sound):
             if not _is_whole(path):
                 raise ReplicaBroken(f"The search replica's words are damaged: {path.name} has the wrong checksum.")
+        self._sound = files
 
     # ── queries ──
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from tantivy import DocAddress, Searcher
+from numpy.typing import NDArray
+from tantivy import Searcher
 
 from core import fusion
 from core.indexes import replica_vectors, replica_words
-from core.indexes.protocols import Filters, Hit, Vector
+from core.indexes.protocols import ChunkText, Filters, Hit, Vector
+from core.indexes.replica_graph import Graph
 from core.indexes.replica_lexical import Lexical
 from core.indexes.replica_state import State
 from core.indexes.replica_table import Columns
@@ -30,6 +32,7 @@ class View:
     matrix: Matrix | None
     lexical: Lexical
     searcher: Searcher
+    graph: Graph | None = None
 
     def count(self) -> int:
         """How many chunks there are."""
@@ -42,7 +45,13 @@ class View:
             yield self.columns.chunk_ids[slot], page.item_id, page.version
 
     def search(
-        self, text: str, vector: Vector | None, filters: Filters, limit: int, lexical_weight: float
+        self,
+        text: str,
+        vector: Vector | None,
+        filters: Filters,
+        limit: int,
+        lexical_weight: float,
+        spoken: frozenset[str] | None = None,
     ) -> list[Hit]:
         """The best chunks, best first."""
         if limit <= 0 or not self.columns.size:
@@ -51,52 +60,58 @@ class View:
         if question.phrases:
             vector = None  # quotes ask for these very words; what only means the same is no answer
         weight = _weight(bool(question.terms), vector is not None, lexical_weight)
-        depth = max(DEPTH, limit)
-        words = self._by_words(question, filters, depth) if weight > 0 else []
-        meaning = self._by_meaning(vector, filters, depth) if vector is not None and weight < 1 else []
-        found = fusion.weighted([(slot, score) for slot, score, _ in words], meaning, weight)[:limit]
-        return self._hits(found, {slot: place for slot, _, place in words})
+        depth = limit if vector is None else max(DEPTH, limit // 2)
+        unspoken = self.columns.unspoken(spoken) if vector is not None else None
+        words = self._by_words(question, filters, depth) if weight > 0 or unspoken is not None else []
+        meaning = self._by_meaning(vector, filters, unspoken, depth) if vector is not None and weight < 1 else []
+        return [self._hit(one) for one in fusion.weighted(words, meaning, weight, _among(unspoken))[:limit]]
 
-    def _by_words(
-        self, question: replica_words.Question, filters: Filters, depth: int
-    ) -> list[tuple[int, float, DocAddress]]:
+    def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
+        """What the chunks of these hits say, by chunk id, as far as they are still there."""
+        wanted = {hit.number: hit.chunk_id for hit in hits}
+        places = self.lexical.places(self.searcher, list(wanted))
+        bodies = [(number, self.lexical.body(self.searcher, place)) for number, place in places.items()]
+        # A replica made anew uses the numbers again: what has another id is another chunk.
+        return {
+            body.chunk_id: ChunkText(body.text, body.headings)
+            for number, body in bodies
+            if body.chunk_id == wanted[number]
+        }
+
+    def _by_words(self, question: replica_words.Question, filters: Filters, depth: int) -> list[tuple[int, float]]:
         found = self.lexical.find(self.searcher, question, filters, depth)
-        slots = self.columns.slots([number for number, _, _ in found])
-        known = zip(slots, found, strict=True)
-        return [(slot, score, place) for slot, (_, score, place) in known if slot is not None]
+        slots = self.columns.slots([number for number, _ in found])
+        return [(slot, score) for slot, (_, score) in zip(slots, found, strict=True) if slot is not None]
 
-    def _by_meaning(self, vector: Vector, filters: Filters, depth: int) -> list[tuple[int, float]]:
+    def _by_meaning(
+        self, vector: Vector, filters: Filters, unspoken: NDArray[np.bool_] | None, depth: int
+    ) -> list[tuple[int, float]]:
         query = replica_vectors.read(vector, self.state.dimension)
         if self.matrix is None:
             return []
-        allowed = self.columns.allowed(filters)
-        eligible = self.columns.is_comparable if allowed is None else self.columns.is_comparable & allowed
-        return replica_vectors.nearest(self.matrix, query, eligible, depth)
+        eligible, allowed = self.columns.is_comparable, self.columns.allowed(filters)
+        if allowed is not None:
+            eligible = eligible & allowed
+        if unspoken is not None:
+            eligible = eligible & ~unspoken
+        return replica_vectors.nearest(self.matrix, query, eligible, depth, self.graph)
 
-    def _hits(self, found: list[fusion.Fused[int]], places: dict[int, DocAddress]) -> list[Hit]:
-        numbers = {int(self.columns.numbers[hit.key]): hit.key for hit in found if hit.key not in places}
-        others = self.lexical.places(self.searcher, list(numbers))
-        places = places | {numbers[number]: place for number, place in others.items()}
-        hits = (self._hit(hit, places[hit.key]) for hit in found if hit.key in places)
-        return [hit for hit in hits if hit]
-
-    def _hit(self, found: fusion.Fused[int], place: DocAddress) -> Hit | None:
-        body = self.lexical.body(self.searcher, place)
-        chunk_id = self.columns.chunk_ids[found.key]
-        if body.chunk_id != chunk_id:
-            return None  # files of two moments: somebody tampered, or a crash left tantivy ahead of the state
+    def _hit(self, found: fusion.Fused[int]) -> Hit:
         page = self.columns.pages[self.columns.page_of[found.key]]
         return Hit(
-            chunk_id,
+            self.columns.chunk_ids[found.key],
             page.item_id,
             page.version,
             found.score,
             found.lexical,
             found.semantic,
-            body.text,
-            body.headings,
             page,
+            int(self.columns.numbers[found.key]),
         )
+
+
+def _among(rows: NDArray[np.bool_] | None) -> Callable[[int], bool] | None:
+    return None if rows is None else lambda row: bool(rows[row])
 
 
 def _weight(has_words: bool, has_vector: bool, lexical_weight: float) -> float:

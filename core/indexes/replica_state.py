@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from core.errors import FreshetError
 
-SCHEMA = 1
+SCHEMA = 2
 """Of all files of a replica; another number is not read but built anew."""
 
 
@@ -108,7 +109,10 @@ def sync_folder(folder: Path) -> None:
 
 def try_lock(path: Path) -> int | None:
     """The descriptor that holds this lock until it is closed; None: somebody else does."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except FileNotFoundError:
+        raise _removed(path.parent) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -128,7 +132,7 @@ def is_still(path: Path, descriptor: int) -> bool:
 @contextmanager
 def publishing(folder: Path) -> Iterator[None]:
     """While this is held no reader looks at files that change together."""
-    with (folder / "commit.lock").open("a") as file:
+    with _commit_lock(folder) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -136,10 +140,21 @@ def publishing(folder: Path) -> Iterator[None]:
 @contextmanager
 def looking(folder: Path, is_waiting: bool) -> Iterator[bool]:
     """Whether the files may be read now: they hold still meanwhile."""
-    with (folder / "commit.lock").open("a") as file:
+    with _commit_lock(folder) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | (0 if is_waiting else fcntl.LOCK_NB))
         except BlockingIOError:
             yield False
         else:
             yield True
+
+
+def _commit_lock(folder: Path) -> IO[str]:
+    try:
+        return (folder / "commit.lock").open("a")
+    except FileNotFoundError:
+        raise _removed(folder) from None
+
+
+def _removed(folder: Path) -> ReplicaBroken:
+    return ReplicaBroken(f"The search replica in {folder} was removed.")

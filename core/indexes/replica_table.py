@@ -90,6 +90,9 @@ class Columns:
     chunk_ids: list[str]
     pages: list[Page]
     facets: dict[str, list[int]]
+    reading_of: NDArray[np.uint16]
+    """For each page which of `readings` its text reads as."""
+    readings: tuple[str, ...]
 
     def slots(self, numbers: Sequence[int]) -> list[int | None]:
         """Where the chunks of these numbers are; None: unknown or gone."""
@@ -108,6 +111,14 @@ class Columns:
         if not masks:
             return None
         page_mask: NDArray[np.bool_] = np.logical_and.reduce(masks)
+        return page_mask[self.page_of]
+
+    def unspoken(self, spoken: frozenset[str] | None) -> NDArray[np.bool_] | None:
+        """Which rows read as a language that is not among these; None: not one."""
+        is_unspoken = [bool(name) and spoken is not None and name not in spoken for name in self.readings]
+        if not any(is_unspoken):
+            return None
+        page_mask = np.array(is_unspoken, dtype=np.bool_)[self.reading_of]
         return page_mask[self.page_of]
 
     def _with_any(self, facets: Iterable[str]) -> NDArray[np.bool_]:
@@ -168,6 +179,8 @@ class Table:
         self._puts: list[tuple[int, int, int]] = []
         self._dates = array("d")
         self._facets: dict[str, list[int]] = {}
+        self._reading_of = array("H")
+        self._readings: dict[str, int] = {}
         self._live: dict[str, dict[str, int]] = {}
 
     def __len__(self) -> int:
@@ -188,10 +201,12 @@ class Table:
         """Is more than half of it dead?"""
         return self.dead > COMPACT_ABOVE_ROWS and self.dead * 2 > len(self)
 
-    def live_puts(self) -> Iterator[tuple[int, Put]]:
-        """Every page that is there: its first row, and a record that would put it."""
+    def live_puts(self, since: int = 0) -> Iterator[tuple[int, Put]]:
+        """Every page that is there, from a row on: its first row, and a record that would put it."""
         for number in sorted(number for versions in self._live.values() for number in versions.values()):
             start, count, crc = self._puts[number]
+            if start < since:
+                continue
             rows = slice(start, start + count)
             has_vector = tuple(map(bool, self._has_vector[rows]))
             first = self._numbers[start] if count else 0
@@ -210,6 +225,8 @@ class Table:
             chunk_ids=self._chunk_ids,
             pages=self._pages,
             facets=self._facets,
+            reading_of=np.array(self._reading_of, dtype=np.uint16),
+            readings=tuple(self._readings),
         )
 
     def languages(self) -> frozenset[str]:
@@ -226,6 +243,7 @@ class Table:
         self._has_vector.extend(map(int, record.has_vector))
         self._pages.append(record.page)
         self._dates.append(date_of(record.page))
+        self._reading_of.append(self._readings.setdefault(record.page.reads_as, len(self._readings)))
         for facet in facets_of(record.page):
             self._facets.setdefault(facet, []).append(number)
         self._live.setdefault(record.page.item_id, {})[record.page.version] = number

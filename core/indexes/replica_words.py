@@ -44,6 +44,8 @@ LONGEST_WORD_BYTES = 100
 """What is longer is no word; tantivy's own limit of 40 bytes would be 20 Cyrillic letters."""
 MOST_QUERY_CHARS = 2_000
 MOST_QUERY_TERMS = 64
+MOST_REMEMBERED = 30_000
+"""Words of a language with their terms; some 5 MB. The first are kept: common words come early."""
 
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 # Scripts whose vowel signs are marks, at which tantivy's simple tokenizer would cut words to pieces.
@@ -55,6 +57,8 @@ _OPTIONAL = re.compile(
 )
 # Beyond Latin letters and everyday punctuation: only then is there anything to do before the tokenizer.
 _UNUSUAL = re.compile("[^\x00-\u012f\u0131-\u017e\u2010-\u2026\u20ac]")
+# Whatever the script: a tokenizer cuts at these, and no word is changed by small letters.
+_ASCII_CUT = bytes(n if n > 127 else ord(chr(n).lower()) if chr(n).isalnum() else 32 for n in range(256))
 _PHRASE = re.compile('["“”„«»]([^"“”„«»]+)["“”„«»]')
 
 
@@ -78,7 +82,13 @@ def terms(text: str, language: str) -> str:
     Tokens as objects (`pre_tokenize`) would take twice the time: 190 against 91 µs for 900 letters, index included.
     """
     spaced, has_marks = _spaced(text, is_query=False)
-    return " ".join(_analyzer(stemmer(language), has_marks).analyze(spaced))
+    known = _remembered(stemmer(language), has_marks)
+    return " ".join(filter(None, map(known.__getitem__, spaced.encode().translate(_ASCII_CUT).split())))
+
+
+def is_quoted(text: str) -> bool:
+    """Does a query ask for these very words?"""
+    return bool(_PHRASE.search(text[:MOST_QUERY_CHARS]))
 
 
 def question(text: str, languages: Iterable[str]) -> Question:
@@ -112,6 +122,25 @@ def _pairs(run: str, is_query: bool) -> str:
     """Pairs of characters; an indexed run also its single ones, for queries of one. Pairs stand together: phrases."""
     pairs = [run[i : i + 2] for i in range(len(run) - 1)]
     return f" {' '.join(pairs if is_query and pairs else [*pairs, *run])} "
+
+
+class _Remembered(dict[bytes, str]):
+    """The terms of what stands between two ASCII signs. Most words come again: 41 against 65 µs for 940 letters."""
+
+    def __init__(self, analyzer: TextAnalyzer) -> None:
+        super().__init__()
+        self._analyzer = analyzer
+
+    def __missing__(self, piece: bytes) -> str:
+        found = " ".join(self._analyzer.analyze(piece.decode()))
+        if len(piece) <= LONGEST_WORD_BYTES and len(self) < MOST_REMEMBERED:
+            self[piece] = found
+        return found
+
+
+@cache
+def _remembered(language: str, has_marks: bool) -> _Remembered:
+    return _Remembered(_analyzer(language, has_marks))
 
 
 @cache

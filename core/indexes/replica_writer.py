@@ -15,45 +15,13 @@ from typing import BinaryIO
 
 import msgspec
 
-from core.indexes import replica_state, replica_vectors
+from core.indexes import replica_graph, replica_state, replica_vectors
 from core.indexes.protocols import Page, Vector
+from core.indexes.replica_files import log_path, read_log, rows_path
 from core.indexes.replica_lexical import Lexical
 from core.indexes.replica_state import Mark, ReplicaBroken, State
 from core.indexes.replica_table import Commit, Drop, Put, Record, Table, decode, encode, first_commit
 from core.models import Chunk
-
-
-def log_path(folder: Path, epoch: int) -> Path:
-    """Where the log is."""
-    return folder / "vectors" / f"{epoch}.log"
-
-
-def rows_path(folder: Path, epoch: int) -> Path:
-    """Where the vectors are."""
-    return folder / "vectors" / f"{epoch}.f32"
-
-
-def read_log(folder: Path, state: State, start: int = 0) -> bytes:
-    """A committed piece of the log."""
-    try:
-        with log_path(folder, state.epoch).open("rb") as file:
-            file.seek(start)
-            lines = file.read(state.log_bytes - start)
-    except OSError as error:
-        raise ReplicaBroken(f"The search replica's log cannot be read: {error}.") from error
-    if len(lines) != state.log_bytes - start:
-        raise ReplicaBroken("The search replica's log is shorter than it should be.")
-    return lines
-
-
-def read_table(folder: Path, state: State) -> Table:
-    """The table as it was committed."""
-    table = Table()
-    for record in decode(read_log(folder, state)):
-        table.apply(record)
-    if len(table) != state.rows:
-        raise ReplicaBroken("The search replica's log and state do not fit together.")
-    return table
 
 
 def finished(folder: Path, state: State, opstamp: int) -> State:
@@ -82,26 +50,42 @@ def finished(folder: Path, state: State, opstamp: int) -> State:
 class Writer:
     """Holds the files open for appending; its caller holds the lock."""
 
-    def __init__(self, folder: Path, state: State, lexical: Lexical) -> None:
+    def __init__(self, folder: Path, state: State, table: Table, lexical: Lexical, sound_rows: int = 0) -> None:
+        """`table` is that of `state`, and ours from now on; the first `sound_rows` were compared with their checksums.
+
+        Raises ReplicaBroken; the table is then of no use.
+        """
         self._folder = folder
         self._lexical = lexical
-        self.state = state = finished(folder, state, lexical.opstamp())
-        self.table = read_table(folder, state)
-        self._next = state.next_row
+        self.table = table
+        self.state = finished(folder, state, lexical.opstamp())
+        for record in decode(read_log(folder, self.state, state.log_bytes)):
+            table.apply(record)
+        self._next = self.state.next_row
         self._is_dirty = False
-        self._check()
+        self._check(sound_rows)
         lexical.start_writing()
-        self._log, self._rows = self._open(state)
+        self._log, self._rows = self._open(self.state)
         self._remove_old_epochs()
 
-    def _check(self) -> None:
+    def _check(self, sound_rows: int) -> None:
         """Refuse damaged files before anything is added to them."""
         self._lexical.check()
         path = rows_path(self._folder, self.state.epoch)
         matrix = replica_vectors.map_rows(path, self.state.rows, self.state.dimension)
-        if matrix is not None:
-            for first, put in self.table.live_puts():
+        if matrix is not None and sound_rows < len(matrix):
+            for first, put in self.table.live_puts(sound_rows):
                 replica_vectors.check(matrix, first, len(put.chunks), put.vectors_crc)
+
+    @property
+    def sound(self) -> tuple[str, int, int]:
+        """Which replica, which files of it, and how many rows: as far as these all is whole."""
+        return self.state.born, self.state.epoch, self.state.rows
+
+    @property
+    def is_clean(self) -> bool:
+        """Is everything committed?"""
+        return not self._is_dirty
 
     def _open(self, state: State) -> tuple[BinaryIO, BinaryIO]:
         """Both files without their torn tails, ready to append."""
@@ -116,12 +100,12 @@ class Writer:
         rows = [vectors.get(chunk.id) for chunk in chunks]
         raw = replica_vectors.packed(rows, self.state.dimension)
         self._drop(page.item_id, [page.version])
+        self._is_dirty = True
         has_vector = tuple(row is not None and self.state.dimension is not None for row in rows)
         put = Put(page, self._next, tuple(chunk.id for chunk in chunks), has_vector, zlib.crc32(raw))
         self._rows.write(raw)
         self._append(put)
         self._lexical.add(page, chunks, put.first)
-        self._is_dirty = True
         self._next += len(chunks)
 
     def flip(self, item_id: str, version: str) -> None:
@@ -155,18 +139,18 @@ class Writer:
         if self.table.should_compact():
             self._compact()
 
-    def close(self) -> None:
-        """Let go of the files; what was not committed will be cut off."""
-        self._lexical.stop_writing()
+    def close(self, is_waiting: bool = False) -> None:
+        """Let go of the files; what was not committed will be cut off. `is_waiting`: let tantivy tidy up first."""
+        self._lexical.stop_writing(is_waiting and self.is_clean)
         self._log.close()
         self._rows.close()
 
     def _drop(self, item_id: str, versions: Sequence[str]) -> None:
         for version in versions:
             if version in self.table.versions(item_id):
+                self._is_dirty = True
                 self._append(Drop(item_id, version))
                 self._lexical.drop(item_id, version)
-                self._is_dirty = True
 
     def _append(self, record: Record) -> None:
         self._log.write(encode(record))
@@ -204,6 +188,7 @@ class Writer:
 
     def _remove_old_epochs(self) -> None:
         kept = {log_path(self._folder, self.state.epoch), rows_path(self._folder, self.state.epoch)}
+        graphs = f"{replica_graph.prefix(self.state)}-"
         for path in (self._folder / "vectors").iterdir():
-            if path not in kept:
-                path.unlink()
+            if path not in kept and not path.name.startswith(graphs):
+                path.unlink(missing_ok=True)  # missing: somebody built a graph just now

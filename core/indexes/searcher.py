@@ -6,199 +6,164 @@ page is live; what is gone, hidden, expired or superseded is not shown, however 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import cast
 
-from core import highlight
+from core.indexes import answers, replica_words
+from core.indexes.answers import Candidate, Found, Query, Result
+from core.indexes.contents import Content, ContentReader
 from core.indexes.follower import Follower
 from core.indexes.pages import LivePage, PageReader
-from core.indexes.protocols import Embedder, EmbedderAway, Filters, Hit, Page
-from core.indexes.replica import Replica
+from core.indexes.protocols import ChunkText, Embedder, EmbedderAway, Hit, Vector
+from core.indexes.replica import ReplicaBroken
 from core.keys import Keys
+from core.reads_as import reads_as
 from core.stores.connect import Client
 from core.stores.spaces import refusal
 
-MOST_RESULTS = 1_000
+__all__ = ["Query", "Searcher"]
+
+CANDIDATES = 400
+"""Chunks that are ranked: the best two hundred by words and by meaning."""
 MOST_LOOKS = 20
 """A page that changes more often while one question is answered may be missed."""
-CHUNKS_PER_RESULT = 5
-PASSAGES = 3
-SNIPPET_CHARS = 280
-FRESH_DAYS = 30.0
-LEXICAL_WEIGHT = 0.55
-"""Of the score; nDCG@10 on Cranfield through the whole product: .45 .567, .5 .570, .55 .571; words alone .535."""
-DAY_SECONDS = 86_400.0
+TELLING_HITS = 10
+BY_BOTH, BY_WORDS = "words and meaning", "words"
+FOREIGN = f"{BY_WORDS} (the model does not speak the language of this question)"
+BUILDING = "; another process is building the search replica, and not everything is in it yet"
+QUOTED = f"{BY_WORDS} (quoted words are looked for as they are)"
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """What somebody wants to know."""
+class _Look:
+    """What one look at the replica brought, and what Redis says of it."""
 
-    text: str
-    filters: Filters = field(default_factory=Filters)
-    page: int = 1
-    per_page: int = 10
-    nest_images: bool = False
-    freshness: float = 0.0
-    """0: age does not matter; 1: a page of today counts twice as much as a very old one."""
-    lexical_weight: float = LEXICAL_WEIGHT
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A place in a page that answers."""
-
-    chunk_id: str
-    headings: tuple[str, ...]
-    snippet: str
-    highlights: tuple[tuple[int, int], ...]
-    """Where in the snippet the words of the question are."""
-    score: float
-    lexical: float
-    semantic: float
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One page, its best passages first, and who else has the same text."""
-
-    page: Page
-    score: float
-    passages: tuple[Passage, ...]
-    duplicates: tuple[str, ...] = ()
-    """Other pages with the same text."""
-    aliases: tuple[str, ...] = ()
-    """Other URLs of this page."""
-    images: tuple[Mapping[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The answer."""
-
-    results: tuple[Result, ...]
+    groups: list[list[Candidate]]
+    """Those that may be shown, up to the page that is asked for."""
     total: int
-    by: str
-    """`words and meaning`, or `words` with the reason."""
+    live: Mapping[str, LivePage | None]
+    texts: Mapping[str, ChunkText]
+    is_behind: bool
 
 
 class Searcher:
     """Answers questions for one process."""
 
-    def __init__(self, client: Client, keys: Keys, replica: Replica, follower: Follower, embedder: Embedder) -> None:
+    def __init__(
+        self, client: Client, keys: Keys, follower: Follower, contents: ContentReader, embedder: Embedder
+    ) -> None:
         self._client = client
         self._keys = keys
-        self._replica = replica
         self._follower = follower
+        self._contents = contents
         self._embedder = embedder
         self._pages = PageReader(client, keys)
 
     async def search(self, query: Query, now: float) -> Found:
         """The pages that answer, best first."""
-        await self._follower.sync()
+        await self._follower.catch_up()
         vector, by = await self._vector(query)
-        wanted = min(max(query.page, 1) * query.per_page, MOST_RESULTS)
-        hits, live = await self._live_hits(query, vector, wanted * CHUNKS_PER_RESULT)
-        results = self._folded(self._grouped(hits, live, query, now))
-        start = (max(query.page, 1) - 1) * query.per_page
-        shown = await self._with_aliases(results[start : start + query.per_page], live)
+        look, is_foreign = await self._live_look(query, vector, now)
+        shown = look.groups[_start(query) : _end(query)]
+        pages = {item_id: live.page for item_id, live in look.live.items() if live}
+        results = [answers.result(same, pages, look.texts, query.text) for same in shown]
+        results = await self._with_aliases([one for one in results if one.passages], look.live)
         if query.nest_images:
-            shown = [replace(one, images=await self._images(one.page.item_id)) for one in shown]
-        return Found(tuple(shown), len(results), by)
+            results = [replace(one, images=await self._images(one.page.item_id)) for one in results]
+        by = FOREIGN if is_foreign else by
+        return Found(tuple(results), look.total, by + BUILDING * self._follower.is_building)
 
-    async def _live_hits(
-        self, query: Query, vector: bytes | None, limit: int
-    ) -> tuple[list[Hit], dict[str, LivePage | None]]:
-        """What was found, and what is live. A page that was swapped in between is looked for in its new version."""
+    # ── finding ──
+
+    async def _live_look(self, query: Query, vector: Vector | None, now: float) -> tuple[_Look, bool]:
+        """A page that was swapped while we looked is looked for in its new version."""
+        look, is_foreign = _Look([], 0, {}, {}, False), False
         for _ in range(MOST_LOOKS):
-            hits = await self._hits(query, vector, limit)
-            live = await self._pages.read(list(dict.fromkeys(hit.item_id for hit in hits)))
-            is_behind = any(page and page.page.version != hit.version for hit in hits for page in [live[hit.item_id]])
-            if not is_behind or not await self._follower.sync():
+            try:
+                seen = self._follower.replica.mark
+                hits, is_foreign = await self._hits(query, vector)
+                look = await self._look(answers.folded(answers.candidates(hits, query.freshness, now)), query)
+            except ReplicaBroken:
+                await self._follower.repair()
+                continue
+            if not look.is_behind:
                 break
-        return hits, live
+            await self._follower.catch_up()
+            if self._follower.replica.mark == seen:  # neither we nor another process knows more than before
+                break
+        return look, is_foreign
 
-    async def _hits(self, query: Query, vector: bytes | None, limit: int) -> list[Hit]:
-        """Meaning counts only for languages that the model speaks; all others are found by words, as without it."""
+    async def _hits(self, query: Query, vector: Vector | None) -> tuple[list[Hit], bool]:
+        """The best chunks, and whether meaning was left out since the model does not speak their language.
+
+        A page that reads as another language is found by its words alone; a question in one the model does not
+        understand either, which the best answers by words tell where the question itself does not.
+        """
+        replica, limit, spoken = self._follower.replica, max(CANDIDATES, _end(query)), self._embedder.languages
+        if vector is not None:
+            hits = await replica.search(query.text, vector, query.filters, limit, query.lexical_weight, spoken)
+            if spoken is None or not _are_foreign(query.text, hits, spoken):
+                return hits, False
+        return await replica.search(query.text, None, query.filters, limit), vector is not None
+
+    async def _look(self, groups: list[list[Candidate]], query: Query) -> _Look:
+        """Ask Redis what is live, as far down as the page that is asked for."""
+        live: dict[str, LivePage | None] = {}
+        kept: list[list[Candidate]] = []
+        dropped, at = 0, 0
+        while at < len(groups) and len(kept) < _end(query):
+            some = groups[at : at + _end(query) - len(kept)]
+            at += len(some)
+            live |= await self._pages.read([one.page.item_id for same in some for one in same])
+            alive = [[one for one in same if _is_live(one, live)] for same in some]
+            kept += [same for same in alive if same]
+            dropped += sum(not same for same in alive)
+        shown = [hit for same in kept[_start(query) :] for hit in same[0].hits]
+        texts = await self._follower.replica.texts(shown)
+        is_swapped = any(found and not _is_live(one, live) for one, found in _known(groups[:at], live))
+        return _Look(kept, len(groups) - dropped, live, texts, is_swapped or len(texts) < len(shown))
+
+    async def _vector(self, query: Query) -> tuple[Vector | None, str]:
+        """The question as the model sees it; None, and why, where words alone are asked."""
         spoken = self._embedder.languages
-        if vector is None or spoken is None:
-            return await self._replica.search(query.text, vector, query.filters, limit, query.lexical_weight)
-        words = await self._replica.search(query.text, None, query.filters, limit)
-        asked = [name for name in query.filters.languages if name in spoken] if query.filters.languages else spoken
-        if not asked or (words and _is_foreign(words[0], spoken)):
-            # The best answer by words tells the question's language; of a foreign one the model understands nothing.
-            return words
-        within = replace(query.filters, languages=tuple(sorted(asked)))
-        both = await self._replica.search(query.text, vector, within, limit, query.lexical_weight)
-        others = [hit for hit in words if hit.page is None or hit.page.language not in spoken]
-        return sorted([*both, *others], key=lambda hit: -hit.score)[:limit]
-
-    async def _vector(self, query: Query) -> tuple[bytes | None, str]:
         if query.lexical_weight >= 1.0 or not query.text.strip():
-            return None, "words"
+            return None, BY_WORDS
+        if replica_words.is_quoted(query.text):
+            return None, QUOTED
+        if spoken is not None and not _is_spoken(reads_as(query.text), spoken):
+            return None, FOREIGN
         try:
             await self._embedder.prepare()
             if self._embedder.space is None:
-                return None, "words (EMBEDDER is none)"
+                return None, f"{BY_WORDS} (EMBEDDER is none)"
             live = self._follower.space
             if live is None or live.name != self._embedder.space.name:
-                return None, f"words ({refusal(live.name if live else 'no model', self._embedder.space)})"
-            return (await self._embedder.embed([query.text]))[0], "words and meaning"
+                return None, f"{BY_WORDS} ({refusal(live.name if live else 'no model', self._embedder.space)})"
+            return (await self._embedder.embed([query.text]))[0], BY_BOTH
         except EmbedderAway as away:
-            return None, f"words ({away})"
+            return None, f"{BY_WORDS} ({away})"
 
     # ── reconciliation ──
 
     async def compare(self, *, fix: bool = False) -> dict[str, int]:
         """Pages that the replica lacks or has otherwise, and too many; with `fix` it is then built anew from Redis."""
-        await self._follower.sync()
+        await self._follower.catch_up()
         here: dict[str, tuple[str, set[str]]] = {}
         chunks = 0
-        async for chunk_id, item_id, version in self._replica.iter_ids():
+        async for chunk_id, item_id, version in self._follower.replica.iter_ids():
             here.setdefault(item_id, (version, set()))[1].add(chunk_id)
             chunks += 1
         pages, missing = len(here), 0
         async for some in self._follower.all_items():
-            for item_id, live in (await self._pages.read(some)).items():
-                if live is not None:
-                    missing += not await self._is_same(item_id, live, *here.pop(item_id, ("", set())))
+            for item_id, content in (await self._contents.read(some, self._follower.space)).items():
+                if content is not None:
+                    missing += not _is_same(content, *here.pop(item_id, ("", set())))
         if fix and (missing or here):
             await self._follower.rebuild()
         return {"pages": pages, "chunks": chunks, "missing": missing, "extra": len(here)}
 
-    async def _is_same(self, item_id: str, live: LivePage, version: str, chunk_ids: set[str]) -> bool:
-        """Has the replica of this page what Redis has? A text without a word has no chunks, and is not missing."""
-        content, _ = await self._follower.content(item_id, live)
-        return {chunk.id for chunk in content} == chunk_ids and (version == live.page.version or not chunk_ids)
-
-    # ── one result for each page ──
-
-    def _grouped(
-        self, hits: Sequence[Hit], live: Mapping[str, LivePage | None], query: Query, now: float
-    ) -> list[Result]:
-        words = highlight.words(query.text)
-        by_item: dict[str, list[Hit]] = {}
-        for hit in hits:
-            found = live.get(hit.item_id)
-            if found is not None and found.page.version == hit.version:
-                by_item.setdefault(hit.item_id, []).append(hit)
-        results = []
-        for item_id, own in by_item.items():
-            page = cast(LivePage, live[item_id]).page
-            passages = tuple(_passage(hit, words) for hit in own[:PASSAGES])
-            results.append(Result(page, own[0].score * _freshness(page, query.freshness, now), passages))
-        return sorted(results, key=lambda one: -one.score)
-
-    def _folded(self, results: Sequence[Result]) -> list[Result]:
-        """Pages with the same text are one result; the others are named in it."""
-        by_text: dict[str, list[Result]] = {}
-        for result in results:
-            by_text.setdefault(result.page.version, []).append(result)
-        return [
-            replace(first, duplicates=tuple(other.page.url for other in others)) for first, *others in by_text.values()
-        ]
+    # ── what hangs on a page ──
 
     async def _with_aliases(self, results: Sequence[Result], live: Mapping[str, LivePage | None]) -> list[Result]:
         """Other URLs of each page: of the article by its uid, of a site's page by its item."""
@@ -220,21 +185,45 @@ class Searcher:
         return tuple(dict(zip(names, row, strict=True)) for row in (await pipe.execute() if children else []) if row[0])
 
 
+def _start(query: Query) -> int:
+    return (max(query.page, 1) - 1) * query.per_page
+
+
+def _end(query: Query) -> int:
+    return max(query.page, 1) * query.per_page
+
+
 def _names(page: LivePage) -> list[str]:
     return [page.page.item_id, *([page.article_uid] if page.article_uid else [])]
 
 
-def _passage(hit: Hit, words: tuple[str, ...]) -> Passage:
-    shown, ranges = highlight.snippet(hit.text, words, SNIPPET_CHARS)
-    return Passage(hit.chunk_id, hit.headings, shown, tuple(ranges), hit.score, hit.lexical, hit.semantic)
+def _is_live(one: Candidate, live: Mapping[str, LivePage | None]) -> bool:
+    found = live.get(one.page.item_id)
+    return found is not None and found.page.version == one.page.version
 
 
-def _is_foreign(hit: Hit, spoken: frozenset[str]) -> bool:
-    """Is it in a language that we know, and the model does not?"""
-    return hit.page is not None and bool(hit.page.language) and hit.page.language not in spoken
+def _known(
+    groups: Sequence[Sequence[Candidate]], live: Mapping[str, LivePage | None]
+) -> list[tuple[Candidate, LivePage | None]]:
+    return [(one, live.get(one.page.item_id)) for same in groups for one in same]
 
 
-def _freshness(page: Page, weight: float, now: float) -> float:
-    stamp = page.published_ts or page.updated_ts
-    age_days = max(now - stamp, 0.0) / DAY_SECONDS if stamp else math.inf
-    return 1.0 + weight * math.exp(-age_days / FRESH_DAYS)
+def _is_same(content: Content, version: str, chunk_ids: set[str]) -> bool:
+    """Has the replica of this page what Redis has? A text without a word has no chunks, and is not missing."""
+    is_version = version == content.page.version or not chunk_ids
+    return is_version and {chunk.id for chunk in content.chunks} == chunk_ids
+
+
+def _is_spoken(language: str, spoken: frozenset[str]) -> bool:
+    """Empty: it tells nothing, and is written in Latin letters."""
+    return not language or language in spoken
+
+
+def _are_foreign(question: str, hits: Sequence[Hit], spoken: frozenset[str]) -> bool:
+    """Are the best answers by words in languages that the model does not speak, and the question perhaps too?"""
+    if reads_as(question) in spoken:
+        return False
+    best = sorted((hit for hit in hits if hit.lexical > 0), key=lambda hit: -hit.lexical)[:TELLING_HITS]
+    foreign = [hit.lexical for hit in best if hit.page and not _is_spoken(hit.page.reads_as, spoken)]
+    is_first = bool(foreign) and foreign[0] == best[0].lexical
+    return is_first or 2 * sum(foreign) > sum(hit.lexical for hit in best)

@@ -1,0 +1,83 @@
+"""What the replica is filled with: pages as they are live, their chunks and vectors, read from Redis in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from redis.asyncio import Redis
+
+from core import chunk as chunking
+from core.indexes.pages import LivePage, PageReader
+from core.indexes.protocols import Page
+from core.keys import Keys
+from core.models import Chunk, Space
+from core.reads_as import reads_as
+from core.stores.chunk_reading import ChunkReader
+from core.stores.connect import Client
+
+MOST_LOOKS = 5
+"""A page that is swapped while it is read is read again; what a page lacks for good is done without."""
+SAMPLE_CHUNKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One version of a page, whole."""
+
+    page: Page
+    chunks: Sequence[Chunk]
+    vectors: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class ContentReader:
+    """Reads contents; of a text that nobody has embedded yet, chunks for its words alone."""
+
+    def __init__(self, client: Client, raw: Redis, keys: Keys) -> None:
+        self._client = client
+        self._pages = PageReader(client, keys)
+        self._chunks = ChunkReader(raw, keys)
+
+    async def read(self, item_ids: Sequence[str], space: Space | None) -> dict[str, Content | None]:
+        """By item id; None: it may not be found."""
+        found: dict[str, Content | None] = {}
+        left = list(item_ids)
+        for look in range(MOST_LOOKS):
+            pages = await self._pages.read(left)
+            found |= {item_id: None for item_id, live in pages.items() if live is None}
+            found |= await self._read({item_id: live for item_id, live in pages.items() if live}, space, look)
+            left = [item_id for item_id in left if item_id not in found]
+            if not left:
+                break
+        return found
+
+    async def _read(self, pages: Mapping[str, LivePage], space: Space | None, look: int) -> dict[str, Content | None]:
+        found: dict[str, Content | None] = {}
+        embedded = {item_id: live.page.version for item_id, live in pages.items() if live.has_chunks}
+        is_last = look == MOST_LOOKS - 1
+        for item_id, stored in (await self._chunks.read(embedded, space, is_partial_fine=is_last)).items():
+            chunks = [one.chunk for one in stored]
+            vectors = {one.chunk.id: one.vector for one in stored if one.vector}
+            found[item_id] = Content(_read_through(pages[item_id].page, chunks), chunks, vectors)
+        for item_id, chunks in (
+            await self._cut({one: live for one, live in pages.items() if one not in embedded})
+        ).items():
+            found[item_id] = Content(_read_through(pages[item_id].page, chunks), chunks)
+        return found
+
+    async def _cut(self, pages: Mapping[str, LivePage]) -> dict[str, list[Chunk]]:
+        """Texts that wait for their vectors; one that has changed since is left out."""
+        pipe = self._client.pipeline(transaction=False)
+        for live in pages.values():
+            pipe.hmget(live.text_key, ["markdown", "content_hash"])
+        texts = await pipe.execute() if pages else []
+        return {
+            item_id: chunking.chunks(item_id, str(markdown or ""), chunking.estimate_tokens)
+            for (item_id, live), (markdown, content_hash) in zip(pages.items(), texts, strict=True)
+            if content_hash == live.page.version
+        }
+
+
+def _read_through(page: Page, chunks: Sequence[Chunk]) -> Page:
+    """The page with the language that its beginning reads as."""
+    return replace(page, reads_as=reads_as("\n".join(one.text for one in chunks[:SAMPLE_CHUNKS]), page.language))
