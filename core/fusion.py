@@ -7,8 +7,7 @@ Both take lists that are sorted best first, and neither looks at what the keys s
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
@@ -16,8 +15,7 @@ RANK_OFFSET = 60
 """Cormack, Clarke and Büttcher 2009: how much the first ranks are pulled together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fused(Generic[K]):
+class Fused(NamedTuple, Generic[K]):
     """Something that was found, its score, and what each side gave: 1 is the best of that side, 0 not found there."""
 
     key: K

@@ -9,7 +9,8 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 Range = tuple[int, int]
@@ -25,6 +26,7 @@ UNSPACED = (
 
 _SAME_START_CHARS = 4
 _MOST_ENDING_CHARS = 3
+_MOST_LETTERS = 20_000
 _ELLIPSIS = "…"
 _WORD = re.compile(rf"[^\W{UNSPACED}]+")
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
@@ -58,13 +60,35 @@ def to_html(shown: str, ranges: Sequence[Range], tag: str = "mark") -> str:
 
 def _matches(text: str, query_words: Sequence[str]) -> list[tuple[int, int, str]]:
     """First letter, end and word of every match, in order and without overlap."""
-    wanted = {word for given in query_words for word in words(given)}
-    if not wanted:
+    wanted = _wanted(tuple(query_words))
+    if not wanted.spaced and not wanted.unspaced:
         return []
     folded, origin = _fold(text)
     found = [*_spaced_matches(folded, wanted), *_unspaced_matches(folded, wanted)]
     ends = (_with_marks(text, origin[last - 1] + 1) for _, last, _ in found)
     return _merged(sorted((origin[first], end, word) for (first, _, word), end in zip(found, ends, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The words of a query, ready to be looked for in many texts."""
+
+    spaced: Mapping[str, list[str]]
+    """By their first letters: nothing else can be alike."""
+    unspaced: re.Pattern[str] | None
+
+
+@lru_cache(maxsize=16)
+def _wanted(query_words: tuple[str, ...]) -> _Wanted:
+    folded = dict.fromkeys(word for given in query_words for word in words(given))
+    spaced: dict[str, list[str]] = {}
+    pairs: set[str] = set()
+    for word in folded:
+        if _UNSPACED_RUN.match(word):
+            pairs.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+        else:
+            spaced.setdefault(word[:_SAME_START_CHARS], []).append(word)
+    return _Wanted(spaced, re.compile(f"(?=({'|'.join(map(re.escape, sorted(pairs)))}))") if pairs else None)
 
 
 def _with_marks(text: str, end: int) -> int:
@@ -74,16 +98,13 @@ def _with_marks(text: str, end: int) -> int:
     return end
 
 
-def _spaced_matches(folded: str, wanted: set[str]) -> list[tuple[int, int, str]]:
-    plain = [word for word in wanted if not _UNSPACED_RUN.match(word)]
-    known: dict[str, str] = {}
+def _spaced_matches(folded: str, wanted: _Wanted) -> list[tuple[int, int, str]]:
     found = []
-    for token in _WORD.finditer(folded) if plain else ():
-        word = known.get(token[0])
-        if word is None:
-            word = known[token[0]] = next((word for word in plain if _is_alike(word, token[0])), "")
-        if word:
-            found.append((*token.span(), word))
+    for token in _WORD.finditer(folded) if wanted.spaced else ():
+        for word in wanted.spaced.get(token[0][:_SAME_START_CHARS], ()):
+            if _is_alike(word, token[0]):
+                found.append((*token.span(), word))
+                break
     return found
 
 
@@ -99,13 +120,8 @@ def _is_alike(word: str, token: str) -> bool:
     return same >= _SAME_START_CHARS and max(len(word), len(token)) - same <= _MOST_ENDING_CHARS
 
 
-def _unspaced_matches(folded: str, wanted: set[str]) -> list[tuple[int, int, str]]:
-    runs = [word for word in wanted if _UNSPACED_RUN.match(word)]
-    pairs = {run[i : i + 2] for run in runs for i in range(max(1, len(run) - 1))}
-    if not pairs:
-        return []
-    pattern = re.compile("(?=(" + "|".join(re.escape(pair) for pair in sorted(pairs)) + "))")
-    return [(*match.span(1), match[1]) for match in pattern.finditer(folded)]
+def _unspaced_matches(folded: str, wanted: _Wanted) -> list[tuple[int, int, str]]:
+    return [(*match.span(1), match[1]) for match in wanted.unspaced.finditer(folded)] if wanted.unspaced else []
 
 
 def _merged(matches: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
@@ -166,18 +182,29 @@ def _fold(text: str) -> tuple[str, Sequence[int]]:
     """The text without case and diacritics, and for each of its letters where it came from."""
     if text.isascii():
         return text.lower(), range(len(text))
-    letters, origin = [], []
-    for at, letter in enumerate(text):
-        plain = _plain(letter)
-        letters.append(plain)
-        origin += [at] * len(plain)
-    return "".join(letters), origin
+    folded = text.translate(_plain)
+    if _plain.longer_or_gone.isdisjoint(text):
+        return folded, range(len(text))
+    return folded, [at for at, letter in enumerate(text) for _ in _plain[ord(letter)]]
 
 
-@lru_cache(maxsize=20_000)
-def _plain(letter: str) -> str:
-    """A letter folded; Hangul stays whole, since NFKD takes it apart."""
-    if "\uac00" <= letter <= "\ud7af":
-        return letter
-    decomposed = unicodedata.normalize("NFKD", letter.casefold())
-    return "".join(part for part in decomposed if not unicodedata.combining(part))
+class _Plain(dict[int, str]):
+    """Letters folded, as far as they were met; Hangul stays whole, since NFKD takes it apart."""
+
+    longer_or_gone: set[str]
+    """Letters that do not become one letter: ß, ligatures, accents that stand on their own."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        parts = letter if "\uac00" <= letter <= "\ud7af" else unicodedata.normalize("NFKD", letter.casefold())
+        plain = "".join(part for part in parts if not unicodedata.combining(part))
+        if len(plain) != 1:
+            self.longer_or_gone.add(letter)
+        if len(self) >= _MOST_LETTERS:
+            self.clear()
+        self[code] = plain
+        return plain
+
+
+_plain = _Plain()
+_plain.longer_or_gone = set()

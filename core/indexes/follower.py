@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, cast
+from typing import cast
 
 from core.indexes.contents import ContentReader
 from core.indexes.replica import Mark, Replica, ReplicaBroken
 from core.keys import Keys
 from core.models import Space
 from core.registry import MAY_HAVE_TEXT
+from core.stores import spaces
 from core.stores.connect import Client
 from core.stores.events import EVENTS_KEPT
-from core.stores.spaces import Spaces
 
 log = logging.getLogger("search")
 
@@ -44,7 +44,6 @@ class Follower:
         self._contents = contents
         self._opener = opener
         self._turn = asyncio.Lock()
-        self._spaces = Spaces(client, keys)
         self.replica = replica
         self.space = space
         """The space of the vectors in this replica."""
@@ -93,11 +92,11 @@ class Follower:
 
     async def _sync(self) -> int | None:
         """None: another process is writing."""
-        live = await self._spaces.live()
+        live, last = await self._now()
         if live and live != self.space:  # somebody cut over to another model
             self.space = live
             await self._reopen()
-        if self.replica.mark == Mark(await self._last(), self._space_name):
+        if self.replica.mark == Mark(last, self._space_name):
             return 0
         if not self.replica.try_write_lock():
             return None
@@ -133,7 +132,7 @@ class Follower:
 
     async def _follow(self, position: str) -> int:
         """As far as the stream goes now: in a store that is written all the time its end is never reached."""
-        looked_at, end = 0, await self._last()
+        looked_at, end = 0, (await self._now())[1]
         while _number(position) < _number(end):
             reply = await self._client.xrange(self._keys.events, min=f"({position}", count=EVENTS_AT_ONCE)
             events = cast(list[tuple[str, dict[str, str]]], reply)
@@ -146,15 +145,18 @@ class Follower:
             looked_at += len(item_ids)
         return looked_at
 
-    async def _last(self) -> str:
-        """The place of the newest event."""
-        last = cast(Any, await self._client.xrevrange(self._keys.events, count=1))
-        return str(last[0][0]) if last else "0-0"
+    async def _now(self) -> tuple[Space | None, str]:
+        """The live space, and the place of the newest event."""
+        pipe = self._client.pipeline(transaction=False)
+        pipe.hget(self._keys.version, spaces.FIELD)
+        pipe.xrevrange(self._keys.events, count=1)
+        space, last = await pipe.execute()
+        return spaces.parsed(str(space or "")), str(last[0][0]) if last else "0-0"
 
     # ── everything ──
 
     async def _rebuild(self) -> int:
-        position = await self._last()
+        _, position = await self._now()
         log.info("🔧 Building the search replica anew")
         known = {item_id async for _, item_id, _ in self.replica.iter_ids()}
         looked_at = 0

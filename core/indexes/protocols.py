@@ -6,8 +6,8 @@ An embedder may be away for a while; that is `EmbedderAway`, with how long to wa
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from core.errors import FreshetError
 from core.models import Chunk, Space
@@ -92,9 +92,8 @@ class Filters:
     until_ts: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A chunk that was found, and why."""
+class Hit(NamedTuple):
+    """A chunk that was found, and why. A tuple, since every question makes hundreds."""
 
     chunk_id: str
     item_id: str
@@ -103,8 +102,8 @@ class Hit:
     lexical: float = 0.0
     semantic: float = 0.0
     """The parts of the score, each between 0 and 1, for `explain`."""
-    page: Page | None = field(default=None)
-    number: int = field(default=0, compare=False)
+    page: Page | None = None
+    number: int = 0
     """Where the back end finds it again."""
 
 

@@ -64,7 +64,7 @@ class View:
         unspoken = self.columns.unspoken(spoken) if vector is not None else None
         words = self._by_words(question, filters, depth) if weight > 0 or unspoken is not None else []
         meaning = self._by_meaning(vector, filters, unspoken, depth) if vector is not None and weight < 1 else []
-        return [self._hit(one) for one in fusion.weighted(words, meaning, weight, _among(unspoken))[:limit]]
+        return self._hits(fusion.weighted(words, meaning, weight, _among(unspoken))[:limit])
 
     def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
         """What the chunks of these hits say, by chunk id, as far as they are still there."""
@@ -96,18 +96,14 @@ class View:
             eligible = eligible & ~unspoken
         return replica_vectors.nearest(self.matrix, query, eligible, depth, self.graph)
 
-    def _hit(self, found: fusion.Fused[int]) -> Hit:
-        page = self.columns.pages[self.columns.page_of[found.key]]
-        return Hit(
-            self.columns.chunk_ids[found.key],
-            page.item_id,
-            page.version,
-            found.score,
-            found.lexical,
-            found.semantic,
-            page,
-            int(self.columns.numbers[found.key]),
-        )
+    def _hits(self, found: Sequence[fusion.Fused[int]]) -> list[Hit]:
+        """With their pages; numpy is asked once for all, since one by one takes ten times as long."""
+        slots = [one.key for one in found]
+        pages, numbers = self.columns.page_of[slots].tolist(), self.columns.numbers[slots].tolist()
+        return [
+            Hit(self.columns.chunk_ids[one.key], page.item_id, page.version, *one[1:], page, number)
+            for one, page, number in zip(found, map(self.columns.pages.__getitem__, pages), numbers, strict=True)
+        ]
 
 
 def _among(rows: NDArray[np.bool_] | None) -> Callable[[int], bool] | None:

@@ -64,7 +64,7 @@ class Spaces:
 
     async def live(self) -> Space | None:
         """The live space; None: nothing was ever embedded."""
-        return _parsed(await self.current())
+        return parsed(await self.current())
 
     async def claim(self, space: Space | None, now: float) -> None:
         """A store without vectors takes the first space; another one than the store's is refused with a sentence."""
@@ -138,7 +138,7 @@ def without_vectors(current: str) -> str:
     )
 
 
-def _parsed(name: str) -> Space | None:
+def parsed(name: str) -> Space | None:
     """A space by its name, as `Space.name` spells it."""
     model, dimension, chunker = ["", "", *name.rsplit("-", 2)][-3:]
     if not (dimension.isdigit() and chunker.startswith("c")):
