@@ -6,6 +6,7 @@ import pytest
 
 from core import doc_docx
 from core.errors import FailCode, FailDetail
+from core.extract import EXTRACTOR_VERSION
 from core.models import Document, Failed
 from tests import files
 from tests.files import core_properties, docx, item, paragraph, table
@@ -27,7 +28,7 @@ def test_structure() -> None:
         "# Water\n\nThe *mill* stands.\n\n- wheel\n- weir\n\n| year | flood |\n| --- | --- |\n| 1604 | a\\|b |"
     )
     assert found.clean_text == "Water\n\nThe *mill* stands.\n\nwheel\nweir\n\nyear | flood\n1604 | a|b"
-    assert (found.title, found.extractor_version) == ("Water", "1")
+    assert (found.title, found.extractor_version) == ("Water", EXTRACTOR_VERSION)
 
 
 def test_metadata() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core import doc_markdown
+from core.extract import EXTRACTOR_VERSION
 from core.models import Document
 
 SAMPLE = """# Water
@@ -33,7 +34,7 @@ def test_kept_and_read() -> None:
     found = read(SAMPLE)
     assert found.markdown == SAMPLE.strip()
     assert found.clean_text == "Water\n\nThe mill stands still.\n\nwheel\nweir\n\nyear | flood\n1604 | =1+1\n\nx  = 1"
-    assert (found.title, found.links, found.extractor_version) == ("Water", (), "1")
+    assert (found.title, found.links, found.extractor_version) == ("Water", (), EXTRACTOR_VERSION)
 
 
 def test_lines_of_windows() -> None:

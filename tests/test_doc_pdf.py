@@ -9,6 +9,7 @@ from pypdf import PdfReader, PdfWriter
 
 from core import doc_pdf
 from core.errors import FailCode, FailDetail
+from core.extract import EXTRACTOR_VERSION
 from core.models import Document, Failed
 from tests import files
 
@@ -35,7 +36,7 @@ def test_pages_and_metadata() -> None:
     assert found.clean_text == "The mill\nstands (still).\n\n# two"
     assert found.markdown == "The mill\nstands (still).\n\n\\# two"
     assert (found.title, found.author, found.published_ts) == ("Water at the wheel", "Ada Miller", 1714557600.0)
-    assert (found.extractor_version, found.text_len) == ("1", len(found.clean_text))
+    assert (found.extractor_version, found.text_len) == (EXTRACTOR_VERSION, len(found.clean_text))
 
 
 @pytest.mark.parametrize("title", ["Microsoft Word - draft3.doc", "untitled", "Slide 1", "report.indd", ""])

@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from core import documents
 from core.errors import FailCode, FailDetail
+from core.extract import EXTRACTOR_VERSION
 from core.models import Document, Failed
 from core.page_text import content_hash
 from core.parsing.pool import ParsePool
@@ -58,7 +59,7 @@ async def test_every_kind(pool: ParsePool, body: bytes, name: str, title: str, w
     found = (await read(pool, body, name)).document
     assert isinstance(found, Document)
     assert words in found.clean_text
-    assert (found.title, found.raw_len, found.extractor_version) == (title, len(body), "1")
+    assert (found.title, found.raw_len, found.extractor_version) == (title, len(body), EXTRACTOR_VERSION)
     assert (found.content_hash, found.text_len) == (content_hash(found.clean_text), len(found.clean_text))
     assert len(found.clean_text) < 60 or found.language == "en"
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import redis
 
+from core.indexes.contents import ContentReader
 from core.indexes.embedders import open_embedder
 from core.settings import Settings
 from core.stores import connect
@@ -132,11 +133,11 @@ async def vector_lengths(library: Library, settings: Settings) -> set[int]:
     """Bytes of the vectors that search has of all pages in the space of these settings."""
     raw, embedder = connect.open_raw(settings), open_embedder(settings)
     await embedder.prepare()
-    store = ChunkStore(library.desk.client, raw, library.desk.keys)
-    found = [one for path in ("/", *PAGES) for one in await store.read(library.id(path), embedder.space)]
+    contents = ContentReader(library.desk.client, raw, library.desk.keys)
+    found = await contents.read([library.id(path) for path in ("/", *PAGES)], embedder.space)
     await embedder.close()
     await raw.aclose()
-    return {len(one.vector or b"") for one in found}
+    return {len(one.vectors.get(chunk.id, b"")) for one in found.values() if one for chunk in one.chunks}
 
 
 async def test_search_answers_during_the_whole_migration(library: Library) -> None:
