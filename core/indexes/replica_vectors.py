@@ -122,7 +122,7 @@ def _proposed(
 
 def _best(rows: NDArray[np.intp], matrix: Matrix, query: NDArray[np.float32], depth: int) -> list[tuple[int, float]]:
     """The best of these rows, whose numbers rise."""
-    scores = matrix[rows] @ query
+    scores = _likeness(matrix[rows], query)
     return [(int(rows[at]), float(scores[at])) for at in _top(scores, depth) if scores[at] > 0]
 
 
@@ -130,10 +130,17 @@ def _all(
     matrix: Matrix, query: NDArray[np.float32], eligible: NDArray[np.bool_], depth: int
 ) -> list[tuple[int, float]]:
     """The best of the eligible rows, all compared."""
-    scores = matrix @ query
+    scores = _likeness(matrix, query)
     if not eligible.all():
         scores[~eligible] = -1.0
     return [(int(row), float(scores[row])) for row in _top(scores, depth) if scores[row] > 0]
+
+
+def _likeness(matrix: Matrix, query: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Dot products. Not by `@`: after it BLAS threads spin for 50 ms, and alone it takes 14 ms of CPU for 100,000 rows
+    where this takes 8."""
+    found: NDArray[np.float32] = np.einsum("ij,j->i", matrix, query)
+    return found
 
 
 def _top(scores: NDArray[np.float32], depth: int) -> NDArray[np.intp]:
