@@ -199,7 +199,8 @@ def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: Policy
         "unchangedStreak": str(streak),
         "crawlIntervalSeconds": f"{interval:.0f}",
     }
-    return Decision(Status.INDEXED, Count.UNCHANGED, Text.DELETE, _next(now, interval, chance), fields)
+    event = "item.moved" if item.has_text else ""
+    return Decision(Status.INDEXED, Count.UNCHANGED, Text.DELETE, _next(now, interval, chance), fields, event)
 
 
 def _status_of(item: Item) -> Status:

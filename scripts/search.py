@@ -13,12 +13,13 @@ import re
 import sys
 import unicodedata
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from core.errors import FreshetError
 from core.indexes.answers import LEXICAL_WEIGHT, Found, Query, Result
 from core.indexes.opening import open_searcher
 from core.indexes.protocols import Filters
+from core.indexes.searcher import CANDIDATES
 from core.keys import Keys
 from core.stores import connect
 from scripts import session
@@ -58,7 +59,14 @@ async def _unknown(client: connect.Client, keys: Keys, filters: Filters) -> list
 
 def _as_json(found: Found, query: Query) -> str:
     results = [_row(result) for result in found.results]
-    told = {"query": query.text, "total": found.total, "page": query.page, "by": found.by, "results": results}
+    told = {
+        "query": query.text,
+        "total": found.total,
+        "more": found.is_more,
+        "page": query.page,
+        "by": found.by,
+        "results": results,
+    }
     return json.dumps(told, indent=2, ensure_ascii=False)
 
 
@@ -79,7 +87,8 @@ def _row(result: Result) -> dict[str, object]:
 def _page(found: Found, query: Query, explain: bool) -> str:
     if not found.results:
         return f"Nothing found by {found.by}."
-    lines = [f"{found.total} pages by {found.by}"]
+    pages = "page" if found.total == 1 else "pages"
+    lines = [f"{'more than ' * found.is_more}{found.total} {pages} by {found.by}"]
     for place, result in enumerate(found.results, start=1 + (query.page - 1) * query.per_page):
         best = result.passages[0]
         lines += ["", f"{place:3}. {result.page.title or result.page.url}", f"     {result.page.url}"]
@@ -103,13 +112,16 @@ def _marked(snippet: str, ranges: tuple[tuple[int, int], ...]) -> str:
     return snippet
 
 
-def _stamp(text: str | None) -> float | None:
+def _stamp(text: str | None, *, is_end: bool = False) -> float | None:
+    """The moment; of a bare date its beginning, or its end."""
     if text is None:
         return None
     try:
         date = datetime.fromisoformat(text)
     except ValueError:
         raise WrongQuestion(f"{text} is no date; write 2026-01-31 or 2026-01-31T12:00:00Z.") from None
+    if is_end and len(text) <= len("2026-01-31"):
+        date += timedelta(days=1, microseconds=-1)
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
@@ -120,6 +132,8 @@ def _query(given: argparse.Namespace) -> Query:
         raise WrongQuestion(f"--freshness is a number from 0 to {MOST_FRESHNESS:g}.")
     if given.page < 1 or not 1 <= given.per_page <= 100:
         raise WrongQuestion("--page begins at 1, and --per-page is between 1 and 100.")
+    if given.page * given.per_page > CANDIDATES:
+        raise WrongQuestion(f"Only the first {CANDIDATES:,} results are ranked; ask more closely, or use filters.")
     filters = Filters(
         categories=tuple(given.category or ()),
         domains=tuple(given.domain or ()),
@@ -127,7 +141,7 @@ def _query(given: argparse.Namespace) -> Query:
         languages=tuple(re.split("[-_]", name.lower())[0] for name in given.language or ()),
         types=tuple(given.type or ()),
         since_ts=_stamp(given.since),
-        until_ts=_stamp(given.until),
+        until_ts=_stamp(given.until, is_end=True),
     )
     weight = 1.0 if given.words else LEXICAL_WEIGHT
     return Query(given.query, filters, given.page, given.per_page, given.images, given.freshness, weight)

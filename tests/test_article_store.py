@@ -100,6 +100,17 @@ async def test_sighting_in_another_category_enters_it(any_redis: Client, keys: K
     assert await any_redis.hget(keys.article(UID), "categories") == "world,tech"
 
 
+async def test_new_category_is_told_once(any_redis: Client, keys: Keys, articles: ArticleStore) -> None:
+    """Search follows the events, and its filters are those of now."""
+    await store_article(any_redis, keys, UID, NOW)
+    await any_redis.hset(keys.article(UID), "item_id", "url_a")
+    for _ in range(2):
+        assert await articles.enter_categories(UID, ["world", "sports"])
+    told = [fields for _, fields in await any_redis.xrange(keys.events)]
+
+    assert told == [{"type": "item.listed", "id": "url_a"}]
+
+
 async def test_gone_article_enters_nothing(any_redis: Client, keys: Keys, articles: ArticleStore) -> None:
     """An article that expired meanwhile does not come back as a hash with one field."""
     assert not await articles.enter_categories(UID, ["world"])

@@ -38,9 +38,9 @@ async def office(settings: Settings, **more: Any) -> AsyncIterator[Desk]:
         yield desk
 
 
-async def add_site(desk: Desk, root: str, **options: Any) -> None:
+async def add_site(desk: Desk, root: str, domain_id: str = "docs", **options: Any) -> None:
     source = {"id": "site", "url": root, **options}
-    domain = parse(json.dumps({"id": "docs", "web_sources": [source]}), "/")
+    domain = parse(json.dumps({"id": domain_id, "web_sources": [source]}), "/")
     now = await connect.now(desk.client)
     for config in domain.sources():
         ref = Ref(config.config["url"])

@@ -219,7 +219,7 @@ TABLE = [
     ("noindex", KNOWN, NOINDEX, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.DELETE, DAY, "item.gone"),
     ("noindex at first sight", FRESH, NOINDEX, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, DAY, ""),
     ("wrong type", FRESH, TYPE, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, DAY, ""),
-    ("alias", KNOWN, Moved("url_b", visit()), Status.INDEXED, Count.UNCHANGED, Text.DELETE, DAY, ""),
+    ("alias", KNOWN, Moved("url_b", visit()), Status.INDEXED, Count.UNCHANGED, Text.DELETE, DAY, "item.moved"),
 ]
 
 

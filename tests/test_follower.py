@@ -214,3 +214,19 @@ async def test_embedder_that_is_away_does_not_end_search(library: Library) -> No
     assert away.results[0].page.url.endswith("/a")
     assert away.by.startswith("words (")
     assert await Spaces(library.desk.client, library.desk.keys).current() == "first-16-c1"
+
+
+@pytest.mark.parametrize("ending", ["store", "idx", "fast"])
+async def test_files_damaged_under_an_open_searcher(library: Library, ending: str) -> None:
+    """tantivy panics, and the question is answered as before."""
+    async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+        before = await searcher.search(Query("weir"), time.time())
+        for path in (_folder(library.settings) / "lexical").glob(f"*.{ending}"):
+            size = path.stat().st_size
+            with path.open("r+b") as file:
+                file.write(b"\xff" * size)
+        after = [await searcher.search(Query("weir"), time.time()) for _ in range(2)]
+
+    assert [[one.page.url for one in found.results] for found in after] == [
+        [one.page.url for one in before.results]
+    ] * 2

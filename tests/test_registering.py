@@ -351,6 +351,7 @@ async def test_second_source_is_added_to_the_record(register: Register) -> None:
 
     record = await register.record("https://contoso.com/a")
     assert record["sources"] == "docs.site,other.site"
+    assert [fields["type"] for _, fields in await register.client.xrange(register.keys.events)] == ["item.listed"]
     assert await register.due("docs.site") == {record["id"]: NOW}
     assert await register.due("other.site") == {record["id"]: NOW + 9}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -30,7 +32,7 @@ async def test_answer_for_people(library: Library) -> None:
     done = await search(library, "weir repaired", "--words", "--explain")
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0].endswith("pages by words")
+    assert done.stdout.splitlines()[0].endswith("page by words")
     assert "  1. weir" in done.stdout
     assert library.site.url("/weir") in done.stdout
     assert "The weir was repaired." in done.stdout
@@ -44,7 +46,7 @@ async def test_answer_for_programs(library: Library) -> None:
     first = told["results"][0]
 
     assert done.returncode == 0, done.stderr
-    assert set(told) == {"query", "total", "page", "by", "results"}
+    assert set(told) == {"query", "total", "more", "page", "by", "results"}
     assert (told["query"], told["page"], told["by"]) == ("weir repaired", 1, "words and meaning")
     assert set(first) == {
         *("id", "score", "version", "url", "title", "language", "type", "host", "categories", "domains"),
@@ -86,6 +88,7 @@ async def test_language_as_people_write_it(library: Library) -> None:
         (["x", "--since", "yesterday"], "yesterday is no date; write 2026-01-31 or 2026-01-31T12:00:00Z."),
         (["x", "--page", "0"], "--page begins at 1, and --per-page is between 1 and 100."),
         (["x", "--per-page", "1000"], "--page begins at 1, and --per-page is between 1 and 100."),
+        (["x", "--page", "500000000"], "Only the first 2,000 results are ranked; ask more closely, or use filters."),
         (["x", "--freshness", "nan"], "--freshness is a number from 0 to 10."),
         (["x", "--freshness", "-1"], "--freshness is a number from 0 to 10."),
         (["  "], 'Say what to look for, for instance: python -m scripts.search "flood wall".'),
@@ -104,5 +107,24 @@ async def test_without_an_embedder_it_says_so(library: Library) -> None:
     done = await search(library, "weir", EMBEDDER="none")
 
     assert done.returncode == 0, done.stderr
-    assert "pages by words (EMBEDDER is none)" in done.stdout
+    assert "page by words (EMBEDDER is none)" in done.stdout
     assert (await library.ask("weir")).by == "words and meaning"
+
+
+async def test_folder_that_cannot_be_used_is_a_sentence(settings: Settings, redis: object, tmp_path: Path) -> None:
+    """A file in its place, or a path that cannot be made."""
+    (tmp_path / "search").write_text("not a folder")
+    for path in (tmp_path, Path("/proc/nowhere")):
+        done = await commands.run(settings, "scripts.search", "x", PERSISTENT_STORAGE_PATH=str(path), EMBEDDER="none")
+
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr
+        assert "cannot be used" in done.stderr
+
+
+async def test_until_a_day_is_to_its_end(library: Library) -> None:
+    """`--since` and `--until` of one day are that day."""
+    today = datetime.now(UTC).date().isoformat()
+    found = await search(library, "weir", "--since", today, "--until", today)
+
+    assert found.returncode == 0, found.stdout

@@ -22,6 +22,8 @@ from core.stores.pruning import Pruning
 from tests.library import Library, open_library
 from tests.site import html
 from tests.test_article_refresh import Paper
+from tests.test_crawl import SID, add_site
+from workers.crawl import Mode, crawl
 
 WORDS = {
     "Arabic": ("ar", "تقيس المحطة ارتفاع النهر كل عشر دقائق وترسله إلى المكتب في الوادي.", "ارتفاع النهر"),
@@ -221,8 +223,7 @@ async def test_replica_behind_shows_nothing_that_is_not(settings: Settings) -> N
         caught_up = set(await library.urls("lock", lexical_weight=1.0))
 
         assert before == set(pages)
-        assert waiting == {"/changed", "/same"}  # its old version is whole and live until the swap
-        assert after == {"/same"}
+        assert waiting == after == {"/same"}
         assert "/changed" in caught_up
 
 
@@ -245,6 +246,92 @@ async def test_long_lived_searcher_hears_of_a_swap_in_between(settings: Settings
             found = await searcher.search(Query("weir", lexical_weight=1.0), time.time())
 
         assert ["autumn" in one.passages[0].snippet for one in found.results if one.page.url.endswith("/a")] == [True]
+
+
+async def test_changed_text_is_found_at_once(settings: Settings) -> None:
+    """By its new words, under its new title, and by meaning where its chunks have stayed; the old text is gone."""
+    kept = "".join(f"<h2>Part {n}</h2><p>{'The weir holds the river back. ' * 30}</p>" for n in range(3))
+    async with open_library(settings, {"/a": "x"}, embedder="local") as library:
+        library.site.web.page("/a", f"<title>Lemons</title><body><main><p>The lemon harvest.</p>{kept}</main>")
+        await library.crawl()
+        await library.embed()
+        library.site.web.page("/a", f"<title>Strike</title><body><main><p>The dockers walk out.</p>{kept}</main>")
+        await library.crawl()
+        old = await library.ask("lemon", lexical_weight=1.0)
+        new = await library.ask("dockers", lexical_weight=1.0)
+        same = await library.ask("what is it that dams up the stream")
+
+    assert [one.page.url for one in old.results if one.page.url.endswith("/a")] == []
+    assert (new.results[0].page.title, "dockers walk out" in new.results[0].passages[0].snippet) == ("Strike", True)
+    assert [one.passages[0].semantic > 0 for one in same.results if one.page.title == "Strike"] == [True]
+
+
+async def test_domains_and_categories_are_those_of_now(settings: Settings) -> None:
+    """A page that another source lists too, or one that a source has dropped, is found there or not, at once."""
+    async with open_library(settings, {"/a": "The weir."}) as library:
+        desk = library.desk
+        await library.embed()
+        both = {}
+        for name in ("docs", "more"):
+            both[name] = [len(await library.urls("weir", filters=filters(domains=(name,))))]
+        await add_site(desk, library.site.url("/"), "more")
+        await crawl(desk, "more.site", Mode.INCREMENTAL)
+        for name, counts in both.items():
+            counts.append(len(await library.urls("weir", filters=filters(domains=(name,)))))
+        (item,) = await desk.items.read([library.id("/a")])
+        await desk.leases.run(desk.items.unlist(item, SID))
+        for name, counts in both.items():
+            counts.append(len(await library.urls('"the weir"', filters=filters(domains=(name,)))))
+
+    assert both == {"docs": [2, 2, 0], "more": [0, 2, 1]}
+
+
+async def test_page_that_becomes_another_name_and_comes_back(settings: Settings) -> None:
+    """While it redirects it is named as an alias; when it is a page of its own again it is not."""
+    async with open_library(settings, {"/a": "The weir.", "/b": "The mill."}) as library:
+        await library.embed()
+        await library.urls("weir")
+        library.site.web.redirect("/a", library.site.url("/b"), 301)
+        await library.crawl()
+        await library.embed()
+        async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+            told = await searcher.compare()
+        moved = await library.ask("mill", lexical_weight=1.0)
+        library.site.page("/a", "The weir again.")
+        await library.crawl()
+        await library.embed()
+        back = await library.ask("mill", lexical_weight=1.0)
+
+    assert (told["missing"], told["extra"]) == (0, 0)
+    assert [one.aliases for one in moved.results] == [(library.site.url("/a"),)]
+    assert [one.aliases for one in back.results] == [()]
+
+
+async def test_every_page_can_be_turned_to(settings: Settings) -> None:
+    """More pages than meaning contributes: each is on exactly one page of the answer, and the total is the same on
+    all of them."""
+    pages = {f"/{number}": f"Gazelle report number {number}." for number in range(260)}
+    async with open_library(settings, pages) as library:
+        await library.embed()
+        async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+            found = [
+                await searcher.search(Query("gazelle report", page=n, per_page=50), time.time()) for n in range(1, 8)
+            ]
+
+    urls = [one.page.url for part in found for one in part.results]
+    assert len(urls) == len(set(urls))
+    assert set(urls) >= {library.site.url(path) for path in pages}
+    assert {part.total for part in found} == {len(urls)}
+    assert {part.is_more for part in found} == {False}
+
+
+async def test_too_many_to_rank_is_said(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The total is then the least there are."""
+    monkeypatch.setattr("core.indexes.searcher.CANDIDATES", 5)
+    async with open_library(settings, {f"/{n}": f"The weir {n}." for n in range(8)}) as library:
+        found = await library.ask("weir", lexical_weight=1.0)
+
+    assert (found.total, found.is_more) == (5, True)
 
 
 async def test_article_is_found_as_soon_as_it_is_stored(settings: Settings) -> None:

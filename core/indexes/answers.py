@@ -65,6 +65,9 @@ class Found:
 
     results: tuple[Result, ...]
     total: int
+    """How many pages there are to turn."""
+    is_more: bool
+    """There are yet more, which are too far down to be ranked."""
     by: str
     """`words and meaning`, or `words` with the reason."""
 

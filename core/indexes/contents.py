@@ -9,11 +9,12 @@ from redis.asyncio import Redis
 
 from core import chunk as chunking
 from core.indexes.pages import LivePage, PageReader
-from core.indexes.protocols import Page
+from core.indexes.protocols import Embedder, Page
 from core.keys import Keys
 from core.models import Chunk, Space
 from core.reads_as import reads_as
 from core.stores.chunk_reading import ChunkReader
+from core.stores.chunks import ChunkStore
 from core.stores.connect import Client
 
 MOST_LOOKS = 5
@@ -31,12 +32,15 @@ class Content:
 
 
 class ContentReader:
-    """Reads contents; of a text that nobody has embedded yet, chunks for its words alone."""
+    """Reads contents. A text that nobody has embedded yet is cut here, as a worker will, with the vectors there are: of
+    a new page none, of a changed one those of all chunks that have stayed."""
 
-    def __init__(self, client: Client, raw: Redis, keys: Keys) -> None:
+    def __init__(self, client: Client, raw: Redis, keys: Keys, embedder: Embedder) -> None:
         self._client = client
         self._pages = PageReader(client, keys)
         self._chunks = ChunkReader(raw, keys)
+        self._store = ChunkStore(client, raw, keys)
+        self._embedder = embedder
 
     async def read(self, item_ids: Sequence[str], space: Space | None) -> dict[str, Content | None]:
         """By item id; None: it may not be found."""
@@ -59,10 +63,15 @@ class ContentReader:
             chunks = [one.chunk for one in stored]
             vectors = {one.chunk.id: one.vector for one in stored if one.vector}
             found[item_id] = Content(_read_through(pages[item_id].page, chunks), chunks, vectors)
-        for item_id, chunks in (
-            await self._cut({one: live for one, live in pages.items() if one not in embedded})
-        ).items():
-            found[item_id] = Content(_read_through(pages[item_id].page, chunks), chunks)
+        return found | await self._unembedded({one: live for one, live in pages.items() if one not in embedded}, space)
+
+    async def _unembedded(self, pages: Mapping[str, LivePage], space: Space | None) -> dict[str, Content | None]:
+        cut = await self._cut(pages)
+        known = await self._store.vectors([one for own in cut.values() for one in own], space) if space else {}
+        found: dict[str, Content | None] = {}
+        for item_id, chunks in cut.items():
+            vectors = {one.id: known[one.text_hash] for one in chunks if one.text_hash in known}
+            found[item_id] = Content(_read_through(pages[item_id].page, chunks), chunks, vectors)
         return found
 
     async def _cut(self, pages: Mapping[str, LivePage]) -> dict[str, list[Chunk]]:
@@ -70,9 +79,9 @@ class ContentReader:
         pipe = self._client.pipeline(transaction=False)
         for live in pages.values():
             pipe.hmget(live.text_key, ["markdown", "content_hash"])
-        texts = await pipe.execute() if pages else []
+        texts, count = await pipe.execute() if pages else [], self._embedder.count_tokens
         return {
-            item_id: chunking.chunks(item_id, str(markdown or ""), chunking.estimate_tokens)
+            item_id: chunking.chunks(item_id, str(markdown or ""), count, self._embedder.most_tokens)
             for (item_id, live), (markdown, content_hash) in zip(pages.items(), texts, strict=True)
             if content_hash == live.page.version
         }

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import cast
 
+from core.indexes import replica_state
 from core.indexes.contents import ContentReader
 from core.indexes.replica import Mark, Replica, ReplicaBroken
 from core.keys import Keys
@@ -28,7 +29,7 @@ ITEMS_PER_COMMIT = 2_000
 MOST_REPAIRS = 3
 WAIT_SECONDS = 0.05
 MOST_WAITS = 40
-TELLING = {"article.stored", "item.changed", "item.gone", "item.indexed", "item.moved", "healed"}
+TELLING = {"article.stored", "item.changed", "item.gone", "item.indexed", "item.moved", "item.listed", "healed"}
 
 Opener = Callable[[Space | None], Awaitable[Replica]]
 
@@ -75,10 +76,12 @@ class Follower:
             finally:
                 await asyncio.to_thread(self.replica.stop_writing)
 
-    async def repair(self) -> None:
-        """What was read turned out to be broken: open the replica anew."""
+    async def repair(self, broken: ReplicaBroken) -> None:
+        """What was read turned out to be broken: open the replica anew, and catch up."""
+        log.warning("🔧 %s", broken)
         async with self._turn:
             await self._reopen()
+        await self.catch_up()
 
     async def _repaired_sync(self) -> int | None:
         async with self._turn:
@@ -88,6 +91,10 @@ class Follower:
                 except ReplicaBroken as broken:
                     log.warning("🔧 %s", broken)
                     await self._reopen()
+                except OSError as error:
+                    if isinstance(error, ConnectionError | TimeoutError):
+                        raise  # the server's, not the disk's
+                    raise replica_state.unusable(self.replica.folder, error) from error
             return await self._sync()
 
     async def _sync(self) -> int | None:

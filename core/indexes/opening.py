@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+from core.indexes import replica_state
 from core.indexes.contents import ContentReader
 from core.indexes.embedders import open_embedder
 from core.indexes.follower import Follower
@@ -37,7 +38,7 @@ async def open_searcher(settings: Settings, client: connect.Client, keys: Keys) 
     try:
         # What Redis holds decides, not the settings: two processes with other settings share this replica.
         space = await Spaces(client, keys).live() or await _space(embedder)
-        opener, contents = partial(open_replica, _folder(settings)), ContentReader(client, raw, keys)
+        opener, contents = partial(open_replica, _folder(settings)), ContentReader(client, raw, keys, embedder)
         follower = Follower(client, keys, contents, opener, await opener(space), space)
         try:
             yield Searcher(client, keys, follower, contents, embedder)
@@ -74,6 +75,8 @@ async def open_replica(folder: Path, space: Space | None) -> Replica:
             if replica.try_write_lock():  # who writes looks at every byte, and some damage is seen by nobody else
                 replica.stop_writing()
             return replica
+        except OSError as error:
+            raise replica_state.unusable(folder, error) from error
         except ReplicaBroken as broken:
             if replica:
                 replica.close()

@@ -71,7 +71,7 @@ class PageReader:
         sources = [sid for sid in (record[2] or "").split(",") if sid]
         page = Page(
             item_id=item_id,
-            version=live or content_hash,
+            version=content_hash,
             url=url or record[3] or "",
             title=title,
             language=language,
@@ -83,4 +83,4 @@ class PageReader:
             updated_ts=float(stamp),
         )
         key = self._keys.article(uid) if uid else self._keys.document(item_id)
-        return LivePage(page, bool(live), key, uid)
+        return LivePage(page, live == content_hash, key, uid)

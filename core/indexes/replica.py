@@ -19,7 +19,14 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from core.indexes import replica_files, replica_graph, replica_graph_builder, replica_state, replica_vectors
+from core.indexes import (
+    replica_files,
+    replica_graph,
+    replica_graph_builder,
+    replica_lexical,
+    replica_state,
+    replica_vectors,
+)
 from core.indexes.protocols import ChunkText, Filters, Hit, Page, Vector
 from core.indexes.replica_files import read_log, read_table, rows_path
 from core.indexes.replica_graph_builder import GraphBuilder
@@ -41,7 +48,7 @@ class Replica:
 
         Raises ReplicaBroken for what cannot be used.
         """
-        self._folder = folder
+        self.folder = self._folder = folder
         self._dimension = dimension
         self._view: View | None = None
         self._table = Table()
@@ -133,6 +140,12 @@ class Replica:
         async with self._turn:
             self._write(lambda writer: writer.delete(item_ids))
 
+    async def iter_pages(self) -> AsyncIterator[tuple[str, Page]]:
+        """Every committed chunk: its id, and its page as it was written."""
+        self._refresh()
+        for found in self._view.pages() if self._view else ():
+            yield found
+
     async def iter_ids(self) -> AsyncIterator[tuple[str, str, str]]:
         """Every committed chunk: its id, item and version."""
         self._refresh()
@@ -163,7 +176,8 @@ class Replica:
         """The same in this thread."""
         self._refresh()
         view = self._view
-        return view.search(text, vector, filters, limit, lexical_weight, spoken) if view else []
+        with replica_lexical.reading():
+            return view.search(text, vector, filters, limit, lexical_weight, spoken) if view else []
 
     async def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
         """What the chunks of these hits say, by chunk id; what is gone since the search is left out."""
@@ -172,7 +186,8 @@ class Replica:
     def texts_now(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
         """The same in this thread. It does not look for a newer commit, which could only lack what was found."""
         view = self._view
-        return view.texts(hits) if view else {}
+        with replica_lexical.reading():
+            return view.texts(hits) if view else {}
 
     async def count(self) -> int:
         """How many committed chunks there are."""

@@ -9,6 +9,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,9 +18,9 @@ import tantivy
 from tantivy import DocAddress, Document, FieldType, Occur, Query, Searcher
 
 from core.indexes import replica_words
+from core.indexes.facets import date_of, facet_choices, facets_of
 from core.indexes.protocols import Filters, Page
 from core.indexes.replica_state import ReplicaBroken
-from core.indexes.replica_table import date_of, facet_choices, facets_of
 from core.indexes.replica_words import Question
 from core.models import Chunk
 
@@ -201,6 +202,20 @@ class Lexical:
             since = max(filters.since_ts or 0.0, 5e-324)  # a page without a date has 0 and matches no range
             until = float("inf") if filters.until_ts is None else filters.until_ts
             yield Query.range_query(self._schema, "date", FieldType.Float, since, until)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Files that were damaged under an open index make tantivy panic, or call its own data wrong: not a fault of who
+    asked, since no query is parsed."""
+    try:
+        yield
+    except ValueError as error:
+        raise ReplicaBroken(f"The search replica's words cannot be read: {error}") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ReplicaBroken("The search replica's words cannot be read: tantivy gave up on them.") from error
 
 
 def page_key(item_id: str, version: str) -> str:

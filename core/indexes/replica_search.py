@@ -11,7 +11,7 @@ from tantivy import Searcher
 
 from core import fusion
 from core.indexes import replica_vectors, replica_words
-from core.indexes.protocols import ChunkText, Filters, Hit, Vector
+from core.indexes.protocols import ChunkText, Filters, Hit, Page, Vector
 from core.indexes.replica_graph import Graph
 from core.indexes.replica_lexical import Lexical
 from core.indexes.replica_state import State
@@ -19,7 +19,7 @@ from core.indexes.replica_table import Columns
 from core.indexes.replica_vectors import Matrix
 
 DEPTH = 200
-"""How many chunks each side contributes at least; about a hundred pages."""
+"""How many chunks meaning contributes; words contribute all that hold one of them, as many as are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,12 @@ class View:
 
     def ids(self) -> Iterator[tuple[str, str, str]]:
         """Every chunk: its id, item and version."""
+        return ((chunk_id, page.item_id, page.version) for chunk_id, page in self.pages())
+
+    def pages(self) -> Iterator[tuple[str, Page]]:
+        """Every chunk: its id, and its page."""
         for slot in np.flatnonzero(self.columns.is_live).tolist():
-            page = self.columns.pages[self.columns.page_of[slot]]
-            yield self.columns.chunk_ids[slot], page.item_id, page.version
+            yield self.columns.chunk_ids[slot], self.columns.pages[self.columns.page_of[slot]]
 
     def search(
         self,
@@ -60,9 +63,9 @@ class View:
         if question.phrases:
             vector = None  # quotes ask for these very words; what only means the same is no answer
         weight = _weight(bool(question.terms), vector is not None, lexical_weight)
-        depth = limit if vector is None else max(DEPTH, limit // 2)
         unspoken = self.columns.unspoken(spoken) if vector is not None else None
-        words = self._by_words(question, filters, depth) if weight > 0 or unspoken is not None else []
+        words = self._by_words(question, filters, limit) if weight > 0 or unspoken is not None else []
+        depth = min(DEPTH, limit) if weight > 0 else limit
         meaning = self._by_meaning(vector, filters, unspoken, depth) if vector is not None and weight < 1 else []
         return self._hits(fusion.weighted(words, meaning, weight, _among(unspoken))[:limit])
 

@@ -25,6 +25,10 @@ class ReplicaBroken(FreshetError):
     """The replica cannot be used: damaged, or made by another version or for other vectors. Erase and build it anew."""
 
 
+class ReplicaUnusable(FreshetError):
+    """The replica can be neither read nor written where it is."""
+
+
 class ReplicaBusy(FreshetError):
     """Another process writes this replica."""
 
@@ -158,3 +162,11 @@ def _commit_lock(folder: Path) -> IO[str]:
 
 def _removed(folder: Path) -> ReplicaBroken:
     return ReplicaBroken(f"The search replica in {folder} was removed.")
+
+
+def unusable(folder: Path, error: OSError) -> FreshetError:
+    """The sentence for a disk that is full, read-only or not there."""
+    return ReplicaUnusable(
+        f"The search replica in {folder} cannot be used: {error.strerror or error}. "
+        "Make room there, or set PERSISTENT_STORAGE_PATH to a folder that can be written."
+    )

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from core.indexes.facets import date_of, facet_choices, facets_of
 from core.indexes.protocols import Filters, Page
 from core.indexes.replica_state import Mark, ReplicaBroken
 
@@ -135,34 +136,6 @@ class Columns:
         if until is not None:
             mask &= self.dates <= until
         return mask
-
-
-def facets_of(page: Page) -> list[str]:
-    """What filters can ask of a page."""
-    return [
-        *(f"category:{name}" for name in page.categories),
-        *(f"domain:{name}" for name in page.domains),
-        f"host:{page.host}",
-        f"language:{page.language}",
-        f"type:{page.type}",
-    ]
-
-
-def facet_choices(filters: Filters) -> list[list[str]]:
-    """For each kind that is limited its choices, of which a page must have one."""
-    kinds = {
-        "category": filters.categories,
-        "domain": filters.domains,
-        "host": filters.hosts,
-        "language": filters.languages,
-        "type": filters.types,
-    }
-    return [[f"{kind}:{value}" for value in values] for kind, values in kinds.items() if values]
-
-
-def date_of(page: Page) -> float:
-    """What date filters compare: when it was published, else when it last changed; 0 is unknown and never matches."""
-    return page.published_ts or page.updated_ts
 
 
 class Table:

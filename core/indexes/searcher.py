@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from core.indexes import answers, replica_words
+from core.indexes import answers, facets, replica_words
 from core.indexes.answers import Candidate, Found, Query, Result
 from core.indexes.contents import Content, ContentReader
 from core.indexes.follower import Follower
 from core.indexes.pages import LivePage, PageReader
-from core.indexes.protocols import ChunkText, Embedder, EmbedderAway, Hit, Vector
+from core.indexes.protocols import ChunkText, Embedder, EmbedderAway, Filters, Hit, Page, Vector
 from core.indexes.replica import ReplicaBroken
 from core.keys import Keys
 from core.reads_as import reads_as
@@ -24,8 +24,9 @@ from core.stores.spaces import refusal
 
 __all__ = ["Query", "Searcher"]
 
-CANDIDATES = 400
-"""Chunks that are ranked: the best two hundred by words and by meaning."""
+CANDIDATES = 2_000
+"""Chunks that are ranked, whatever page is asked for, so that all pages of an answer fit together."""
+MOST_REPAIRS = 2
 MOST_LOOKS = 20
 """A page that changes more often while one question is answered may be missed."""
 TELLING_HITS = 10
@@ -42,6 +43,7 @@ class _Look:
     groups: list[list[Candidate]]
     """Those that may be shown, up to the page that is asked for."""
     total: int
+    is_more: bool
     live: Mapping[str, LivePage | None]
     texts: Mapping[str, ChunkText]
     is_behind: bool
@@ -72,20 +74,23 @@ class Searcher:
         if query.nest_images:
             results = [replace(one, images=await self._images(one.page.item_id)) for one in results]
         by = FOREIGN if is_foreign else by
-        return Found(tuple(results), look.total, by + BUILDING * self._follower.is_building)
+        return Found(tuple(results), look.total, look.is_more, by + BUILDING * self._follower.is_building)
 
     # ── finding ──
 
     async def _live_look(self, query: Query, vector: Vector | None, now: float) -> tuple[_Look, bool]:
         """A page that was swapped while we looked is looked for in its new version."""
-        look, is_foreign = _Look([], 0, {}, {}, False), False
+        look, is_foreign, repairs = _Look([], 0, False, {}, {}, False), False, 0
         for _ in range(MOST_LOOKS):
             try:
                 seen = self._follower.replica.mark
                 hits, is_foreign = await self._hits(query, vector)
-                look = await self._look(answers.folded(answers.candidates(hits, query.freshness, now)), query)
-            except ReplicaBroken:
-                await self._follower.repair()
+                look = await self._look(hits, query, now)
+            except ReplicaBroken as broken:
+                repairs += 1
+                if repairs > MOST_REPAIRS:
+                    raise
+                await self._follower.repair(broken)
                 continue
             if not look.is_behind:
                 break
@@ -100,15 +105,16 @@ class Searcher:
         A page that reads as another language is found by its words alone; a question in one the model does not
         understand either, which the best answers by words tell where the question itself does not.
         """
-        replica, limit, spoken = self._follower.replica, max(CANDIDATES, _end(query)), self._embedder.languages
+        replica, spoken = self._follower.replica, self._embedder.languages
         if vector is not None:
-            hits = await replica.search(query.text, vector, query.filters, limit, query.lexical_weight, spoken)
+            hits = await replica.search(query.text, vector, query.filters, CANDIDATES, query.lexical_weight, spoken)
             if spoken is None or not _are_foreign(query.text, hits, spoken):
                 return hits, False
-        return await replica.search(query.text, None, query.filters, limit), vector is not None
+        return await replica.search(query.text, None, query.filters, CANDIDATES), vector is not None
 
-    async def _look(self, groups: list[list[Candidate]], query: Query) -> _Look:
+    async def _look(self, hits: Sequence[Hit], query: Query, now: float) -> _Look:
         """Ask Redis what is live, as far down as the page that is asked for."""
+        groups = answers.folded(answers.candidates(hits, query.freshness, now))
         live: dict[str, LivePage | None] = {}
         kept: list[list[Candidate]] = []
         dropped, at = 0, 0
@@ -116,13 +122,14 @@ class Searcher:
             some = groups[at : at + _end(query) - len(kept)]
             at += len(some)
             live |= await self._pages.read([one.page.item_id for same in some for one in same])
-            alive = [[one for one in same if _is_live(one, live)] for same in some]
+            alive = [[one for one in same if _may_be_shown(one, live, query.filters)] for same in some]
             kept += [same for same in alive if same]
             dropped += sum(not same for same in alive)
         shown = [hit for same in kept[_start(query) :] for hit in same[0].hits]
         texts = await self._follower.replica.texts(shown)
         is_swapped = any(found and not _is_live(one, live) for one, found in _known(groups[:at], live))
-        return _Look(kept, len(groups) - dropped, live, texts, is_swapped or len(texts) < len(shown))
+        is_behind = is_swapped or len(texts) < len(shown)
+        return _Look(kept, len(groups) - dropped, len(hits) >= CANDIDATES, live, texts, is_behind)
 
     async def _vector(self, query: Query) -> tuple[Vector | None, str]:
         """The question as the model sees it; None, and why, where words alone are asked."""
@@ -149,16 +156,16 @@ class Searcher:
     async def compare(self, *, fix: bool = False) -> dict[str, int]:
         """Pages that the replica lacks or has otherwise, and too many; with `fix` it is then built anew from Redis."""
         await self._follower.catch_up()
-        here: dict[str, tuple[str, set[str]]] = {}
+        here: dict[str, tuple[Page, set[str]]] = {}
         chunks = 0
-        async for chunk_id, item_id, version in self._follower.replica.iter_ids():
-            here.setdefault(item_id, (version, set()))[1].add(chunk_id)
+        async for chunk_id, page in self._follower.replica.iter_pages():
+            here.setdefault(page.item_id, (page, set()))[1].add(chunk_id)
             chunks += 1
         pages, missing = len(here), 0
         async for some in self._follower.all_items():
             for item_id, content in (await self._contents.read(some, self._follower.space)).items():
                 if content is not None:
-                    missing += not _is_same(content, *here.pop(item_id, ("", set())))
+                    missing += not _is_same(content, *here.pop(item_id, (content.page, set())))
         if fix and (missing or here):
             await self._follower.rebuild()
         return {"pages": pages, "chunks": chunks, "missing": missing, "extra": len(here)}
@@ -202,16 +209,21 @@ def _is_live(one: Candidate, live: Mapping[str, LivePage | None]) -> bool:
     return found is not None and found.page.version == one.page.version
 
 
+def _may_be_shown(one: Candidate, live: Mapping[str, LivePage | None], filters: Filters) -> bool:
+    """Its version is live, and the page as it is now is what was asked for."""
+    found = live.get(one.page.item_id)
+    return found is not None and _is_live(one, live) and facets.fits(found.page, filters)
+
+
 def _known(
     groups: Sequence[Sequence[Candidate]], live: Mapping[str, LivePage | None]
 ) -> list[tuple[Candidate, LivePage | None]]:
     return [(one, live.get(one.page.item_id)) for same in groups for one in same]
 
 
-def _is_same(content: Content, version: str, chunk_ids: set[str]) -> bool:
+def _is_same(content: Content, page: Page, chunk_ids: set[str]) -> bool:
     """Has the replica of this page what Redis has? A text without a word has no chunks, and is not missing."""
-    is_version = version == content.page.version or not chunk_ids
-    return is_version and {chunk.id for chunk in content.chunks} == chunk_ids
+    return page == content.page and {chunk.id for chunk in content.chunks} == chunk_ids
 
 
 def _is_spoken(language: str, spoken: frozenset[str]) -> bool:

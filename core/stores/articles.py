@@ -16,18 +16,20 @@ from core.keys import Keys
 from core.models import Failed
 from core.stores.commit import Command, Lease, Leases, Word, flat
 from core.stores.connect import Client, texts
-from core.stores.events import event
+from core.stores.events import EVENTS_KEPT, event
 from core.stores.items import ItemStore
 from core.stores.links import Lives
 
-# KEYS[1] article, then category sets · ARGV[1] uid, ARGV[2] life, then the categories' names.
+# KEYS[1] article, KEYS[2] events, then category sets · ARGV[1] uid, ARGV[2] life, ARGV[3] events kept, then the
+# categories' names.
 # An article that is gone enters nothing. One that a 404 has hidden only notes where it belongs when its page is back.
 # Returns 1 when it is there.
 _ENTER = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local is_hidden = redis.call('HGET', KEYS[1], 'status') == 'gone'
 local listed = redis.call('HGET', KEYS[1], 'categories') or ''
-for i = 2, #KEYS do
+local is_new = false
+for i = 3, #KEYS do
   if not is_hidden then
     redis.call('SADD', KEYS[i], ARGV[1])
     redis.call('EXPIRE', KEYS[i], ARGV[2])
@@ -35,7 +37,12 @@ for i = 2, #KEYS do
   if not string.find(',' .. listed .. ',', ',' .. ARGV[i + 1] .. ',', 1, true) then
     listed = listed == '' and ARGV[i + 1] or listed .. ',' .. ARGV[i + 1]
     redis.call('HSET', KEYS[1], 'categories', listed)
+    is_new = true
   end
+end
+local id = redis.call('HGET', KEYS[1], 'item_id')
+if is_new and id then
+  redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], '*', 'type', 'item.listed', 'id', id)
 end
 return 1
 """
@@ -167,8 +174,9 @@ class ArticleStore:
     async def enter_categories(self, uid: str, categories: Sequence[str]) -> bool:
         """Put a stored article into these categories as well; False when it is gone."""
         sets = [self._keys.articles_by_category(category) for category in categories]
-        keys = [self._keys.article(uid), *sets]
-        return bool(await self._client.eval(_ENTER, len(keys), *keys, uid, str(self._lives.article), *categories))
+        keys = [self._keys.article(uid), self._keys.events, *sets]
+        told = (uid, str(self._lives.article), str(EVENTS_KEPT), *categories)
+        return bool(await self._client.eval(_ENTER, len(keys), *keys, *told))
 
     def _indexed(self, uid: str, categories: Sequence[str]) -> list[Command]:
         sets = [self._keys.articles_by_category(category) for category in categories]

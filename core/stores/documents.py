@@ -54,6 +54,8 @@ class DocumentStore:
         item, document = leased.item, outcome.document
         written = self._article(leased, outcome, now) if leased.article else self._document(item, document, now)
         due: Command = ("ZADD", self._keys.embed_due, f"{now:.3f}", item.id)
+        if item.alias_of:  # a page of its own again
+            written.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
         return [*written, due, *await self.replace_images(item, document, now)]
 
     def _document(self, item: Item, document: Document, now: float) -> list[Command]:

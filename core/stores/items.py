@@ -196,6 +196,7 @@ class ItemStore:
             *(("ZREM", place, item.id) for place in places),
             ("SREM", self._keys.listed(source), item.id),
             ("HSET", self._keys.item(item.id), "sources", left, "lockedUntil", ""),
+            event(self._keys, "item.listed", id=item.id, source=item.source),
         ]
 
     async def forget(self, item_id: str) -> None:

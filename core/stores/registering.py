@@ -19,13 +19,15 @@ from core.models import Ref, Rejected
 from core.registry import URLS_SOURCE, Status
 from core.stores.commit import new_token
 from core.stores.connect import Client
+from core.stores.events import EVENTS_KEPT
 
 MOST_PAGES = 10_000_000
 _KNOWN = "s"
 _QUERY = re.compile(r"\?|%3F", re.IGNORECASE)
 
 # KEYS[1] refs, KEYS[2] due, KEYS[3] seen, KEYS[4] items by status Pending · ARGV[1] JSON: source, now, most, revives,
-# believes, force, token, must_exist, entries (id, record key, partition key, depth, version, record, address, display).
+# believes, force, token, must_exist, events, events_kept, entries (id, record key, partition key, depth, version,
+# record, address, display).
 # Of several spellings of one address the least is fetched, and the shortest way counts as depth: so whatever order
 # things are listed in, the registry is the same. What was visited keeps its address, to which its validators belong.
 # For each: n = new to the source, m = known and its content has moved, s = known, f = no place left.
@@ -53,6 +55,9 @@ for _, entry in ipairs(asked.entries) do
       local sources = call('HGET', key, 'sources') or ''
       if not string.find(',' .. sources .. ',', ',' .. asked.source .. ',', 1, true) then
         call('HSET', key, 'sources', sources == '' and asked.source or sources .. ',' .. asked.source)
+        if sources ~= '' then
+          call('XADD', asked.events, 'MAXLEN', '~', asked.events_kept, '*', 'type', 'item.listed', 'id', id)
+        end
       end
       call('HSET', key, 'addedTs', asked.now)
       call('ZADD', KEYS[1], depth, id)
@@ -141,6 +146,8 @@ class Registrar:
             "force": listing.force,
             "token": listing.token,
             "must_exist": self._keys.source(source) if listing.must_exist else "",
+            "events": self._keys.events,
+            "events_kept": EVENTS_KEPT,
             "entries": entries,
         }
         pending = self._keys.status(str(Status.PENDING))
