@@ -13,7 +13,9 @@ import pytest
 
 from core.indexes.answers import Query
 from core.indexes.opening import _folder, open_searcher
+from core.indexes.protocols import Filters, Page
 from core.indexes.replica_state import try_lock
+from core.models import Chunk
 from core.settings import Settings
 from core.stores.events import EVENTS_KEPT
 from core.stores.spaces import Spaces
@@ -230,3 +232,41 @@ async def test_files_damaged_under_an_open_searcher(library: Library, ending: st
     assert [[one.page.url for one in found.results] for found in after] == [
         [one.page.url for one in before.results]
     ] * 2
+
+
+async def test_sample_finds_what_no_event_told(library: Library) -> None:
+    """A page that the replica lacks, one that it has too much, one with other filters: set right without a rebuild."""
+    client, keys = library.desk.client, library.desk.keys
+    async with open_searcher(library.settings, client, keys) as searcher:
+        follower = searcher._follower
+        await follower.catch_up()
+        assert await follower.look_at_some() == 0
+        replica = follower.replica
+        assert replica.try_write_lock()
+        await replica.delete([library.id("/a")])
+        await replica.upsert(Page("url_stray", "v1"), [Chunk("c_stray", "A stray weir.")], {})
+        await replica.commit(replica.mark)
+        replica.stop_writing()
+        await client.hset(keys.item(library.id("/b")), "sources", "other.site")
+
+        assert await follower.look_at_some() == 3
+        assert await follower.look_at_some() == 0
+        assert await searcher.compare() == {"pages": 3, "chunks": 3, "missing": 0, "extra": 0}
+        found = await searcher.search(Query("sluice", Filters(domains=("other",))), time.time())
+        assert [one.page.url for one in found.results] == [library.site.url("/b")]
+
+
+async def test_long_lived_searcher_takes_samples(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By itself, once in a while."""
+    monkeypatch.setattr("core.indexes.follower.SAMPLE_SECONDS", 0.0)
+    async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+        await searcher.search(Query("weir"), time.time())
+        replica = searcher._follower.replica
+        assert replica.try_write_lock()
+        await replica.delete([library.id("/a")])
+        await replica.commit(replica.mark)
+        replica.stop_writing()
+        await searcher.search(Query("weir"), time.time())
+        found = await searcher.search(Query("weir", lexical_weight=1.0), time.time())
+
+    assert [one.page.url for one in found.results] == [library.site.url("/a")]

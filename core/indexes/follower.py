@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import cast
 
 from core.indexes import replica_state
-from core.indexes.contents import ContentReader
+from core.indexes.contents import Content, ContentReader
 from core.indexes.replica import Mark, Replica, ReplicaBroken
 from core.keys import Keys
 from core.models import Space
 from core.registry import MAY_HAVE_TEXT
 from core.stores import spaces
-from core.stores.connect import Client
+from core.stores.connect import Client, texts
 from core.stores.events import EVENTS_KEPT
 
 log = logging.getLogger("search")
@@ -27,6 +28,9 @@ EVENTS_AT_ONCE = 1_000
 ITEMS_AT_ONCE = 200
 ITEMS_PER_COMMIT = 2_000
 MOST_REPAIRS = 3
+SAMPLE_SECONDS = 60.0
+SAMPLE_ITEMS = 20
+"""A process that searches for a long time looks at so many items of each kind so often."""
 WAIT_SECONDS = 0.05
 MOST_WAITS = 40
 TELLING = {"article.stored", "item.changed", "item.gone", "item.indexed", "item.moved", "item.listed", "healed"}
@@ -45,6 +49,7 @@ class Follower:
         self._contents = contents
         self._opener = opener
         self._turn = asyncio.Lock()
+        self._sample_at = time.monotonic() + SAMPLE_SECONDS
         self.replica = replica
         self.space = space
         """The space of the vectors in this replica."""
@@ -60,6 +65,31 @@ class Follower:
                 return looked_at
             await asyncio.sleep(WAIT_SECONDS)
         return 0
+
+    async def look_at_some(self, count: int = SAMPLE_ITEMS) -> int:
+        """Compare some items, by chance, with what the replica has of them, and set it right; how many were wrong.
+
+        Events tell of everything; this finds what was lost on the way all the same.
+        """
+        names = set(self.replica.some_items(count))
+        for status in MAY_HAVE_TEXT:
+            names |= set(texts(await self._client.srandmember(self._keys.status(str(status)), count) or []))
+        found = await self._contents.read(sorted(names), self.space)
+        wrong = [item_id for item_id, content in found.items() if not self._has(item_id, content)]
+        if not wrong or not self.replica.try_write_lock():
+            return 0
+        try:
+            await self._apply(wrong)
+            await self.replica.commit(self.replica.mark)
+        finally:
+            await asyncio.to_thread(self.replica.stop_writing)
+        log.warning("🩹 %d items of the search replica were not as in Redis, and are set right", len(wrong))
+        return len(wrong)
+
+    def _has(self, item_id: str, content: Content | None) -> bool:
+        wanted = [(content.page, frozenset(chunk.id for chunk in content.chunks))] if content else []
+        held = self.replica.held(item_id)
+        return held == wanted or not (held or (content and content.chunks))
 
     @property
     def is_building(self) -> bool:
@@ -87,7 +117,11 @@ class Follower:
         async with self._turn:
             for _ in range(MOST_REPAIRS):
                 try:
-                    return await self._sync()
+                    looked_at = await self._sync()
+                    if looked_at is not None and time.monotonic() > self._sample_at:
+                        self._sample_at = time.monotonic() + SAMPLE_SECONDS
+                        await self.look_at_some()
+                    return looked_at
                 except ReplicaBroken as broken:
                     log.warning("🔧 %s", broken)
                     await self._reopen()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -139,6 +140,16 @@ class Replica:
         """Forget these pages with the next commit."""
         async with self._turn:
             self._write(lambda writer: writer.delete(item_ids))
+
+    def some_items(self, count: int) -> list[str]:
+        """Pages by chance."""
+        self._refresh()
+        known = self._table.item_ids()
+        return random.sample(known, min(count, len(known)))
+
+    def held(self, item_id: str) -> list[tuple[Page, frozenset[str]]]:
+        """What there is of a page: each version with its chunks."""
+        return self._table.held(item_id)
 
     async def iter_pages(self) -> AsyncIterator[tuple[str, Page]]:
         """Every committed chunk: its id, and its page as it was written."""

@@ -170,6 +170,18 @@ class Table:
         """The versions of a page that are there."""
         return list(self._live.get(item_id, ()))
 
+    def item_ids(self) -> list[str]:
+        """All pages that are there."""
+        return list(self._live)
+
+    def held(self, item_id: str) -> list[tuple[Page, frozenset[str]]]:
+        """What there is of a page: each version with its chunks."""
+        found = []
+        for number in list(self._live.get(item_id, {}).values()):
+            start, count, _ = self._puts[number]
+            found.append((self._pages[number], frozenset(self._chunk_ids[start : start + count])))
+        return found
+
     def should_compact(self) -> bool:
         """Is more than half of it dead?"""
         return self.dead > COMPACT_ABOVE_ROWS and self.dead * 2 > len(self)
