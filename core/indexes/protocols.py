@@ -5,7 +5,7 @@ An embedder may be away for a while; that is `EmbedderAway`, with how long to wa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -107,6 +107,15 @@ class Hit(NamedTuple):
     """Where the back end finds it again."""
 
 
+class Hits(list[Hit]):
+    """Chunks, best first."""
+
+    def __init__(self, hits: Iterable[Hit] = (), *, is_cut: bool = False) -> None:
+        super().__init__(hits)
+        self.is_cut = is_cut
+        """Words found more than these."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkText:
     """What a chunk says. Not part of a hit: hundreds of chunks are ranked and some thirty shown, and reading costs."""
@@ -142,7 +151,7 @@ class Index(Protocol):
         limit: int,
         lexical_weight: float = 0.5,
         spoken: frozenset[str] | None = None,
-    ) -> list[Hit]:
+    ) -> Hits:
         """The best chunks, best first.
 
         `spoken`: languages that the vectors mean anything for; None: all. A page that reads as another is found by its

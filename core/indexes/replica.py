@@ -28,7 +28,7 @@ from core.indexes import (
     replica_state,
     replica_vectors,
 )
-from core.indexes.protocols import ChunkText, Filters, Hit, Page, Vector
+from core.indexes.protocols import ChunkText, Filters, Hit, Hits, Page, Vector
 from core.indexes.replica_files import read_log, read_table, rows_path
 from core.indexes.replica_graph_builder import GraphBuilder
 from core.indexes.replica_lexical import Lexical
@@ -171,7 +171,7 @@ class Replica:
         limit: int,
         lexical_weight: float = 0.5,
         spoken: frozenset[str] | None = None,
-    ) -> list[Hit]:
+    ) -> Hits:
         """The best committed chunks, best first. No text is refused; a vector of another space raises WrongVector."""
         return await asyncio.to_thread(self.search_now, text, vector, filters, limit, lexical_weight, spoken)
 
@@ -183,12 +183,12 @@ class Replica:
         limit: int,
         lexical_weight: float = 0.5,
         spoken: frozenset[str] | None = None,
-    ) -> list[Hit]:
+    ) -> Hits:
         """The same in this thread."""
         self._refresh()
         view = self._view
         with replica_lexical.reading():
-            return view.search(text, vector, filters, limit, lexical_weight, spoken) if view else []
+            return view.search(text, vector, filters, limit, lexical_weight, spoken) if view else Hits()
 
     async def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
         """What the chunks of these hits say, by chunk id; what is gone since the search is left out."""

@@ -11,7 +11,7 @@ from tantivy import Searcher
 
 from core import fusion
 from core.indexes import replica_vectors, replica_words
-from core.indexes.protocols import ChunkText, Filters, Hit, Page, Vector
+from core.indexes.protocols import ChunkText, Filters, Hit, Hits, Page, Vector
 from core.indexes.replica_graph import Graph
 from core.indexes.replica_lexical import Lexical
 from core.indexes.replica_state import State
@@ -19,7 +19,7 @@ from core.indexes.replica_table import Columns
 from core.indexes.replica_vectors import Matrix
 
 DEPTH = 200
-"""How many chunks meaning contributes; words contribute all that hold one of them, as many as are asked for."""
+"""How many chunks each side contributes to what is joined. Further down there are words alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,21 @@ class View:
         limit: int,
         lexical_weight: float,
         spoken: frozenset[str] | None = None,
-    ) -> list[Hit]:
+    ) -> Hits:
         """The best chunks, best first."""
         if limit <= 0 or not self.columns.size:
-            return []
+            return Hits()
         question = replica_words.question(text, {replica_words.stemmer(language) for language in self.languages})
         if question.phrases:
             vector = None  # quotes ask for these very words; what only means the same is no answer
         weight = _weight(bool(question.terms), vector is not None, lexical_weight)
         unspoken = self.columns.unspoken(spoken) if vector is not None else None
-        words = self._by_words(question, filters, limit) if weight > 0 or unspoken is not None else []
+        most = limit if limit > 2 * DEPTH else DEPTH + 1  # one more than is joined tells whether there are more
+        words = self._by_words(question, filters, most) if weight > 0 or unspoken is not None else []
         depth = min(DEPTH, limit) if weight > 0 else limit
         meaning = self._by_meaning(vector, filters, unspoken, depth) if vector is not None and weight < 1 else []
-        return self._hits(fusion.weighted(words, meaning, weight, _among(unspoken))[:limit])
+        joined = fusion.weighted(words[:DEPTH], meaning, weight, _among(unspoken))
+        return Hits(self._hits([*joined, *_below(words, joined)][:limit]), is_cut=len(words) >= most)
 
     def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
         """What the chunks of these hits say, by chunk id, as far as they are still there."""
@@ -107,6 +109,17 @@ class View:
             Hit(self.columns.chunk_ids[one.key], page.item_id, page.version, *one[1:], page, number)
             for one, page, number in zip(found, map(self.columns.pages.__getitem__, pages), numbers, strict=True)
         ]
+
+
+def _below(words: Sequence[tuple[int, float]], joined: Sequence[fusion.Fused[int]]) -> list[fusion.Fused[int]]:
+    """What words alone found further down, after all that was joined: the first places do not depend on how many more
+    are asked for."""
+    known, floor = {one.key for one in joined}, joined[-1].score if joined else 1.0
+    return [
+        fusion.Fused(slot, min(floor, score / words[0][1]), score / words[0][1], 0.0)
+        for slot, score in words[DEPTH:]
+        if slot not in known
+    ]
 
 
 def _among(rows: NDArray[np.bool_] | None) -> Callable[[int], bool] | None:

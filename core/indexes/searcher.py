@@ -15,8 +15,9 @@ from core.indexes.answers import Candidate, Found, Query, Result
 from core.indexes.contents import Content, ContentReader
 from core.indexes.follower import Follower
 from core.indexes.pages import LivePage, PageReader
-from core.indexes.protocols import ChunkText, Embedder, EmbedderAway, Filters, Hit, Page, Vector
+from core.indexes.protocols import ChunkText, Embedder, EmbedderAway, Filters, Hit, Hits, Page, Vector
 from core.indexes.replica import ReplicaBroken
+from core.indexes.replica_search import DEPTH
 from core.keys import Keys
 from core.reads_as import reads_as
 from core.stores.connect import Client
@@ -24,8 +25,11 @@ from core.stores.spaces import refusal
 
 __all__ = ["Query", "Searcher"]
 
-CANDIDATES = 2_000
-"""Chunks that are ranked, whatever page is asked for, so that all pages of an answer fit together."""
+CANDIDATES = 2 * DEPTH
+"""Chunks that are ranked: the best two hundred by words and by meaning."""
+FIRST_RESULTS = 100
+MOST_CANDIDATES = 2_000
+"""Whoever turns so far is shown what else words find, after the same first results."""
 MOST_REPAIRS = 2
 MOST_LOOKS = 20
 """A page that changes more often while one question is answered may be missed."""
@@ -99,20 +103,20 @@ class Searcher:
                 break
         return look, is_foreign
 
-    async def _hits(self, query: Query, vector: Vector | None) -> tuple[list[Hit], bool]:
+    async def _hits(self, query: Query, vector: Vector | None) -> tuple[Hits, bool]:
         """The best chunks, and whether meaning was left out since the model does not speak their language.
 
         A page that reads as another language is found by its words alone; a question in one the model does not
         understand either, which the best answers by words tell where the question itself does not.
         """
-        replica, spoken = self._follower.replica, self._embedder.languages
+        replica, limit, spoken = self._follower.replica, _limit(query), self._embedder.languages
         if vector is not None:
-            hits = await replica.search(query.text, vector, query.filters, CANDIDATES, query.lexical_weight, spoken)
+            hits = await replica.search(query.text, vector, query.filters, limit, query.lexical_weight, spoken)
             if spoken is None or not _are_foreign(query.text, hits, spoken):
                 return hits, False
-        return await replica.search(query.text, None, query.filters, CANDIDATES), vector is not None
+        return await replica.search(query.text, None, query.filters, limit), vector is not None
 
-    async def _look(self, hits: Sequence[Hit], query: Query, now: float) -> _Look:
+    async def _look(self, hits: Hits, query: Query, now: float) -> _Look:
         """Ask Redis what is live, as far down as the page that is asked for."""
         groups = answers.folded(answers.candidates(hits, query.freshness, now))
         live: dict[str, LivePage | None] = {}
@@ -129,7 +133,7 @@ class Searcher:
         texts = await self._follower.replica.texts(shown)
         is_swapped = any(found and not _is_live(one, live) for one, found in _known(groups[:at], live))
         is_behind = is_swapped or len(texts) < len(shown)
-        return _Look(kept, len(groups) - dropped, len(hits) >= CANDIDATES, live, texts, is_behind)
+        return _Look(kept, len(groups) - dropped, hits.is_cut, live, texts, is_behind)
 
     async def _vector(self, query: Query) -> tuple[Vector | None, str]:
         """The question as the model sees it; None, and why, where words alone are asked."""
@@ -198,6 +202,10 @@ def _start(query: Query) -> int:
 
 def _end(query: Query) -> int:
     return max(query.page, 1) * query.per_page
+
+
+def _limit(query: Query) -> int:
+    return CANDIDATES if _end(query) <= FIRST_RESULTS else MOST_CANDIDATES
 
 
 def _names(page: LivePage) -> list[str]:

@@ -54,15 +54,18 @@ async def wait(
 
 
 def explain(error: BaseException, url: str) -> str:
-    """What a person should know and do about a server that does not answer, or answers with an error."""
-    where = masked(url)
+    """What a person should know and do about a server that does not answer, or answers with an error.
+
+    Without `url` it is not said where that server is.
+    """
+    where = f"Redis at {masked(url)}" if url else "Redis"
     if isinstance(error, AuthenticationError):
-        return f"Redis at {where} refuses our password. Check REDIS_URL."
+        return f"{where} refuses our password. Check REDIS_URL."
     if isinstance(error, BusyLoadingError):
-        return f"Redis at {where} is still loading its data."
+        return f"{where} is still loading its data."
     if isinstance(error, ResponseError):
-        return f"Redis at {where} answers with an error: {error}."
-    return f"Redis at {where} does not answer ({type(error).__name__}). Start it with ./scripts/up or set REDIS_URL."
+        return f"{where} answers with an error: {error}."
+    return f"{where} does not answer ({type(error).__name__}). Start it with ./scripts/up or set REDIS_URL."
 
 
 async def warn(client: Client) -> None:

@@ -5,33 +5,33 @@ What has an end was written beside by a worker at work; it is left alone.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import msgspec
 
+from core.audit.index_keys import types_of
 from core.keys import Keys
 from core.stores.chunk_removal import CACHE_SECONDS
 from core.stores.connect import Client, texts
 
-SCAN = 500
-
 # KEYS[1] any key of it · ARGV[1] JSON: ids of chunks, whether they shall go, how keys begin, seconds in the cache.
 # The ids that are astray. Looked at and taken away in one step, so that a swap in between is not hurt; a vector goes to
-# the cache, as of every chunk that goes.
+# the cache, as of every chunk that goes. What is of another type counts as nothing.
 _ASTRAY = """
 local call = redis.call
 local asked = cjson.decode(ARGV[1])
 local found = {}
 for _, id in ipairs(asked.ids) do
   local chunk, vector = asked.chunk .. id, asked.vector .. id
-  local item, text_hash, space = unpack(call('HMGET', chunk, 'item', 'text_hash', 'space'))
-  local is_chunk = call('EXISTS', chunk) == 1
-  local is_live = item and call('ZSCORE', asked.chunks .. item, id)
+  local is_chunk = call('TYPE', chunk).ok == 'hash'
+  local item, text_hash, space = unpack(is_chunk and call('HMGET', chunk, 'item', 'text_hash', 'space') or {})
+  local list = asked.chunks .. (item or '')
+  local is_live = item and call('TYPE', list).ok == 'zset' and call('ZSCORE', list, id)
   if not is_live and call('TTL', is_chunk and chunk or vector) == -1 then
     found[#found + 1] = id
     if asked.fix then
-      if text_hash and space and space ~= '' then
+      if text_hash and space and space ~= '' and call('TYPE', vector).ok == 'string' then
         local kept = asked.cache .. space .. asked.cache_hash .. text_hash
         if call('COPY', vector, kept, 'REPLACE') == 1 then call('EXPIRE', kept, asked.cache_seconds) end
       end
@@ -50,36 +50,18 @@ class Astray:
         self._client = client
         self._keys = keys
 
-    async def scan(self) -> AsyncIterator[list[str]]:
-        """Ids of all that are astray, in pieces."""
-        async for names in self._names(self._keys.chunk_pattern, self._keys.chunk("")):
-            yield await self.look(names)
-        async for names in self._names(self._keys.vector_pattern, self._keys.vector("")):
-            yield await self.look(await self._lone(names))
-
     async def look(self, names: Sequence[str]) -> list[str]:
         """Those of these chunks that belong to no page."""
         return await self._ask(names, fix=False)
 
+    async def lone(self, names: Sequence[str]) -> list[str]:
+        """Vectors without their chunk; any other goes with it."""
+        types = await types_of(self._client, [self._keys.chunk(name) for name in names])
+        return [name for name, found in zip(names, types, strict=True) if found != "hash"]
+
     async def take_away(self, names: Sequence[str]) -> int:
         """Delete those of these chunks that still belong to no page; how many."""
         return len(await self._ask(names, fix=True))
-
-    async def _names(self, pattern: str, head: str) -> AsyncIterator[list[str]]:
-        cursor = 0
-        while True:
-            cursor, found = await self._client.scan(cursor, match=pattern, count=SCAN)
-            yield [name.removeprefix(head) for name in texts(found)]
-            if not cursor:
-                return
-
-    async def _lone(self, names: Sequence[str]) -> list[str]:
-        """Vectors without their chunk; any other goes with it."""
-        pipe = self._client.pipeline(transaction=False)
-        for name in names:
-            pipe.exists(self._keys.chunk(name))
-        there = await pipe.execute() if names else []
-        return [name for name, is_there in zip(names, there, strict=True) if not is_there]
 
     async def _ask(self, names: Sequence[str], *, fix: bool) -> list[str]:
         if not names:

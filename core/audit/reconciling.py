@@ -7,18 +7,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
+from core.audit.astray import Astray
+from core.audit.findings import Finding, Wrong
+from core.audit.index_keys import IndexKeys
+from core.audit.looking import Looking
+from core.audit.lost import Lost
+from core.audit.placing import Placing
 from core.keys import Keys
 from core.registry import Status
-from core.stores.astray import Astray
 from core.stores.chunk_removal import ChunkRemoval
 from core.stores.commit import Answer, Command, Lease, Leases, Work
 from core.stores.connect import Client
 from core.stores.events import event
-from core.stores.looking import Finding, Looking, Wrong
 
 __all__ = ["Finding", "Reconciling", "Wrong"]
 
 _RECORD = ("status", "contentHash", "indexedHash")
+_WITHOUT_LEASE = (Wrong.WRONG_TYPE, Wrong.ASTRAY, Wrong.MISPLACED)
+"""Looked at and set right in one step, or of no use to any worker."""
 
 
 class Reconciling:
@@ -31,9 +37,17 @@ class Reconciling:
         self._looking = Looking(client, keys, wants_vectors=wants_vectors)
         self._removal = ChunkRemoval(client, keys)
         self._astray = Astray(client, keys)
+        self._index = IndexKeys(client, keys)
+        self._placing = Placing(client, keys)
+        self._lost = Lost(client, keys)
+
+    @property
+    def looked_at(self) -> int:
+        """How many names were looked at so far."""
+        return self._looking.looked_at
 
     async def sample(self, count: int) -> list[Finding]:
-        """What is wrong with a few items of each kind, taken by chance."""
+        """What is wrong with a few items of each kind, taken by chance, and with the next few keys of search."""
         return await self._looking.sample(count)
 
     def everything(self) -> AsyncIterator[list[Finding]]:
@@ -47,14 +61,34 @@ class Reconciling:
     async def heal(self, findings: Sequence[Finding], now: float) -> int:
         """Set right what is still wrong at a second look; how many. A worker that is just at it is not disturbed."""
         leases = Leases(self._client, self._keys)
-        healed = await self._astray.take_away([one.item_id for one in findings if one.wrong is Wrong.ASTRAY])
+        healed = await self._retype(findings, now)
+        healed += await self._astray.take_away(_named(findings, Wrong.ASTRAY))
+        healed += await self._place(findings, leases)
         for finding in findings:
-            if finding.wrong is Wrong.ASTRAY:
+            if finding.wrong in _WITHOUT_LEASE:
                 continue
             taken = await leases.acquire(f"embed_{finding.item_id}")
             if taken is not None:
                 healed += await self._heal(finding, leases, taken[0], now)
         return healed
+
+    async def _retype(self, findings: Sequence[Finding], now: float) -> int:
+        """What no command can read goes first: else it would stop us. Then its page is what is left of it."""
+        names = await self._index.mistyped(_named(findings, Wrong.WRONG_TYPE))
+        if not names:
+            return 0
+        await self._client.delete(*names)
+        pages = {page: one.place for one in findings if (page := self._index.page_of(one.item_id))}
+        lost = [Finding(Wrong.NO_RECORD, page, place) for page, place in pages.items()]
+        await self.heal([*await self._looking.still(lost), *await self._looking.look(list(pages))], now)
+        return len(names)
+
+    async def _place(self, findings: Sequence[Finding], leases: Leases) -> int:
+        placed = set(await self._placing.set_right(_named(findings, Wrong.MISPLACED)))
+        told = [one for one in findings if one.wrong is Wrong.MISPLACED and one.item_id in placed]
+        if told:
+            await leases.run([self._told(one) for one in told])
+        return len(placed)
 
     async def _heal(self, finding: Finding, leases: Leases, lease: Lease, now: float) -> bool:
         answer = Answer.MOVED_ON
@@ -80,14 +114,19 @@ class Reconciling:
         item_id = finding.item_id
         waits: Command = ("ZADD", self._keys.embed_due, f"{now:.3f}", item_id)
         match finding.wrong:
-            case Wrong.NO_TEXT | Wrong.NO_RECORD:
+            case Wrong.NO_TEXT:
                 return await self._removal.of(item_id)
+            case Wrong.NO_RECORD:
+                return await self._lost.commands(item_id, finding.place)
             case Wrong.WAITS_FOR_NOTHING:
                 return [("ZREM", self._keys.embed_due, item_id)]
             case Wrong.NOT_WAITING:
                 return [waits]
         unknown: Command = ("HSET", self._keys.item(item_id), "indexedHash", "")
-        return [unknown, waits, *(self._crawled(item_id) if status == Status.INDEXED else ())]
+        # Without chunks that can be used, search is to take the text itself meanwhile.
+        is_usable = await self._looking.is_usable(item_id)
+        by_words: list[Command] = [] if is_usable else [("HDEL", self._keys.document(item_id), "live")]
+        return [unknown, waits, *by_words, *(self._crawled(item_id) if status == Status.INDEXED else ())]
 
     def _crawled(self, item_id: str) -> list[Command]:
         """What is in trouble stays so; what was Indexed is not any more."""
@@ -99,3 +138,7 @@ class Reconciling:
 
     def _told(self, finding: Finding) -> Command:
         return event(self._keys, "healed", id=finding.item_id, wrong=str(finding.wrong))
+
+
+def _named(findings: Sequence[Finding], wrong: Wrong) -> list[str]:
+    return [one.item_id for one in findings if one.wrong is wrong]

@@ -1,0 +1,107 @@
+"""The keys of search, whatever is in them: walked over, all or a slice at a time, and looked at by their type."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from core.keys import Keys
+from core.stores.connect import Client, texts
+
+SCAN = 1_000
+MOST_CALLS = 10
+"""In a slice: of a store with few keys of search among many others, a slice may find none."""
+SLICE = 500
+CURSOR_FIELD = "index"
+NOTHING = "none"
+
+# ARGV any keys. The type of each. As many commands of their own would cost the client twenty times as much.
+_TYPES = """
+local found = {}
+for i, key in ipairs(ARGV) do found[i] = redis.call('TYPE', key).ok end
+return found
+"""
+
+
+class IndexKeys:
+    """Walks over `index:*`."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._types = {
+            keys.chunks(""): "zset",
+            keys.chunk(""): "hash",
+            keys.vector(""): "string",
+            keys.document(""): "hash",
+            keys.aliases(""): "set",
+            keys.item(""): "hash",
+        }
+        # What all of them begin with.
+        self._pattern = glob_of(keys.chunk("").rpartition("chunk:")[0])
+
+    # ── walking ──
+
+    async def all(self) -> AsyncIterator[list[str]]:
+        """Every key, in pieces."""
+        cursor = 0
+        while True:
+            cursor, found = await self._client.scan(cursor, match=self._pattern, count=SCAN)
+            if found:
+                yield list(dict.fromkeys(texts(found)))
+            if not cursor:
+                return
+
+    async def next(self) -> list[str]:
+        """The next few; where we are is kept in the store, so that one slice after the other all are seen."""
+        cursor = int(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD) or 0)
+        names: dict[str, None] = {}
+        for _ in range(MOST_CALLS):
+            cursor, found = await self._client.scan(cursor, match=self._pattern, count=SCAN)
+            names.update(dict.fromkeys(texts(found)))
+            if not cursor or len(names) >= SLICE:
+                break
+        await self._client.hset(self._keys.prune_cursors, CURSOR_FIELD, str(cursor))
+        return list(names)
+
+    # ── looking ──
+
+    async def mistyped(self, names: Sequence[str]) -> list[str]:
+        """Those of the keys that are of another type than such a key is; no command of ours can read them."""
+        found = zip(names, await types_of(self._client, names), strict=True)
+        return [name for name, kind in found if kind not in (NOTHING, self._type_of(name))]
+
+    async def of_pages(self, item_ids: Sequence[str]) -> list[str]:
+        """Keys of these pages, and of their records, that are of another type."""
+        return await self.mistyped([build(one) for one in item_ids for build in self._of_page])
+
+    def page_of(self, name: str) -> str:
+        """The id of the page whose record, text or list of chunks this is; empty: it is something else."""
+        return next((name.removeprefix(build("")) for build in self._of_page if name.startswith(build(""))), "")
+
+    @property
+    def _of_page(self) -> tuple[Callable[[str], str], ...]:
+        return (self._keys.item, self._keys.document, self._keys.chunks)
+
+    def _type_of(self, name: str) -> str:
+        """None that is not ours is wrong."""
+        return next((kind for head, kind in self._types.items() if name.startswith(head)), NOTHING)
+
+
+async def types_of(client: Client, names: Sequence[str]) -> list[str]:
+    """The type of each key; `NOTHING` of what is not there."""
+    found: list[str] = []
+    for start in range(0, len(names), SCAN):
+        some = names[start : start + SCAN]
+        found += texts(await client.eval(_TYPES, 0, *some))
+    return found
+
+
+def ids_in(names: Sequence[str], build: Callable[[str], str]) -> list[str]:
+    """The ids in those of the keys that this family has."""
+    return [name.removeprefix(build("")) for name in names if name.startswith(build(""))]
+
+
+def glob_of(head: str) -> str:
+    """A glob over all keys that begin so."""
+    escaped = "".join(f"\\{c}" if c in "*?[]\\^" else c for c in head)
+    return f"{escaped}*"
