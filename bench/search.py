@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import gzip
 import json
+import os
 import random
 import re
 import statistics
@@ -20,6 +21,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+# One thread, as everything else here: threads of BLAS go on spinning after their work, at the cost of whoever is next.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import tantivy

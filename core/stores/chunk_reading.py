@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,20 @@ class StoredChunk:
     """None: not embedded, or in another space."""
 
 
+# KEYS the page's list, its text · ARGV how keys of chunks and of vectors begin. The live version, then for each chunk
+# its name, text, headings, text hash, space and vector. One call for a page: a tenth of the time of asking for each.
+_READ = """
+local found = {redis.call('HGET', KEYS[2], 'live')}
+for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  local text, headings, text_hash, space =
+    unpack(redis.call('HMGET', ARGV[1] .. name, 'text', 'headings', 'text_hash', 'space'))
+  found[#found + 1] = {name, text, headings, text_hash, space, redis.call('GET', ARGV[2] .. name)}
+end
+return found
+"""
+Row = Sequence[Any]
+
+
 class ChunkReader:
     """Reads `index:chunk*` and `index:vector:*`."""
 
@@ -33,41 +47,21 @@ class ChunkReader:
     async def read(
         self, versions: Mapping[str, str], space: Space | None, *, is_partial_fine: bool = False
     ) -> dict[str, list[StoredChunk]]:
-        """By item id the chunks in order, of exactly these versions; what is swapped just now is left out.
+        """By item id the chunks in order, of exactly these versions; what was swapped meanwhile is left out.
 
-        Whoever asks has seen that version live; it is asked for once more after the chunks. `is_partial_fine` takes
-        what there is of a page that lacks some.
+        `is_partial_fine` takes what there is of a page that lacks some.
         """
-        names = await self._names(list(versions))
-        rows, live = await self._rows(names)
+        pipe = self._raw.pipeline(transaction=False)
+        for item_id in versions:
+            keys = (self._keys.chunks(item_id), self._keys.document(item_id))
+            pipe.eval(_READ, 2, *keys, self._keys.chunk(""), self._keys.vector(""))
+        answers = await pipe.execute() if versions else []
         found: dict[str, list[StoredChunk]] = {}
-        for item_id, version in versions.items():
-            own = rows[item_id]
-            is_whole = all(values[0] is not None for _, values, _ in own)
-            if live[item_id] == version.encode() and (is_whole or is_partial_fine):
-                found[item_id] = [_stored(place, row, space) for place, row in enumerate(own) if row[1][0] is not None]
+        for (item_id, version), (live, *rows) in zip(versions.items(), answers, strict=True):
+            is_whole = all(row[1] is not None for row in rows)
+            if live == version.encode() and (is_whole or is_partial_fine):
+                found[item_id] = [_stored(place, row, space) for place, row in enumerate(rows) if row[1] is not None]
         return await self._with_cached(found, space)
-
-    async def _names(self, item_ids: list[str]) -> dict[str, list[bytes]]:
-        pipe = self._raw.pipeline(transaction=False)
-        for item_id in item_ids:
-            pipe.zrange(self._keys.chunks(item_id), 0, -1)
-        return dict(zip(item_ids, await pipe.execute() if item_ids else [], strict=True))
-
-    async def _rows(
-        self, names: Mapping[str, list[bytes]]
-    ) -> tuple[dict[str, list[tuple[str, list[Any], bytes | None]]], dict[str, bytes | None]]:
-        """Each chunk's name, fields and vector; and, asked for last, which version of the page is live."""
-        pipe = self._raw.pipeline(transaction=False)
-        for own in names.values():
-            for name in own:
-                pipe.hmget(self._keys.chunk(name.decode()), ["text", "headings", "text_hash", "space"])
-                pipe.get(self._keys.vector(name.decode()))
-        for item_id in names:
-            pipe.hget(self._keys.document(item_id), "live")
-        answers = iter(await pipe.execute() if names else [])
-        rows = {item: [(name.decode(), next(answers), next(answers)) for name in own] for item, own in names.items()}
-        return rows, {item_id: next(answers) for item_id in names}
 
     async def _with_cached(
         self, found: dict[str, list[StoredChunk]], space: Space | None
@@ -86,11 +80,10 @@ class ChunkReader:
         }
 
 
-def _stored(place: int, row: tuple[str, list[Any], bytes | None], space: Space | None) -> StoredChunk:
-    name, values, vector = row
-    text, headings, text_hash, of = (value.decode() if value else "" for value in values)
+def _stored(place: int, row: Row, space: Space | None) -> StoredChunk:
+    name, text, headings, text_hash, of = (value.decode() if value else "" for value in row[:5])
     chunk = Chunk(name, text, tuple(json.loads(headings or "[]")), place, text_hash)
-    return StoredChunk(chunk, _fit(vector, space) if space and of == space.name else None)
+    return StoredChunk(chunk, _fit(row[5], space) if space and of == space.name else None)
 
 
 def _fit(vector: bytes | None, space: Space) -> bytes | None:
