@@ -183,7 +183,7 @@ class Keys:
         return f"{self.prefix}index:vector:{chunk_id}"
 
     def embed_cache(self, space: str, text_hash: str) -> str:
-        """STRING, 30 d: a vector whose last chunk let go of it, or of a space that is being built."""
+        """STRING, 30 d: a vector of a text that was just written or let go of, or of a space that is being built."""
         return f"{self.prefix}embed:cache:{space}:{text_hash}"
 
     @property

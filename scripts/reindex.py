@@ -4,7 +4,8 @@ python -m scripts.reindex ID|UID|URL|PATH    one item, by any of its names
 python -m scripts.reindex --category world   the articles of a category
 python -m scripts.reindex --domain docs      the items of a domain; --source docs.site: of one source of it
 python -m scripts.reindex --host example.org | --status Error | --stale | --all
-python -m scripts.reindex --embeddings       all texts into the vector space of the settings, beside the live one
+python -m scripts.reindex --embeddings       all texts into the vector space of the settings, beside the live one;
+                                             where EMBEDDER is none, to search by words alone
     --force      ignore validators, hashes and memory; links of the category that failed are tried again too
     --dry-run    tell how many items and requests that is; changes nothing
 
@@ -29,6 +30,7 @@ from core.errors import FreshetError
 from core.indexes.embedders import open_embedder
 from core.indexes.protocols import EmbedderAway
 from core.keys import Keys
+from core.models import Space
 from core.queues.send import Sender
 from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Status, iso
 from core.secrets import redacted
@@ -45,7 +47,7 @@ from core.stores.spaces import Spaces
 from scripts import session
 from scripts.domain_remove import counted, known
 from scripts.tables import table
-from workers.migrate import Migration
+from workers.migrate import Count, Migration
 
 MOST_JOBS = 10
 """More would only stand in line: the timer brings the rest."""
@@ -250,14 +252,11 @@ async def migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: bo
     migration = Migration(client, keys, ChunkStore(client, raw, keys), embedder)
     try:
         space, before, count = await migration.space(), await Spaces(client, keys).current(), await migration.count()
-        print(
-            f"From {before or 'no vectors'} to {space.name}: {counted(count.chunks, 'chunk')} of "
-            f"{counted(count.items, 'item')}, {count.cached} of them embedded already."
-        )
+        print(_plan(before, space, count))
         if dry_run:
             print("Nothing was changed.")
             return 0
-        with progress.bar(count.chunks, "Embedding") as bar:
+        with progress.bar(count.chunks if space else 0, "Embedding") as bar:
             embedded, waiting = await migration.run(bar.update)
     except EmbedderAway as away:
         print(f"{away} What is embedded is kept, and search is as before; the same command goes on.", file=sys.stderr)
@@ -265,10 +264,20 @@ async def migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: bo
     finally:
         await embedder.close()
         await raw.aclose()
-    print(f"Embedded: {counted(embedded, 'chunk')}. Live now: {space.name}; {counted(waiting, 'item')} to be swapped.")
+    live, swapped = space.name if space else "no vectors", counted(waiting, "item")
+    print(f"Embedded: {counted(embedded, 'chunk')}. Live now: {live}; {swapped} to be swapped.")
     if waiting:
         print("`python -m workers embed` and the timer do that; search answers meanwhile.")
+    if space is None:
+        print("A worker whose settings name a model would bring vectors back: end those first.")
     return 0
+
+
+def _plan(before: str, space: Space | None, count: Count) -> str:
+    there = f"{counted(count.chunks, 'chunk')} of {counted(count.items, 'item')}"
+    if space is None:
+        return f"From {before or 'no vectors'} to no vectors: {there}; the old vectors are kept for 30 days."
+    return f"From {before or 'no vectors'} to {space.name}: {there}, {count.cached} of them embedded already."
 
 
 def main() -> int:

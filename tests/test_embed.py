@@ -10,6 +10,7 @@ import pytest
 import redis as redis_client
 
 from core.indexes.answers import Found, Query
+from core.indexes.embedders import open_embedder
 from core.indexes.none import NoEmbedder
 from core.indexes.opening import open_searcher
 from core.indexes.protocols import Filters
@@ -31,8 +32,9 @@ from tests.web import FakeWeb, as_reply
 from tests.web_replies import Exchange
 from workers.crawl import Mode, crawl
 from workers.desk import Desk
-from workers.embed import Embedding, read_text
+from workers.embed import Embedding
 from workers.embed_jobs import embed_items
+from workers.embed_reading import read_texts
 
 STRIKE = "The dockers' ballot ended last night: seven in ten members voted for the walkout, the union said."
 FOOTBALL = "United beat Rovers by two goals to one in the rain; both goals came after the break."
@@ -266,7 +268,7 @@ async def test_hidden_article_is_no_text(redis: connect.Client, keys: Keys) -> N
     found = []
     for status in ("success", "gone"):
         await redis.hset(keys.article("uid"), mapping={"markdown": "Text.", "content_hash": "h", "status": status})
-        found.append(await read_text(redis, keys, item))
+        found.append(await read_texts(redis, keys, [item]))
 
     assert [bool(text) for text in found] == [True, False]
 
@@ -291,6 +293,144 @@ async def test_damaged_vector_is_made_anew(settings: Settings) -> None:
         await raw.aclose()
 
         assert counts == [{"indexed": 1, "reused": 1}, {"indexed": 1, "reused": 0, "embedded": 1}]
+
+
+# ── in groups ──
+
+
+async def test_short_pages_reach_the_model_together(settings: Settings) -> None:
+    """Many pages, one request after the question for the dimension; each has its own swap."""
+    pages = {f"/{n}": f"Page {n} tells of gauge {n}." for n in range(12)}
+    async with open_library(settings, pages) as library:
+        counts = await library.embed()
+
+        assert counts["indexed"] == 13
+        assert library.server.batches == [1, counts["embedded"]]
+        assert await library.waiting() == []
+        assert await leases(library) == []
+
+
+async def test_page_that_changes_does_not_hold_up_its_group(settings: Settings) -> None:
+    """One of three is superseded, the others are indexed by the same commit."""
+    async with open_library(settings, {"/a": "The weir.", "/b": "The sluice."}) as library:
+        key = library.desk.keys.item(library.id("/a"))
+
+        def change(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            with redis_client.Redis.from_url(connect.url_of(library.settings)) as other:
+                other.hset(key, "contentHash", "another")
+            return data
+
+        library.server.then_data(lambda data: data).then_data(change)
+        counts = await library.embed()
+
+        assert (counts["indexed"], counts["superseded"]) == (2, 1)
+        assert await library.waiting() == [library.id("/a")]
+        assert await leases(library) == []
+        assert await library.astray() == []
+
+
+LONG = "</p><p>".join(f"Paragraph {n} speaks of gauge {n} at bridge {n}, above the river." for n in range(150))
+SHORT_CHUNKS: dict[str, Any] = {"embed_most_tokens": 20}
+
+
+async def test_long_text_that_is_broken_off_goes_on_where_it_stopped(settings: Settings) -> None:
+    """The job's time is over in the middle: what is embedded is kept, nothing else has changed, the lease is free."""
+    async with open_library(settings, {"/long": LONG}) as library:
+        client, keys = library.desk.client, library.desk.keys
+        late = await embed_items(library.with_(**SHORT_CHUNKS), [library.id("/long")], time.monotonic() - 1)
+        raw, clock = connect.open_raw(settings), await ServerClock.ask(client)
+        embedder = open_embedder(library.with_(**SHORT_CHUNKS))
+        embedding = Embedding(client, keys, Leases(client, keys), ChunkStore(client, raw, keys), embedder, clock)
+        looks = iter([False])
+        await embedding.embed_many([library.id("/long")], lambda: next(looks, True))
+        await embedder.close()
+        await raw.aclose()
+        between = (dict(embedding.counts), (await library.record("/long"))["status"], await leases(library))
+        rest = await library.embed(**SHORT_CHUNKS)
+
+        assert late == {}
+        assert between == ({"embedded": 64, "reused": between[0]["reused"]}, "Crawled", [])
+        assert rest["indexed"] == 2
+        assert 150 <= rest["embedded"] + 64 <= 170
+        assert (await library.record("/long"))["status"] == "Indexed"
+
+
+async def test_model_that_goes_away_in_a_group_keeps_what_is_whole(settings: Settings) -> None:
+    """The short page has its vectors and is indexed; the long one waits with what it got, and its lease is free."""
+    async with open_library(settings, {"/long": LONG}) as library:
+        library.server.then_data(lambda data: data).then_data(lambda data: data).then_data(lambda data: data).then(503)
+        first = await embed_items(
+            library.with_(**SHORT_CHUNKS), [library.id("/"), library.id("/long")], time.monotonic() + 60
+        )
+        between = [(await library.record(path))["status"] for path in ("/", "/long")]
+        free = await leases(library)
+        second = await library.embed(**SHORT_CHUNKS)
+
+        assert (first["indexed"], first["embedded"], between, free) == (1, 64, ["Indexed", "Crawled"], [])
+        assert second["indexed"] == 1
+        assert second["reused"] >= 50
+        assert await library.astray() == []
+
+
+async def leases(library: Library) -> list[str]:
+    """What somebody still holds."""
+    return [key async for key in library.desk.client.scan_iter(library.desk.keys.lease("*"))]
+
+
+# ── vectors that are there ──
+
+
+async def forget_cache(library: Library) -> None:
+    """A month goes by."""
+    names = [key async for key in library.desk.client.scan_iter(library.desk.keys.embed_cache("*", "*"))]
+    if names:
+        await library.desk.client.delete(*names)
+
+
+def below(heading: str) -> str:
+    paragraphs = "</p><p>".join(f"Paragraph {n} speaks of gauge {n}. " + "The river rose. " * 30 for n in range(12))
+    return (
+        f"<html><head><title>Gauges</title></head><body><main><h1>Gauges</h1><h2>{heading}</h2>"
+        f"<p>{paragraphs}</p></main></body></html>"
+    )
+
+
+async def test_new_heading_above_old_texts_embeds_nothing(settings: Settings) -> None:
+    """All chunks have other ids, the cache forgot them long ago: the page's own vectors are used."""
+    async with open_library(settings, {"/a": "Soon another."}) as library:
+        client, keys = library.desk.client, library.desk.keys
+        library.site.web.page("/a", below("In spring"))
+        await library.crawl()
+        await library.embed()
+        before = await client.zrange(keys.chunks(library.id("/a")), 0, -1)
+        library.site.web.page("/a", below("In autumn"))
+        await library.crawl()
+        await forget_cache(library)
+        counts = await library.embed()
+        after = await client.zrange(keys.chunks(library.id("/a")), 0, -1)
+
+        assert counts == {"indexed": 1, "reused": len(after)}
+        assert len(after) >= 3
+        assert not set(before) & set(after)
+        assert await vectors(library) == {64}
+        assert await library.astray() == []
+
+
+async def test_vector_in_use_stays_in_the_cache(settings: Settings) -> None:
+    """Whoever writes a chunk with the same text renews it, so that the next copy embeds nothing either."""
+    async with open_library(settings, {"/a": "The weir."}) as library:
+        client, keys = library.desk.client, library.desk.keys
+        await library.embed()
+        cached = [key async for key in client.scan_iter(keys.embed_cache("*", "*"))]
+        for key in cached:
+            await client.expire(key, 100)
+        await client.hset(keys.item(library.id("/a")), "indexedHash", "")
+        await client.zadd(keys.embed_due, {library.id("/a"): 1})
+        await library.embed()
+        lives = sorted([await client.ttl(key) for key in cached])
+
+        assert lives[0] <= 100
+        assert lives[-1] > 29 * 86_400
 
 
 # ── from no vectors to the first ones ──
@@ -362,7 +502,7 @@ async def test_worker_without_a_model_is_refused_where_there_are_vectors(setting
 
         assert (counts, (await library.record("/a"))["status"]) == ({}, "Crawled")
         assert said.startswith("This store's vectors are of first-16-c1, and EMBEDDER is none")
-        assert "Set EMBEDDER back" in said
+        assert "`EMBEDDER=none python -m scripts.reindex --embeddings`" in said
         assert len(await library.waiting()) == 1
         assert (await library.urls("weir", library.with_(embedder="none")))[0] == "/a"
 

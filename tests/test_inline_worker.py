@@ -12,9 +12,11 @@ import pytest
 from core.queues.send import Sender
 from core.settings import Settings
 from core.stores import connect
+from core.stores.commit import Leases
 from core.stores.embedded import EmbeddedServer
-from tests.faults.process import Worker, until
+from tests.faults.process import Worker, is_dead, until
 from tests.library import open_library
+from workers.embed import ITEMS_AT_ONCE
 
 PAGES = {f"/{n}": f"Page {n} tells of gauge {n} in the valley." for n in range(3)}
 
@@ -52,9 +54,10 @@ async def test_model_is_loaded_once_for_many_jobs(settings: Settings, server: Em
         assert worker.tracebacks == []
 
 
-async def test_stop_ends_after_the_current_page(settings: Settings, server: EmbeddedServer) -> None:
-    """SIGTERM in the middle of a job: the page under way is finished, the rest waits, nothing is lost, exit 0."""
-    async with open_library(settings, PAGES) as library:
+async def test_stop_ends_after_the_current_group(settings: Settings, server: EmbeddedServer) -> None:
+    """SIGTERM in the middle of a job: the pages under way are finished, the rest waits, nothing is lost, exit 0."""
+    pages = {f"/{n}": f"Page {n} tells of gauge {n} in the valley." for n in range(ITEMS_AT_ONCE + 1)}
+    async with open_library(settings, pages) as library:
         reached, go_on = asyncio.Event(), asyncio.Event()
 
         async def slow(question: object) -> object:
@@ -77,8 +80,8 @@ async def test_stop_ends_after_the_current_page(settings: Settings, server: Embe
             code = await worker.ended()
 
         assert code == 0, worker.log
-        assert len(worker.lines("🧭 Indexed")) == 1
-        assert len(await library.waiting()) == 3
+        assert len(worker.lines("🧭 Indexed")) == ITEMS_AT_ONCE
+        assert len(await library.waiting()) == 2
         assert await library.astray() == []
         assert worker.tracebacks == []
 
@@ -90,7 +93,7 @@ async def test_all_queues_have_a_second_process_for_embedding(
     command = ("workers", "refresh", "reindex", "embed")
     with Worker(settings.persistent_storage_path, server.url, *command, EMBEDDER="none") as worker:
         await worker.until(lambda: len(worker.lines("👂 Waiting for jobs")) == 2)
-        beside = [one for one in worker.children() if one.cmdline()[-2:] == ["workers", "embed"]]
+        beside = second(worker)
         code = await worker.stopped()
         await until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in beside))
 
@@ -98,6 +101,93 @@ async def test_all_queues_have_a_second_process_for_embedding(
     assert code == 0
     assert len(worker.lines("🏁 Stopped")) == 2, worker.log
     assert worker.tracebacks == []
+
+
+def second(worker: Worker) -> list[psutil.Process]:
+    """The processes for `embed` that a worker has beside itself."""
+    return [one for one in worker.children() if "--parent" in one.cmdline() and one.cmdline()[-1] == "embed"]
+
+
+async def test_second_process_that_is_killed_is_started_again(
+    settings: Settings, server: EmbeddedServer, redis: connect.Client
+) -> None:
+    """kill -9, twice: the first says so each time, and the new one does its work; a stop ends both."""
+    async with open_library(settings, PAGES) as library:
+        environment = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
+        command = ("workers", "refresh", "reindex", "embed")
+        await library.desk.client.set(library.desk.keys.embed_away, "not yet", ex=600)
+        with Worker(settings.persistent_storage_path, server.url, *command, **environment) as worker:
+            for number in (1, 2):
+                await worker.until(lambda number=number: len(worker.lines("👂 Waiting for jobs")) == 1 + number)
+                (killed,) = second(worker)
+                killed.kill()
+                await worker.until(
+                    lambda number=number: len(worker.lines("The process for embed died (signal 9)")) == number
+                )
+            await worker.until(lambda: len(worker.lines("👂 Waiting for jobs")) == 4)
+            await library.desk.client.delete(library.desk.keys.embed_away)
+            await worker.until(lambda: len(worker.lines("🧭 Indexed")) == 4)
+            (last,) = second(worker)
+            assert await worker.stopped() == 0
+
+        assert is_dead(last)
+        assert await library.waiting() == []
+        assert [line.rpartition("again in ")[2] for line in worker.lines("died (signal 9)")] == ["1 s", "2 s"]
+        assert worker.tracebacks == []
+
+
+async def test_second_process_does_not_outlive_the_first(
+    settings: Settings, server: EmbeddedServer, redis: connect.Client
+) -> None:
+    """kill -9 of the first: the second ends by itself, with grace."""
+    command = ("workers", "refresh", "reindex", "embed")
+    with Worker(settings.persistent_storage_path, server.url, *command, EMBEDDER="none") as worker:
+        await worker.until(lambda: len(worker.lines("👂 Waiting for jobs")) == 2)
+        (orphan,) = second(worker)
+        worker.kill()
+        await until(lambda: is_dead(orphan), lambda: worker.log)
+
+    assert len(worker.lines("🏁 Stopped")) == 1
+
+
+async def test_burst_needs_no_timer(settings: Settings, server: EmbeddedServer) -> None:
+    """Nobody sent a job: the worker looks itself at what waits, and ends when nothing does."""
+    async with open_library(settings, PAGES) as library:
+        environment = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
+        with Worker(settings.persistent_storage_path, server.url, "workers", "embed", "--burst", **environment) as one:
+            assert await one.ended() == 0, one.log
+
+        assert await library.waiting() == []
+        assert len(one.lines("🧭 Indexed")) == 4
+        assert one.lines("🏁 Nothing waits after 1 jobs")
+        assert one.lines("⏳") == []
+
+
+async def test_burst_says_what_it_leaves(settings: Settings, server: EmbeddedServer) -> None:
+    """Pages that another worker holds are not asked for again and again."""
+    async with open_library(settings, PAGES) as library:
+        held = await Leases(library.desk.client, library.desk.keys).acquire(f"embed_{library.id('/0')}")
+        environment = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
+        with Worker(settings.persistent_storage_path, server.url, "workers", "embed", "--burst", **environment) as one:
+            assert await one.ended() == 0, one.log
+
+        assert held
+        assert await library.waiting() == [library.id("/0")]
+        assert one.lines("⏳ Still to be embedded: 1 items. Another worker has them, or their job failed.")
+
+
+async def test_lost_wake_up_costs_nothing(settings: Settings, server: EmbeddedServer) -> None:
+    """A worker without work finds what waits within seconds, though no job was sent."""
+    async with open_library(settings, PAGES) as library:
+        client, keys = library.desk.client, library.desk.keys
+        waiting = await client.zrange(keys.embed_due, 0, -1, withscores=True)
+        await client.delete(keys.embed_due)
+        environment = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
+        with Worker(settings.persistent_storage_path, server.url, "workers", "embed", **environment) as worker:
+            await worker.until(lambda: bool(worker.lines("👂 Waiting for jobs")))
+            await client.zadd(keys.embed_due, dict(waiting))
+            await worker.until(lambda: len(worker.lines("🧭 Indexed")) == 4)
+            assert await worker.stopped() == 0
 
 
 @pytest.mark.parametrize("answer", [500, 429])
@@ -111,6 +201,7 @@ async def test_trouble_of_the_model_fails_no_job(settings: Settings, server: Emb
             assert await one.ended() == 0, one.log
 
         assert len(await library.waiting()) == 4
+        assert one.lines("⏳ Still to be embedded: 4 items.")
         assert await library.desk.client.exists(library.desk.keys.embed_away)
         assert await library.desk.client.zcard("rq:failed:embed") == 0
         assert await library.desk.client.zcard("rq:scheduled:embed") == 0

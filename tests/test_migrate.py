@@ -20,7 +20,7 @@ from scripts.reindex import Asked
 from tests import commands
 from tests.faults.crash import Crash, every_point
 from tests.library import Library, open_library
-from workers.migrate import Migration
+from workers.migrate import Migration, NothingToMigrate
 
 PAGES = {f"/{name}": f"A page about the {name} of the valley." for name in ("weir", "sluice", "gauge", "ladder")}
 NEXT: dict[str, Any] = {"embed_model": "second", "embed_dimensions": 24}
@@ -133,7 +133,7 @@ async def vector_lengths(library: Library, settings: Settings) -> set[int]:
     """Bytes of the vectors that search has of all pages in the space of these settings."""
     raw, embedder = connect.open_raw(settings), open_embedder(settings)
     await embedder.prepare()
-    contents = ContentReader(library.desk.client, raw, library.desk.keys)
+    contents = ContentReader(library.desk.client, raw, library.desk.keys, embedder)
     found = await contents.read([library.id(path) for path in ("/", *PAGES)], embedder.space)
     await embedder.close()
     await raw.aclose()
@@ -284,14 +284,130 @@ async def test_pages_in_trouble_change_over_too(library: Library) -> None:
     assert (failed["status"], (await library.record("/weir"))["status"]) == ("Error", "Error")
 
 
-async def test_without_an_embedder_there_is_nothing_to_migrate(library: Library) -> None:
-    """A sentence, and nothing happens."""
-    done = await commands.run(library.settings, "scripts.reindex", "--embeddings", EMBEDDER="none")
+async def test_first_question_is_waited_for_too(
+    library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The endpoint is busy when it is asked for the dimension: a short pause is waited out; a minute, which nobody
+    named, ends the run with the sentence."""
+    waited: list[float] = []
 
-    assert done.returncode == 2
-    assert "EMBEDDER is none" in done.stderr
-    assert "Set EMBEDDER back" in done.stderr
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    client, keys, settings = library.desk.client, library.desk.keys, library.with_(**NEXT)
+    embedder, raw = open_embedder(settings), connect.open_raw(settings)
+    library.server.then(429, retry_after="7")
+    made = await Migration(client, keys, ChunkStore(client, raw, keys), embedder, sleep).run()
+    await embedder.close()
+    await raw.aclose()
+    adopt(monkeypatch, library)
+    library.server.then(500)
+
+    assert (made, waited) == ((5, 5), [7])
+    assert await reindex.reindex(Asked(embeddings=True)) == 2
+    assert "the same command goes on" in capsys.readouterr().err
+
+
+# ── to no vectors, and back ──
+
+
+async def all_vectors(library: Library) -> int:
+    return len([key async for key in library.desk.client.scan_iter(library.desk.keys.vector("*"))])
+
+
+async def test_way_to_no_vectors_and_back(library: Library) -> None:
+    """The dry run tells; one step takes the space away; workers without a model take the vectors; search goes on by
+    words; a worker with the old model finds all its vectors in the cache."""
+    client, keys = library.desk.client, library.desk.keys
+    await client.delete(*[key async for key in client.scan_iter(keys.embed_cache("*", "*"))])
+    command, none = ("scripts.reindex", "--embeddings"), library.with_(embedder="none")
+    told = await commands.run(library.settings, *command, "--dry-run", EMBEDDER="none")
+    before = await space(library)
+    await client.set(keys.embed_away, "refused", ex=600)
+    done = await commands.run(library.settings, *command, EMBEDDER="none")
+    cut = (await space(library), len(await library.waiting()), await client.exists(keys.embed_away))
+    meanwhile = await library.ask("sluice", none)
+    counts = await library.embed(embedder="none")
+    words = await library.ask("sluice", none)
+    left = await all_vectors(library)
+
+    assert (told.returncode, before) == (0, "first-16-c1")
+    assert "From first-16-c1 to no vectors: 5 chunks of 5 items" in told.stdout
+    assert "Nothing was changed." in told.stdout
+    assert done.returncode == 0, done.stderr
+    assert "Embedded: 0 chunks. Live now: no vectors; 5 items to be swapped." in done.stdout
+    assert cut == ("", 5, 0)
+    assert (counts, left) == ({"indexed": 5}, 0)
+    assert set(await library.astray()) == {f"{keys.vector(name)} is not there" for name in await live(library)}
+    for found in (meanwhile, words):
+        assert found.results[0].page.url.endswith("/sluice")
+
+    library.server.questions.clear()
+    claimed = await library.embed()  # nothing waits: it only claims the store
+    back = await library.embed()
+    assert (claimed["indexed"], back) == (0, {"indexed": 5, "reused": 5})
+    assert set(library.server.texts) == {"."}
     assert await space(library) == "first-16-c1"
+    assert (await library.ask("sluice")).by == "words and meaning"
+    assert await library.astray() == []
+
+
+async def test_way_back_to_a_model_that_cuts_otherwise(settings: Settings) -> None:
+    """The local model counts tokens by its own words, a worker without one estimates: all cuts are others, and still
+    the way back embeds nothing."""
+    text = "</p><p>".join(f"Paragraph {n} on hydrogeological embankments at gauge {n:05}. " * 9 for n in range(9))
+    async with open_library(settings, {"/a": text}, embedder="local") as library:
+        first = await library.embed()
+        before = await live(library)
+        await library.desk.client.delete(
+            *[key async for key in library.desk.client.scan_iter(library.desk.keys.embed_cache("*", "*"))]
+        )
+        await migrate(library, embedder="none")
+        await library.embed(embedder="none")
+        between = await live(library)
+        await library.embed()  # claims the store
+        back = await library.embed()
+
+        assert first["embedded"] > 3
+        assert between != before
+        assert (back["indexed"], back["embedded"]) == (2, 0)
+        assert await live(library) == before
+        assert await library.astray() == []
+
+
+async def live(library: Library) -> set[str]:
+    client, keys = library.desk.client, library.desk.keys
+    return {name async for key in client.scan_iter(keys.chunks_pattern) for name in await client.zrange(key, 0, -1)}
+
+
+async def test_way_to_no_vectors_that_dies_goes_on(library: Library) -> None:
+    """Between the cut and the pages: the same command again makes them due. Then there is nothing to do."""
+    client, keys = library.desk.client, library.desk.keys
+    await Spaces(client, keys).cut_over(None)
+    again = await migrate(library, embedder="none")
+    await library.embed(embedder="none")
+
+    assert again == (0, 5)
+    assert await all_vectors(library) == 0
+    with pytest.raises(NothingToMigrate, match="EMBEDDER is none: there are no vectors to build"):
+        await migrate(library, embedder="none")
+
+
+async def test_late_worker_with_the_old_model_brings_nothing_back(library: Library) -> None:
+    """It claimed before the cut to no vectors; its swap comes after it, and writes nothing."""
+    library.site.page("/weir", "The weir has a new crest.")
+    await library.crawl()
+
+    def cut(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        with redis.Redis.from_url(connect.url_of(library.settings)) as other:
+            other.hdel(library.desk.keys.version, "space")
+        return data
+
+    library.server.then_data(lambda data: data).then_data(cut)
+    counts = await library.embed()
+
+    assert (counts["superseded"], await space(library)) == (1, "")
+    assert library.id("/weir") in await library.waiting()
 
 
 async def test_late_worker_of_the_old_space_is_refused(library: Library) -> None:

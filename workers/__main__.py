@@ -7,10 +7,11 @@ python -m workers refresh reindex embed --burst    until nothing waits
 from __future__ import annotations
 
 import argparse
-import contextlib
-import subprocess
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from redis.exceptions import RedisError
 
@@ -24,40 +25,54 @@ from core.queues.pace import Pace
 from core.queues.worker import Worker, hush_rq
 from core.settings import Settings, load
 from core.stores import connect, presence, version
-from workers import stopping
+from workers import beside, stopping
+from workers.beside import Beside
+from workers.embed_waiting import Waiting
 
-STOP_SECONDS = 4.0
 PRELOAD: tuple[str, ...] = ()
 """Beyond the modules of the listed functions: what those import only when they need it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says."""
+
+    queues: Sequence[QueueName]
+    burst: bool
+    parent: int | None
+    """The process that started this one beside itself."""
+
+
 def main(arguments: Sequence[str] | None = None, allowed: Allowed = JOBS, pace: Pace | None = None) -> int:
     """The command line."""
-    names, burst = _parse(arguments)
+    asked = _parse(arguments)
+    if asked.parent is not None:
+        beside.tie(asked.parent)
     ready: list[Settings] = []
 
     async def get_ready() -> None:
         settings = load()
         console.set_up(settings)
-        await _wait_for_store(settings, burst)
+        await _wait_for_store(settings, asked.burst)
         ready.append(settings)
 
     code = stopping.run(get_ready)
-    return _serve(ready[0], names, burst, allowed, pace) if ready else code
+    return _serve(ready[0], asked, allowed, pace) if ready else code
 
 
-def _parse(arguments: Sequence[str] | None) -> tuple[list[QueueName], bool]:
+def _parse(arguments: Sequence[str] | None) -> Asked:
     parser = argparse.ArgumentParser(prog="python -m workers", description=(__doc__ or "").splitlines()[0])
     known = ", ".join(QueueName)
     parser.add_argument("queues", nargs="*", metavar="QUEUE", help=f"any of {known}")
     parser.add_argument("--burst", action="store_true", help="end when nothing waits")
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     unknown = [name for name in given.queues if name not in list(QueueName)]
     if unknown:
         parser.error(f"There is no queue {unknown[0]!r}; the queues are {known}.")
     if not given.queues:
         parser.error(f"Say which queues to work on: any of {known}.")
-    return [QueueName(name) for name in dict.fromkeys(given.queues)], given.burst
+    return Asked([QueueName(name) for name in dict.fromkeys(given.queues)], given.burst, given.parent)
 
 
 async def _wait_for_store(settings: Settings, burst: bool) -> None:
@@ -69,17 +84,20 @@ async def _wait_for_store(settings: Settings, burst: bool) -> None:
         await client.aclose()
 
 
-def _serve(settings: Settings, names: Sequence[QueueName], burst: bool, allowed: Allowed, pace: Pace | None) -> int:
+def _serve(settings: Settings, asked: Asked, allowed: Allowed, pace: Pace | None) -> int:
     """Embedding has a process of its own, in which the model stays; in a burst it comes last."""
     hush_rq(settings)
-    others = [name for name in names if name is not QueueName.EMBED]
-    is_embedding = len(others) < len(names)
+    others = [name for name in asked.queues if name is not QueueName.EMBED]
+    is_embedding = len(others) < len(asked.queues)
     try:
-        with _beside() if is_embedding and others and not burst else contextlib.nullcontext():
-            if others:
-                Worker(settings, others, allowed, PRELOAD, pace).serve(burst)
-            if is_embedding and (burst or not others):
-                InlineWorker(settings, [QueueName.EMBED], allowed, (), pace).serve(burst)
+        if others and is_embedding and not asked.burst:
+            with Beside(_embedding()) as second:
+                Worker(settings, others, allowed, PRELOAD, pace, beside=second.look).serve()
+            return stopping.STOPPED
+        if others:
+            Worker(settings, others, allowed, PRELOAD, pace).serve(asked.burst)
+        if is_embedding:
+            _embed(settings, asked, allowed, pace)
     except (FreshetError, RedisError) as error:
         sentence = str(error) if isinstance(error, FreshetError) else presence.explain(error, connect.url_of(settings))
         print(sentence, file=sys.stderr)  # noqa: T201 - for a person
@@ -87,18 +105,17 @@ def _serve(settings: Settings, names: Sequence[QueueName], burst: bool, allowed:
     return stopping.STOPPED
 
 
-@contextlib.contextmanager
-def _beside() -> Iterator[None]:
-    """Another worker for the queue `embed`, as long as this one works."""
-    embedding = subprocess.Popen([sys.executable, "-m", "workers", str(QueueName.EMBED)])  # noqa: S603 - ourselves
-    try:
-        yield
-    finally:
-        embedding.terminate()
-        try:
-            embedding.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            embedding.kill()
+def _embed(settings: Settings, asked: Asked, allowed: Allowed, pace: Pace | None) -> None:
+    waiting, parent = Waiting(settings), asked.parent
+    look = partial(beside.end_with, parent) if parent is not None else None
+    InlineWorker(settings, [QueueName.EMBED], allowed, (), pace, find=waiting.send, beside=look).serve(asked.burst)
+    if asked.burst:
+        waiting.tell()
+
+
+def _embedding() -> list[str]:
+    """The words of another worker, for the queue `embed` and as long as this one lives."""
+    return [sys.executable, "-m", "workers", "--parent", str(os.getpid()), str(QueueName.EMBED)]
 
 
 if __name__ == "__main__":

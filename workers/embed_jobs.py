@@ -17,14 +17,13 @@ from core.indexes.local import LocalEmbedder
 from core.indexes.protocols import Embedder, EmbedderAway
 from core.keys import Keys
 from core.queues import stop
-from core.queues.send import Sender
 from core.settings import Settings, load
 from core.stores import connect, presence
 from core.stores.chunks import ChunkStore
 from core.stores.clock import ServerClock
 from core.stores.commit import Leases
+from workers import embed_waiting
 from workers.embed import Embedding
-from workers.timer import Timer
 
 log = logging.getLogger("embed")
 
@@ -75,7 +74,7 @@ async def _pause(client: connect.Client, keys: Keys, why: FreshetError, seconds:
 async def _go_on(settings: Settings, client: connect.Client, keys: Keys) -> None:
     """What waits next need not wait for the timer."""
     if not stop.is_requested():
-        await Timer(settings, client, keys, Sender(settings)).send_embeds()
+        await embed_waiting.send(settings, client, keys)
 
 
 def _open(settings: Settings) -> Embedder:

@@ -2,28 +2,31 @@
 
 Every text is cut and embedded as a worker would, but only into the cache of vectors: whatever ends this before the
 cut-over has changed nothing that is live, and the next run begins where it stopped. After the cut-over every page waits
-for a worker, which finds its vectors in the cache and asks the model nothing.
+for a worker, which finds its vectors in the cache and asks the model nothing. Where EMBEDDER is none there is nothing
+to build: the cut-over is to no vectors, and the workers put the old ones into the cache.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
-from core import chunk as chunking
 from core.errors import FreshetError
 from core.indexes.protocols import Embedder, EmbedderAway
 from core.keys import Keys
 from core.models import Chunk, Space
-from core.registry import MAY_HAVE_TEXT, Item, Status
+from core.registry import MAY_HAVE_TEXT, Status
 from core.stores import connect
 from core.stores.chunks import ChunkStore
 from core.stores.connect import Client
 from core.stores.items import ItemStore
-from core.stores.spaces import Spaces, without_vectors
-from workers.embed import TEXTS_AT_ONCE, embedded, read_text
+from core.stores.spaces import Spaces
+from workers.embed import TEXTS_AT_ONCE
+from workers.embed_reading import cut, embedded, read_texts
 
 log = logging.getLogger("embed")
 
@@ -32,8 +35,12 @@ MOST_ROUNDS = 3
 """Texts that change while the rest is embedded are caught by another round; what is left then the workers do."""
 PATIENCE = 5
 LONGEST_WAIT_SECONDS = 120.0
+LONGEST_FIRST_WAIT_SECONDS = 30.0
+"""At the first question. Who is asked in vain asks for a minute by itself: that is rather a wrong address, and a person
+wants to hear of it at once."""
 
 Sleep = Callable[[float], Awaitable[None]]
+_T = TypeVar("_T")
 
 
 class NothingToMigrate(FreshetError):
@@ -47,6 +54,14 @@ class Count:
     items: int = 0
     chunks: int = 0
     cached: int = 0
+
+
+@dataclass(slots=True)
+class Piece:
+    """Chunks of some live texts, each with a way to what the model is given of it; and what search has of them."""
+
+    chunks: list[tuple[Chunk, Callable[[], str]]] = field(default_factory=list)
+    old: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 class Migration:
@@ -63,75 +78,76 @@ class Migration:
         self._items = ItemStore(client, keys)
         self._spaces = Spaces(client, keys)
 
-    async def space(self) -> Space:
-        """Where it goes. Raises EmbedderAway, or NothingToMigrate where there are no vectors."""
-        await self._embedder.prepare()
-        if self._embedder.space is None:
-            current = await self._spaces.current()
-            nothing = "EMBEDDER is none: there are no vectors to build, search goes by words at once."
-            raise NothingToMigrate(without_vectors(current) if current else nothing)
+    async def space(self) -> Space | None:
+        """Where it goes; None: to no vectors. Raises EmbedderAway."""
+        await self._patiently(self._embedder.prepare, LONGEST_FIRST_WAIT_SECONDS)
         return self._embedder.space
 
     async def count(self) -> Count:
         """How much there is to do; changes nothing."""
-        space, count = await self.space(), Count()
-        async for texts in self._texts():
-            known = await self._store.vectors([chunk for chunk, _ in texts], space)
-            count.chunks += len(texts)
-            count.cached += sum(chunk.text_hash in known for chunk, _ in texts)
-        count.items = await self._total()
+        space, count = await self.space(), Count(items=await self._total())
+        async for piece in self._pieces():
+            known = await self._known(piece, space) if space else {}
+            count.chunks += len(piece.chunks)
+            count.cached += sum(chunk.text_hash in known for chunk, _ in piece.chunks)
         return count
 
     async def run(self, tell: Callable[[int], object] = lambda _: None) -> tuple[int, int]:
         """Build, cut over, make pages due; how many chunks were embedded and how many pages wait.
 
-        `tell` hears how many chunks were looked at.
+        `tell` hears how many chunks were looked at. Raises NothingToMigrate where nobody has or wants vectors.
         """
-        space, embedded_in_all = await self.space(), 0
-        for number in range(MOST_ROUNDS):
-            made = await self.build(space, tell if number == 0 else lambda _: None)
-            embedded_in_all += made
-            if not made:
-                break
+        space, before = await self.space(), await self._spaces.current()
+        made = await self._build_all(space, tell) if space else 0
         await self._spaces.cut_over(space)
-        log.info("🔀 The live vectors are of %s now", space.name)
-        return embedded_in_all, await self.make_due(space)
+        waiting = await self.make_due(space)
+        if not (space or before or waiting):
+            raise NothingToMigrate("EMBEDDER is none: there are no vectors to build, search goes by words at once.")
+        log.info("🔀 The live vectors are of %s now", space.name if space else "no model")
+        return made, waiting
+
+    async def _build_all(self, space: Space, tell: Callable[[int], object]) -> int:
+        made = last = await self.build(space, tell)
+        for _ in range(MOST_ROUNDS - 1):
+            if not last:
+                break
+            last = await self.build(space, lambda _: None)
+            made += last
+        return made
 
     async def build(self, space: Space, tell: Callable[[int], object]) -> int:
         """Embed into the cache what is not there; how many chunks that were."""
         made = 0
-        async for texts in self._texts():
-            known = await self._store.vectors([chunk for chunk, _ in texts], space)
-            new = {chunk.text_hash: words for chunk, words in texts if chunk.text_hash not in known}
-            hashes = list(new)
-            for start in range(0, len(hashes), TEXTS_AT_ONCE):
-                some = hashes[start : start + TEXTS_AT_ONCE]
-                vectors = await self._embed([new[text_hash]() for text_hash in some])
-                await self._store.remember(space, dict(zip(some, vectors, strict=True)))
-            made += len(hashes)
-            tell(len(texts))
+        async for piece in self._pieces():
+            known = await self._known(piece, space)
+            new = {chunk.text_hash: words for chunk, words in piece.chunks if chunk.text_hash not in known}
+            await self._remember(space, new)
+            made += len(new)
+            tell(len(piece.chunks))
         return made
 
-    async def make_due(self, space: Space) -> int:
+    async def make_due(self, space: Space | None) -> int:
         """Every page with chunks of another space waits for a worker; how many."""
         return await self._spaces.make_all_due(space, await connect.now(self._client))
 
     # ── reading ──
 
-    async def _texts(self) -> AsyncIterator[list[tuple[Chunk, Callable[[], str]]]]:
-        """Chunks of all live texts in pieces, each with a way to what the model is given of it."""
-        async for some in self._batches(MAY_HAVE_TEXT):
-            found: list[tuple[Chunk, Callable[[], str]]] = []
-            for item in await self._items.read(some):
-                found += await self._chunks(item) if item else []
-            yield found
+    async def _known(self, piece: Piece, space: Space) -> dict[str, bytes]:
+        return await self._store.vectors([chunk for chunk, _ in piece.chunks], space, piece.old)
 
-    async def _chunks(self, item: Item) -> list[tuple[Chunk, Callable[[], str]]]:
-        text, embedder = await read_text(self._client, self._keys, item), self._embedder
-        if text is None or item.alias_of:
-            return []
-        chunks = chunking.chunks(item.id, text.markdown, embedder.count_tokens, embedder.most_tokens)
-        return [(chunk, lambda chunk=chunk: embedded(chunk, text, embedder)) for chunk in chunks]  # type: ignore[misc]
+    async def _pieces(self) -> AsyncIterator[Piece]:
+        """All live texts."""
+        async for some in self._batches(MAY_HAVE_TEXT):
+            items = [item for item in await self._items.read(some) if item and not item.alias_of]
+            texts = await read_texts(self._client, self._keys, items)
+            piece = Piece()
+            for item in items:
+                if text := texts.get(item.id):
+                    chunks = cut(item, text, self._embedder)
+                    piece.chunks += [(chunk, partial(embedded, chunk, text, self._embedder)) for chunk in chunks]
+            for old in (await self._store.old_of(list(texts))).values():
+                piece.old |= old.known
+            yield piece
 
     async def _batches(self, statuses: Sequence[Status]) -> AsyncIterator[list[str]]:
         """Items of these statuses; all ids first, since a set that is changed while it is scanned may hide some."""
@@ -146,14 +162,22 @@ class Migration:
 
     # ── embedding ──
 
-    async def _embed(self, texts: Sequence[str]) -> list[bytes]:
+    async def _remember(self, space: Space, new: Mapping[str, Callable[[], str]]) -> None:
+        hashes = list(new)
+        for start in range(0, len(hashes), TEXTS_AT_ONCE):
+            some = hashes[start : start + TEXTS_AT_ONCE]
+            texts = [new[text_hash]() for text_hash in some]
+            vectors = await self._patiently(partial(self._embedder.embed, texts), LONGEST_WAIT_SECONDS)
+            await self._store.remember(space, dict(zip(some, vectors, strict=True)))
+
+    async def _patiently(self, ask: Callable[[], Awaitable[_T]], longest_seconds: float) -> _T:
         """A model that is away for a moment is waited for; for longer, the sentence ends the run."""
         for _ in range(PATIENCE):
             try:
-                return await self._embedder.embed(texts)
+                return await ask()
             except EmbedderAway as away:
-                if away.retry_after_seconds > LONGEST_WAIT_SECONDS:
+                if away.retry_after_seconds > longest_seconds:
                     raise
                 log.warning("⏸️ %s Again in %.0f s.", away, away.retry_after_seconds)
                 await self._sleep(away.retry_after_seconds)
-        return await self._embedder.embed(texts)
+        return await ask()

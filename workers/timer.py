@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from redis.exceptions import RedisError
 
+from core.audit.reconciling import Reconciling
 from core.console import log as console
 from core.keys import Keys
 from core.queues.names import QueueName
@@ -26,7 +27,6 @@ from core.stores import connect, presence, version
 from core.stores.connect import texts
 from core.stores.due import HOLD_SECONDS, NO_SHARE, DueItems
 from core.stores.purging import Purging
-from core.stores.reconciling import Reconciling
 from core.stores.sources import LossLimit, SourceStore
 from workers import stopping
 
@@ -35,7 +35,7 @@ log = logging.getLogger("timer")
 MOST_WAITING_JOBS = 10
 """More would only stand in line: what is not picked stays due, oldest first."""
 MOST_EMBED_JOBS = 4
-EMBED_BATCH = 20
+EMBED_BATCH = 64
 """Items per job; a job has half a minute, and what it does not reach is sent again."""
 RECONCILE_SECONDS = 60.0
 RECONCILE_ITEMS = 50
@@ -65,7 +65,7 @@ class Timer:
         return sent
 
     async def _reconcile(self, now: float) -> None:
-        """A sample of what search should know, at most once a minute; what is wrong is set right."""
+        """A sample of what search should know and of what it has, once a minute at most; what is wrong is set right."""
         if now - self._reconciled_ts < RECONCILE_SECONDS:
             return
         self._reconciled_ts = now

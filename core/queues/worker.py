@@ -11,7 +11,7 @@ import contextlib
 import importlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from redis import Redis
 from redis.client import Pipeline
@@ -61,8 +61,13 @@ class Worker(ForkingWorker):
         allowed: jobs.Allowed = jobs.JOBS,
         preload: Sequence[str] = (),
         pace: Pace | None = None,
+        find: Callable[[], bool] | None = None,
+        beside: Callable[[], object] | None = None,
     ) -> None:
+        """`find` is asked for jobs when none waits: True if it sent some. `beside` is called every few seconds."""
         self.pace = pace or Pace()
+        self._find = find
+        self._beside = beside
         self._where = _url(settings)
         ours = {name.rpartition(".")[0] for name, spec in allowed.items() if spec.queue in queues}
         self._preload = (*sorted(ours), *preload)
@@ -104,8 +109,9 @@ class Worker(ForkingWorker):
     def _pass(self, burst: bool) -> bool:
         """Look after the queues, take one job, run it. False: a burst is over."""
         try:
+            self._look_beside()
             self.keep_house()
-            taken = self._take(wait=not burst)
+            taken = self._next(burst)
             self._is_back()
             if taken is None:
                 return not burst
@@ -119,6 +125,15 @@ class Worker(ForkingWorker):
             log.exception("⚠️ Something unexpected in the queue; the worker goes on.")
             time.sleep(TROUBLE_SECONDS)
         return True
+
+    def _next(self, burst: bool) -> tuple[Job, Queue] | None:
+        """A job that waits, else one that is found, else one that comes within some seconds."""
+        if self._find is None:
+            return self._take(wait=not burst)
+        taken = self._take(wait=False)
+        if taken is None and self._find():
+            taken = self._take(wait=False)
+        return taken if taken or burst else self._take(wait=True)
 
     def _take(self, wait: bool) -> tuple[Job, Queue] | None:
         if self.get_state() != WorkerStatus.IDLE:
@@ -212,12 +227,17 @@ class Worker(ForkingWorker):
     def maintain_heartbeats(self, job: Job) -> None:
         """Every beat while a job runs: vouch for it, look after the queues, lose patience."""
         self._end_patience()
+        self._look_beside()
         try:
             super().maintain_heartbeats(job)
             self._keep_house_beside_a_job()
             self._is_back()
         except RedisError as error:
             self._say_cut_off(error)
+
+    def _look_beside(self) -> None:
+        if self._beside and not self._stop_requested:
+            self._beside()
 
     def _keep_house_beside_a_job(self) -> None:
         # RQ would take what it cleans up for the job that runs here, and end that one's record.

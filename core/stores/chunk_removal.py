@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from core.keys import Keys
@@ -28,12 +28,20 @@ class ChunkRemoval:
 
     async def old(self, item_id: str) -> OldChunks:
         """The chunks that the page has now."""
-        names = texts(await self._client.zrange(self._keys.chunks(item_id), 0, -1))
+        return (await self.old_of([item_id]))[item_id]
+
+    async def old_of(self, item_ids: Sequence[str]) -> dict[str, OldChunks]:
+        """The same of several pages, by item id."""
         pipe = self._client.pipeline(transaction=False)
+        for item_id in item_ids:
+            pipe.zrange(self._keys.chunks(item_id), 0, -1)
+        lists = dict(zip(item_ids, map(texts, await pipe.execute() if item_ids else []), strict=True))
+        names = [name for listed in lists.values() for name in listed]
         for name in names:
             pipe.hmget(self._keys.chunk(name), ["text_hash", "space"])
-        found = await pipe.execute() if names else []
-        return OldChunks({name: (text or "", space or "") for name, (text, space) in zip(names, found, strict=True)})
+        found = dict(zip(names, await pipe.execute() if names else [], strict=True))
+        said = {name: (text_hash or "", space or "") for name, (text_hash, space) in found.items()}
+        return {item_id: OldChunks({name: said[name] for name in listed}) for item_id, listed in lists.items()}
 
     async def of(self, item_id: str) -> list[Command]:
         """Commands that leave nothing of the page in search."""

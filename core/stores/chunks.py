@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import msgspec
 from redis.asyncio import Redis
@@ -17,7 +18,7 @@ from core.models import Chunk, Space
 from core.registry import Item, Status, iso
 from core.stores.chunk_removal import CACHE_SECONDS, ChunkRemoval, OldChunks
 from core.stores.commit import Command, batched
-from core.stores.connect import Client, HashFields
+from core.stores.connect import Client
 from core.stores.events import event
 
 AT_ONCE = 500
@@ -27,7 +28,7 @@ BESIDE_SECONDS = 3_600
 # KEYS chunk, vector, the page's list · ARGV[1] JSON: the chunk's id, text hash and space, how long it lives beside and
 # in the cache, how keys of the cache are spelt; ARGV[2] the vector or nothing, then fields. A chunk in the page's list
 # stays for ever, any other ends by itself. Text, space and vector change together; a vector of another space goes to
-# the cache, since somebody may go back to that model.
+# the cache, since somebody may go back to that model. What the cache has of the text lives on: it is in use.
 _WRITE = """
 local call = redis.call
 local asked = cjson.decode(ARGV[1])
@@ -38,6 +39,9 @@ if before and before ~= '' and before ~= asked.space then
 end
 call('HSET', KEYS[1], unpack(ARGV, 3))
 if ARGV[2] == '' then call('DEL', KEYS[2]) else call('SET', KEYS[2], ARGV[2]) end
+if asked.space ~= '' then
+  call('EXPIRE', asked.cache .. asked.space .. asked.cache_hash .. asked.text_hash, asked.cache_seconds)
+end
 if not call('ZSCORE', KEYS[3], asked.id) then
   call('EXPIRE', KEYS[1], asked.seconds)
   call('EXPIRE', KEYS[2], asked.seconds)
@@ -62,23 +66,35 @@ class ChunkStore:
         """The chunks that the page has now."""
         return await self._removal.old(item_id)
 
-    async def vectors(self, chunks: Sequence[Chunk], space: Space) -> dict[str, bytes]:
-        """Vectors that need no embedding, by text hash: of a chunk that stays, or of the cache."""
-        found: dict[str, bytes] = {}
-        for start in range(0, len(chunks), AT_ONCE):
-            some = chunks[start : start + AT_ONCE]
-            pipe = self._raw.pipeline(transaction=False)
-            for chunk in some:
-                pipe.hget(self._keys.chunk(chunk.id), "space")
-                pipe.get(self._keys.vector(chunk.id))
-                pipe.get(self._keys.embed_cache(space.name, chunk.text_hash))
-            answers = await pipe.execute()
-            for chunk, stored, own, cached in zip(some, answers[::3], answers[1::3], answers[2::3], strict=True):
-                is_ours = stored is not None and stored.decode() == space.name
-                vector = (_fit(own, space) if is_ours else None) or _fit(cached, space)
-                if vector:
-                    found[chunk.text_hash] = vector
-        return found
+    async def old_of(self, item_ids: Sequence[str]) -> dict[str, OldChunks]:
+        """The same of several pages, by item id."""
+        return await self._removal.old_of(item_ids)
+
+    async def vectors(
+        self, chunks: Sequence[Chunk], space: Space, old: Mapping[str, tuple[str, str]] | None = None
+    ) -> dict[str, bytes]:
+        """Vectors that need no embedding, by text hash: of the pages' `old` chunks, or of the cache.
+
+        A page's own count below whatever heading they stood: a heading is changed long after the cache forgot them.
+        """
+        wanted = dict.fromkeys(chunk.text_hash for chunk in chunks)
+        own = {
+            text_hash: self._keys.vector(name)
+            for name, (text_hash, of) in (old or {}).items()
+            if of == space.name and text_hash in wanted
+        }
+        found = await self._fitting(own, space)
+        rest = {text_hash: self._keys.embed_cache(space.name, text_hash) for text_hash in wanted.keys() - found.keys()}
+        return found | await self._fitting(rest, space)
+
+    async def _fitting(self, places: Mapping[str, str], space: Space) -> dict[str, bytes]:
+        """What is at these places, as far as it can be a vector of the space."""
+        names, keys = list(places), list(places.values())
+        found: list[bytes | None] = []
+        for start in range(0, len(keys), AT_ONCE):
+            found += cast(list[bytes | None], await self._raw.mget(keys[start : start + AT_ONCE]))
+        size = 4 * space.dimension
+        return {name: vector for name, vector in zip(names, found, strict=True) if vector and len(vector) == size}
 
     # ── writing beside ──
 
@@ -86,20 +102,20 @@ class ChunkStore:
         self, item_id: str, chunks: Sequence[Chunk], space: Space | None, vectors: Mapping[str, bytes]
     ) -> None:
         """Put chunks and vectors where the swap will find them; by ids of their content, so twice is once."""
-        for start in range(0, len(chunks), AT_ONCE):
+        await self.write_all({item_id: chunks}, space, vectors)
+
+    async def write_all(
+        self, pages: Mapping[str, Sequence[Chunk]], space: Space | None, vectors: Mapping[str, bytes]
+    ) -> None:
+        """The same for the chunks of several pages, by item id."""
+        flat = [(item_id, chunk) for item_id, chunks in pages.items() for chunk in chunks]
+        for start in range(0, len(flat), AT_ONCE):
             pipe = self._raw.pipeline(transaction=False)
-            for chunk in chunks[start : start + AT_ONCE]:
+            for item_id, chunk in flat[start : start + AT_ONCE]:
                 vector = vectors.get(chunk.text_hash) if space else None
                 name = space.name if space and vector else ""
-                fields: HashFields = {
-                    "item": item_id,
-                    "text": chunk.text,
-                    "headings": json.dumps(chunk.headings, ensure_ascii=False),
-                    "text_hash": chunk.text_hash,
-                    "space": name,
-                }
-                words = [word for pair in fields.items() for word in pair]
                 keys = (self._keys.chunk(chunk.id), self._keys.vector(chunk.id), self._keys.chunks(item_id))
+                words = _words(item_id, chunk, name)
                 pipe.eval(_WRITE, 3, *keys, self._asked(chunk, name), vector or b"", *words)
             await pipe.execute()
 
@@ -159,9 +175,11 @@ class ChunkStore:
         ]
 
 
-def _fit(vector: bytes | None, space: Space | None) -> bytes | None:
-    """The vector, if it is one of this space."""
-    return vector if vector and space and len(vector) == 4 * space.dimension else None
+def _words(item_id: str, chunk: Chunk, space: str) -> list[str]:
+    """Fields and values of a chunk's hash."""
+    headings = json.dumps(chunk.headings, ensure_ascii=False)
+    words = ("item", item_id, "text", chunk.text, "headings", headings, "text_hash", chunk.text_hash, "space", space)
+    return list(words)
 
 
 def _known(status: Status) -> Status:

@@ -1,7 +1,8 @@
 """Which vector space this store is in. Vectors of two spaces are never compared (trap T70).
 
 A new space is built beside the live one, in the cache of vectors; the cut-over is one step. After it the pages are made
-due, so that workers take their new vectors out of the cache. A store that had no vectors gets its first ones likewise.
+due, so that workers take their new vectors out of the cache. A store that had no vectors gets its first ones likewise,
+and one that shall have none any more loses them: `None` is the space of no vectors.
 """
 
 from __future__ import annotations
@@ -83,15 +84,18 @@ class Spaces:
         """What a commit expects: that nobody cut over to another space meanwhile, or to the first one."""
         return (self._keys.version, FIELD, space.name if space else "0")
 
-    async def cut_over(self, space: Space) -> None:
+    async def cut_over(self, space: Space | None) -> None:
         """From now on this is the live space; whoever was refused for it may come again."""
         async with self._client.pipeline(transaction=True) as pipe:
-            pipe.hset(self._keys.version, FIELD, space.name)
+            if space is None:
+                pipe.hdel(self._keys.version, FIELD)
+            else:
+                pipe.hset(self._keys.version, FIELD, space.name)
             pipe.delete(self._keys.embed_away)
             await pipe.execute()
 
-    async def make_all_due(self, space: Space, now: float) -> int:
-        """Every page with chunks of another space, or of none, waits for an embed worker; how many."""
+    async def make_all_due(self, space: Space | None, now: float) -> int:
+        """Every page with chunks that are not of this space waits for an embed worker; how many."""
         changed = 0
         for status in MAY_BE_KNOWN:
             batch: list[str] = []
@@ -103,13 +107,13 @@ class Spaces:
             changed += await self.make_due(batch, space, now)
         return changed
 
-    async def make_due(self, item_ids: Sequence[str], space: Space, now: float) -> int:
+    async def make_due(self, item_ids: Sequence[str], space: Space | None, now: float) -> int:
         """Those of the pages whose chunks are of another space wait for an embed worker again; how many."""
         if not item_ids:
             return 0
         asked = {
             "ids": list(item_ids),
-            "space": space.name,
+            "space": space.name if space else "",
             "now": f"{now:.3f}",
             "indexed": str(Status.INDEXED),
             "crawled": str(Status.CRAWLED),
@@ -134,7 +138,7 @@ def without_vectors(current: str) -> str:
     """Why nobody who makes no vectors may index into this store, and what to do."""
     return (
         f"This store's vectors are of {current}, and EMBEDDER is none: pages would be lost to search by meaning. "
-        "Set EMBEDDER back to what made them, or to another model for `python -m scripts.reindex --embeddings`."
+        "Set EMBEDDER back to what made them; or `EMBEDDER=none python -m scripts.reindex --embeddings` does without."
     )
 
 
