@@ -44,9 +44,9 @@ async def read_texts(client: Client, keys: Keys, items: Sequence[Item]) -> dict[
     # One that has ended leaves what a site has of the same page.
     shown = {item_id: said for item_id, said in articles.items() if said[4] is not None}
     documents = await _said(client, {item.id: keys.document(item.id) for item in items if item.id not in shown})
-    found: dict[str, Text] = {}
+    said, found = documents | shown, dict[str, Text]()
     for item in items:
-        title, url, markdown, content_hash, status = (documents | shown)[item.id]
+        title, url, markdown, content_hash, status = said[item.id]
         is_hidden = item.id in shown and status != "success"
         if markdown is not None and content_hash == item.content_hash and not is_hidden:
             found[item.id] = Text(title or "", url or "", markdown, content_hash)
