@@ -79,6 +79,14 @@ def is_contradicted(text: str, stated: str) -> bool:
     return bool(stated) and reads_as(text, stated) != stated
 
 
+def telling(question: str) -> str:
+    """The words of a question without its small ones, which stand everywhere; all of them if there are no others."""
+    language = reads_as(question) or "en"
+    words = question.split()
+    kept = [word for word in words if language not in _LANGUAGES_OF.get(word.lower().strip(".,;:!?\"'"), ())]
+    return " ".join(kept or words)
+
+
 def _is_other_script(sample: str) -> bool:
     """Are most letters not Latin?"""
     if sample.isascii():

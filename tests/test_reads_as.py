@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.reads_as import UNKNOWN_SCRIPT, is_contradicted, reads_as
+from core.reads_as import UNKNOWN_SCRIPT, is_contradicted, reads_as, telling
 from tests.pages import PARAGRAPH
 
 GERMAN = "Die Mühle steht seit vierhundert Jahren am Fluss, und der Fluss war nicht immer gut zu ihr."
@@ -53,6 +53,22 @@ def test_families_share_small_words() -> None:
 def test_short_questions_tell_nothing(question: str) -> None:
     """A name with a foreign article is not yet a foreign question."""
     assert reads_as(question) == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("who won the strike vote", "won strike vote"),
+        ("What is a weir?", "a weir?"),
+        ("wer hat die Abstimmung gewonnen", "Abstimmung gewonnen"),
+        ("to be or not to be", "to be or not to be"),
+        ("水位は", "水位は"),
+        ("", ""),
+    ],
+)
+def test_telling(question: str, expected: str) -> None:
+    """What stands everywhere tells nothing; a question of small words alone keeps them."""
+    assert telling(question) == expected
 
 
 def test_contradiction_needs_a_word_to_contradict() -> None:

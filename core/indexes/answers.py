@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from core import highlight
 from core.indexes.protocols import ChunkText, Filters, Hit, Page
+from core.reads_as import telling
 
 PASSAGES = 3
 SNIPPET_CHARS = 280
@@ -103,7 +104,7 @@ def result(
 ) -> Result:
     """The first of those with the same text, the others named in it."""
     first, *others = same
-    words = highlight.words(question)
+    words = highlight.words(telling(question))
     passages = [_passage(hit, texts[hit.chunk_id], words) for hit in first.hits if hit.chunk_id in texts]
     return Result(
         pages[first.page.item_id],
