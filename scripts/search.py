@@ -86,7 +86,8 @@ def _row(result: Result) -> dict[str, object]:
 
 def _page(found: Found, query: Query, explain: bool) -> str:
     if not found.results:
-        return f"Nothing found by {found.by}."
+        told = f"There are {found.total} pages, and no page {query.page} of them." if found.total else "Nothing found"
+        return f"{told} by {found.by}." if not found.total else told
     pages = "page" if found.total == 1 else "pages"
     lines = [f"{'more than ' * found.is_more}{found.total} {pages} by {found.by}"]
     for place, result in enumerate(found.results, start=1 + (query.page - 1) * query.per_page):

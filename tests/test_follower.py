@@ -270,3 +270,24 @@ async def test_long_lived_searcher_takes_samples(library: Library, monkeypatch: 
         found = await searcher.search(Query("weir", lexical_weight=1.0), time.time())
 
     assert [one.page.url for one in found.results] == [library.site.url("/a")]
+
+
+async def test_store_without_vectors_is_the_same_to_all(library: Library, caplog: pytest.LogCaptureFixture) -> None:
+    """Redis decides what the replica holds: processes with a model and without one do not build it anew in turns."""
+    await library.desk.client.hdel(library.desk.keys.version, "space")
+    caplog.clear()
+    with_model = await library.ask("weir")
+    without = await library.ask("weir", library.with_(embedder="none"))
+    again = await library.ask("weir")
+
+    assert (with_model.by, again.by) == ("words (nothing is embedded yet)",) * 2
+    assert without.by == "words (EMBEDDER is none)"
+    assert rebuilds(caplog) == 1
+    assert [found.results[0].page.url for found in (with_model, without, again)] == [library.site.url("/a")] * 3
+
+
+async def test_forgotten_item_is_told(library: Library) -> None:
+    """Whoever removes a record from everywhere tells the replica."""
+    await library.desk.items.forget(library.id("/a"))
+
+    assert await compared(library) == {"pages": 2, "chunks": 2, "missing": 0, "extra": 0}

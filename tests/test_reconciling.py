@@ -343,6 +343,16 @@ async def test_crawl_brings_back_what_lost_its_record(library: Library, path: st
     assert await library.urls("weir", lexical_weight=1.0) == ["/a"]
 
 
+async def test_lost_text_of_a_listed_version_is_read_anew(library: Library) -> None:
+    """A folder that lists the same version would not look at its file again."""
+    client, keys, item_id = library.desk.client, library.desk.keys, library.id("/a")
+    await client.hset(keys.item(item_id), mapping={"listedVersion": "7", "visitedVersion": "7"})
+    await client.delete(keys.document(item_id))
+    assert await heal(library, await look(library)) == 1
+
+    assert await client.hmget(keys.item(item_id), ["listedVersion", "visitedVersion", "indexedHash"]) == ["7", "", ""]
+
+
 async def test_crawl_brings_back_a_text_of_another_type(library: Library) -> None:
     """Its record is as it was; its text is fetched anew, since a 304 would not bring it."""
     assert await heal(library, await text_of_another_type(library)) == 1

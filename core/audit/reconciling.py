@@ -115,7 +115,9 @@ class Reconciling:
         waits: Command = ("ZADD", self._keys.embed_due, f"{now:.3f}", item_id)
         match finding.wrong:
             case Wrong.NO_TEXT:
-                return await self._removal.of(item_id)
+                # Its next listing takes it for changed, and its text is read anew.
+                forgotten = ("HSET", self._keys.item(item_id), "visitedVersion", "", "indexedHash", "")
+                return [*await self._removal.of(item_id), forgotten]
             case Wrong.NO_RECORD:
                 return await self._lost.commands(item_id, finding.place)
             case Wrong.WAITS_FOR_NOTHING:

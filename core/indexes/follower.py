@@ -33,7 +33,16 @@ SAMPLE_ITEMS = 20
 """A process that searches for a long time looks at so many items of each kind so often."""
 WAIT_SECONDS = 0.05
 MOST_WAITS = 40
-TELLING = {"article.stored", "item.changed", "item.gone", "item.indexed", "item.moved", "item.listed", "healed"}
+TELLING = {
+    "article.stored",
+    "item.changed",
+    "item.gone",
+    "item.indexed",
+    "item.moved",
+    "item.listed",
+    "item.forgotten",
+    "healed",
+}
 
 Opener = Callable[[Space | None], Awaitable[Replica]]
 
@@ -134,7 +143,7 @@ class Follower:
     async def _sync(self) -> int | None:
         """None: another process is writing."""
         live, last = await self._now()
-        if live and live != self.space:  # somebody cut over to another model
+        if live != self.space:  # somebody cut over to another model, or to none
             self.space = live
             await self._reopen()
         if self.replica.mark == Mark(last, self._space_name):

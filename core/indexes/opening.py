@@ -16,7 +16,6 @@ from core.indexes import replica_state
 from core.indexes.contents import ContentReader
 from core.indexes.embedders import open_embedder
 from core.indexes.follower import Follower
-from core.indexes.protocols import Embedder, EmbedderAway
 from core.indexes.replica import Replica, ReplicaBroken
 from core.indexes.searcher import Searcher
 from core.keys import Keys
@@ -37,7 +36,7 @@ async def open_searcher(settings: Settings, client: connect.Client, keys: Keys) 
     embedder, raw = open_embedder(settings), connect.open_raw(settings)
     try:
         # What Redis holds decides, not the settings: two processes with other settings share this replica.
-        space = await Spaces(client, keys).live() or await _space(embedder)
+        space = await Spaces(client, keys).live()
         opener, contents = partial(open_replica, _folder(settings)), ContentReader(client, raw, keys, embedder)
         follower = Follower(client, keys, contents, opener, await opener(space), space)
         try:
@@ -53,16 +52,6 @@ def _folder(settings: Settings) -> Path:
     """One for each store that this host searches."""
     name = f"{FOLDER}-{settings.key_prefix.strip(':{}')}" if settings.key_prefix else FOLDER
     return settings.persistent_storage_path / name
-
-
-async def _space(embedder: Embedder) -> Space | None:
-    """The space its vectors will be in; None if it is away and never said."""
-    try:
-        await embedder.prepare()
-    except EmbedderAway as away:
-        log.warning("⏸️ %s Search is by words alone.", away)
-        return None
-    return embedder.space
 
 
 async def open_replica(folder: Path, space: Space | None) -> Replica:

@@ -149,8 +149,10 @@ class Searcher:
             if self._embedder.space is None:
                 return None, f"{BY_WORDS} (EMBEDDER is none)"
             live = self._follower.space
-            if live is None or live.name != self._embedder.space.name:
-                return None, f"{BY_WORDS} ({refusal(live.name if live else 'no model', self._embedder.space)})"
+            if live is None:
+                return None, f"{BY_WORDS} (nothing is embedded yet)"
+            if live.name != self._embedder.space.name:
+                return None, f"{BY_WORDS} ({refusal(live.name, self._embedder.space)})"
             return (await self._embedder.embed([query.text]))[0], BY_BOTH
         except EmbedderAway as away:
             return None, f"{BY_WORDS} ({away})"

@@ -219,6 +219,7 @@ class ItemStore:
                 for place in (self._keys.refs, self._keys.due, self._keys.seen):
                     pipe.zrem(place(source), item_id)
                 pipe.srem(self._keys.listed(source), item_id)
+            pipe.execute_command(*event(self._keys, "item.forgotten", id=item_id))
             await pipe.execute()
 
 
