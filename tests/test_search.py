@@ -256,6 +256,7 @@ async def test_changed_text_is_found_at_once(settings: Settings) -> None:
         library.site.web.page("/a", f"<title>Lemons</title><body><main><p>The lemon harvest.</p>{kept}</main>")
         await library.crawl()
         await library.embed()
+        await library.desk.client.delete(*[key async for key in library.desk.client.scan_iter("embed:cache:*")])
         library.site.web.page("/a", f"<title>Strike</title><body><main><p>The dockers walk out.</p>{kept}</main>")
         await library.crawl()
         old = await library.ask("lemon", lexical_weight=1.0)

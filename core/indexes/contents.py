@@ -56,23 +56,27 @@ class ContentReader:
         return found
 
     async def _read(self, pages: Mapping[str, LivePage], space: Space | None, look: int) -> dict[str, Content | None]:
-        found: dict[str, Content | None] = {}
         embedded = {item_id: live.page.version for item_id, live in pages.items() if live.has_chunks}
         is_last = look == MOST_LOOKS - 1
-        for item_id, stored in (await self._chunks.read(embedded, space, is_partial_fine=is_last)).items():
-            chunks = [one.chunk for one in stored]
-            vectors = {one.chunk.id: one.vector for one in stored if one.vector}
-            found[item_id] = Content(_read_through(pages[item_id].page, chunks), chunks, vectors)
-        return found | await self._unembedded({one: live for one, live in pages.items() if one not in embedded}, space)
+        stored = await self._chunks.read(embedded, space, is_partial_fine=is_last)
+        chunks = {item_id: [one.chunk for one in own] for item_id, own in stored.items()}
+        vectors = {one.chunk.id: one.vector for own in stored.values() for one in own if one.vector}
+        chunks |= await self._cut({item_id: live for item_id, live in pages.items() if item_id not in embedded})
+        vectors |= await self._others(chunks, vectors, space)
+        return {item_id: _content(pages[item_id].page, own, vectors) for item_id, own in chunks.items()}
 
-    async def _unembedded(self, pages: Mapping[str, LivePage], space: Space | None) -> dict[str, Content | None]:
-        cut = await self._cut(pages)
-        known = await self._store.vectors([one for own in cut.values() for one in own], space) if space else {}
-        found: dict[str, Content | None] = {}
-        for item_id, chunks in cut.items():
-            vectors = {one.id: known[one.text_hash] for one in chunks if one.text_hash in known}
-            found[item_id] = Content(_read_through(pages[item_id].page, chunks), chunks, vectors)
-        return found
+    async def _others(
+        self, chunks: Mapping[str, Sequence[Chunk]], known: Mapping[str, bytes], space: Space | None
+    ) -> dict[str, bytes]:
+        """Vectors of chunks that have none of their own: of a text before its swap, or of a space before its own."""
+        without = {item_id: [one for one in own if one.id not in known] for item_id, own in chunks.items()}
+        without = {item_id: own for item_id, own in without.items() if own}
+        if space is None or not without:
+            return {}
+        old = await self._store.old_of(list(without))
+        before = {name: what for own in old.values() for name, what in own.known.items()}
+        found = await self._store.vectors([one for own in without.values() for one in own], space, before)
+        return {one.id: found[one.text_hash] for own in without.values() for one in own if one.text_hash in found}
 
     async def _cut(self, pages: Mapping[str, LivePage]) -> dict[str, list[Chunk]]:
         """Texts that wait for their vectors; one that has changed since is left out."""
@@ -87,6 +91,9 @@ class ContentReader:
         }
 
 
-def _read_through(page: Page, chunks: Sequence[Chunk]) -> Page:
-    """The page with the language that its beginning reads as."""
-    return replace(page, reads_as=reads_as("\n".join(one.text for one in chunks[:SAMPLE_CHUNKS]), page.language))
+def _content(page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, bytes]) -> Content:
+    """With the language that the page's beginning reads as."""
+    read = reads_as("\n".join(one.text for one in chunks[:SAMPLE_CHUNKS]), page.language)
+    return Content(
+        replace(page, reads_as=read), chunks, {one.id: vectors[one.id] for one in chunks if one.id in vectors}
+    )

@@ -61,23 +61,7 @@ class ChunkReader:
             is_whole = all(row[1] is not None for row in rows)
             if live == version.encode() and (is_whole or is_partial_fine):
                 found[item_id] = [_stored(place, row, space) for place, row in enumerate(rows) if row[1] is not None]
-        return await self._with_cached(found, space)
-
-    async def _with_cached(
-        self, found: dict[str, list[StoredChunk]], space: Space | None
-    ) -> dict[str, list[StoredChunk]]:
-        """After a cut-over the vector may still be where it was built."""
-        missing = [one for own in found.values() for one in own if one.vector is None] if space else []
-        if not space or not missing:
-            return found
-        pipe = self._raw.pipeline(transaction=False)
-        for one in missing:
-            pipe.get(self._keys.embed_cache(space.name, one.chunk.text_hash))
-        cached = {one.chunk.id: _fit(vector, space) for one, vector in zip(missing, await pipe.execute(), strict=True)}
-        return {
-            item_id: [StoredChunk(one.chunk, one.vector or cached.get(one.chunk.id)) for one in own]
-            for item_id, own in found.items()
-        }
+        return found
 
 
 def _stored(place: int, row: Row, space: Space | None) -> StoredChunk:
