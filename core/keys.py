@@ -328,14 +328,14 @@ class Keys:
         return self._glob("index:chunks:")
 
     @property
-    def chunk_pattern(self) -> str:
-        """Glob over `chunk(*)`."""
-        return self._glob("index:chunk:")
+    def index_pattern(self) -> str:
+        """Glob over everything that search knows: `document(*)`, `chunks(*)`, `chunk(*)`, `vector(*)`, `aliases(*)`."""
+        return self._glob("index:")
 
     @property
-    def vector_pattern(self) -> str:
-        """Glob over `vector(*)`."""
-        return self._glob("index:vector:")
+    def partitions_pattern(self) -> str:
+        """Glob over `partition(*)`."""
+        return self._glob(f"{self.registry}:partition:")
 
     @property
     def articles_pattern(self) -> str:

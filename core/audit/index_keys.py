@@ -36,8 +36,6 @@ class IndexKeys:
             keys.aliases(""): "set",
             keys.item(""): "hash",
         }
-        # What all of them begin with.
-        self._pattern = glob_of(keys.chunk("").rpartition("chunk:")[0])
 
     # ── walking ──
 
@@ -45,7 +43,7 @@ class IndexKeys:
         """Every key, in pieces."""
         cursor = 0
         while True:
-            cursor, found = await self._client.scan(cursor, match=self._pattern, count=SCAN)
+            cursor, found = await self._client.scan(cursor, match=self._keys.index_pattern, count=SCAN)
             if found:
                 yield list(dict.fromkeys(texts(found)))
             if not cursor:
@@ -56,7 +54,7 @@ class IndexKeys:
         cursor = int(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD) or 0)
         names: dict[str, None] = {}
         for _ in range(MOST_CALLS):
-            cursor, found = await self._client.scan(cursor, match=self._pattern, count=SCAN)
+            cursor, found = await self._client.scan(cursor, match=self._keys.index_pattern, count=SCAN)
             names.update(dict.fromkeys(texts(found)))
             if not cursor or len(names) >= SLICE:
                 break
@@ -99,9 +97,3 @@ async def types_of(client: Client, names: Sequence[str]) -> list[str]:
 def ids_in(names: Sequence[str], build: Callable[[str], str]) -> list[str]:
     """The ids in those of the keys that this family has."""
     return [name.removeprefix(build("")) for name in names if name.startswith(build(""))]
-
-
-def glob_of(head: str) -> str:
-    """A glob over all keys that begin so."""
-    escaped = "".join(f"\\{c}" if c in "*?[]\\^" else c for c in head)
-    return f"{escaped}*"

@@ -10,7 +10,6 @@ from typing import cast
 
 import msgspec
 
-from core.audit.index_keys import glob_of
 from core.keys import Keys
 from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.stores.connect import Client, texts
@@ -57,7 +56,7 @@ class Placing:
 
     async def partitions(self) -> AsyncIterator[tuple[str, list[str]]]:
         """Every partition and its items, in pieces."""
-        async for key in self._client.scan_iter(match=glob_of(self._keys.partition("")), count=SCAN, _type="SET"):
+        async for key in self._client.scan_iter(match=self._keys.partitions_pattern, count=SCAN, _type="SET"):
             async for some in _pieces(self._client.sscan_iter(key, count=SCAN)):
                 yield str(key), some
 

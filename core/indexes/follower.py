@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import cast
@@ -80,11 +81,12 @@ class Follower:
 
         Events tell of everything; this finds what was lost on the way all the same.
         """
-        names = set(self.replica.some_items(count))
+        here = sorted(self.replica.item_ids())
+        names = set(random.sample(here, min(count, len(here))))
         for status in MAY_HAVE_TEXT:
             names |= set(texts(await self._client.srandmember(self._keys.status(str(status)), count) or []))
         found = await self._contents.read(sorted(names), self.space)
-        wrong = [item_id for item_id, content in found.items() if not self._has(item_id, content)]
+        wrong = [item_id for item_id, content in found.items() if not self.has(item_id, content)]
         if not wrong or not self.replica.try_write_lock():
             return 0
         try:
@@ -95,7 +97,8 @@ class Follower:
         log.warning("🩹 %d items of the search replica were not as in Redis, and are set right", len(wrong))
         return len(wrong)
 
-    def _has(self, item_id: str, content: Content | None) -> bool:
+    def has(self, item_id: str, content: Content | None) -> bool:
+        """Has the replica of an item just this? A text without a word has no chunks, and is not missing."""
         wanted = [(content.page, frozenset(chunk.id for chunk in content.chunks))] if content else []
         held = self.replica.held(item_id)
         return held == wanted or not (held or (content and content.chunks))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -49,7 +48,7 @@ class Replica:
 
         Raises ReplicaBroken for what cannot be used.
         """
-        self.folder = self._folder = folder
+        self._folder = folder
         self._dimension = dimension
         self._view: View | None = None
         self._table = Table()
@@ -102,6 +101,11 @@ class Replica:
             self._stop_writing(is_sound=True)
 
     @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self._folder
+
+    @property
     def is_writer(self) -> bool:
         """Do we hold the lock?"""
         return self._writer is not None
@@ -141,21 +145,14 @@ class Replica:
         async with self._turn:
             self._write(lambda writer: writer.delete(item_ids))
 
-    def some_items(self, count: int) -> list[str]:
-        """Pages by chance."""
+    def item_ids(self) -> set[str]:
+        """All committed pages that have chunks."""
         self._refresh()
-        known = self._table.item_ids()
-        return random.sample(known, min(count, len(known)))
+        return self._table.item_ids()
 
     def held(self, item_id: str) -> list[tuple[Page, frozenset[str]]]:
         """What there is of a page: each version with its chunks."""
         return self._table.held(item_id)
-
-    async def iter_pages(self) -> AsyncIterator[tuple[str, Page]]:
-        """Every committed chunk: its id, and its page as it was written."""
-        self._refresh()
-        for found in self._view.pages() if self._view else ():
-            yield found
 
     async def iter_ids(self) -> AsyncIterator[tuple[str, str, str]]:
         """Every committed chunk: its id, item and version."""

@@ -11,7 +11,7 @@ from tantivy import Searcher
 
 from core import fusion
 from core.indexes import replica_vectors, replica_words
-from core.indexes.protocols import ChunkText, Filters, Hit, Hits, Page, Vector
+from core.indexes.protocols import ChunkText, Filters, Hit, Hits, Vector
 from core.indexes.replica_graph import Graph
 from core.indexes.replica_lexical import Lexical
 from core.indexes.replica_state import State
@@ -40,12 +40,9 @@ class View:
 
     def ids(self) -> Iterator[tuple[str, str, str]]:
         """Every chunk: its id, item and version."""
-        return ((chunk_id, page.item_id, page.version) for chunk_id, page in self.pages())
-
-    def pages(self) -> Iterator[tuple[str, Page]]:
-        """Every chunk: its id, and its page."""
         for slot in np.flatnonzero(self.columns.is_live).tolist():
-            yield self.columns.chunk_ids[slot], self.columns.pages[self.columns.page_of[slot]]
+            page = self.columns.pages[self.columns.page_of[slot]]
+            yield self.columns.chunk_ids[slot], page.item_id, page.version
 
     def search(
         self,

@@ -170,9 +170,10 @@ class Table:
         """The versions of a page that are there."""
         return list(self._live.get(item_id, ()))
 
-    def item_ids(self) -> list[str]:
-        """All pages that are there."""
-        return list(self._live)
+    def item_ids(self) -> set[str]:
+        """All pages that are there, and have chunks."""
+        versions = list(self._live.items())
+        return {item_id for item_id, own in versions if any(self._puts[number][1] for number in own.values())}
 
     def held(self, item_id: str) -> list[tuple[Page, frozenset[str]]]:
         """What there is of a page: each version with its chunks."""

@@ -12,10 +12,10 @@ from typing import cast
 
 from core.indexes import answers, facets, replica_words
 from core.indexes.answers import Candidate, Found, Query, Result
-from core.indexes.contents import Content, ContentReader
+from core.indexes.contents import ContentReader
 from core.indexes.follower import Follower
 from core.indexes.pages import LivePage, PageReader
-from core.indexes.protocols import ChunkText, Embedder, EmbedderAway, Filters, Hit, Hits, Page, Vector
+from core.indexes.protocols import ChunkText, Embedder, EmbedderAway, Filters, Hit, Hits, Vector
 from core.indexes.replica import ReplicaBroken
 from core.indexes.replica_search import DEPTH
 from core.keys import Keys
@@ -162,19 +162,18 @@ class Searcher:
     async def compare(self, *, fix: bool = False) -> dict[str, int]:
         """Pages that the replica lacks or has otherwise, and too many; with `fix` it is then built anew from Redis."""
         await self._follower.catch_up()
-        here: dict[str, tuple[Page, set[str]]] = {}
-        chunks = 0
-        async for chunk_id, page in self._follower.replica.iter_pages():
-            here.setdefault(page.item_id, (page, set()))[1].add(chunk_id)
-            chunks += 1
-        pages, missing = len(here), 0
+        replica, missing = self._follower.replica, 0
+        extra = replica.item_ids()
+        pages = len(extra)
         async for some in self._follower.all_items():
             for item_id, content in (await self._contents.read(some, self._follower.space)).items():
                 if content is not None:
-                    missing += not _is_same(content, *here.pop(item_id, (content.page, set())))
-        if fix and (missing or here):
+                    extra.discard(item_id)
+                    missing += not self._follower.has(item_id, content)
+        told = {"pages": pages, "chunks": await replica.count(), "missing": missing, "extra": len(extra)}
+        if fix and (missing or extra):
             await self._follower.rebuild()
-        return {"pages": pages, "chunks": chunks, "missing": missing, "extra": len(here)}
+        return told
 
     # ── what hangs on a page ──
 
@@ -229,11 +228,6 @@ def _known(
     groups: Sequence[Sequence[Candidate]], live: Mapping[str, LivePage | None]
 ) -> list[tuple[Candidate, LivePage | None]]:
     return [(one, live.get(one.page.item_id)) for same in groups for one in same]
-
-
-def _is_same(content: Content, page: Page, chunk_ids: set[str]) -> bool:
-    """Has the replica of this page what Redis has? A text without a word has no chunks, and is not missing."""
-    return page == content.page and {chunk.id for chunk in content.chunks} == chunk_ids
 
 
 def _is_spoken(language: str, spoken: frozenset[str]) -> bool:
