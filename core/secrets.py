@@ -1,46 +1,170 @@
-"""Keep secrets out of what people can read: logs, error texts, link sets.
+"""Keep secrets out of what is stored and out of what people read: URLs, error texts, logs.
 
-Knows secrets by the name they travel under; the value is never looked at.
+Two functions: `without_credentials` is for URLs that are stored, `redacted` for texts. Both go by the same list of
+names. Only for the few names that may also mean something harmless (`?token=ETH`) is the value looked at.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from urllib.parse import unquote
 
-# Query parameters that can only be credentials: API keys, tokens, and the signatures of Azure SAS (`sig`),
-# AWS SigV4 (`X-Amz-…`) and Google signed URLs (`X-Goog-…`). A public link that carries one leaked it.
-CREDENTIALS = frozenset(
+# Names are compared in lower case and without punctuation: `Api-Key`, `api_key` and `apiKey` are one.
+_NAMES = frozenset(
     {
-        *("api_key", "apikey", "api-key", "access_token", "auth_token", "refresh_token", "id_token"),
-        *("client_secret", "password", "passwd", "private_key", "sig"),
-        *("x-amz-signature", "x-amz-credential", "x-amz-security-token", "x-goog-signature", "x-goog-credential"),
+        *("sig", "hmac", "jwt", "bearer", "authorization", "pwd", "keypairid", "authkey", "accesskeyid"),
+        *("awsaccesskeyid", "googleaccessid", "ossaccesskeyid", "feedtoken", "rsstoken", "jobtoken", "usertoken"),
+        *("hdnea", "hdnts", "hdntl", "qsignature", "qak"),
     }
 )
-# These may be a secret or name something harmless (`?token=ETH`): hidden in logs, kept in links.
-SUSPECTS = frozenset({"auth", "bearer", "key", "pwd", "secret", "signature", "token"})
+_ENDINGS = (
+    *("apikey", "accesskey", "secretkey", "privatekey", "subscriptionkey", "secret", "password", "passwd"),
+    *("passphrase", "signature", "credential", "credentials"),
+    *("accesstoken", "authtoken", "refreshtoken", "idtoken", "sessiontoken", "securitytoken", "privatetoken"),
+    *("oauthtoken", "apitoken", "bearertoken"),
+)
+# Every parameter of these families belongs to a signature: AWS SigV4, Google V4, Alibaba.
+_FAMILIES = ("xamz", "xgoog", "xoss")
+# May be a secret or select a page: `?token=ETH`, `?key=intro`. Texts hide them, URLs lose them if the value is none.
+_SUSPECTS = frozenset({"token", "key", "auth", "pass"})
+_PAGING = ("page", "next", "prev", "contin", "cursor", "sync")
+_HARMLESS = re.compile(r"[A-Za-z]{1,5}|[a-z]{1,24}(?:[-_][a-z]{1,24}){0,5}|\d{1,8}|0x[0-9A-Fa-f]{40}|")
+
+# What only a signature gives a meaning: removed beside one, kept elsewhere. The first are those of an Azure SAS.
+_SAS = frozenset(
+    {
+        *("sv", "se", "sp", "sr", "st", "spr", "sip", "ss", "srt", "sdd", "si", "ses", "sce", "scid"),
+        *("skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "rscc", "rscd", "rsce", "rscl", "rsct"),
+    }
+)
+_COMPANIONS = {
+    "sig": _SAS,
+    "signature": frozenset({"expires", "policy", "keypairid", "signaturemethod", "signatureversion"}),
+    "qsignature": frozenset({"qsignalgorithm", "qsigntime", "qkeytime", "qheaderlist", "qurlparamlist"}),
+}
+_BLOB_HOST = re.compile(r"https?://[^/?#]+\.(?:blob|dfs|file)\.core\.[^/?#]+[/?#]", re.IGNORECASE)
 
 _HIDDEN = "…"
-_USERINFO = re.compile(r"(?<=://)[^/?#\s@]*@")
-_PARAM = re.compile(
-    r"([?&;])(" + "|".join(map(re.escape, sorted(CREDENTIALS | SUSPECTS, key=len, reverse=True))) + r")=[^&;#\s]*",
+_PUNCTUATION = re.compile(r"[^a-z0-9]+")
+_USERINFO = re.compile(
+    r"(?<=redis://)\S*@|(?<=rediss://)\S*@|(?<=sentinel://)\S*@|(?<=unix://)\S*@"  # a password may hold anything
+    r"|(?<=://)[^/?#\s\"'<>]*@|(?<=//)[^/?#\s\"'<>:@]+:[^/?#\s\"'<>]*@"
+)
+_ENCODED_USERINFO = re.compile(r"(?<=%2F%2F)[^/?#&\s]*?(?::|%3A)[^/?#&\s]*?(?:@|%40)", re.IGNORECASE)
+_PAIR = re.compile(r"([?&;#])([^?&;#=\s\"'<>/]{1,80})=([^&;#\s\"'<>]*)")
+# A URL inside a parameter of another, encoded once or several times: `?url=https%3A%2F%2Fh%2Fx%3Fsig%3D…`.
+_ENCODED_PAIR = re.compile(
+    r"(%(?:25)*(?:3F|26|3B|23))((?:(?!%(?:25)*3D)[^?&;#=\s/]){1,80})(=|%(?:25)*3D)"
+    r"((?:(?!%(?:25)*(?:26|3B|23|20|22))[^&;#/\s\"'<>])*)",
     re.IGNORECASE,
 )
 
 
+# ── URLs ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def without_credentials(url: str) -> str:
+    """The URL without user name, password and secret parameters; everything else byte for byte."""
+    if "@" in url:
+        url = _USERINFO.sub("", url, count=1)
+    if "=" not in url and "%3" not in url:
+        return url
+    url, mark, fragment = url.partition("#")
+    before, question, query = url.partition("?")
+    kept = _without_secret_pairs(query, bool(_BLOB_HOST.match(url)))
+    fragment = _without_secret_pairs(fragment, is_blob=False)
+    url = before + (question if kept or not query else "") + kept + (mark + fragment if fragment else "")
+    return _without_encoded(url) if "%" in url else _without_nested(url)
+
+
+def has_credentials(url: str) -> bool:
+    """Does the URL carry a user name, a password or a secret parameter?"""
+    return without_credentials(url) != url
+
+
+def _without_secret_pairs(query: str, is_blob: bool) -> str:
+    """The pairs that are no secrets; `;` counts as a separator too, since some servers read it so."""
+    if "=" not in query:
+        return query
+    pairs = re.split(r"(?=[&;])", query)
+    names = [_plain(pair.lstrip("&;").partition("=")[0]) for pair in pairs]
+    beside: set[str] = set(_SAS) if is_blob else set()
+    for name in names:
+        beside |= _COMPANIONS.get(name, frozenset())
+    kept = [
+        pair
+        for name, pair in zip(names, pairs, strict=True)
+        if name not in beside and not _is_secret(name, pair.partition("=")[2])
+    ]
+    return query if len(kept) == len(pairs) else "".join(kept).lstrip("&;")
+
+
+def _without_nested(url: str) -> str:
+    """A URL written plainly inside a parameter of another: its secrets lose their values."""
+    before, mark, query = url.partition("?")
+    return url if "?" not in query and "//" not in query else before + mark + _blanked(_USERINFO.sub("", query))
+
+
+def _without_encoded(url: str) -> str:
+    url = _without_nested(url)
+    if "%40" in url or "@" in url:
+        url = _ENCODED_USERINFO.sub("", url)
+    return _ENCODED_PAIR.sub(_encoded_blank, url)
+
+
+def _blanked(query: str) -> str:
+    return _PAIR.sub(_blank, query)
+
+
+def _blank(match: re.Match[str]) -> str:
+    value = "" if _is_secret(_plain(match[2]), match[3]) else _blanked(match[3])
+    return f"{match[1]}{match[2]}={value}"
+
+
+def _encoded_blank(match: re.Match[str]) -> str:
+    mark, name, equals, value = match.groups()
+    return f"{mark}{name}{equals}" if _is_secret(_plain(name), unquote(value)) else match[0]
+
+
+# ── texts ───────────────────────────────────────────────────────────────────────────────────────
+
+
 def redacted(text: str, known: tuple[str, ...] = ()) -> str:
     """The text with passwords in URLs, secret parameters and all known secret values replaced by `…`."""
-    if "://" in text:
+    if "@" in text or "%40" in text:
         text = _USERINFO.sub(_HIDDEN + "@", text)
-        text = _PARAM.sub(rf"\1\2={_HIDDEN}", text)
+        text = _ENCODED_USERINFO.sub(_HIDDEN + "%40", text)
+    if "=" in text or "%" in text:
+        text = _PAIR.sub(_hidden, text)
+        text = _ENCODED_PAIR.sub(_hidden_encoded, text)
     for value in known:
         text = text.replace(value, _HIDDEN)
     return text
 
 
-def without_credentials(url: str) -> str:
-    """The URL without query parameters that can only be credentials; everything else byte for byte."""
-    before, mark, query = url.partition("?")
-    if not mark:
-        return url
-    kept = "&".join(pair for pair in query.split("&") if pair.partition("=")[0].lower() not in CREDENTIALS)
-    return f"{before}?{kept}" if kept else before
+def _hidden(match: re.Match[str]) -> str:
+    is_secret = bool(match[3]) and _is_secret(_plain(match[2]), None)
+    return f"{match[1]}{match[2]}={_HIDDEN if is_secret else _PAIR.sub(_hidden, match[3])}"
+
+
+def _hidden_encoded(match: re.Match[str]) -> str:
+    mark, name, equals, value = match.groups()
+    return f"{mark}{name}{equals}{_HIDDEN}" if value and _is_secret(_plain(name), None) else match[0]
+
+
+# ── names ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=4_096)
+def _plain(name: str) -> str:
+    # Feeds that escape `&` twice leave names such as `amp;sig`.
+    return _PUNCTUATION.sub("", unquote(name).lower().removeprefix("amp;"))
+
+
+def _is_secret(name: str, value: str | None) -> bool:
+    """Is a parameter of this plain name a secret? Without a value, a suspect counts as one."""
+    if name in _NAMES or name.endswith(_ENDINGS) or name.startswith(_FAMILIES):
+        return True
+    is_suspect = name in _SUSPECTS or (name.endswith("token") and not name.startswith(_PAGING))
+    return is_suspect and (value is None or not _HARMLESS.fullmatch(value))

@@ -16,6 +16,7 @@ import ada_url
 from publicsuffixlist import PublicSuffixList
 
 from core.models import Rejected
+from core.secrets import without_credentials
 from core.trackers import Trackers, matcher
 
 NORMALISER_VERSION = 1
@@ -124,12 +125,18 @@ def clean(url: str, trackers: Trackers | None = None) -> str | Rejected:
     return cleaned if len(cleaned) <= MAX_CHARS else Rejected(url, "too_long")
 
 
+def public(url: str, trackers: Trackers | None = None) -> str | Rejected:
+    """What is stored of a link that somebody else wrote: clean, and without credentials; or why there is none."""
+    cleaned = clean(url, trackers)
+    return cleaned if isinstance(cleaned, Rejected) else without_credentials(cleaned)
+
+
 def normal(url: str, trackers: Trackers | None = None) -> str:
-    """The form that equal links share: clean, query sorted by name, no trailing slash. Never fetch it.
+    """The form that equal links share: public, query sorted by name, no trailing slash. Never fetch it.
 
     Raises ValueError for what `clean` rejects: such a URL has no identity, and may carry a password.
     """
-    cleaned = clean(url, trackers)
+    cleaned = public(url, trackers)
     if isinstance(cleaned, Rejected):
         raise ValueError(f"a URL without identity: {cleaned.reason}")
     scheme, authority, path, query = _split(cleaned)
