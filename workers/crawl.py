@@ -21,12 +21,14 @@ from core.registry import iso
 from core.stores.clock import ServerClock
 from core.stores.commit import Lease, new_token
 from core.stores.connect import texts
-from core.stores.due import HOLD_SECONDS
+from core.stores.due import RUN_HOLD_SECONDS
 from core.stores.events import event
 from core.stores.registering import Listing
 from core.stores.runs import COUNTERS
+from workers import stopping
 from workers.book import Book, OpenSource
 from workers.desk import Desk
+from workers.heartbeat import Heartbeat
 from workers.ledger import Progress
 from workers.reachability import Reachability
 from workers.removal import Removal
@@ -66,7 +68,7 @@ class Pass:
     run_id: str
     asked_ts: float
     is_over: Callable[[], bool]
-    watch: Callable[[Progress], None]
+    watch: Callable[[Progress], None] | None = None
     end: End | None = None
 
     @property
@@ -94,15 +96,9 @@ async def crawl(
             raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
         run_id = await desk.runs.start(sid, found.state.config.domain, str(mode), asked)
 
+        visitor = Visitor(desk, clock, book, run_id=run_id, watch=watch)
+        work = Pass(desk, found, book, clock, visitor, run_id, asked, should_stop, watch)
         with progress.bar(0, sid) as bar:
-
-            def seen(one: Progress) -> None:
-                bar.update()
-                if watch:
-                    watch(one)
-
-            visitor = Visitor(desk, clock, book, run_id=run_id, watch=seen)
-            work = Pass(desk, found, book, clock, visitor, run_id, asked, should_stop, seen)
             return await _run(work, mode, bar)
     finally:
         await desk.leases.release(lease)
@@ -127,10 +123,11 @@ async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
     desk, sid = work.desk, work.sid
     status, sentence = "stopped", ""
     try:
-        await _list(work)
-        await _ask_for(work, mode)
-        await _drain(work, bar)
-        sentence = await _take_away(work, bar)
+        async with Heartbeat(desk, work.clock, work.visitor, sid, work.run_id, bar).beating():
+            await _list(work)
+            await _ask_for(work, mode)
+            await _drain(work)
+            sentence = await _take_away(work)
         status = "stopped" if work.is_over() else "incomplete" if _is_incomplete(work) else "finished"
     except FreshetError as error:
         status, sentence = "failed", str(error)
@@ -139,14 +136,20 @@ async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
         status = "failed"
         raise
     finally:
-        await _count_discovered(work)
-        ended = await desk.runs.finish(work.run_id, status, work.clock.now(), sentence)
-        told = {name: ended.get(name, "") for name in ("id", "source", "domain", "mode", "status", *COUNTERS)}
-        await desk.leases.run([event(desk.keys, "run.finished", **told)])
+        ended = await stopping.finish(_finish(work, status, sentence))
     log.info(
         "🏁 %s: %s known, %s visited = %s changed, %s unchanged, %s gone, %s failed, %s not for us",
         *(sid, *(ended.get(name, "0") for name in COUNTERS)),
     )
+    return ended
+
+
+async def _finish(work: Pass, status: str, sentence: str) -> Mapping[str, str]:
+    desk = work.desk
+    await _count_discovered(work)
+    ended = await desk.runs.finish(work.run_id, status, work.clock.now(), sentence)
+    told = {name: ended.get(name, "") for name in ("id", "source", "domain", "mode", "status", *COUNTERS)}
+    await desk.leases.run([event(desk.keys, "run.finished", **told)])
     return ended
 
 
@@ -218,14 +221,13 @@ async def _ask_for(work: Pass, mode: Mode) -> None:
 # ── visiting ──
 
 
-async def _drain(work: Pass, bar: progress.Bar) -> None:
+async def _drain(work: Pass) -> None:
     """Visit until nothing is due; what politeness put off for a moment is waited for."""
     batch = work.desk.settings.refresh_batch_items
     while not work.is_over() and not work.visitor.network.should_stop:
         now = work.clock.now()
-        picked = await work.desk.due.pick(work.sid, now, batch, HOLD_SECONDS)
+        picked = await work.desk.due.pick(work.sid, now, batch, RUN_HOLD_SECONDS)
         if picked:
-            bar.total = work.visitor.counts["visited"] + await work.desk.due.count(work.sid, now) + len(picked)
             await work.visitor.visit_many(picked, picked_ts=work.asked_ts, via=work.sid, is_over=work.is_over)
             await _count_discovered(work)
             continue  # picking moved their stamps ahead, so that this comes to an end
@@ -238,14 +240,14 @@ async def _drain(work: Pass, bar: progress.Bar) -> None:
 # ── the end ──
 
 
-async def _take_away(work: Pass, bar: progress.Bar) -> str:
+async def _take_away(work: Pass) -> str:
     """Remove what is no longer there, as far as there is evidence; a sentence if something was not removed."""
     desk, found = work.desk, work.found
     removal = Removal(desk, found, work.book, work.clock, work.run_id, await _new_names(work), work.watch)
     how = "complete" if work.end and work.end.is_complete else (work.end.reason if work.end else CUT_SHORT)
     refusal = ""
     if found.follows_links:
-        refusal = await _orphans(work, removal, bar)
+        refusal = await _orphans(work, removal)
     elif work.end and work.end.is_complete:
         refusal = await removal.unlist_unseen(work.asked_ts)
     await _count_untouched(work)
@@ -288,7 +290,7 @@ async def _new_names(work: Pass) -> Mapping[str, str]:
     return names
 
 
-async def _orphans(work: Pass, removal: Removal, bar: progress.Bar) -> str:
+async def _orphans(work: Pass, removal: Removal) -> str:
     """Pages that nothing leads to any more; and links that lead to pages we do not know."""
     desk = work.desk
     current = await desk.sources.read(work.sid)
@@ -300,7 +302,7 @@ async def _orphans(work: Pass, removal: Removal, bar: progress.Bar) -> str:
         found_new = await reachability.walk()
         if not found_new or work.is_over():
             break
-        await _drain(work, bar)
+        await _drain(work)
     if work.is_over() or not await reachability.is_sound():
         return ""
     refusal = await removal.unlist_unseen(reachability.began)

@@ -1,16 +1,19 @@
 """What visits have decided and not yet written: many results in one commit.
 
 A refresh in which nothing changed is a thousand small decisions; written one by one they would cost more than the
-requests. Nothing is lost by waiting: a process that dies before the commit has visited in vain, and that is all.
+requests. They wait for seconds at most, however slow the visits are, and a stop writes what was decided before it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+
+from redis.exceptions import RedisError
 
 from core import decide
 from core.decide import Circumstances, Count, Decision, Policy
@@ -19,11 +22,14 @@ from core.registry import Status
 from core.stores.clock import ServerClock
 from core.stores.commit import Answer, Command, Work
 from core.stores.items import Leased
+from workers import stopping
 from workers.desk import Desk
 
 log = logging.getLogger("refresh")
 
 WORKS_PER_COMMIT = 100
+COMMIT_SECONDS = 2.0
+"""A decision is written at the latest after this, however few there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,31 +70,58 @@ class Ledger:
         self._watch = watch
         self._entries: list[Entry] = []
         self._writing = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._late: asyncio.Task[None] | None = None
+        """A commit that the timer began; whoever comes next hears of its trouble."""
         self.counts: Counter[str] = Counter()
+        self.decided = 0
+        """How many visits came to their end, written or not yet."""
 
     async def add(self, entry: Entry) -> None:
-        """Keep it for the next commit."""
+        """Keep it for the next commit, which comes when there are enough of them or after some seconds."""
         self._entries.append(entry)
-        if len(self._entries) >= WORKS_PER_COMMIT:
+        self.decided += 1
+        if len(self._entries) >= WORKS_PER_COMMIT or (self._late and self._late.done()):
             await self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(COMMIT_SECONDS, self._begin)
 
     async def flush(self) -> None:
         """Write everything that waits."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        late, self._late = self._late, None
+        if late:
+            await asyncio.shield(late)
+        # Shielded: a commit that is cancelled half way has been written or not, and nobody would know.
+        await asyncio.shield(self._in_background())
+
+    async def close(self) -> None:
+        """Broken off: what was decided is written all the same; with the server away it is given back."""
+        with contextlib.suppress(RedisError, OSError):  # whatever broke us off is told already
+            await stopping.finish(self.flush())
+
+    def _begin(self) -> None:
+        self._timer = None
+        if self._late is None:
+            self._late = self._in_background()
+
+    def _in_background(self) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(self._write_all())
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody may be left to ask
+        return task
+
+    async def _write_all(self) -> None:
         async with self._writing:
             while self._entries:
                 some, self._entries = self._entries[:WORKS_PER_COMMIT], self._entries[WORKS_PER_COMMIT:]
                 try:
                     await self._write(some)
                 except BaseException:
-                    await self._desk.leases.release_many([entry.leased.lease for entry in some])
+                    rest, self._entries = self._entries, []
+                    await self._desk.leases.release_many([entry.leased.lease for entry in (*some, *rest)])
                     raise
-
-    async def give_back(self) -> None:
-        """Broken off: nothing of what waits is written."""
-        leases = [entry.leased.lease for entry in self._entries]
-        self._entries.clear()
-        if leases:
-            await self._desk.leases.release_many(leases)
 
     async def _write(self, entries: Sequence[Entry]) -> None:
         """One commit; what was forced or embedded meanwhile is decided once more."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from typing import TypeVar
 
 from redis.exceptions import RedisError
 
 from core.errors import FreshetError
 from core.stores import presence
+
+T = TypeVar("T")
 
 CANCEL_AGAIN_SECONDS = 0.5
 STOPPED = 0
@@ -46,6 +50,18 @@ async def _until_signal(start: Callable[[], Coroutine[object, object, None]]) ->
     except BaseExceptionGroup as group:
         raise first(group) from group
     return 0
+
+
+async def finish(work: Coroutine[object, object, T]) -> T:
+    """Run to its end, whatever cancellations come meanwhile: for the last writes of something that is being stopped.
+
+    The caller is on its way out already and raises on; so no cancellation is lost.
+    """
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    return task.result()
 
 
 def first(group: BaseExceptionGroup[BaseException]) -> BaseException:

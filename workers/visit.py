@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from redis.exceptions import RedisError
+
 from core import canonical, decide, ids, outcomes, urls
 from core.decide import Policy
 from core.errors import FailCode, FailDetail
@@ -25,7 +27,7 @@ from core.stores.clock import ServerClock
 from core.stores.commit import Answer, Command, Work
 from core.stores.items import Leased
 from core.stores.registering import item_id_of
-from workers import lanes
+from workers import lanes, stopping
 from workers.book import Book, OpenSource
 from workers.desk import Desk, lane_of
 from workers.following import Following
@@ -61,7 +63,18 @@ class Visitor:
         self._judgement = Judgement(desk, book, clock)
         self._moving = Moving(desk, clock, self._following, self._settle, self._visit_now)
         self._unreached: list[tuple[Leased, OpenSource, Failed]] = []
+        self._held: Mapping[str, Leased] = {}
         self.network = NetworkHealth()
+
+    @property
+    def held(self) -> list[Item]:
+        """Items that are leased and whose visit has not come to its end."""
+        return [one.item for one in self._held.values()]
+
+    @property
+    def decided(self) -> int:
+        """How many visits have come to their end, written or not yet."""
+        return self._ledger.decided
 
     @property
     def counts(self) -> Counter[str]:
@@ -78,7 +91,7 @@ class Visitor:
     ) -> int:
         """Visit those that nobody else visits, and that nobody has visited since `picked_ts`; how many these were."""
         leased = await self._desk.items.lease(self._desk.leases, item_ids, self._clock.now(), via)
-        waiting = {one.item.id: one for one in leased}
+        waiting = self._held = {one.item.id: one for one in leased}
         try:
             await self._pass_over(waiting, picked_ts)
             wanted = len(waiting)
@@ -94,11 +107,13 @@ class Visitor:
             await self._settle_unreached()
             await self._ledger.flush()
         except BaseException:
-            await self._ledger.give_back()
+            await self._ledger.close()
             held = [one for one, _, _ in self._unreached] + list(waiting.values())
             self._unreached.clear()
-            await self._desk.leases.release_many([one.lease for one in held])
+            await stopping.finish(self._give_back(held))
             raise
+        finally:
+            self._held = {}
         await self._come_back_for(list(waiting.values()))
         return wanted - len(waiting)
 
@@ -126,6 +141,13 @@ class Visitor:
         works = [Work(one.lease, self._desk.items.put_off(one.item, now)) for one in left]
         if works:
             await self._desk.leases.commit_many(works)
+
+    async def _give_back(self, held: Sequence[Leased]) -> None:
+        """Broken off: due at once, for whoever comes next; with the server away their leases end by themselves."""
+        try:
+            await self._come_back_for(held)
+        except (RedisError, OSError):
+            await self._desk.leases.release_many([one.lease for one in held])
 
     # ── one visit ──
 

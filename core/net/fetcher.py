@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 from core.http_headers import retry_after_seconds
 from core.keys import Keys
 from core.models import Deferred, Failed, FetchResult, Request
-from core.net.gate import Gate
+from core.net.gate import Gate, Pace
 from core.net.guard import Guard, Target
 from core.net.robots import Permit, Robots
 from core.net.room import Room
@@ -69,6 +69,13 @@ class Fetcher:
         here = self._guard.target(url)
         if isinstance(here, Target) and seconds > 0:
             await self._shut(here, seconds, why)
+
+    async def pace_of(self, url: str) -> Pace | None:
+        """How quickly the domain of this URL may be asked; None where there is no politeness to keep."""
+        here = self._guard.target(url)
+        if not isinstance(here, Target) or self._gate.is_exempt(here.host, here.port):
+            return None
+        return await self._gate.pace(gate_of(here.host, here.port), self._robots.delay_of(here.origin))
 
     async def sitemaps_of(self, origin: str) -> Sequence[str]:
         """The sitemaps that an origin's robots.txt names; nothing where robots.txt is not ours to read."""

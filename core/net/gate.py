@@ -53,6 +53,16 @@ class Say:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How quickly a domain may be asked."""
+
+    gap_seconds: float = 0.0
+    shut_seconds: float = 0.0
+    """How much longer nobody may ask at all."""
+    why: str = ""
+
+
 class Gate:
     """One for all domains.
 
@@ -84,6 +94,11 @@ class Gate:
     def is_exempt(self, host: str, port: int) -> bool:
         """Is this one of our own servers?"""
         return f"{host}:{port}" in self._exempt
+
+    async def pace(self, domain: str, min_gap_seconds: float = 0.0) -> Pace:
+        """What a request to this domain has to wait for, for people; asks nobody but Redis."""
+        wait, why = await self._ask_shut(domain)
+        return Pace(max(self._gap, min_gap_seconds), max(wait, 0.0), why)
 
     async def in_turn(
         self,

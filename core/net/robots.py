@@ -91,6 +91,11 @@ class Robots:
             return refusal(FailDetail.ROBOTS, "robots.txt does not allow this URL.")
         return Permit(known.rules.delay_seconds)
 
+    def delay_of(self, origin: str) -> float:
+        """The crawl delay that the origin's robots.txt asks for, as far as this process knows it."""
+        known = self._remembered(origin)
+        return known.rules.delay_seconds if known and known.rules else 0.0
+
     async def sitemaps_of(self, origin: str, fetch: Fetch) -> tuple[str, ...]:
         """The sitemaps that the origin's robots.txt names, absolute; none where it cannot be read.
 

@@ -6,17 +6,21 @@ timers never pick the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from core.keys import Keys
-from core.stores.commit import DONE_MILLISECONDS, new_token
+from core.stores.commit import DONE_MILLISECONDS, LEASE_SECONDS, new_token
 from core.stores.connect import Client
 
 LOOK = 5_000
 """How many of the oldest are looked at for one pick; more of a host than its share are passed over."""
 NO_SHARE = 1_000_000
+HOLD_AT_ONCE = 1_000
 HOLD_SECONDS = 900.0
-"""How long a picked item is held back: longer than a job lasts, so a lost job costs its items this and no more."""
+"""How long an item of a job is held back: longer than a job lasts, so a lost job costs its items this and no more."""
+RUN_HOLD_SECONDS = 1.5 * LEASE_SECONDS
+"""How long a pass holds back what it picked. A living pass renews it; what a dead one had is due within two leases."""
 
 # KEYS[1] due, KEYS[2] answer · ARGV: now, new stamp, wanted, share per host, how many to look at, how record keys
 # begin, life of the answer. Returns the ids, oldest first; a resend gets the same.
@@ -69,6 +73,12 @@ class DueItems:
         words = (now, now + hold_seconds, wanted, share_per_host, LOOK, self._keys.item(""), DONE_MILLISECONDS)
         keys = (self._keys.due(source), self._keys.done(new_token()))
         return cast(list[str], await self._client.eval(_PICK, len(keys), *keys, *map(str, words)))
+
+    async def hold(self, source: str, item_ids: Sequence[str], until: float) -> None:
+        """Whoever picked these works on them still: nobody else picks them before that time."""
+        for start in range(0, len(item_ids), HOLD_AT_ONCE):
+            some = item_ids[start : start + HOLD_AT_ONCE]
+            await self._client.zadd(self._keys.due(source), dict.fromkeys(some, until), xx=True, gt=True)
 
     async def count(self, source: str, now: float) -> int:
         """How many are due."""

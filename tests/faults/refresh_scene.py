@@ -31,6 +31,7 @@ from core.registry import ARTICLES_SOURCE, iso
 from core.settings import Settings, load
 from core.stores import connect
 from core.stores.clock import ServerClock
+from core.stores.due import HOLD_SECONDS
 from core.stores.forcing import Forcing
 from core.stores.registering import Listing, item_id_of
 from core.stores.runs import COUNTERS
@@ -40,7 +41,7 @@ from tests.web import FakeWeb
 from tests.web_replies import Exchange, Reply
 from workers import canonical_fetcher
 from workers.book import Book
-from workers.crawl import HOLD_SECONDS, Mode, crawl
+from workers.crawl import Mode, crawl
 from workers.desk import Desk, open_desk
 from workers.timer import Timer
 from workers.visit import Visitor

@@ -17,12 +17,13 @@ from core.parsing.pool import ParsePool
 from core.settings import Settings
 from core.stores import connect, embedded
 from core.stores.clock import ServerClock
+from core.stores.due import HOLD_SECONDS
 from tests.faults import process
 from tests.faults.crash import Crash, Point
 from tests.faults.proxy import Proxy
 from tests.faults.refresh_scene import FOLDER, LOOKED_AGAIN, WEB, Scene
 from workers.book import Book
-from workers.crawl import HOLD_SECONDS, Mode, crawl
+from workers.crawl import Mode, crawl
 from workers.desk import Desk
 from workers.visit import Visitor
 
