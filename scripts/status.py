@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from typing import Any
 
-from core import urls
+from core import redis_url, urls
 from core.keys import Keys
 from core.registry import ARTICLES_SOURCE, Status
 from core.secrets import redacted
@@ -40,7 +40,7 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
     return {
         "now_ts": now,
         "redis": {
-            "url": connect.masked(connect.url_of(settings)),
+            "url": redis_url.masked(connect.url_of(settings)),
             "used_memory_human": info["used_memory_human"],
             "keys": await client.dbsize(),
             "warnings": await presence.dangers(client),

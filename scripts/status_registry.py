@@ -7,6 +7,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from core import redis_url
 from core.keys import Keys
 from core.queues.names import QueueName
 from core.queues.send import Sender
@@ -75,7 +76,7 @@ def _queues(settings: Settings) -> dict[str, int] | str:
             sender.close()
     except (RedisError, OSError) as error:
         secret = settings.queue_redis_url
-        where = connect.masked(secret.get_secret_value() if secret else connect.url_of(settings))
+        where = redis_url.masked(secret.get_secret_value() if secret else connect.url_of(settings))
         return f"The queue's server at {where} does not answer ({type(error).__name__}). Check QUEUE_REDIS_URL."
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 import sys
 from typing import TextIO
-from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 from tqdm import tqdm
 
+from core import redis_url
 from core.secrets import redacted
 from core.settings import Settings
 
@@ -66,5 +66,4 @@ def secret_values(settings: Settings) -> tuple[str, ...]:
 def _parts(secret: str) -> set[str]:
     if "://" not in secret:
         return {secret}
-    password = urlsplit(secret).password or ""
-    return {password, unquote(password)} - {""}
+    return redis_url.passwords(secret)

@@ -23,6 +23,7 @@ from rq.queue import Queue
 from rq.serializers import JSONSerializer
 from rq.worker.base import DequeueStrategy, WorkerStatus
 
+from core import redis_url
 from core.errors import FreshetError, StoreUnreachable
 from core.queues import forking, jobs, scripts
 from core.queues.forking import ForkingWorker
@@ -276,7 +277,7 @@ class Worker(ForkingWorker):
     def _is_back(self) -> None:
         if self._is_cut_off_since is not None:
             self._is_cut_off_since = None
-            log.info("✅ Redis is back → %s", connect.masked(self._where))
+            log.info("✅ Redis is back → %s", redis_url.masked(self._where))
             self.connection.hset(self.key, mapping=self.serialize())
             worker_registration.register(self)
 

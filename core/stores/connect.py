@@ -20,6 +20,7 @@ from redis.exceptions import BusyLoadingError, ReadOnlyError
 from redis.retry import Retry
 from redis.sentinel import Sentinel as SyncSentinel
 
+from core import redis_url
 from core.errors import SettingsError
 from core.settings import Settings
 
@@ -49,12 +50,6 @@ def write_url(folder: Path, url: str) -> None:
     (folder / URL_FILE).write_text(url + "\n", encoding="utf-8")
 
 
-def masked(url: str) -> str:
-    """The URL as it may be logged: where, never with what password."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
 def open_store(settings: Settings) -> Client:
     """An asyncio client that reads text. It connects at the first command."""
     # Anybody may write here, also bytes that are no UTF-8: they come and go unchanged, and are rejected as links.
@@ -70,14 +65,13 @@ def _open_async(settings: Settings, reading: dict[str, Any]) -> Client:
     url = url_of(settings)
     retry = AsyncRetry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES)
     options = _options(settings) | reading | {"retry": retry}
-    if "sentinel" in urlsplit(url).scheme:
-        nodes, service, extra = _sentinel(url)
-        master: Client = Sentinel(nodes, sentinel_kwargs=options).master_for(service, **options, **extra)
-        return master
     limits: dict[str, Any] = {"max_connections": MAX_CONNECTIONS, "timeout": None}
-    with _told(url):
-        pool = redis.BlockingConnectionPool.from_url(url, **limits, **options)
-    return redis.Redis.from_pool(pool)
+    with _told(settings, url):
+        if "sentinel" in urlsplit(url).scheme:
+            nodes, service, extra = _sentinel(url)
+            master: Client = Sentinel(nodes, sentinel_kwargs=options).master_for(service, **options, **extra)
+            return master
+        return redis.Redis.from_pool(redis.BlockingConnectionPool.from_url(url, **limits, **options))
 
 
 def open_queue(settings: Settings) -> sync_redis.Redis:
@@ -93,11 +87,12 @@ def open_bytes(settings: Settings, url: str) -> sync_redis.Redis:
         "socket_timeout": None,
         "retry": Retry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES),
     }
-    if "sentinel" in urlsplit(url).scheme:
-        nodes, service, extra = _sentinel(url)
-        master: sync_redis.Redis = SyncSentinel(nodes, sentinel_kwargs=options).master_for(service, **options, **extra)
-        return master
-    with _told(url):
+    with _told(settings, url):
+        if "sentinel" in urlsplit(url).scheme:
+            nodes, service, extra = _sentinel(url)
+            sentinel = SyncSentinel(nodes, sentinel_kwargs=options)
+            master: sync_redis.Redis = sentinel.master_for(service, **options, **extra)
+            return master
         return sync_redis.Redis.from_url(url, **options)
 
 
@@ -111,15 +106,21 @@ def _options(settings: Settings) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _told(url: str) -> Iterator[None]:
-    """A URL that redis-py cannot use is a sentence that names the variable."""
-    try:
-        yield
-    except ValueError as error:
-        raise SettingsError(
-            f"Cannot start. REDIS_URL: {masked(url)!r} is not a redis://, rediss://, unix:// or redis+sentinel:// "
-            f"address ({error}). See .env.example."
-        ) from None
+def _told(settings: Settings, url: str) -> Iterator[None]:
+    """Turn a URL that cannot be used into a sentence that names the variable, never the password."""
+    why = redis_url.problem(url)
+    if why is None:
+        try:
+            yield
+            return
+        except ValueError:  # its text may quote the URL
+            why = "it is not an address like redis://host:6379/0 or redis+sentinel://host:26379/service/0"
+    raise SettingsError(f"Cannot start. {_variable(settings, url)}: {redis_url.masked(url)}: {why}.") from None
+
+
+def _variable(settings: Settings, url: str) -> str:
+    secret = settings.queue_redis_url
+    return "QUEUE_REDIS_URL" if secret and secret.get_secret_value() == url else "REDIS_URL"
 
 
 def _sentinel(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
@@ -128,14 +129,12 @@ def _sentinel(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
     credentials, _, hosts = parts.netloc.rpartition("@")
     service, _, db = parts.path.strip("/").partition("/")
     if not service or not hosts:
-        example = "redis+sentinel://host:26379,host:26379/mymaster/0"
-        raise SettingsError(f"Cannot start. REDIS_URL: a Sentinel URL names hosts and a service: {example}.")
+        raise ValueError("a Sentinel URL names hosts and a service")
     user, _, password = credentials.partition(":")
-    with _told(url):
-        nodes = [
-            (host or "127.0.0.1", int(port or 26379)) for host, _, port in (h.partition(":") for h in hosts.split(","))
-        ]
-        extra: dict[str, Any] = {"db": int(db or 0), "ssl": parts.scheme.startswith("rediss")}
+    nodes = [
+        (host or "127.0.0.1", int(port or 26379)) for host, _, port in (h.partition(":") for h in hosts.split(","))
+    ]
+    extra: dict[str, Any] = {"db": int(db or 0), "ssl": parts.scheme.startswith("rediss")}
     if credentials:
         extra |= {"username": unquote(user) or None, "password": unquote(password)}
     return nodes, service, extra

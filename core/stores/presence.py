@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable
 
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 
+from core import redis_url
 from core.errors import StoreUnreachable
 from core.settings import Settings
-from core.stores.connect import Client, masked, url_of
+from core.stores.connect import Client, url_of
 
 log = logging.getLogger("store")
 
@@ -49,7 +50,7 @@ async def wait(
             await sleep(pause)
         else:
             if waited:
-                log.info("✅ Redis is back → %s", masked(url_of(settings)))
+                log.info("✅ Redis is back → %s", redis_url.masked(url_of(settings)))
             return
 
 
@@ -58,7 +59,7 @@ def explain(error: BaseException, url: str) -> str:
 
     Without `url` it is not said where that server is.
     """
-    where = f"Redis at {masked(url)}" if url else "Redis"
+    where = f"Redis at {redis_url.masked(url)}" if url else "Redis"
     if isinstance(error, AuthenticationError):
         return f"{where} refuses our password. Check REDIS_URL."
     if isinstance(error, BusyLoadingError):
