@@ -7,7 +7,9 @@ Expected trouble is data: a `FailCode` with a `FailDetail` (see `models.Failed`)
     ├── StoreUnreachable     the Redis server does not answer
     ├── FeedFileError        feeds.toml or an OPML file cannot be read
     ├── ParserUnavailable    no parse child can be started, or the pool is closed; never the body's fault
-    └── NotAFeed             these bytes are no feed of any kind we know
+    ├── NotAFeed             these bytes are no feed of any kind we know
+    ├── CutShort             a compressed body breaks off or is damaged; another try may bring all of it
+    └── Damaged              a body is not compressed the way it says
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ class FailDetail(StrEnum):
     TLS = "tls"
     REFUSED = "refused"
     RESET = "reset"
+    TRUNCATED = "truncated"
     TOO_LARGE = "too_large"
     TYPE = "type"
     REDIRECTS = "redirects"
@@ -65,6 +68,14 @@ class FeedFileError(FreshetError):
 
 class NotAFeed(FreshetError):
     """These bytes are no feed of any kind we know."""
+
+
+class CutShort(FreshetError):
+    """A compressed body breaks off before its end, or is damaged on the way there; another try may bring all of it."""
+
+
+class Damaged(FreshetError):
+    """A body is not compressed the way it says."""
 
 
 class ParserUnavailable(FreshetError):

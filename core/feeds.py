@@ -6,28 +6,26 @@ feedparser. Opens nothing, knows no clock; whatever is no feed raises NotAFeed w
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import replace
 from itertools import islice
 
 from lxml import etree
 
-from core import feed_entries, feed_fallback, feed_json, feed_sitemap, feed_xml
-from core.errors import NotAFeed
+from core import feed_entries, feed_fallback, feed_json, feed_sitemap, feed_xml, inflate
+from core.errors import Damaged, NotAFeed
 from core.feed_names import Names
 from core.models import ParsedFeed
 
 MAX_ENTRIES = 2000
 MAX_INFLATED_BYTES = 50_000_000
 
-_GZIP = b"\x1f\x8b"
 _SPACE = b" \t\r\n\x0b\x0c\x00"
 _WRAPPED = frozenset(("rss", "feed", "rdf:rdf", "urlset", "sitemapindex"))
 
 
 def parse(body: bytes, url: str, content_type: str = "") -> ParsedFeed:
     """The feed in this body, links made absolute against `url`; raises NotAFeed when there is none."""
-    body = _inflated(body) if body.startswith(_GZIP) else body
+    body = _inflated(body) if body.startswith(inflate.GZIP_MAGIC) else body
     start = body[:2048].removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)[:1024].lower()
     if not start:
         raise NotAFeed("The body is empty")
@@ -79,10 +77,9 @@ def _what_else(root: etree._Element) -> str:
 
 def _inflated(body: bytes) -> bytes:
     """What the gzip holds. Sitemaps come as `.xml.gz` files, which HTTP delivers as they are."""
-    inflater = zlib.decompressobj(wbits=31)
     try:
-        inflated = inflater.decompress(body, MAX_INFLATED_BYTES + 1)
-    except zlib.error as exc:
+        inflated = inflate.gzip_file(body, MAX_INFLATED_BYTES)
+    except Damaged as exc:
         raise NotAFeed("This is a damaged gzip file") from exc
     if len(inflated) > MAX_INFLATED_BYTES:
         raise NotAFeed("The compressed feed is too large")

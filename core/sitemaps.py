@@ -6,15 +6,14 @@ is read for its newest entries, a sitemap is read up to the protocol's own 50,00
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from core import feed_dates, secrets, trackers, urls
-from core.errors import NotAFeed
+from core import feed_dates, inflate, secrets, trackers, urls
+from core.errors import Damaged, NotAFeed
 from core.models import Rejected
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ MAX_BYTES = 50_000_000
 MOST_CHARS = 40_000_000
 """Of all addresses together: an answer that the pool takes, whatever a hostile file lists."""
 
-_GZIP = b"\x1f\x8b"
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 Listed = tuple[str, float | None]
 
@@ -56,7 +54,7 @@ def read_sitemap(task: SitemapTask) -> SitemapResult:
     from core import feed_xml, feeds
     from core.feed_names import Names
 
-    body = _inflated(task.body) if task.body.startswith(_GZIP) else task.body
+    body = _inflated(task.body) if task.body.startswith(inflate.GZIP_MAGIC) else task.body
     start = body[:2_048].lstrip(_BLANK)[:8].lower()
     if start.startswith((b"http://", b"https://")):
         return _result(_lines(body), [], task)
@@ -120,10 +118,9 @@ def _age(listed: Listed) -> float:
 
 def _inflated(body: bytes) -> bytes:
     """What a `.xml.gz` holds; HTTP delivers such files as they are."""
-    inflater = zlib.decompressobj(wbits=31)
     try:
-        inflated = inflater.decompress(body, MAX_BYTES + 1)
-    except zlib.error as exc:
+        inflated = inflate.gzip_file(body, MAX_BYTES)
+    except Damaged as exc:
         raise NotAFeed("This is a damaged gzip file") from exc
     if len(inflated) > MAX_BYTES:
         raise NotAFeed("The compressed sitemap is too large")

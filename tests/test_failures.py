@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import inspect
 import ssl
-import zlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from aiohttp import client_exceptions, http_exceptions
 from aiohttp.client_reqrep import ConnectionKey
 
-from core.errors import FailCode, FailDetail
+from core.errors import CutShort, Damaged, FailCode, FailDetail
 from core.net import failures
 
 KEY = ConnectionKey("secret-host.example", 80, False, True, None, None, None)
@@ -48,7 +47,8 @@ TABLE = [
     (aiohttp.ClientConnectionResetError("x"), FailCode.HTTP, FailDetail.RESET),
     (aiohttp.ServerDisconnectedError(), FailCode.HTTP, FailDetail.RESET),
     (aiohttp.ClientPayloadError("Response payload is not completed"), FailCode.HTTP, FailDetail.RESET),
-    (aiohttp.ClientPayloadError("Can not decode content-encoding: gzip"), FailCode.HTTP, FailDetail.PROTOCOL),
+    (CutShort(), FailCode.HTTP, FailDetail.TRUNCATED),
+    (Damaged(), FailCode.HTTP, FailDetail.PROTOCOL),
     (ConnectionResetError(), FailCode.HTTP, FailDetail.RESET),
     (aiohttp.InvalidURL("http://u:p@h"), FailCode.HTTP, FailDetail.URL),
     (aiohttp.NonHttpUrlClientError("x://h"), FailCode.HTTP, FailDetail.URL),
@@ -56,7 +56,6 @@ TABLE = [
     (http_exceptions.BadStatusLine("secret"), FailCode.HTTP, FailDetail.PROTOCOL),
     (http_exceptions.LineTooLong(b"secret", 1), FailCode.HTTP, FailDetail.PROTOCOL),
     (ValueError("secret"), FailCode.HTTP, FailDetail.PROTOCOL),
-    (zlib.error("secret"), FailCode.HTTP, FailDetail.PROTOCOL),
 ]
 
 

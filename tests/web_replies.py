@@ -180,6 +180,13 @@ def packed(body: str | bytes, encoding: str) -> Reply:
     return Document(coders[encoding](raw(body)), headers={"Content-Encoding": encoding})
 
 
+def packed_part(body: str | bytes, encoding: str, share: float = 0.5, **headers: str) -> Reply:
+    """The beginning of the compressed body, framed as if it were all."""
+    coders = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress}
+    whole = coders[encoding](raw(body))
+    return Document(whole[: int(len(whole) * share)], headers={"Content-Encoding": encoding, **headers})
+
+
 async def hang(exchange: Exchange) -> None:
     await exchange.hang()
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import errno
 import ssl
-import zlib
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
-from core.errors import FailCode, FailDetail
+from core.errors import CutShort, Damaged, FailCode, FailDetail
 from core.models import Failed
 
 
@@ -28,7 +27,7 @@ class BodyTooLarge(Exception):
     """The decompressed body passed its cap."""
 
 
-EXPECTED = (aiohttp.ClientError, HttpProcessingError, BodyTooLarge, OSError, ValueError, zlib.error)
+EXPECTED = (aiohttp.ClientError, HttpProcessingError, BodyTooLarge, CutShort, Damaged, OSError, ValueError)
 """What `of` understands (`TimeoutError` and `ssl.SSLError` are `OSError`s); anything else is a bug of ours."""
 
 _Family = tuple[FailCode, FailDetail, str]
@@ -41,12 +40,16 @@ _UNREACHED: _Family = (FailCode.TIMEOUT, FailDetail.CONNECT, "The host does not 
 _TIMEOUT: _Family = (FailCode.TIMEOUT, FailDetail.NONE, "The answer took too long.")
 _TLS: _Family = (FailCode.HTTP, FailDetail.TLS, "The encrypted connection could not be set up.")
 _TOO_LARGE: _Family = (FailCode.HTTP, FailDetail.TOO_LARGE, "The answer is too large.")
+_TRUNCATED: _Family = (FailCode.HTTP, FailDetail.TRUNCATED, "The compressed answer broke off before its end.")
+_PACKING: _Family = (FailCode.HTTP, FailDetail.PROTOCOL, "The answer is not compressed the way it says.")
 _URL: _Family = (FailCode.HTTP, FailDetail.URL, "The URL cannot be used.")
 
 # The first match wins, so the narrow ones stand above their parents.
 _FAMILIES: tuple[tuple[type[BaseException], _Family], ...] = (
     (AddressBlocked, _BLOCKED),
     (BodyTooLarge, _TOO_LARGE),
+    (CutShort, _TRUNCATED),
+    (Damaged, _PACKING),
     (aiohttp.ConnectionTimeoutError, _UNREACHED),
     (TimeoutError, _TIMEOUT),
     (aiohttp.ClientConnectorDNSError, _DNS),
@@ -61,7 +64,6 @@ _FAMILIES: tuple[tuple[type[BaseException], _Family], ...] = (
     (aiohttp.NonHttpUrlClientError, _URL),
     (aiohttp.ClientError, _PROTOCOL),
     (HttpProcessingError, _PROTOCOL),
-    (zlib.error, _PROTOCOL),
     (UnicodeError, _DNS),  # `a..b` and labels over 63 characters, refused on the way to getaddrinfo
     (ValueError, _PROTOCOL),
     (OSError, _RESET),
@@ -86,6 +88,4 @@ def _family(error: BaseException, blocked: bool) -> _Family:
             return _BLOCKED
         if error.os_error.errno == errno.ETIMEDOUT:
             return _UNREACHED
-    if isinstance(error, aiohttp.ClientPayloadError) and "content-encoding" in str(error):
-        return _PROTOCOL  # damaged compression, as opposed to a body cut short
     return next(family for kind, family in _FAMILIES if isinstance(error, kind))

@@ -31,6 +31,8 @@ MEMORY_ORIGINS = 2_000
 
 # Redirects that lead nowhere, or where we must not go: as good as absent (RFC 9309 §2.3.1.2).
 _ABSENT = frozenset({FailDetail.REDIRECTS, FailDetail.BLOCKED, FailDetail.URL})
+# The host answers, and what it sends cannot be read: that says nothing about its pages.
+_DAMAGED = frozenset({FailDetail.TRUNCATED, FailDetail.PROTOCOL})
 _UNREADABLE = "robots.txt cannot be read"
 Fetch = Callable[[str], Awaitable[FetchResult]]
 
@@ -127,6 +129,8 @@ class Robots:
             return await self._store(origin, policy(result.status), str(result.status), body)
         if result.detail in _ABSENT:
             return await self._store(origin, Policy.ALLOW, result.detail, "")
+        if result.detail in _DAMAGED:
+            return await self._store(origin, Policy.WAIT, result.detail, "")
         # The host is down: its page would meet the same, so this question gets the failure as it is, and all that
         # come within the next minutes are asked to wait.
         await self._store(origin, Policy.WAIT, result.detail or result.code, "")

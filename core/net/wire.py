@@ -14,6 +14,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
+from core.errors import CutShort
+from core.inflate import Inflater, inflater
 from core.models import Failed
 from core.net import failures
 from core.net.guard import Guard, Target
@@ -26,11 +28,13 @@ IDLE_SECONDS = 10.0
 ERROR_BODY_BYTES = 65_536
 """Of an error page we keep the beginning, for people."""
 _CHUNK_BYTES = 65_536
+_PACKING_BYTES = 65_536
+"""What packing may add to a body that cannot be made smaller."""
 _ACCEPT_ENCODING = "gzip, deflate, br"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BODILESS = frozenset({204, 304})
 # A repeated header is one list by RFC 9110 §5.3; of all others the first one counts, as in browsers.
-_LISTS = frozenset({"cache-control", "link", "vary"})
+_LISTS = frozenset({"cache-control", "content-encoding", "link", "vary"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Wire:
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
+            auto_decompress=False,  # the library hands out half a body as if it were whole
             proxy=self._proxy.get_secret_value() if self._proxy else None,
         )
         return self
@@ -119,7 +124,7 @@ async def _with_body(response: aiohttp.ClientResponse, found: Answer, limits: Li
     if found.status >= 400:
         limits = Limits(limits.seconds, min(limits.body_bytes, ERROR_BODY_BYTES), cut=True)
     try:
-        await _read(response, body, limits)
+        await _read(response, body, inflater(found.headers.get("content-encoding", "")), limits)
     except failures.EXPECTED as error:
         # The status of an error is the news; that its page is damaged or slow changes nothing.
         if found.status < 400:
@@ -127,18 +132,28 @@ async def _with_body(response: aiohttp.ClientResponse, found: Answer, limits: Li
     return Answer(found.status, found.headers, bytes(body))
 
 
-async def _read(response: aiohttp.ClientResponse, body: bytearray, limits: Limits) -> None:
-    """Fill `body` up to the cap. Never `response.read()`: a megabyte of gzip can hold a gigabyte."""
+async def _read(response: aiohttp.ClientResponse, body: bytearray, unpacking: Inflater | None, limits: Limits) -> None:
+    """Fill `body` up to the cap. Never `response.read()`: a megabyte of gzip can hold a gigabyte.
+
+    Raises `CutShort` when a compressed body ends before its end, whatever its framing says.
+    """
+    room = limits.body_bytes + (_PACKING_BYTES if unpacking else 0)
     stated = response.content_length
-    if stated is not None and stated > limits.body_bytes and not limits.cut:
+    if stated is not None and stated > room and not limits.cut:
         raise failures.BodyTooLarge
     async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-        body += chunk
-        if len(body) > limits.body_bytes:
-            del body[limits.body_bytes :]
-            if limits.cut:
-                return
-            raise failures.BodyTooLarge
+        room -= len(chunk)
+        for piece in unpacking.feed(chunk) if unpacking else (chunk,):
+            body += piece
+            if len(body) > limits.body_bytes:
+                del body[limits.body_bytes :]
+                if limits.cut:
+                    return
+                raise failures.BodyTooLarge
+        if room < 0:
+            raise failures.BodyTooLarge  # packed data that unpacks to nothing, without end
+    if unpacking and not unpacking.is_complete:
+        raise CutShort
 
 
 def _plain(headers: Mapping[str, str]) -> dict[str, str]:

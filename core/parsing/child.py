@@ -18,6 +18,7 @@ from types import TracebackType
 
 import msgspec
 
+from core.errors import CutShort
 from core.parsing import tasks, wire
 
 OPEN_FILES = 64
@@ -69,6 +70,8 @@ def answer(task: tasks.Task, request: msgspec.Raw, is_last: bool, memory_bytes: 
     except MemoryError:
         # Answered by a child that is then replaced: what is left of its heap is of no use to the next body.
         return wire.reply_frame(wire.Status.MEMORY, True), True
+    except CutShort as error:
+        return wire.reply_frame(wire.Status.CUT_SHORT, is_last, text=str(error)), is_last
     except task.refusals as error:
         return wire.reply_frame(wire.Status.REFUSED, is_last, text=str(error)), is_last
     except Exception as error:  # noqa: BLE001 - parsers raise anything on hostile input; the parent records it

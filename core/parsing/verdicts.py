@@ -27,6 +27,8 @@ def of_reply(reply: wire.Reply, options: wire.ChildOptions) -> Failed:
     """From an answer that is not a result."""
     if reply.status == wire.Status.REFUSED:
         return _failed(FailDetail.TYPE, reply.text)
+    if reply.status == wire.Status.CUT_SHORT:
+        return _failed(FailDetail.TRUNCATED, reply.text)
     if reply.status == wire.Status.MEMORY:
         return _out_of_memory(options)
     return _failed(FailDetail.CRASH, f"The parser failed: {reply.text}.")

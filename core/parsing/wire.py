@@ -28,6 +28,8 @@ class Status(IntEnum):
     """The task said, on purpose, that this input is not for it."""
     RAISED = 2
     MEMORY = 3
+    CUT_SHORT = 4
+    """The input breaks off before its end; the whole of it may be readable."""
 
 
 class ChildOptions(msgspec.Struct, frozen=True):
