@@ -13,6 +13,8 @@ K = TypeVar("K", bound=Hashable)
 
 RANK_OFFSET = 60
 """Cormack, Clarke and Büttcher 2009: how much the first ranks are pulled together."""
+LEAST_SHARE = 0.01
+"""Meaning counts this little, and not nothing, where no word was found in anything that has a vector."""
 
 
 class Fused(NamedTuple, Generic[K]):
@@ -35,6 +37,19 @@ def weighted(
     What `is_by_words` says yes to has no other side: its words count in full, whatever the weight.
     """
     return _joined(_by_best(lexical), _by_best(semantic), _clamped(lexical_weight), is_by_words or _never)
+
+
+def comparable_weight(lexical: Sequence[tuple[K, float]], weight: float, is_pending: Callable[[K], bool]) -> float:
+    """The weight of words while some of what they found is pending: it has no vector yet.
+
+    The nearest vector counts as 1 however far it is, because it is compared with the others. So meaning counts by the
+    share of what words found that has a vector: with none of it the nearest may be nonsense.
+    """
+    found = sum(score for _, score in lexical)
+    pending = sum(score for key, score in lexical if is_pending(key))
+    share = max(LEAST_SHARE, 1 - pending / found) if found > 0 else 1.0
+    clamped = _clamped(weight)
+    return clamped / (clamped + (1 - clamped) * share)
 
 
 def reciprocal(
@@ -73,8 +88,9 @@ def _joined(
         else _fused(key, lexical.get(key, 0.0), semantic.get(key, 0.0), weight)
         for key in dict.fromkeys([*words, *meaning])
     ]
-    return sorted(fused, key=lambda found: -found.score)  # stable: equals stay in the order of words, then vectors
+    # Of equals first what meaning confirms; then in the order of words, then vectors.
+    return sorted(fused, key=lambda found: (-found.score, -found.semantic))
 
 
 def _fused(key: K, lexical: float, semantic: float, weight: float) -> Fused[K]:
-    return Fused(key, weight * lexical + (1 - weight) * semantic, lexical, semantic)
+    return Fused(key, round(weight * lexical + (1 - weight) * semantic, 12), lexical, semantic)

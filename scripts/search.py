@@ -22,7 +22,10 @@ from core.indexes.protocols import Filters
 from core.indexes.searcher import MOST_CANDIDATES
 from core.keys import Keys
 from core.stores import connect
+from core.stores.domains import DomainStore
+from core.stores.subscriptions import Subscriptions
 from scripts import session
+from scripts.domain_remove import counted
 
 MOST_FRESHNESS = 10.0
 
@@ -39,16 +42,16 @@ async def search(query: Query, *, as_json: bool, explain: bool) -> int:
     ):
         found = await searcher.search(query, await connect.now(client))
         unknown = [] if found.results else await _unknown(client, keys, query.filters)
-    print(_as_json(found, query) if as_json else "\n".join([_page(found, query, explain), *unknown]))
+    print(_as_json(found, query) if as_json else "\n".join([*_page(found, query, explain), *unknown]))
     return 0 if found.results else 1
 
 
 async def _unknown(client: connect.Client, keys: Keys, filters: Filters) -> list[str]:
     """Names in the question that nothing has."""
-    kinds = (("category", filters.categories, keys.categories), ("domain", filters.domains, keys.domains))
+    categories, domains = await Subscriptions(client, keys).categories(), await DomainStore(client, keys).ids()
+    kinds = (("category", filters.categories, categories), ("domain", filters.domains, domains))
     told = []
-    for kind, names, key in kinds:
-        known = sorted(connect.texts(await client.smembers(key)))
+    for kind, names, known in kinds:
         told += [
             f"There is no {kind} {name}; there are: {', '.join(known) or 'none'}."
             for name in names
@@ -65,6 +68,7 @@ def _as_json(found: Found, query: Query) -> str:
         "more": found.is_more,
         "page": query.page,
         "by": found.by,
+        "pending": found.pending,
         "results": results,
     }
     return json.dumps(told, indent=2, ensure_ascii=False)
@@ -84,12 +88,14 @@ def _row(result: Result) -> dict[str, object]:
     }
 
 
-def _page(found: Found, query: Query, explain: bool) -> str:
+def _page(found: Found, query: Query, explain: bool) -> list[str]:
+    pages = counted(found.total, "page")
     if not found.results:
-        told = f"There are {found.total} pages, and no page {query.page} of them." if found.total else "Nothing found"
-        return f"{told} by {found.by}." if not found.total else told
-    pages = "page" if found.total == 1 else "pages"
-    lines = [f"{'more than ' * found.is_more}{found.total} {pages} by {found.by}"]
+        told = (
+            f"There are {pages}, and no page {query.page} of them." if found.total else f"Nothing found by {found.by}."
+        )
+        return [told, *_waiting(found)]
+    lines = [f"{'more than ' * found.is_more}{pages} by {found.by}", *_waiting(found)]
     for place, result in enumerate(found.results, start=1 + (query.page - 1) * query.per_page):
         best = result.passages[0]
         lines += ["", f"{place:3}. {result.page.title or result.page.url}", f"     {result.page.url}"]
@@ -101,7 +107,15 @@ def _page(found: Found, query: Query, explain: bool) -> str:
             parts = f"words {best.lexical:.3f}, meaning {best.semantic:.3f}"
             lines.append(f"     score {result.score:.3f} ({parts}; {len(result.passages)} passages; {best.chunk_id})")
         lines += [f"     image: {image['url']} {image['alt'] or ''}".rstrip() for image in result.images[:5]]
-    return "\n".join(lines)
+    return lines
+
+
+def _waiting(found: Found) -> list[str]:
+    """A line if some texts have no vectors yet."""
+    if not found.pending:
+        return []
+    said = ("text waits for its vectors and is", "texts wait for their vectors and are")[found.pending > 1]
+    return [f"{found.pending} {said} found by words alone until then"]
 
 
 def _marked(snippet: str, ranges: tuple[tuple[int, int], ...]) -> str:

@@ -15,8 +15,10 @@ from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.settings import Settings
 from core.stores import connect
 from core.stores.connect import Client
+from core.stores.embed_queue import EmbedQueue
 from core.stores.runs import RunStore
 from core.stores.sources import LossLimit, SourceStore
+from core.stores.spaces import Spaces
 from scripts.domain_look import RUN_HEAD, run_row
 from scripts.tables import ago, table
 
@@ -26,7 +28,7 @@ MOST_RUNS = 5
 
 async def collect(settings: Settings, keys: Keys, client: Client, now: float) -> dict[str, Any]:
     """Everything as plain values."""
-    sources = await _sources(keys, client, now)
+    sources, queue = await _sources(keys, client, now), EmbedQueue(client, keys)
     return {
         "items": {str(status): await client.scard(keys.status(str(status))) for status in Status},
         "due": await _due(keys, client, [ARTICLES_SOURCE, URLS_SOURCE, *sources], now),
@@ -35,9 +37,9 @@ async def collect(settings: Settings, keys: Keys, client: Client, now: float) ->
         "queues": await asyncio.to_thread(_queues, settings),
         "refreshed": await client.hgetall(keys.refresh_stats),
         "search": {
-            "waiting": await client.zcard(keys.embed_due),
-            "space": await client.hget(keys.version, "space") or "",
-            "away": await client.get(keys.embed_away) or "",
+            "waiting": await queue.count(),
+            "space": await Spaces(client, keys).current(),
+            "away": await queue.away(),
         },
     }
 

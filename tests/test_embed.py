@@ -22,6 +22,7 @@ from core.stores import connect
 from core.stores.chunks import ChunkStore
 from core.stores.clock import ServerClock
 from core.stores.commit import Leases
+from core.stores.live_texts import LiveTexts
 from core.stores.spaces import Spaces
 from tests.faults.crash import Crash, every_point
 from tests.faults.state import let_leases_end
@@ -34,7 +35,6 @@ from workers.crawl import Mode, crawl
 from workers.desk import Desk
 from workers.embed import Embedding
 from workers.embed_jobs import embed_items
-from workers.embed_reading import read_texts
 
 STRIKE = "The dockers' ballot ended last night: seven in ten members voted for the walkout, the union said."
 FOOTBALL = "United beat Rovers by two goals to one in the rain; both goals came after the break."
@@ -268,7 +268,7 @@ async def test_hidden_article_is_no_text(redis: connect.Client, keys: Keys) -> N
     found = []
     for status in ("success", "gone"):
         await redis.hset(keys.article("uid"), mapping={"markdown": "Text.", "content_hash": "h", "status": status})
-        found.append(await read_texts(redis, keys, [item]))
+        found.append(await LiveTexts(redis, keys).of([item]))
 
     assert [bool(text) for text in found] == [True, False]
 

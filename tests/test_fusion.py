@@ -73,3 +73,19 @@ def test_scores_lie_between_zero_and_one(words, meaning, weight: float) -> None:
         assert all(0 <= value <= 1.000001 for hit in found for value in (hit.score, hit.lexical, hit.semantic))
         assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
         assert len({hit.key for hit in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "weight"),
+    [
+        ([], 0.55),
+        ([("a", 1.0)], 0.55),
+        ([("p", 1.0)], 0.55 / (0.55 + 0.45 * fusion.LEAST_SHARE)),
+        ([("a", 1.0), ("p", 1.0)], 0.55 / (0.55 + 0.45 / 2)),
+    ],
+)
+def test_meaning_counts_as_far_as_it_can_be_compared(words: list[tuple[str, float]], weight: float) -> None:
+    """All that words found has a vector: the weight is as it was; half of it: meaning counts half; none: hardly."""
+    assert fusion.comparable_weight(words, 0.55, "p".__eq__) == pytest.approx(weight)
+    assert fusion.comparable_weight(words, 0.0, "p".__eq__) == 0.0
+    assert fusion.comparable_weight(words, 1.0, "p".__eq__) == 1.0

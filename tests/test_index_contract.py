@@ -221,3 +221,44 @@ async def test_a_writer_makes_room_and_comes_back(opened: Opened) -> None:
 
     assert await ask(opened, "weir", EAST) == ["c_3"]
     assert [row async for row in opened.index.iter_ids()] == [("c_3", "url_3", "v1")]
+
+
+# ── chunks that wait for their vectors ──
+
+
+async def test_what_has_no_vector_is_ranked_by_its_words(opened: Opened) -> None:
+    """On equal terms: a chunk that has the words of the question and no vector yet comes before one whose vector is
+    merely the nearest there is, and before one that has fewer of the words and the nearest vector."""
+    nonsense, weak = chunk("c_nonsense", "An unrelated note."), chunk("c_weak", "A weir and many other things " * 8)
+    await opened.index.upsert(Page("url_1", "v1"), [nonsense, weak], {"c_nonsense": EAST, "c_weak": EAST})
+    await opened.index.upsert(Page("url_2", "v1"), [chunk("c_new", "The weir was repaired.")], {})
+    await opened.settle()
+
+    hits = await opened.index.search("weir repaired", EAST, Filters(), 10, 0.55)
+
+    assert hits[0].chunk_id == "c_new"
+    assert hits[0].score == pytest.approx(1.0)
+    assert {hit.chunk_id for hit in hits} == {"c_new", "c_weak", "c_nonsense"}
+
+
+async def test_nonsense_with_vectors_does_not_pass_many_that_wait(opened: Opened) -> None:
+    """As long as nothing that words find has a vector, what is nearest by meaning comes after all that words find."""
+    await opened.index.upsert(Page("url_1", "v1"), [chunk("c_nonsense", "An unrelated note.")], {"c_nonsense": EAST})
+    for n in range(8):
+        await opened.index.upsert(Page(f"url_w{n}", "v1"), [chunk(f"c_{n}", "weir " + "filler " * 12 * n)], {})
+    await opened.settle()
+
+    assert (await ask(opened, "weir", EAST))[-1] == "c_nonsense"
+
+
+async def test_one_that_waits_changes_little_for_the_others(opened: Opened) -> None:
+    """The order of chunks that have vectors is as it was when one more that has none comes in."""
+    near = {f"c_{n}": vector(1, n, 0, 0) for n in range(20)}
+    chunks = [chunk(name, f"The weir number {name} {'and more ' * n}") for n, name in enumerate(near)]
+    await opened.index.upsert(Page("url_1", "v1"), chunks, near)
+    await opened.settle()
+    before = await ask(opened, "weir", EAST)
+    await opened.index.upsert(Page("url_2", "v1"), [chunk("c_new", f"A weir {'far away ' * 20}")], {})
+    await opened.settle()
+
+    assert [name for name in await ask(opened, "weir", EAST) if name != "c_new"] == before[:9]

@@ -46,7 +46,7 @@ async def test_answer_for_programs(library: Library) -> None:
     first = told["results"][0]
 
     assert done.returncode == 0, done.stderr
-    assert set(told) == {"query", "total", "more", "page", "by", "results"}
+    assert set(told) == {"query", "total", "more", "page", "by", "pending", "results"}
     assert (told["query"], told["page"], told["by"]) == ("weir repaired", 1, "words and meaning")
     assert set(first) == {
         *("id", "score", "version", "url", "title", "language", "type", "host", "categories", "domains"),
@@ -128,3 +128,23 @@ async def test_until_a_day_is_to_its_end(library: Library) -> None:
     found = await search(library, "weir", "--since", today, "--until", today)
 
     assert found.returncode == 0, found.stdout
+
+
+async def test_says_how_many_texts_wait(library: Library) -> None:
+    """A line for people, also where nothing was found, and a number for programs; nothing where nothing waits."""
+    done = await search(library, "weir")
+    before = json.loads((await search(library, "weir", "--json")).stdout)
+    library.site.page("/gauge", "The gauge was painted.")
+    library.site.page("/", links=["/weir", "/lock", "/gauge"])
+    await library.crawl()
+    told = await search(library, "gauge painted")
+    nothing = await search(library, "zebra", "--words")
+    after = json.loads((await search(library, "gauge painted", "--json")).stdout)
+
+    assert "wait" not in done.stdout
+    assert before["pending"] == 0
+    line = "1 text waits for its vectors and is found by words alone until then"
+    assert told.stdout.splitlines()[1] == line
+    assert nothing.stdout.splitlines() == ["Nothing found by words.", line]
+    assert after["pending"] == 1
+    assert after["results"][0]["url"] == library.site.url("/gauge")

@@ -22,8 +22,9 @@ from core.stores.clock import ServerClock
 from core.stores.commit import Answer, Lease, Leases, Work
 from core.stores.connect import Client
 from core.stores.items import ItemStore
+from core.stores.live_texts import LiveTexts, Text
 from core.stores.spaces import Spaces
-from workers.embed_reading import Page, Text, cut, embedded, read_texts
+from workers.embed_reading import Page, cut, embedded
 
 log = logging.getLogger("embed")
 
@@ -43,13 +44,13 @@ class Embedding:
     def __init__(
         self, client: Client, keys: Keys, leases: Leases, store: ChunkStore, embedder: Embedder, clock: ServerClock
     ) -> None:
-        self._client = client
         self._keys = keys
         self._leases = leases
         self._store = store
         self._embedder = embedder
         self._clock = clock
         self._items = ItemStore(client, keys)
+        self._texts = LiveTexts(client, keys)
         self._spaces = Spaces(client, keys)
         self.counts: Counter[str] = Counter()
 
@@ -79,7 +80,7 @@ class Embedding:
     async def _groups(self, held: Held) -> AsyncIterator[list[Page]]:
         """The pages that are wanted, each group with about as many chunks as the model gets at once."""
         items = dict(zip(held, await self._items.read(list(held)), strict=True))
-        texts = await read_texts(self._client, self._keys, [item for item in items.values() if item])
+        texts = await self._texts.of([item for item in items.values() if item])
         old = await self._store.old_of(list(held))
         wanted = [item for item in items.values() if item and item.id in texts and self._is_wanted(item, old[item.id])]
         await self._let_go({name: items[name] for name in items.keys() - {item.id for item in wanted}}, held)

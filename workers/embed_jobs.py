@@ -22,6 +22,7 @@ from core.stores import connect, presence
 from core.stores.chunks import ChunkStore
 from core.stores.clock import ServerClock
 from core.stores.commit import Leases
+from core.stores.embed_queue import EmbedQueue
 from workers import embed_waiting
 from workers.embed import Embedding
 
@@ -67,8 +68,9 @@ async def embed_items(settings: Settings, item_ids: list[str], ends_at: float) -
 
 async def _pause(client: connect.Client, keys: Keys, why: FreshetError, seconds: float) -> None:
     """Nobody sends work until then; nothing is counted against any item."""
-    await client.set(keys.embed_away, str(why), ex=max(int(seconds), 1))
-    log.warning("⏸️ %s Again in %d s; search goes on by words.", why, max(int(seconds), 1))
+    whole = max(int(seconds), 1)
+    await EmbedQueue(client, keys).pause(str(why), whole)
+    log.warning("⏸️ %s Again in %d s; search goes on by words.", why, whole)
 
 
 async def _go_on(settings: Settings, client: connect.Client, keys: Keys) -> None:

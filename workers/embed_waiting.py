@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from core.keys import Keys
 from core.queues.send import Sender
 from core.settings import Settings
 from core.stores import connect
+from core.stores.embed_queue import EmbedQueue
 from workers.timer import EMBED_BATCH, MOST_EMBED_JOBS, Timer
 
 log = logging.getLogger("embed")
@@ -29,33 +31,42 @@ class Waiting:
         self._settings = settings
         self._clock = clock
         self._keys = Keys.of(settings)
-        self._client = connect.open_bytes(settings, connect.url_of(settings))
-        self._sent: Sequence[object] = []
+        self._sent: Sequence[str] = []
         self._again_at = 0.0
 
     def send(self) -> bool:
         """Jobs for what waits; False if there is nothing to send."""
-        newest = list(self._client.zrange(self._keys.embed_due, 0, MOST_EMBED_JOBS * EMBED_BATCH - 1, desc=True))
-        is_in_vain = newest == self._sent and self._clock() < self._again_at
-        if not newest or is_in_vain or self._client.exists(self._keys.embed_away):
-            return False
-        self._sent, self._again_at = newest, self._clock() + AGAIN_SECONDS
-        return asyncio.run(self._send()) > 0
-
-    async def _send(self) -> int:
-        client = connect.open_store(self._settings)
-        try:
-            return await send(self._settings, client, self._keys)
-        finally:
-            await client.aclose()
+        return asyncio.run(self._send())
 
     def tell(self) -> None:
         """A sentence if something is left."""
-        left, away = self._client.zcard(self._keys.embed_due), self._client.get(self._keys.embed_away)
-        if left:
-            others = "Another worker has them, or their job failed."
-            why = away.decode(errors="replace") if isinstance(away, bytes) else others
-            log.warning("⏳ Still to be embedded: %d items. %s", left, why)
+        asyncio.run(self._tell())
+
+    async def _send(self) -> bool:
+        async with self._client() as client:
+            queue = EmbedQueue(client, self._keys)
+            newest = await queue.newest(MOST_EMBED_JOBS * EMBED_BATCH)
+            is_in_vain = newest == self._sent and self._clock() < self._again_at
+            if not newest or is_in_vain or await queue.away():
+                return False
+            self._sent, self._again_at = newest, self._clock() + AGAIN_SECONDS
+            return await send(self._settings, client, self._keys) > 0
+
+    async def _tell(self) -> None:
+        async with self._client() as client:
+            queue = EmbedQueue(client, self._keys)
+            if left := await queue.count():
+                why = await queue.away() or "Another worker has them, or their job failed."
+                log.warning("⏳ Still to be embedded: %d items. %s", left, why)
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[connect.Client]:
+        """Belongs to the loop of one call."""
+        client = connect.open_store(self._settings)
+        try:
+            yield client
+        finally:
+            await client.aclose()
 
 
 async def send(settings: Settings, client: connect.Client, keys: Keys) -> int:

@@ -24,9 +24,11 @@ from core.stores import connect
 from core.stores.chunks import ChunkStore
 from core.stores.connect import Client
 from core.stores.items import ItemStore
+from core.stores.live_texts import LiveTexts
+from core.stores.selecting import Selecting
 from core.stores.spaces import Spaces
 from workers.embed import TEXTS_AT_ONCE
-from workers.embed_reading import cut, embedded, read_texts
+from workers.embed_reading import cut, embedded
 
 log = logging.getLogger("embed")
 
@@ -70,12 +72,13 @@ class Migration:
     def __init__(
         self, client: Client, keys: Keys, store: ChunkStore, embedder: Embedder, sleep: Sleep = asyncio.sleep
     ) -> None:
-        self._client = client
-        self._keys = keys
+        self._clock = partial(connect.now, client)
         self._store = store
         self._embedder = embedder
         self._sleep = sleep
         self._items = ItemStore(client, keys)
+        self._texts = LiveTexts(client, keys)
+        self._selecting = Selecting(client, keys)
         self._spaces = Spaces(client, keys)
 
     async def space(self) -> Space | None:
@@ -128,7 +131,7 @@ class Migration:
 
     async def make_due(self, space: Space | None) -> int:
         """Every page with chunks of another space waits for a worker; how many."""
-        return await self._spaces.make_all_due(space, await connect.now(self._client))
+        return await self._spaces.make_all_due(space, await self._clock())
 
     # ── reading ──
 
@@ -139,7 +142,7 @@ class Migration:
         """All live texts."""
         async for some in self._batches(MAY_HAVE_TEXT):
             items = [item for item in await self._items.read(some) if item and not item.alias_of]
-            texts = await read_texts(self._client, self._keys, items)
+            texts = await self._texts.of(items)
             piece = Piece()
             for item in items:
                 if text := texts.get(item.id):
@@ -152,13 +155,13 @@ class Migration:
     async def _batches(self, statuses: Sequence[Status]) -> AsyncIterator[list[str]]:
         """Items of these statuses; all ids first, since a set that is changed while it is scanned may hide some."""
         for status in statuses:
-            names = [str(name) async for name in self._client.sscan_iter(self._keys.status(str(status)), count=1_000)]
-            names = list(dict.fromkeys(names))
+            found = [name async for some in self._selecting.of_status(status) for name in some]
+            names = list(dict.fromkeys(found))
             for start in range(0, len(names), ITEMS_AT_ONCE):
                 yield names[start : start + ITEMS_AT_ONCE]
 
     async def _total(self) -> int:
-        return sum([await self._client.scard(self._keys.status(str(status))) for status in MAY_HAVE_TEXT])
+        return sum([await self._selecting.count(status) for status in MAY_HAVE_TEXT])
 
     # ── embedding ──
 

@@ -71,6 +71,8 @@ class Found:
     """There are yet more, which are too far down to be ranked."""
     by: str
     """`words and meaning`, or `words` with the reason."""
+    pending: int = 0
+    """Texts that wait for their vectors, and are found by words alone until they have them."""
 
 
 @dataclass(frozen=True, slots=True)

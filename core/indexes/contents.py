@@ -16,6 +16,7 @@ from core.reads_as import reads_as
 from core.stores.chunk_reading import ChunkReader
 from core.stores.chunks import ChunkStore
 from core.stores.connect import Client
+from core.stores.live_texts import LiveTexts
 
 MOST_LOOKS = 5
 """A page that is swapped while it is read is read again; what a page lacks for good is done without."""
@@ -36,7 +37,7 @@ class ContentReader:
     a new page none, of a changed one those of all chunks that have stayed."""
 
     def __init__(self, client: Client, raw: Redis, keys: Keys, embedder: Embedder) -> None:
-        self._client = client
+        self._texts = LiveTexts(client, keys)
         self._pages = PageReader(client, keys)
         self._chunks = ChunkReader(raw, keys)
         self._store = ChunkStore(client, raw, keys)
@@ -80,15 +81,10 @@ class ContentReader:
 
     async def _cut(self, pages: Mapping[str, LivePage]) -> dict[str, list[Chunk]]:
         """Texts that wait for their vectors; one that has changed since is left out."""
-        pipe = self._client.pipeline(transaction=False)
-        for live in pages.values():
-            pipe.hmget(live.text_key, ["markdown", "content_hash"])
-        texts, count = await pipe.execute() if pages else [], self._embedder.count_tokens
-        return {
-            item_id: chunking.chunks(item_id, str(markdown or ""), count, self._embedder.most_tokens)
-            for (item_id, live), (markdown, content_hash) in zip(pages.items(), texts, strict=True)
-            if content_hash == live.page.version
-        }
+        places = {item_id: live.text_key for item_id, live in pages.items()}
+        texts = await self._texts.at(places, {item_id: live.page.version for item_id, live in pages.items()})
+        count, most = self._embedder.count_tokens, self._embedder.most_tokens
+        return {item_id: chunking.chunks(item_id, markdown, count, most) for item_id, markdown in texts.items()}
 
 
 def _content(page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, bytes]) -> Content:

@@ -61,11 +61,14 @@ class View:
             vector = None  # quotes ask for these very words; what only means the same is no answer
         weight = _weight(bool(question.terms), vector is not None, lexical_weight)
         unspoken = self.columns.unspoken(spoken) if vector is not None else None
+        pending = self.columns.pending(unspoken) if vector is not None and weight > 0 else None
         most = limit if limit > 2 * DEPTH else DEPTH + 1  # one more than is joined tells whether there are more
-        words = self._by_words(question, filters, most) if weight > 0 or unspoken is not None else []
+        by_words = _either(unspoken, pending)
+        words = self._by_words(question, filters, most) if weight > 0 or by_words is not None else []
         depth = min(DEPTH, limit) if weight > 0 else limit
         meaning = self._by_meaning(vector, filters, unspoken, depth) if vector is not None and weight < 1 else []
-        joined = fusion.weighted(words[:DEPTH], meaning, weight, _among(unspoken))
+        weight = fusion.comparable_weight(words[:DEPTH], weight, _among(pending))
+        joined = fusion.weighted(words[:DEPTH], meaning, weight, _among(by_words))
         return Hits(self._hits([*joined, *_below(words, joined)][:limit]), is_cut=len(words) >= most)
 
     def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
@@ -119,8 +122,13 @@ def _below(words: Sequence[tuple[int, float]], joined: Sequence[fusion.Fused[int
     ]
 
 
-def _among(rows: NDArray[np.bool_] | None) -> Callable[[int], bool] | None:
-    return None if rows is None else lambda row: bool(rows[row])
+def _either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """Rows of one or the other; None has none."""
+    return one | other if one is not None and other is not None else one if other is None else other
+
+
+def _among(rows: NDArray[np.bool_] | None) -> Callable[[int], bool]:
+    return (lambda row: False) if rows is None else lambda row: bool(rows[row])
 
 
 def _weight(has_words: bool, has_vector: bool, lexical_weight: float) -> float:

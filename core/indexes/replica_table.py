@@ -122,6 +122,13 @@ class Columns:
         page_mask = np.array(is_unspoken, dtype=np.bool_)[self.reading_of]
         return page_mask[self.page_of]
 
+    def pending(self, unspoken: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+        """Which live rows have no vector yet, and could be compared if they had one; None: not one."""
+        rows = self.is_live & ~self.is_comparable
+        if unspoken is not None:
+            rows &= ~unspoken
+        return rows if rows.any() else None
+
     def _with_any(self, facets: Iterable[str]) -> NDArray[np.bool_]:
         mask = np.zeros(len(self.dates), dtype=np.bool_)
         for facet in facets:

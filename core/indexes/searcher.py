@@ -21,6 +21,7 @@ from core.indexes.replica_search import DEPTH
 from core.keys import Keys
 from core.reads_as import reads_as
 from core.stores.connect import Client
+from core.stores.embed_queue import EmbedQueue
 from core.stores.spaces import refusal
 
 __all__ = ["Query", "Searcher"]
@@ -65,6 +66,7 @@ class Searcher:
         self._contents = contents
         self._embedder = embedder
         self._pages = PageReader(client, keys)
+        self._queue = EmbedQueue(client, keys)
 
     async def search(self, query: Query, now: float) -> Found:
         """The pages that answer, best first."""
@@ -78,7 +80,8 @@ class Searcher:
         if query.nest_images:
             results = [replace(one, images=await self._images(one.page.item_id)) for one in results]
         by = FOREIGN if is_foreign else by
-        return Found(tuple(results), look.total, look.is_more, by + BUILDING * self._follower.is_building)
+        by += BUILDING * self._follower.is_building
+        return Found(tuple(results), look.total, look.is_more, by, pending=await self._queue.count())
 
     # ── finding ──
 

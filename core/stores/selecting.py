@@ -129,6 +129,10 @@ class Selecting:
         async for some in self._members(self._keys.status(str(status))):
             yield some
 
+    async def count(self, status: Status) -> int:
+        """How many items are of a status."""
+        return int(await self._client.scard(self._keys.status(str(status))))
+
     async def stale(self) -> AsyncIterator[list[str]]:
         """Items whose text an older extractor made."""
         async for some in self.of_all():
