@@ -7,11 +7,19 @@ that names the variable.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
+from core import setting_names
 from core.addresses import AllowList
 from core.errors import SettingsError
 
@@ -22,6 +30,18 @@ VERSION = "0.1"
 
 CommaSeparated = Annotated[tuple[str, ...], NoDecode]
 """A list that people write as `a, b, c`."""
+
+
+class _FileSettings(DotEnvSettingsSource):
+    """What `.env` says of names that the environment does not have: `REDIS_URL= ./scripts/up` means none."""
+
+    def __call__(self) -> dict[str, Any]:
+        taken = _in_environment()
+        return {name: value for name, value in super().__call__().items() if name.lower() not in taken}
+
+
+def _in_environment() -> set[str]:
+    return set(EnvSettingsSource(Settings, env_ignore_empty=False).env_vars)
 
 
 class Settings(BaseSettings):
@@ -118,6 +138,13 @@ class Settings(BaseSettings):
     # ── logs ──
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], *sources: PydanticBaseSettingsSource, **named: PydanticBaseSettingsSource
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over `.env`, also where it sets a name to nothing."""
+        return (named["init_settings"], named["env_settings"], _FileSettings(settings_cls))
+
     @property
     def registry_name(self) -> str:
         """How the registry's keys begin: `ingest`, unless somebody named their table."""
@@ -179,6 +206,12 @@ def load() -> Settings:
     except ValidationError as error:
         problems = (f"{str(e['loc'][0]).upper()}: {e['msg']} (got {_shown(e)!r})" for e in error.errors())
         raise SettingsError("Cannot start. " + "; ".join(problems) + ". See .env.example.") from None
+
+
+def misnamed() -> dict[str, str]:
+    """Sentences about names in `.env` and in the environment that are no settings, but may be meant as one."""
+    in_file = DotEnvSettingsSource(Settings, env_ignore_empty=False).env_vars
+    return setting_names.misnamed(in_file, _in_environment(), Settings.model_fields)
 
 
 def _shown(error: object) -> str:

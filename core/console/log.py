@@ -14,9 +14,11 @@ from tqdm import tqdm
 
 from core import redis_url
 from core.secrets import redacted
-from core.settings import Settings
+from core.settings import Settings, misnamed
 
-OURS = ("ingest", "canon", "refresh", "embed", "search", "timer", "queue", "store", "net", "sample", "up")
+OURS = ("ingest", "canon", "refresh", "embed", "search", "timer", "queue", "store", "net", "sample", "settings", "up")
+_told: set[str] = set()
+"""Names of the environment that were told to be no settings."""
 
 
 class _LineHandler(logging.Handler):
@@ -51,6 +53,15 @@ def set_up(settings: Settings, stream: TextIO | None = None) -> None:
     root.setLevel(logging.WARNING)
     for name in OURS:
         logging.getLogger(name).setLevel(settings.log_level)
+    _tell_misnamed()
+
+
+def _tell_misnamed() -> None:
+    """Once in a process and those it forks: jobs set up their logging again."""
+    for name, sentence in misnamed().items():
+        if name not in _told:
+            _told.add(name)
+            logging.getLogger("settings").warning("⚠️ %s", sentence)
 
 
 def secret_values(settings: Settings) -> tuple[str, ...]:

@@ -1,0 +1,112 @@
+"""Misspelt settings are told with the nearest one; the environment wins over `.env`."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core import setting_names
+from core.console import log as console
+from core.settings import Settings, load
+
+ROOT = Path(__file__).parents[1]
+KNOWN = Settings.model_fields.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("FETCH_ALLOWED_HOST", "FETCH_ALLOWED_HOSTS"),
+        ("FETCH_ALOWED_HOSTS", "FETCH_ALLOWED_HOSTS"),
+        ("fetch_allowed_host", "FETCH_ALLOWED_HOSTS"),
+        ("FETCH_TIMEOUT", "FETCH_TIMEOUT_SECONDS"),
+        ("REDIS_URI", "REDIS_URL"),
+        ("ROBOT_RESPECT", "ROBOTS_RESPECT"),
+    ],
+)
+def test_nearest_is_told(name: str, nearest: str) -> None:
+    """In `.env` as in the environment."""
+    for told in (setting_names.misnamed([name], [], KNOWN), setting_names.misnamed([], [name], KNOWN)):
+        assert told[name.upper()].endswith(f"{name.upper()} is not a setting; did you mean {nearest}?")
+
+
+def test_any_foreign_name_of_the_file_is_told() -> None:
+    """Also one that resembles nothing."""
+    assert "is ignored" in setting_names.misnamed(["QUUX"], [], KNOWN)["QUUX"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PATH",
+        "HOME",
+        "LANG",
+        "REDIS_PORT",
+        "REDIS_HOST",
+        "REDIS_PASSWORD",
+        "GITHUB_ACTION",
+        "GITHUB_GRAPHQL_URL",
+        "GITHUB_SERVER_URL",
+        "LOGLEVEL",
+        "LOG_FILE",
+        "DB_LOG_LEVEL",
+        "KEY",
+        "USER",
+        "GITHUB",
+        "EMBED_MODEL_PATH",
+    ],
+)
+def test_environment_of_others_is_left_alone(name: str) -> None:
+    """Only what is plainly ours is told."""
+    assert setting_names.misnamed([], [name], KNOWN) == {}
+
+
+def test_settings_themselves_are_no_typos() -> None:
+    """Every name of .env.example is known."""
+    names = [line.partition("=")[0] for line in (ROOT / ".env.example").read_text().splitlines() if "=" in line[:40]]
+    ours = [name for name in names if name.isupper()]
+
+    assert len(ours) > 40
+    assert setting_names.misnamed(ours, ours, KNOWN) == {}
+
+
+def test_told_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second set-up of the log, as jobs make it, says nothing new."""
+    monkeypatch.setenv("FETCH_ALLOWED_HOST", "x")
+    monkeypatch.setattr(console, "_told", set())
+    stream = io.StringIO()
+    for _ in range(2):
+        console.set_up(Settings(), stream)
+
+    assert stream.getvalue() == "[settings] ⚠️ FETCH_ALLOWED_HOST is not a setting; did you mean FETCH_ALLOWED_HOSTS?\n"
+
+
+@pytest.mark.parametrize(("value", "expected"), [("9.5", 9.5), ("", 5.0), (None, 7.0)])
+def test_environment_wins_over_the_file(
+    value: str | None, expected: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value of the environment beats the file's; an empty one means the default, not the file's."""
+    (tmp_path / ".env").write_text("FETCH_HOST_GAP_SECONDS=7\nFETCH_CONCURRENCY=3\n")
+    monkeypatch.setitem(Settings.model_config, "env_file", tmp_path / ".env")
+    if value is not None:
+        monkeypatch.setenv("FETCH_HOST_GAP_SECONDS", value)
+
+    assert (load().fetch_host_gap_seconds, load().fetch_concurrency) == (expected, 3)
+
+
+@pytest.mark.parametrize("command", ["scripts.status", "workers.timer"])
+def test_every_process_tells(command: str, tmp_path: Path) -> None:
+    """One line at the start of a script and of a worker; not an error."""
+    environment = {"PATH": os.environ["PATH"], "REDIS_URL": "redis://127.0.0.1:1/0", "FETCH_ALLOWED_HOST": "x"}
+    words = [sys.executable, "-m", command, *(["--once"] if command.startswith("workers") else [])]
+    with subprocess.Popen(words, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        process.kill()
+
+    assert first == "[settings] ⚠️ FETCH_ALLOWED_HOST is not a setting; did you mean FETCH_ALLOWED_HOSTS?\n"
