@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from core.errors import FreshetError
 from core.models import SourceKind
 from core.stores import connect
+from core.stores.cancelling import Canceller
 from core.stores.domains import DomainStore, StoredDomain
 from core.stores.sources import DAY_SECONDS
 from scripts import session
@@ -125,18 +126,12 @@ async def _stoppable(stop: Stop) -> AsyncIterator[None]:
     """Ctrl-C and SIGTERM ask politely, then cancel; either way everything is given back."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
+    canceller = Canceller(task)
 
     def ask() -> None:
         stop.is_wanted = True
-        loop.call_later(STOP_SECONDS, cancel)
+        loop.call_later(STOP_SECONDS, canceller.cancel)
 
-    def cancel() -> None:
-        # Again until it works: on Python 3.11 redis-py may lose a cancellation that comes with an answer.
-        if not is_over and not task.done():
-            task.cancel()
-            loop.call_later(0.5, cancel)
-
-    is_over = False
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ask)
     try:
@@ -145,7 +140,7 @@ async def _stoppable(stop: Stop) -> AsyncIterator[None]:
         if not stop.is_wanted:
             raise
     finally:
-        is_over = True
+        canceller.call_off()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
 

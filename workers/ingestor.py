@@ -19,7 +19,7 @@ from core import ids
 from core.console import progress
 from core.errors import ParserUnavailable
 from core.settings import Settings, load
-from core.stores import connect, ingest_stats, presence
+from core.stores import cancelling, connect, ingest_stats, presence
 from core.stores.clock import ServerClock
 from workers import canonical_fetcher, lanes, stopping
 from workers.desk import Desk, lane_of, open_desk
@@ -122,8 +122,7 @@ async def run_forever(desk: Desk) -> None:
                 fetching.result()
     finally:
         if fetching:
-            fetching.cancel()
-            await asyncio.gather(fetching, return_exceptions=True)
+            await cancelling.end(fetching)
 
 
 async def _unless_away(desk: Desk, work: Coroutine[object, object, object]) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from core.queues.send import Sender
 from core.settings import load
 from core.stores import connect, presence
+from core.stores.cancelling import Canceller
 from core.stores.clock import ServerClock
 from workers import crawl as passes
 from workers.book import Book
@@ -72,16 +73,11 @@ async def _stoppable(limit: Limit) -> AsyncIterator[None]:
     """SIGTERM asks politely, then cancels."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
+    canceller = Canceller(task)
 
     def stop() -> None:
         limit.is_stopped = True
-        loop.call_later(STOP_SECONDS, cancel)
-
-    def cancel() -> None:
-        # Again until it works: on Python 3.11 redis-py may lose a cancellation that comes with an answer.
-        if not task.done():
-            task.cancel()
-            loop.call_later(0.5, cancel)
+        loop.call_later(STOP_SECONDS, canceller.cancel)
 
     loop.add_signal_handler(signal.SIGTERM, stop)
     try:
@@ -90,6 +86,7 @@ async def _stoppable(limit: Limit) -> AsyncIterator[None]:
         if not limit.is_stopped:
             raise
     finally:
+        canceller.call_off()
         loop.remove_signal_handler(signal.SIGTERM)
 
 

@@ -13,10 +13,10 @@ from redis.exceptions import RedisError
 
 from core.errors import FreshetError
 from core.stores import presence
+from core.stores.cancelling import Canceller
 
 T = TypeVar("T")
 
-CANCEL_AGAIN_SECONDS = 0.5
 STOPPED = 0
 FAILED = 2
 
@@ -33,16 +33,9 @@ def run(start: Callable[[], Coroutine[object, object, None]]) -> int:
 
 async def _until_signal(start: Callable[[], Coroutine[object, object, None]]) -> int:
     task = asyncio.ensure_future(start())
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        # Again until it works: on Python 3.11 redis-py may lose a cancellation that comes with an answer.
-        if not task.done():
-            task.cancel()
-            loop.call_later(CANCEL_AGAIN_SECONDS, stop)
-
+    loop, canceller = asyncio.get_running_loop(), Canceller(task)
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, canceller.cancel)
     try:
         await task
     except asyncio.CancelledError:

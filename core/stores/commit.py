@@ -22,7 +22,7 @@ from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
 from core.keys import Keys
-from core.stores import commit_scripts
+from core.stores import cancelling, commit_scripts
 from core.stores.connect import Client
 
 Word = str | int | float
@@ -32,6 +32,8 @@ Command = tuple[Word, ...]
 LEASE_SECONDS = 60.0
 """A dead worker's work is free again after this; a living one renews (`Leases.keep_alive`)."""
 RENEW_EVERY_SECONDS = 15.0
+RENEWED_PER_CALL = 1_000
+"""Leases in one call; more would keep the server from everybody else for too long."""
 CRASH_MEMORY_SECONDS = 3 * 86_400
 DONE_MILLISECONDS = 60_000
 """Longer than redis-py tries again."""
@@ -221,34 +223,47 @@ class Leases:
         try:
             yield
         finally:
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+            await cancelling.end(renewing)
             with contextlib.suppress(RedisError, OSError):
-                await self.renew()
+                await self._give_back()
 
     async def _renew_forever(self) -> None:
-        while True:
+        while not cancelling.is_cancelled():
             await asyncio.sleep(RENEW_EVERY_SECONDS)
             with contextlib.suppress(RedisError, OSError):  # whoever works will meet the same trouble and tell
                 await self.renew()
 
+    @property
+    def held(self) -> int:
+        """How many leases we hold."""
+        return sum(map(len, self._held.values()))
+
     async def renew(self) -> None:
-        """Another full life for everything we hold; and what could not be given back is."""
+        """Another full life for everything we hold, in one call for many; and what could not be given back is.
+
+        What somebody else has meanwhile is let go: its commit will be refused.
+        """
+        await self._give_back()
+        held = [(key, token) for token, keys in self._held.items() for key in keys]
+        for start in range(0, len(held), RENEWED_PER_CALL):
+            some = held[start : start + RENEWED_PER_CALL]
+            keys, tokens = [key for key, _ in some], [token for _, token in some]
+            milliseconds = str(int(LEASE_SECONDS * 1000))
+            # EVAL by text costs some bytes more than EVALSHA and never meets NOSCRIPT after a server restart.
+            said = await self._client.eval(commit_scripts.RENEW, len(keys), *keys, milliseconds, *tokens)
+            for (key, token), is_ours in zip(some, cast(list[int], said), strict=True):
+                if not is_ours:
+                    self._let_go(Lease((key,), token))
+
+    async def _give_back(self) -> None:
         while self._to_release:
-            await self.commit(self._to_release[-1], ())
-            self._to_release.pop()
-        for token, keys in list(self._held.items()):
-            await _eval(self._client, commit_scripts.RENEW, sorted(keys), token, int(LEASE_SECONDS * 1000))
+            some = self._to_release[:RENEWED_PER_CALL]
+            await self.commit_many([Work(lease, ()) for lease in some])
+            del self._to_release[: len(some)]
 
 
 def _words(commands: Iterable[Command]) -> list[list[str]]:
     return [list(map(str, command)) for command in commands]
-
-
-async def _eval(client: Client, script: str, keys: Sequence[str], *words: Word) -> int:
-    # EVAL by text costs some bytes more than EVALSHA and never meets NOSCRIPT after a server restart.
-    # redis-py types its reply as `str`, whatever the script returns.
-    return cast(int, await client.eval(script, len(keys), *keys, *map(str, words)))
 
 
 def flat(fields: Mapping[str, Word]) -> list[Word]:

@@ -15,12 +15,15 @@ redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return taken
 """
 
-# KEYS leases · ARGV[1] token, ARGV[2] milliseconds. Only what is still ours is renewed.
+# KEYS leases · ARGV[1] milliseconds, then a token for each lease. Only what is still ours is renewed: 1, else 0.
 RENEW = """
-for _, lease in ipairs(KEYS) do
-  if redis.call('GET', lease) == ARGV[1] then redis.call('PEXPIRE', lease, ARGV[2]) end
+local renewed = {}
+for i, lease in ipairs(KEYS) do
+  local is_ours = redis.call('GET', lease) == ARGV[i + 1]
+  if is_ours then redis.call('PEXPIRE', lease, ARGV[1]) end
+  renewed[i] = is_ours and 1 or 0
 end
-return 1
+return renewed
 """
 
 # KEYS[1] done marker, then leases · ARGV[1] token, ARGV[2] the commands as JSON, ARGV[3] life of the marker.
