@@ -11,6 +11,7 @@ from core import http_headers, urls
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched
 from core.page_canonical import trusted_canonical
+from core.trackers import Trackers
 
 
 class Outcome(StrEnum):
@@ -76,9 +77,9 @@ def retry_at(failed: Failed, earlier_tries: int, now: float) -> float | None:
     return now + max(RETRY_SECONDS[earlier_tries], failed.retry_after_seconds or 0.0)
 
 
-def identity(url: str, final_url: str, canonical_url: str) -> str:
+def identity(url: str, final_url: str, canonical_url: str, trackers: Trackers | None = None) -> str:
     """The normal form that all names of one page share: its trusted canonical, else where its redirects end."""
-    return urls.normal(trusted_canonical(canonical_url, final_url) or final_url or url)
+    return urls.normal(trusted_canonical(canonical_url, final_url) or final_url or url, trackers)
 
 
 def published(stated: float | None, in_feed: float | None, now: float) -> float | None:

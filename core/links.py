@@ -1,4 +1,4 @@
-"""From a parsed feed to the links worth fetching.
+"""From a parsed feed to the links worth fetching; the links of a page by the rules of the settings.
 
 Pure. Each entry's link is unwrapped, cleaned and checked; what is turned away is counted with its reason.
 The check of addresses here keeps nonsense out of the link set; the guard that counts is at connect time, because only
@@ -7,11 +7,12 @@ there is it known what a name resolves to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from core import addresses, secrets, trackers, urls
-from core.models import Entry, FeedText, Harvest, ParsedFeed, Rejected
+from core.models import Document, Entry, FeedText, Harvest, Image, ParsedFeed, Rejected
 from core.unwrap import unwrap
 
 MAX_EXAMPLES = 10
@@ -56,7 +57,9 @@ def harvest(feed: ParsedFeed, rules: LinkRules) -> Harvest:
 
 
 def _text_of(entry: Entry) -> FeedText:
-    return FeedText(entry.title, entry.author, entry.published_ts or entry.updated_ts, entry.content[:MAX_TEXT_CHARS])
+    """What the entry says; its text is HTML, whose addresses may be signed."""
+    text = secrets.redacted(entry.content[:MAX_TEXT_CHARS])
+    return FeedText(entry.title, entry.author, entry.published_ts or entry.updated_ts, text)
 
 
 def link_of(entry: Entry, rules: LinkRules) -> str | Rejected:
@@ -66,12 +69,12 @@ def link_of(entry: Entry, rules: LinkRules) -> str | Rejected:
     target = unwrap(entry.link)
     if isinstance(target, Rejected):
         return _with_source(target, entry)
-    cleaned = urls.clean(target, trackers.matcher(rules.tracking_params))
+    cleaned = urls.public(target, trackers.matcher(rules.tracking_params))
     if isinstance(cleaned, Rejected):
         return Rejected(entry.link, cleaned.reason)
     if not _may_fetch(cleaned, rules.allowed_hosts):
         return Rejected(entry.link, "private_address")
-    return secrets.without_credentials(cleaned)
+    return cleaned
 
 
 def _with_source(rejected: Rejected, entry: Entry) -> Rejected:
@@ -80,6 +83,37 @@ def _with_source(rejected: Rejected, entry: Entry) -> Rejected:
     if rejected.reason != "aggregator_opaque" or not host:
         return rejected
     return Rejected(rejected.link, f"{rejected.reason} (source {host})")
+
+
+# ── links of pages ──────────────────────────────────────────────────────────────────────────────
+
+
+def by_settings(document: Document, tracking_params: tuple[str, ...]) -> Document:
+    """The document whose addresses are also free of the trackers that only the settings name."""
+    if trackers.matcher(tracking_params) == trackers.matcher():
+        return document
+    images: dict[str, Image] = {}
+    for image in document.images:
+        images.setdefault(_by(tracking_params, image.url), image)
+    return replace(
+        document,
+        image=_by(tracking_params, document.image),
+        canonical_url=_by(tracking_params, document.canonical_url),
+        images=tuple(replace(image, url=url) for url, image in images.items()),
+        links=all_by_settings(document.links, tracking_params),
+    )
+
+
+def all_by_settings(found: Iterable[str], tracking_params: tuple[str, ...]) -> tuple[str, ...]:
+    """These links, each once, also free of the trackers that only the settings name."""
+    if trackers.matcher(tracking_params) == trackers.matcher():
+        return tuple(found)
+    return tuple(dict.fromkeys(_by(tracking_params, url) for url in found))
+
+
+def _by(tracking_params: tuple[str, ...], url: str) -> str:
+    cleaned = urls.public(url, trackers.matcher(tracking_params)) if url else url
+    return url if isinstance(cleaned, Rejected) else cleaned
 
 
 # ── private places ──────────────────────────────────────────────────────────────────────────────

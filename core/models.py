@@ -35,9 +35,12 @@ class Request:
     """A service that counts our requests itself: no gap between them. What it asks us to wait is respected."""
 
 
+PERMANENT_REDIRECTS = frozenset({301, 308})
+
+
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One answer on the way: the URL asked and its status."""
+    """One answer on the way: the URL asked, without its credentials, and its status."""
 
     url: str
     status: int
@@ -55,6 +58,13 @@ class Fetched:
     body: bytes
     hops: tuple[Hop, ...] = ()
     """Redirects in order, without the final answer."""
+    is_signed: bool = False
+    """A redirect led to a URL with credentials, which are left out here: it names nothing that could be asked again."""
+
+    @property
+    def is_moved_for_good(self) -> bool:
+        """Did permanent redirects alone lead here, to a URL that can be asked again?"""
+        return bool(self.hops) and not self.is_signed and all(hop.status in PERMANENT_REDIRECTS for hop in self.hops)
 
     def header(self, name: str) -> str:
         """The header's value, or an empty string; case does not matter."""

@@ -53,9 +53,9 @@ class Head:
         return next((value for name in names for value in self.metas.get(name, ()) if value), "")
 
     def absolute(self, address: str) -> str:
-        """The address as a clean http(s) URL, or an empty string."""
+        """The address as an http(s) URL that may be stored, or an empty string."""
         address = address.strip()
-        cleaned = urls.clean(urls.join(self.base, address)) if address else ""
+        cleaned = urls.public(urls.join(self.base, address)) if address else ""
         return "" if isinstance(cleaned, Rejected) else cleaned
 
 

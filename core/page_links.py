@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from core import secrets, urls
+from core import urls
 from core.page_head import Head
 from core.page_image import Attributes
 
@@ -22,7 +22,7 @@ _WORDS = re.compile(r"[\s,;]+")
 
 
 def collected(anchors: Iterable[Attributes], head: Head) -> tuple[str, ...]:
-    """The clean http(s) targets of these `<a>` and `<area>`, each once, in order, without those marked `nofollow`."""
+    """The public http(s) targets of these `<a>` and `<area>`, each once, in order, without those marked `nofollow`."""
     found: dict[str, None] = {}
     seen: set[str] = set()
     for attributes in anchors:
@@ -32,7 +32,7 @@ def collected(anchors: Iterable[Attributes], head: Head) -> tuple[str, ...]:
         seen.add(address)
         url = "" if len(address) > _MAX_HREF_CHARS or _FOREIGN.match(address) else head.absolute(address)
         if url:
-            found[secrets.without_credentials(url)] = None
+            found[url] = None
             if len(found) >= MAX_LINKS:
                 break
     return tuple(found)

@@ -11,6 +11,8 @@ from enum import StrEnum
 
 from protego import Protego
 
+from core.secrets import without_credentials
+
 MAX_BYTES = 500 * 1024
 """RFC 9309 §2.5 asks for at least 500 KiB; what comes after is not read."""
 LONGEST_DELAY_SECONDS = 60.0
@@ -83,6 +85,16 @@ def groups_for(text: str, our_product: str) -> str:
             names.append(name)
             kept.append(f"User-agent: {name}")
     return "\n".join(kept)
+
+
+def storable(text: str) -> str:
+    """robots.txt as it is kept: what its `Sitemap:` lines name has no credentials."""
+    return "".join(_without_credentials(line) for line in text.splitlines(keepends=True))
+
+
+def _without_credentials(line: str) -> str:
+    named = _SITEMAP_LINE.match(line)
+    return line[: named.start(1)] + without_credentials(named[1]) + line[named.end(1) :] if named else line
 
 
 def sitemaps(text: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ names. Only for the few names that may also mean something harmless (`?token=ETH
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -89,9 +90,7 @@ def _without_secret_pairs(query: str, is_blob: bool) -> str:
         return query
     pairs = re.split(r"(?=[&;])", query)
     names = [_plain(pair.lstrip("&;").partition("=")[0]) for pair in pairs]
-    beside: set[str] = set(_SAS) if is_blob else set()
-    for name in names:
-        beside |= _COMPANIONS.get(name, frozenset())
+    beside = _beside(names) | (_SAS if is_blob else frozenset())
     kept = [
         pair
         for name, pair in zip(names, pairs, strict=True)
@@ -136,16 +135,20 @@ def redacted(text: str, known: tuple[str, ...] = ()) -> str:
         text = _USERINFO.sub(_HIDDEN + "@", text)
         text = _ENCODED_USERINFO.sub(_HIDDEN + "%40", text)
     if "=" in text or "%" in text:
-        text = _PAIR.sub(_hidden, text)
+        text = _with_pairs_hidden(text, _beside(_plain(found[2]) for found in _PAIR.finditer(text)))
         text = _ENCODED_PAIR.sub(_hidden_encoded, text)
     for value in known:
         text = text.replace(value, _HIDDEN)
     return text
 
 
-def _hidden(match: re.Match[str]) -> str:
-    is_secret = bool(match[3]) and _is_secret(_plain(match[2]), None)
-    return f"{match[1]}{match[2]}={_HIDDEN if is_secret else _PAIR.sub(_hidden, match[3])}"
+def _with_pairs_hidden(text: str, beside: set[str]) -> str:
+    def hidden(match: re.Match[str]) -> str:
+        name, value = _plain(match[2]), match[3]
+        is_secret = bool(value) and (name in beside or _is_secret(name, None))
+        return f"{match[1]}{match[2]}={_HIDDEN if is_secret else _with_pairs_hidden(value, beside)}"
+
+    return _PAIR.sub(hidden, text)
 
 
 def _hidden_encoded(match: re.Match[str]) -> str:
@@ -160,6 +163,11 @@ def _hidden_encoded(match: re.Match[str]) -> str:
 def _plain(name: str) -> str:
     # Feeds that escape `&` twice leave names such as `amp;sig`.
     return _PUNCTUATION.sub("", unquote(name).lower().removeprefix("amp;"))
+
+
+def _beside(names: Iterable[str]) -> set[str]:
+    """The parameters that belong to the signatures among these."""
+    return {other for name in names for other in _COMPANIONS.get(name, ())}
 
 
 def _is_secret(name: str, value: str | None) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from core import feed_dates, inflate, secrets, trackers, urls
+from core import feed_dates, inflate, trackers, urls
 from core.errors import Damaged, NotAFeed
 from core.models import Rejected
 
@@ -102,13 +102,13 @@ def _newest_first(listed: list[Listed], task: SitemapTask) -> tuple[Listed, ...]
     found: dict[str, float | None] = {}
     chars = 0
     for link, moment in sorted(listed, key=_age)[:MOST_LISTED]:
-        cleaned = urls.clean(urls.join(task.url, link), matcher) if link.strip() else Rejected(link, "empty")
+        cleaned = urls.public(urls.join(task.url, link), matcher) if link.strip() else Rejected(link, "empty")
         if isinstance(cleaned, Rejected):
             continue
         chars += len(cleaned)
         if chars > MOST_CHARS:
             break
-        found.setdefault(secrets.without_credentials(cleaned), moment)
+        found.setdefault(cleaned, moment)
     return tuple(found.items())
 
 

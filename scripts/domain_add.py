@@ -91,7 +91,7 @@ def _refuse_another(domain: Domain, before: StoredDomain, what: str) -> None:
 
 
 def _registrar(settings: Settings, keys, client: connect.Client) -> Registrar:
-    return Registrar(client, keys, settings.registry_partition_strategy)
+    return Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes)
 
 
 async def _add_sources(store: SourceStore, registrar: Registrar, sources: Sequence[SourceConfig], now: float) -> None:

@@ -27,8 +27,8 @@ from scripts.domain_remove import told
 
 async def forget(word: str, dry_run: bool) -> int:
     """An item and every link that leads to it."""
-    async with session.open_session() as (_, keys, client):
-        named = await Selecting(client, keys).named(word, Path.cwd())
+    async with session.open_session() as (settings, keys, client):
+        named = await Selecting(client, keys, settings.tracking_param_prefixes).named(word, Path.cwd())
         parent = await client.hget(keys.item(named.item_id), "parentPageId") if named.item_id else ""
         if parent:
             raise FreshetError(f"{word} is an image of {parent} and goes with it: python -m scripts.forget {parent}")

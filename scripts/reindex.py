@@ -107,9 +107,9 @@ async def reindex(asked: Asked) -> int:
 
 async def choose(settings: Settings, keys: Keys, client: Client, asked: Asked) -> Chosen:
     """The items that somebody means; a sentence if there can be none."""
-    selecting = Selecting(client, keys)
+    selecting = Selecting(client, keys, settings.tracking_param_prefixes)
     if asked.word is not None:
-        return await _one(keys, client, asked.word, asked.force)
+        return await _one(keys, client, selecting, asked.word, asked.force)
     if asked.category is not None:
         if not await client.sismember(keys.categories, asked.category):
             raise FreshetError(
@@ -120,8 +120,7 @@ async def choose(settings: Settings, keys: Keys, client: Client, asked: Asked) -
     return Chosen(await _many(settings, keys, client, asked), _these([]))
 
 
-async def _one(keys: Keys, client: Client, word: str, force: bool) -> Chosen:
-    selecting = Selecting(client, keys)
+async def _one(keys: Keys, client: Client, selecting: Selecting, word: str, force: bool) -> Chosen:
     named = await selecting.named(word, Path.cwd())
     for row in await selecting.rows([named.item_id] if named.item_id else []):
         if not row.sources:

@@ -20,6 +20,8 @@ from core import secrets
         ("http://h/?a=1;sig=CANARY rest", "http://h/?a=1;sig=… rest"),
         ("http://h/?monkey=1", "http://h/?monkey=1"),
         ("http://h/?X-Amz-Signature=CANARY&X-Amz-Date=1", "http://h/?X-Amz-Signature=…&X-Amz-Date=…"),
+        ("http://h/?sv=1&sig=CANARY&w=2 x", "http://h/?sv=…&sig=…&w=2 x"),
+        ("http://h/?sv=1&w=2 x", "http://h/?sv=1&w=2 x"),
         ("http://h/#access_token=CANARY", "http://h/#access_token=…"),
         ("/relative?sig=CANARY", "/relative?sig=…"),
         ('<img src="http://h/a.png?w=1&amp;sig=CANARY">', '<img src="http://h/a.png?w=1&amp;sig=…">'),

@@ -101,7 +101,7 @@ async def furnish(settings: Settings, client: connect.Client, keys: Keys) -> Asy
             articles=articles,
             items=ItemStore(client, keys),
             documents=DocumentStore(client, keys, lives, settings.snapshot_days),
-            registrar=Registrar(client, keys, settings.registry_partition_strategy),
+            registrar=Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes),
             sources=SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent)),
             due=DueItems(client, keys),
             forcing=Forcing(client, keys),

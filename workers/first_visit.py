@@ -17,9 +17,11 @@ from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, Rejected, Request
 from core.net.room import Room
 from core.parsing.tasks import PageResult, PageTask
+from core.secrets import without_credentials
 from core.stores.articles import Before, Link
 from core.stores.clock import ServerClock
 from core.stores.commit import Lease, Word
+from core.trackers import matcher
 from workers.desk import Desk
 
 log = logging.getLogger("canon")
@@ -82,7 +84,7 @@ class Page:
         published = canonical.published(document.published_ts, in_feed, now)
         return {
             "uid": link.uid,
-            "url": link.url,
+            "url": without_credentials(link.url),
             "category": link.categories[0],
             "categories": ",".join(link.categories),
             "status": "success",
@@ -118,7 +120,8 @@ class Visitor:
         """The outcome of a link's first visit, or of another try."""
         link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
         cleaned = urls.clean(url) if _is_text(url) else Rejected(url, "unparsable")
-        item_id = ids.item_id("url", url if isinstance(cleaned, Rejected) else urls.normal(url))
+        known = matcher(self.desk.settings.tracking_param_prefixes)
+        item_id = ids.item_id("url", url if isinstance(cleaned, Rejected) else urls.normal(url, known))
         acquired = await self.desk.articles.lease(self.desk.leases, link, item_id)
         if acquired is None:
             return Held()
@@ -182,6 +185,7 @@ class Visitor:
             main_text=self.desk.settings.main_text,
             feed_html=entry.get("html", ""),
             feed_title=entry.get("title", ""),
+            tracking_params=self.desk.settings.tracking_param_prefixes,
         )
         result: PageResult | Failed = await self.desk.pool.run("page", request)
         if isinstance(result, Failed):
@@ -190,7 +194,8 @@ class Visitor:
 
     async def _settle(self, page: Page, lease: Lease, item_id: str) -> Outcome:
         """Store the article, unless its redirect or canonical leads to one that is there."""
-        normalised = canonical.identity(page.link.url, page.answer.final_url, page.document.canonical_url)
+        known = matcher(self.desk.settings.tracking_param_prefixes)
+        normalised = canonical.identity(page.link.url, page.answer.final_url, page.document.canonical_url, known)
         identity = ids.item_id("url", normalised)
         if identity == item_id:
             return await self._store(page, lease, normalised)

@@ -123,8 +123,7 @@ class Moving:
 
     def _real_name(self, item: Item, answer: Fetched, visit: PageVisit) -> str | None:
         name = trusted_canonical(visit.canonical_url, answer.final_url) or answer.final_url
-        is_permanent = all(hop.status in (301, 308) for hop in answer.hops)
-        if name == item.fetch_url or (answer.hops and not is_permanent):
+        if name == item.fetch_url or (answer.hops and not answer.is_moved_for_good):
             return None  # a temporary redirect changes no name (trap T49)
         return name
 

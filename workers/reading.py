@@ -49,10 +49,17 @@ class Reader:
         return Read(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)
 
     def _task(self, item: Item, answer: Fetched, with_links: bool) -> tuple[str, PageTask | DocumentTask]:
-        main_text = self._desk.settings.main_text
+        main_text, tracking_params = self._desk.settings.main_text, self._desk.settings.tracking_param_prefixes
         content_type = answer.header("content-type")
         if item.article_uid:
-            return "page", PageTask(answer.body, answer.final_url, content_type, main_text, links=with_links)
+            return "page", PageTask(
+                body=answer.body,
+                url=answer.final_url,
+                content_type=content_type,
+                main_text=main_text,
+                links=with_links,
+                tracking_params=tracking_params,
+            )
         kind = doc_type.kind(answer.body, _file_name(item), content_type)
         return "long_document" if kind in LONG else "document", DocumentTask(
             body=answer.body,
@@ -61,6 +68,7 @@ class Reader:
             url=answer.final_url,
             main_text=main_text,
             links=with_links,
+            tracking_params=tracking_params,
         )
 
 

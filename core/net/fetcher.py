@@ -26,6 +26,7 @@ from core.net.trip import Trip
 from core.net.wire import Answer, Wire
 from core.robots_rules import MAX_BYTES as ROBOTS_BYTES
 from core.settings import Settings
+from core.trackers import matcher
 from core.urls import gate_of
 
 _ASKS_FOR_PATIENCE = frozenset({429, 503})
@@ -85,7 +86,8 @@ class Fetcher:
 
     async def _travel(self, request: Request, cut: bool = False, room: Room | None = None) -> FetchResult:
         cap = self._settings.fetch_max_bytes if request.max_bytes is None else request.max_bytes
-        trip = Trip(request, self._settings.fetch_timeout_seconds, cap, cut, request.headers, room=room)
+        seconds, trackers = self._settings.fetch_timeout_seconds, matcher(self._settings.tracking_param_prefixes)
+        trip = Trip(request, seconds, cap, cut, request.headers, room=room, trackers=trackers)
         here = self._guard.target(request.url)
         while isinstance(here, Target):
             refused = trip.refuses(here)

@@ -18,7 +18,7 @@ from core.errors import FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult
 from core.net.failures import refusal
-from core.robots_rules import Policy, Rules, policy, product, sitemaps
+from core.robots_rules import Policy, Rules, policy, product, sitemaps, storable
 from core.urls import join
 
 LIFE_SECONDS = 86_400
@@ -125,7 +125,7 @@ class Robots:
         if isinstance(result, Deferred):
             return result
         if isinstance(result, Fetched):
-            body = result.body.decode("utf-8", "replace") if policy(result.status) is Policy.RULES else ""
+            body = storable(result.body.decode("utf-8", "replace")) if policy(result.status) is Policy.RULES else ""
             return await self._store(origin, policy(result.status), str(result.status), body)
         if result.detail in _ABSENT:
             return await self._store(origin, Policy.ALLOW, result.detail, "")

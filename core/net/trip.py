@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from core import secrets, urls
 from core.errors import FailDetail
 from core.models import Failed, Fetched, Hop, Request
 from core.net.failures import refusal
 from core.net.guard import Target
 from core.net.room import Room
 from core.net.wire import Answer, Limits
+from core.trackers import Trackers
 
 MAX_REDIRECTS = 10
 REDIRECT_WAIT_SECONDS = 30.0
@@ -35,6 +37,9 @@ class Trip:
     hops: list[Hop] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
     room: Room | None = None
+    trackers: Trackers | None = None
+    is_signed: bool = False
+    """Did a redirect lead to a URL with credentials?"""
     has_left: bool = False
     """Did a redirect lead to another origin?"""
 
@@ -65,13 +70,14 @@ class Trip:
 
     def headers_for(self, here: Target) -> Mapping[str, str]:
         """What goes along to this target: validators only to the URL they came from (trap T57)."""
-        if self.request.conditional and here.url == self.request.conditional_url:
+        if self.request.conditional and self._name(here) == secrets.without_credentials(self.request.conditional_url):
             return {**self.headers, **self.request.conditional}
         return self.headers
 
     def leave_behind(self, here: Target, answer: Answer) -> None:
         """A redirect was answered here."""
-        self.hops.append(Hop(here.url, answer.status))
+        self.is_signed = self._is_signed(here)
+        self.hops.append(Hop(self._name(here), answer.status))
         self.asked.add(here.url)
         self.headers = {k: v for k, v in self.headers.items() if not k.lower().startswith(_CONDITIONAL)}
 
@@ -82,5 +88,13 @@ class Trip:
 
     def arrive(self, here: Target, answer: Answer) -> Fetched:
         """The answer that is no redirect."""
-        first = self.request.url
-        return Fetched(first, here.url, answer.status, answer.headers, answer.body, tuple(self.hops))
+        first, name = secrets.without_credentials(self.request.url), self._name(here)
+        return Fetched(first, name, answer.status, answer.headers, answer.body, tuple(self.hops), self._is_signed(here))
+
+    def _is_signed(self, here: Target) -> bool:
+        return self.is_signed or (bool(self.hops) and secrets.has_credentials(here.url))
+
+    def _name(self, here: Target) -> str:
+        """What is told of a URL that was asked: the first as it was given, a redirect's as any link; no credentials."""
+        named = urls.public(here.url, self.trackers) if self.hops else secrets.without_credentials(here.url)
+        return named if isinstance(named, str) else secrets.without_credentials(here.url)

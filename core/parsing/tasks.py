@@ -75,6 +75,7 @@ class PageTask(msgspec.Struct, frozen=True, array_like=True):
     feed_title: str = ""
     links: bool = False
     """Collect where the page leads."""
+    tracking_params: tuple[str, ...] = ()
 
 
 class DocumentTask(msgspec.Struct, frozen=True, array_like=True):
@@ -88,6 +89,7 @@ class DocumentTask(msgspec.Struct, frozen=True, array_like=True):
     """Where it was found; relative links of a page start from it. Empty for a file."""
     main_text: bool = True
     links: bool = False
+    tracking_params: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def read_page(request: PageTask) -> PageResult:
         request.body, request.url, request.content_type, main_text=request.main_text, links=request.links
     )
     feed = extract.from_feed_text(request.feed_html, request.url, request.feed_title) if request.feed_html else None
-    return _result(extract.best(page.answer, feed), page.links, page.is_noindex)
+    return _result(extract.best(page.answer, feed), page.links, page.is_noindex, request.tracking_params)
 
 
 def read_document(request: DocumentTask) -> PageResult:
@@ -124,13 +126,18 @@ def read_document(request: DocumentTask) -> PageResult:
         main_text=request.main_text,
         links=request.links,
     )
-    return _result(read.answer, read.links, read.is_noindex)
+    return _result(read.answer, read.links, read.is_noindex, request.tracking_params)
 
 
-def _result(answer: Document | Failed, links: tuple[str, ...], is_noindex: bool) -> PageResult:
+def _result(
+    answer: Document | Failed, found: tuple[str, ...], is_noindex: bool, tracking_params: tuple[str, ...]
+) -> PageResult:
+    from core import links
+
+    targets = links.all_by_settings(found, tracking_params)
     if isinstance(answer, Failed):
-        return PageResult(failed=answer, links=links, is_noindex=is_noindex)
-    return PageResult(document=answer, links=links, is_noindex=is_noindex)
+        return PageResult(failed=answer, links=targets, is_noindex=is_noindex)
+    return PageResult(document=links.by_settings(answer, tracking_params), links=targets, is_noindex=is_noindex)
 
 
 TASKS: Mapping[str, Task] = {

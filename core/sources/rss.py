@@ -14,13 +14,12 @@ from typing import Any, Protocol
 from core import http_headers, ids, polling
 from core.errors import FailCode, FailDetail
 from core.feed_state import Answer, Broken, Changed, ErrorClass, FeedState, Gone, PollResult, Unchanged
-from core.models import Deferred, Failed, FeedKind, Fetched, FetchResult, Harvest, Request
+from core.models import PERMANENT_REDIRECTS, Deferred, Failed, FeedKind, Fetched, FetchResult, Harvest, Request
 from core.parsing.tasks import FeedRequest
 
 ACCEPT = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.8"
 MOST_CHILD_SITEMAPS = 10
 MOST_LINKS = 2_000
-PERMANENT = {301, 308}
 
 TEMPORARY_STATUSES = {408, 425, 429, 502, 503, 504}
 TEMPORARY_DETAILS = {FailDetail.REFUSED, FailDetail.RESET, FailDetail.TRUNCATED}
@@ -151,8 +150,13 @@ def _said(answer: Fetched, now: float) -> Answer:
 
 
 def permanent_target(answer: Fetched) -> str:
-    """Where a chain of 301 and 308 leads; empty when its first hop is temporary or there is none (trap R2)."""
-    permanent = sum(1 for _ in itertools.takewhile(lambda hop: hop.status in PERMANENT, answer.hops))
+    """Where a chain of 301 and 308 leads; empty when its first hop is temporary or there is none (trap R2).
+
+    A target with credentials is empty too: it is stored nowhere, so it could not be asked.
+    """
+    if answer.is_signed:
+        return ""
+    permanent = sum(1 for _ in itertools.takewhile(lambda hop: hop.status in PERMANENT_REDIRECTS, answer.hops))
     visited = [*(hop.url for hop in answer.hops), answer.final_url]
     return visited[permanent] if permanent else ""
 

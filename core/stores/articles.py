@@ -14,6 +14,7 @@ from core import ids
 from core.errors import FailCode
 from core.keys import Keys
 from core.models import Failed
+from core.secrets import redacted, without_credentials
 from core.stores.commit import Command, Lease, Leases, Word, flat
 from core.stores.connect import Client, texts
 from core.stores.events import EVENTS_KEPT, event
@@ -144,7 +145,7 @@ class ArticleStore:
                 "article.stored",
                 uid=link.uid,
                 id=str(fields["item_id"]),
-                url=link.url,
+                url=without_credentials(link.url),
                 category=link.categories[0],
             ),
         ]
@@ -165,7 +166,7 @@ class ArticleStore:
         """Another name of a stored article; its categories are entered by `enter_categories`."""
         return [
             ("SET", self._keys.alias(link.uid), target_uid, "EX", self._lives.article),
-            ("SADD", self._keys.aliases(target_uid), link.url),
+            ("SADD", self._keys.aliases(target_uid), without_credentials(link.url)),
             ("EXPIRE", self._keys.aliases(target_uid), self._lives.article),
             *self._settled(link.uid, now),
             *self.counted("alias"),
@@ -278,12 +279,12 @@ class ArticleStore:
         """A failure with its story; with a time to try again, or remembered as attempted."""
         key = self._keys.failure(link.uid)
         story: dict[str, Word] = {
-            "url": link.url.encode("utf-8", "replace").decode(),
+            "url": without_credentials(link.url).encode("utf-8", "replace").decode(),
             "category": ",".join(link.categories),
             "feed": link.feed,
             "code": str(failed.code),
             "detail": str(failed.detail),
-            "text": failed.text,
+            "text": redacted(failed.text),
             "http_status": failed.http_status or "",
             "tries": tries,
             "last_ts": int(now),

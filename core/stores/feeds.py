@@ -14,6 +14,7 @@ from core.feed_state import FeedState, FeedStatus
 from core.keys import Keys
 from core.models import PublisherHints
 from core.polling import PollDecision
+from core.secrets import redacted, without_credentials
 from core.stores import ingest_stats
 from core.stores.articles import ArticleStore
 from core.stores.commit import Command, Lease, Leases, batched
@@ -170,7 +171,9 @@ def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
     plain = {name: _word(getattr(state, name)) for name in _PLAIN}
     hints = state.hints
     return plain | {
-        "url": state.url,
+        "url": without_credentials(state.url),
+        "error_text": redacted(state.error_text),
+        "rejected_example": redacted(state.rejected_example),
         "categories": ",".join(categories),
         "status": str(state.status),
         "percent_304": str(state.percent_304),
@@ -179,7 +182,7 @@ def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
         "hint_update_period_seconds": _word(hints.update_period_seconds),
         "hint_skip_hours": ",".join(map(str, hints.skip_hours)),
         "hint_skip_days": ",".join(map(str, hints.skip_days)),
-        "events": "\n".join(state.events),
+        "events": redacted("\n".join(state.events)),
     }
 
 

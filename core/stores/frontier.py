@@ -76,7 +76,7 @@ class Frontier:
         for uid, (url, category) in zip(uids, await pipe.execute() if uids else [], strict=True):
             if url is None:
                 await self._client.zrem(self._keys.retry, uid)  # its story has aged out
-            elif url not in findings.links:
+            elif ids.article_uid(url) == uid and url not in findings.links:  # a story keeps no secrets of its link
                 findings.links[url] = tuple(category.split(","))
 
     # ── links by hand ──

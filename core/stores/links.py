@@ -12,6 +12,7 @@ from typing import cast
 from core import ids
 from core.keys import Keys
 from core.models import FeedText
+from core.secrets import without_credentials
 from core.settings import Settings
 from core.stores.commit import Command, batched
 from core.stores.connect import Client
@@ -77,10 +78,11 @@ class LinkStore:
     def entries(self, feed_url: str, fresh: Sequence[tuple[str, FeedText]]) -> list[Command]:
         """Commands that keep what a feed says about its new links, for when their pages cannot be read."""
         commands: list[Command] = []
+        feed = without_credentials(feed_url)
         for url, text in fresh:
             key = self._keys.entry(ids.article_uid(url))
             published = "" if text.published_ts is None else text.published_ts
-            said = ("feed", feed_url, "title", text.title, "author", text.author, "published_ts", published)
+            said = ("feed", feed, "title", text.title, "author", text.author, "published_ts", published)
             commands += [("HSET", key, *said, "html", text.html), ("EXPIRE", key, self._lives.link)]
         return commands
 

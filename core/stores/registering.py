@@ -20,6 +20,7 @@ from core.registry import URLS_SOURCE, Status
 from core.stores.commit import new_token
 from core.stores.connect import Client
 from core.stores.events import EVENTS_KEPT
+from core.trackers import Trackers, matcher
 
 MOST_PAGES = 10_000_000
 _KNOWN = "s"
@@ -126,8 +127,11 @@ class Listing:
 class Registrar:
     """Turns refs into items."""
 
-    def __init__(self, client: Client, keys: Keys, partition_strategy: str) -> None:
+    def __init__(
+        self, client: Client, keys: Keys, partition_strategy: str, tracking_params: tuple[str, ...] = ()
+    ) -> None:
         self._client = client
+        self._trackers = matcher(tracking_params)
         self._keys = keys
         self._strategy = partition_strategy
 
@@ -161,7 +165,7 @@ class Registrar:
 
     async def add(self, source: str, item_type: str, now: float, *, force: bool = False) -> str | Rejected:
         """Register one URL or file that a person named, without a source that lists it; its id, or why not."""
-        ref = named(source, item_type)
+        ref = named(source, item_type, self._trackers)
         if isinstance(ref, Rejected):
             return ref
         await self.register([ref], Listing(URLS_SOURCE, force=force, token=new_token()), now)
@@ -189,19 +193,17 @@ def blank_record(ref: Ref, now: float, strategy: str) -> dict[str, str]:
 def _identity(ref: Ref) -> tuple[str, str, str]:
     """What it is called, what is fetched, what people see."""
     if ref.type == "url":
-        return urls.normal(ref.address), ref.address, ""
+        return urls.normal(ref.address), secrets.without_credentials(ref.address), ""
     found = file_paths.file_identity(ref.address)
     return found.normalised, found.address, found.display
 
 
-def named(source: str, item_type: str) -> Ref | Rejected:
+def named(source: str, item_type: str, trackers: Trackers | None = None) -> Ref | Rejected:
     """A ref from what a person wrote: cleaned, without secrets; or why it cannot be one, without them too."""
     if item_type == "file":
         try:
             return Ref(file_paths.file_identity(source).address, "file")
         except ValueError as error:
             return Rejected(secrets.redacted(_QUERY.split(source, maxsplit=1)[0]), str(error))
-    cleaned = urls.clean(source)
-    if isinstance(cleaned, Rejected):
-        return Rejected(secrets.redacted(source), cleaned.reason)
-    return Ref(secrets.without_credentials(cleaned))
+    cleaned = urls.public(source, trackers)
+    return Rejected(secrets.redacted(source), cleaned.reason) if isinstance(cleaned, Rejected) else Ref(cleaned)

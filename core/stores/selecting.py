@@ -16,6 +16,7 @@ from core.keys import Keys
 from core.models import Rejected
 from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.stores.connect import Client, texts
+from core.trackers import matcher
 
 SCAN = 1_000
 _UID = re.compile(r"[0-9a-f]{16}")
@@ -46,9 +47,10 @@ class Row:
 class Selecting:
     """Finds items; writes nothing."""
 
-    def __init__(self, client: Client, keys: Keys) -> None:
+    def __init__(self, client: Client, keys: Keys, tracking_params: tuple[str, ...] = ()) -> None:
         self._client = client
         self._keys = keys
+        self._trackers = matcher(tracking_params)
 
     # ── one ──
 
@@ -63,16 +65,18 @@ class Selecting:
         return Named(await self._of_path(word, folder))
 
     async def _of_url(self, url: str) -> Named:
-        cleaned = urls.clean(url)
+        cleaned = urls.public(url, self._trackers)
         if isinstance(cleaned, Rejected):
             return Named()
-        # As it stands in a link set, by whichever of the two spellings it came.
-        for uid in dict.fromkeys((ids.article_uid(cleaned), ids.article_uid(url))):
+        # As it stands in a link set: as a feed brings it, as somebody added it, or from before the settings changed.
+        spellings = (cleaned, url, urls.clean(url), urls.clean(url, self._trackers))
+        for uid in dict.fromkeys(ids.article_uid(one) for one in spellings if isinstance(one, str)):
             if found := await self._of_article(uid):
                 return Named(found, uid)
-        item_id = ids.item_id("url", urls.normal(cleaned))
-        if await self._exists(item_id):
-            return Named(item_id, ids.article_uid(cleaned))
+        for normalised in dict.fromkeys((urls.normal(cleaned), urls.normal(url))):
+            item_id = ids.item_id("url", normalised)
+            if await self._exists(item_id):
+                return Named(item_id, ids.article_uid(cleaned))
         return Named(await self._of_path(url, Path("/")), ids.article_uid(cleaned))
 
     async def _of_article(self, uid: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from core import secrets
 from core.domains import SourceConfig
 from core.keys import Keys
 from core.lastmod import Grade
@@ -161,7 +162,8 @@ class SourceStore:
         key = self._keys.refused(sid)
         if refused and await self._client.hlen(key) < REFUSED_KEPT:
             some = refused[:REFUSED_KEPT]
-            told: HashFields = {one.link.encode("utf-8", "replace").decode()[:500]: one.reason for one in some}
+            named = ((secrets.without_credentials(one.link), one.reason) for one in some)
+            told: HashFields = {link.encode("utf-8", "replace").decode()[:500]: reason for link, reason in named}
             await self._client.hset(key, mapping=told)
 
     async def forget_refused(self, sid: str) -> None:

@@ -1,0 +1,121 @@
+"""TRACKING_PARAM_PREFIXES holds wherever a link comes from, and wherever one is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from core import links
+from core.models import Document, Image
+from core.settings import Settings
+from core.stores.connect import Client, now
+from core.stores.selecting import Selecting
+from tests import commands
+from tests.site import Site
+from tests.test_canonical_fetcher import article
+from tests.test_crawl import SID, add_site, item_id, office
+from tests.web import FakeWeb
+from workers import canonical_fetcher, ingestor
+from workers.crawl import Mode, crawl
+from workers.desk import Desk
+
+OURS = ("from_", "campaign")
+
+
+@pytest.fixture
+async def site(redis: Client) -> AsyncIterator[Site]:
+    async with FakeWeb() as web:
+        yield Site(web)
+
+
+async def sources_of(desk: Desk) -> set[str]:
+    """The identities of all items."""
+    names = [key async for key in desk.client.scan_iter(desk.keys.item("*"))]
+    return {str(await desk.client.hget(name, "normalizedSource")) for name in names}
+
+
+async def crawled(desk: Desk, site: Site) -> None:
+    await add_site(desk, site.url("/"))
+    await crawl(desk, SID, Mode.INCREMENTAL)
+
+
+async def test_followed_links_are_cleaned(settings: Settings, site: Site) -> None:
+    """One page under three names that only the setting knows is one item, fetched once."""
+    site.page("/", links=["/a?from_menu=1", "/a?campaign=x", "/a"])
+    site.page("/a")
+    async with office(settings, tracking_param_prefixes=OURS) as desk:
+        await crawled(desk, site)
+
+        assert await sources_of(desk) == {site.url("/"), site.url("/a")}
+        assert site.web.paths.count("/a") == 1
+
+
+async def test_sitemaps_and_canonicals_and_redirects_are_cleaned(settings: Settings, site: Site) -> None:
+    """Each of them names the page without what the setting calls a tracker."""
+    site.page("/", links=["/old", "/b"])
+    site.web.redirect("/old", "/a?from_old=1", 301)
+    site.page("/a")
+    site.page("/b", head='<link rel=canonical href="/a?campaign=b">')
+    listed = f"<url><loc>{site.url('/a?from_map=1')}</loc></url>"
+    site.web.page("/sitemap.xml", f"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{listed}</urlset>")
+    async with office(settings, tracking_param_prefixes=OURS) as desk:
+        await crawled(desk, site)
+
+        assert await sources_of(desk) == {site.url(path) for path in ("/", "/old", "/a", "/b")}
+        kept = await commands.everything(desk.client)
+        assert [key for key, value in kept.items() if "from_" in repr(value) or "campaign" in repr(value)] == []
+
+
+async def test_registered_urls_are_cleaned(settings: Settings, site: Site) -> None:
+    """A URL that somebody registers has the identity that a link to it has."""
+    async with office(settings, tracking_param_prefixes=OURS) as desk:
+        named = await desk.registrar.add(site.url("/a?from_mail=1&id=2"), "url", await now(desk.client))
+
+        assert named == item_id(site.url("/a?id=2"))
+
+
+async def test_items_are_found_by_any_spelling(settings: Settings, site: Site) -> None:
+    """reindex and forget find a page by a URL with the setting's trackers."""
+    site.page("/", links=["/a"])
+    site.page("/a")
+    async with office(settings, tracking_param_prefixes=OURS) as desk:
+        await crawled(desk, site)
+        found = await Selecting(desk.client, desk.keys, OURS).named(site.url("/a?from_mail=1"), Path("/"))
+
+        assert found.item_id == item_id(site.url("/a"))
+        asked = {"TRACKING_PARAM_PREFIXES": ",".join(OURS)}
+        for script in ("scripts.reindex", "scripts.forget"):
+            done = await commands.run(settings, script, site.url("/a?campaign=1"), "--dry-run", **asked)
+            assert done.returncode == 0, done.stderr
+
+
+async def test_articles_are_cleaned(settings: Settings, site: Site) -> None:
+    """A feed's link and the redirect behind it lead to one item; one added by hand is the same page."""
+    body = f"<item><title>One</title><link>{site.url('/go?from_feed=1')}</link></item>"
+    site.web.page("/feed", f"<rss version='2.0'><channel><title>Feed</title>{body}</channel></rss>")
+    site.web.redirect("/go", "/a?campaign=go", 301)
+    site.web.page("/a", article())
+    async with office(settings, tracking_param_prefixes=OURS) as desk:
+        await desk.client.sadd(desk.keys.feeds("world"), site.url("/feed"))
+        await ingestor.run_cycle(desk)
+        await canonical_fetcher.run_once(desk, 60.0)
+        await desk.client.sadd(desk.keys.category_links("world"), site.url("/a?from_hand=1"))
+        counts = await canonical_fetcher.run_once(desk, 60.0)
+
+        assert await sources_of(desk) == {site.url("/a")}
+        assert counts["alias"] == 1
+
+
+def test_a_document_by_the_settings() -> None:
+    """Image, images, canonical and links lose the tracker, each name is there once; without a setting nothing moves."""
+    images = (Image("http://h/i.png?campaign=1", "first"), Image("http://h/i.png"))
+    found = ("http://h/a?from_x=1", "http://h/a", "http://h/b?utm_x=1")
+    document = Document(image=images[0].url, canonical_url="http://h/a?from_x=1", images=images, links=found)
+    cleaned = links.by_settings(document, OURS)
+
+    assert (cleaned.image, cleaned.canonical_url) == ("http://h/i.png", "http://h/a")
+    assert cleaned.images == (Image("http://h/i.png", "first"),)
+    assert cleaned.links == ("http://h/a", "http://h/b")
+    assert links.by_settings(document, ("utm_",)) == document
