@@ -32,7 +32,7 @@ RETRY_SECONDS = (600.0, 3_600.0, 21_600.0)
 """Transient failures are tried again after these; then they count as attempted for 30 days (trap T24)."""
 GOOD_STATUSES = {200, 203}
 TRANSIENT_STATUSES = {408, 425, 429}
-TRANSIENT_DETAILS = {FailDetail.DNS, FailDetail.REFUSED, FailDetail.RESET, FailDetail.TRUNCATED}
+TRANSIENT_DETAILS = {FailDetail.DNS, FailDetail.REFUSED, FailDetail.RESET, FailDetail.TRUNCATED, FailDetail.CRASH}
 CONNECT_DETAILS = {FailDetail.CONNECT, FailDetail.DNS, FailDetail.REFUSED}
 CLOSED_DOORS = {401, 402, 403, 451}
 """The page exists and is kept from us; a feed that carries the text has published it all the same."""

@@ -81,6 +81,16 @@ def kill_self(_: Text) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def die_first(request: Text) -> Echoed:
+    """`path|3`: dies three times before it answers."""
+    path, _, times = request.text.partition("|")
+    with Path(path).open("a") as tries:
+        tries.write("x")
+    if Path(path).stat().st_size <= int(times):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return echo(request)
+
+
 def segfault(_: Text) -> None:
     ctypes.string_at(0)
 
@@ -120,7 +130,7 @@ def keep_memory(request: Text) -> Echoed:
 KEPT: list[bytes] = []
 
 _RUNS: tuple[Callable[[Text], object], ...] = (
-    echo, shout, answer_garbage, hang_up, work, burn_cpu, eat_memory, exit_now, kill_self, segfault, wait_for_ever,
-    recurse, refuse, stumble, answer_wrong_type, keep_memory,
+    echo, shout, answer_garbage, hang_up, work, burn_cpu, eat_memory, exit_now, kill_self, die_first, segfault,
+    wait_for_ever, recurse, refuse, stumble, answer_wrong_type, keep_memory,
 )  # fmt: skip
 TASKS = {run.__name__: Task(Text, run, Echoed) for run in _RUNS}

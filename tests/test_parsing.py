@@ -15,7 +15,9 @@ import pytest
 
 from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.models import Failed, Harvest
+from core.parsing import pool as pool_module
 from core.parsing.pool import ParsePool
+from core.parsing.process import Child
 from core.parsing.tasks import FeedRequest
 from tests import parse_tasks
 from tests.parse_tasks import Echoed, Text
@@ -123,15 +125,57 @@ async def test_hang_is_ended_by_the_clock(tmp_path):
         await echo(pool)
 
 
-async def test_killed_while_working(tmp_path):
-    """SIGKILL from outside in the middle of a task fails that task only."""
+@pytest.mark.parametrize("deaths", [1, 2])
+async def test_killed_while_working(tmp_path, deaths):
+    """A child killed in the middle of a task costs nothing: the task is done by another."""
+    async with make_pool() as pool:
+        answer = await pool.run("die_first", Text(f"{tmp_path / 'tries'}|{deaths}"))
+        assert isinstance(answer, Echoed)
+        assert (tmp_path / "tries").stat().st_size == deaths + 1
+        await echo(pool)
+
+
+async def test_a_body_over_which_three_died_is_given_up(tmp_path):
+    """It is tried no fourth time, and the next task is unharmed."""
+    async with make_pool() as pool:
+        failed = await pool.run("die_first", Text(f"{tmp_path / 'tries'}|3"))
+        assert failed.detail is FailDetail.CRASH
+        assert "again and again" in failed.text
+        assert (tmp_path / "tries").stat().st_size == 3
+        await echo(pool)
+
+
+async def test_killed_from_outside(tmp_path):
+    """SIGKILL by somebody else: the same task runs again in a fresh child."""
     pid_file = tmp_path / "pid"
     async with make_pool() as pool:
         call = asyncio.create_task(pool.run("wait_for_ever", Text(str(pid_file))))
         await until(pid_file.exists)
-        os.kill(int(pid_file.read_text()), signal.SIGKILL)
-        assert (await call).detail is FailDetail.CRASH
-        await echo(pool)
+        pid = int(pid_file.read_text())
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: int(pid_file.read_text()) != pid)
+        assert not call.done()
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+
+@pytest.mark.parametrize("task", ["burn_cpu", "eat_memory", "exit_now", "stumble"])
+async def test_what_a_body_did_itself_is_not_tried_again(task, monkeypatch):
+    """Our own limits and a parser's own end are a verdict on the body."""
+    started = []
+    monkeypatch.setattr(pool_module, "Child", lambda options: started.append(1) or Child(options))
+    async with make_pool() as pool:
+        assert isinstance(await pool.run(task, Text()), Failed)
+    assert len(started) == 1
+
+
+async def test_killed_while_starting():
+    """A child that is killed before it is ready is replaced; the task does not notice."""
+    async with make_pool() as pool:
+        call = asyncio.create_task(pool.run("echo", Text("fine")))
+        await until(lambda: pool.pids)
+        os.kill(pool.pids[0], signal.SIGKILL)
+        assert (await call).text == "fine"
 
 
 async def test_killed_while_idle():
@@ -282,7 +326,9 @@ async def test_the_feed_task():
 
 PARENT = f"""
 import asyncio, sys
+from core.parsing import pool as pool_module
 from core.parsing.pool import ParsePool
+from core.parsing.process import Child
 from core.parsing.tasks import FeedRequest
 from tests.parse_tasks import Text
 

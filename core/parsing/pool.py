@@ -1,7 +1,8 @@
 """Parse hostile bytes in child processes that may be killed, and tell what happened as a value.
 
-No child runs until the first task. At most `processes` tasks run at once, others queue. A child that dies, hangs or
-answers nonsense costs its own task only: the next one gets a fresh child.
+No child runs until the first task. At most `processes` tasks run at once, others queue. A child that hangs or answers
+nonsense costs its own task only: the next one gets a fresh child. One that is killed costs nothing: its task is tried
+again in another, and only a body over which three have died is given up.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any, Self
 import msgspec
 
 from core.errors import ParserUnavailable
-from core.models import Failed
 from core.parsing import tasks, verdicts, wire
 from core.parsing.process import Child, Garbage
+from core.parsing.verdicts import Death
 
 DEFAULT_REGISTRY = "core.parsing.tasks:TASKS"
 DEFAULT_MAX_TASKS = 5_000
+MOST_CRASHES = 3
+"""Over the same body. A child may be killed by somebody who knows nothing of it, such as the system short of memory."""
 
 
 class ParsePool:
@@ -74,12 +77,20 @@ class ParsePool:
         decoder = self._results[task]
         async with self._slots:
             frame = wire.call_frame(task, request)  # in our turn: a thousand queued bodies are not copied at once
-            child = await self._take()
-            try:
-                return await self._ask(child, frame, decoder)
-            except BaseException:
-                self._discard(child)  # cancelled: its answer would otherwise be read as the next task's
-                raise
+            answer: Any = None
+            for _ in range(MOST_CRASHES):
+                answer = await self._try(frame, decoder)
+                if not isinstance(answer, Death) or not answer.may_be_chance:
+                    break
+        return verdicts.of_death(answer, self._options) if isinstance(answer, Death) else answer
+
+    async def _try(self, frame: bytearray, decoder: msgspec.msgpack.Decoder[Any]) -> Any:
+        child = await self._take()
+        try:
+            return await self._ask(child, frame, decoder)
+        except BaseException:
+            self._discard(child)  # cancelled: its answer would otherwise be read as the next task's
+            raise
 
     async def _ask(self, child: Child, frame: bytearray, decoder: msgspec.msgpack.Decoder[Any]) -> Any:
         try:
@@ -90,7 +101,7 @@ class ParsePool:
             self._discard(child)
             return verdicts.of_clock(self._wall_seconds)
         except (EOFError, ConnectionError):
-            return await self._explain_death(child)
+            return await self._death(child)
         except (Garbage, msgspec.MsgspecError, RecursionError, UnicodeError):
             self._discard(child)
             return verdicts.of_garbage()
@@ -119,14 +130,20 @@ class ParsePool:
         return await self._start()
 
     async def _start(self) -> Child:
-        child = Child(self._options)
-        self._busy.add(child)
-        try:
-            await child.ready()
-        except BaseException:
-            self._discard(child)
-            raise
-        return child
+        """A fresh child. One that is killed while it starts says nothing about us: another is started."""
+        for left in reversed(range(MOST_CRASHES)):
+            child = Child(self._options)
+            self._busy.add(child)
+            try:
+                await child.ready()
+                return child
+            except ParserUnavailable:
+                if not (await self._death(child)).may_be_chance or not left:
+                    raise
+            except BaseException:
+                self._discard(child)
+                raise
+        raise AssertionError("the last try returns or raises")
 
     def _release(self, child: Child, is_retiring: bool) -> None:
         if is_retiring or self._is_closed:
@@ -141,11 +158,11 @@ class ParsePool:
         child.hang_up()
         self._dying.append(child)  # its exit status is collected later: nobody should wait for a dying process
 
-    async def _explain_death(self, child: Child) -> Failed:
+    async def _death(self, child: Child) -> Death:
         status = await child.exit_status()
         self._discard(child)
         self._refuse_if_closed()  # then the death was our doing
-        return verdicts.of_death(status, self._options)
+        return Death(status)
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import dataclass
 
 from core.errors import FailCode, FailDetail
 from core.models import Failed
@@ -11,16 +12,30 @@ from core.parsing import wire
 TEXT_CHARS = 300
 
 
-def of_death(status: int | None, options: wire.ChildOptions) -> Failed:
-    """From the exit status of a child that died over its task; None if it only hung up."""
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A child that died over its task. `status` is its exit status, None if it only hung up."""
+
+    status: int | None
+
+    @property
+    def may_be_chance(self) -> bool:
+        """Killed by a signal that is not our own CPU limit: the body need not have anything to do with it."""
+        return self.status is not None and self.status < 0 and self.status != -signal.SIGXCPU
+
+
+def of_death(death: Death, options: wire.ChildOptions) -> Failed:
+    """What a death says about the body; of one that may be chance, the last of several."""
+    status = death.status
     if status == -signal.SIGXCPU:
         return _failed(FailDetail.CPU, "Reading this took more CPU time than it may have.")
     if status == wire.EXIT_MEMORY:
         return _out_of_memory(options)
     if status is None:
         return _failed(FailDetail.CRASH, "The parser hung up without an answer.")
-    how = f"was killed by {_signal_name(-status)}" if status < 0 else f"ended with exit status {status}"
-    return _failed(FailDetail.CRASH, f"The parser {how}.")
+    if death.may_be_chance:
+        return _failed(FailDetail.CRASH, f"The parser was killed again and again, at last by {_signal_name(-status)}.")
+    return _failed(FailDetail.CRASH, f"The parser ended with exit status {status}.")
 
 
 def of_reply(reply: wire.Reply, options: wire.ChildOptions) -> Failed:

@@ -1,0 +1,104 @@
+"""Parse children killed by somebody else, in the middle of real runs: no article is lost, none is stored twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from core import canonical, ids
+from core.errors import FailCode, FailDetail
+from core.models import Failed
+from core.parsing.pool import MOST_CRASHES, ParsePool
+from core.settings import Settings
+from core.stores.connect import Client
+from tests.test_canonical_fetcher import add, article, run
+from tests.web import FakeWeb
+from tests.web_replies import Document, Exchange
+from workers.desk import Desk, open_desk
+
+PAGES = 100
+PROCESSES = 2
+
+
+class Killer:
+    """Kills parse children at random moments, but over no body more often than the pool tries."""
+
+    def __init__(self, pool: ParsePool, seed: int) -> None:
+        self._pool = pool
+        self._run = pool.run
+        self._random = random.Random(seed)
+        self._under_way: Counter[int] = Counter()
+        """By call: how many kills may have hit it."""
+        self._calls = 0
+        self.kills = 0
+        pool.run = self.run  # type: ignore[method-assign]
+
+    async def run(self, task: str, request: object) -> Any:
+        self._calls += 1
+        call = self._calls
+        self._under_way[call] = 0
+        try:
+            return await self._run(task, request)
+        finally:
+            del self._under_way[call]
+
+    def strike(self) -> None:
+        """Maybe now."""
+        pids = self._pool.pids
+        at_work = list(self._under_way)[:PROCESSES]  # the others queue
+        is_enough = any(self._under_way[call] >= MOST_CRASHES - 1 for call in at_work)
+        if pids and not is_enough and self._random.random() < 0.3:
+            os.kill(self._random.choice(pids), signal.SIGKILL)
+            self._under_way.update(at_work)
+            self.kills += 1
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[FakeWeb]:
+    async with FakeWeb() as running:
+        yield running
+
+
+@pytest.fixture
+async def desk(settings: Settings, redis: Client) -> AsyncIterator[Desk]:
+    changes = {"fetch_allowed_hosts": ("127.0.0.0/8",), "fetch_concurrency": 3, "parse_processes": PROCESSES}
+    async with open_desk(settings.model_copy(update=changes)) as opened:
+        yield opened
+
+
+async def test_every_article_is_stored_once(desk: Desk, web: FakeWeb) -> None:
+    """A hundred pages while their parse children are killed again and again."""
+    killer = Killer(desk.pool, seed=11)
+    links = [web.url(f"/{number}") for number in range(PAGES)]
+    for number in range(PAGES):
+        page = Document(article(f"Report {number}", text=f"Paragraph of {number}.").encode())
+
+        async def reply(exchange: Exchange, page: Document = page) -> None:
+            await page(exchange)
+            killer.strike()
+
+        web.on(f"/{number}", reply)
+    await add(desk, *links)
+
+    counts = await run(desk)
+
+    assert killer.kills >= 5
+    assert (counts["stored"], counts["retry"], counts["failed"]) == (PAGES, 0, 0)
+    events = await desk.client.xrange(desk.keys.events)
+    assert Counter(fields["type"] for _, fields in events) == {"article.stored": PAGES}
+    for number, link in enumerate(links):
+        found = await desk.client.hgetall(desk.keys.article(ids.article_uid(link)))
+        assert f"Paragraph of {number}." in found["clean_text"]
+
+
+def test_a_crash_is_tried_again_and_given_up_after_three() -> None:
+    """Also where all tries of one visit were killed: the machine may be short of memory for a while."""
+    crashed = Failed(FailCode.PARSE, FailDetail.CRASH, "The parser was killed.")
+
+    assert [canonical.retry_at(crashed, tries, 0.0) is not None for tries in range(5)] == [True] * 3 + [False] * 2
