@@ -20,11 +20,11 @@ from pydantic import SecretStr
 
 from bench.harness import ROOT
 from core import fusion
-from core.domains import quick
 from core.indexes.answers import LEXICAL_WEIGHT, Query
 from core.indexes.opening import open_searcher
 from core.indexes.searcher import Searcher
 from core.settings import Settings
+from core.sources.domain_file import quick
 from core.stores import embedded
 from workers.crawl import Mode, crawl
 from workers.desk import Desk, open_desk

@@ -20,9 +20,9 @@ import redis
 
 from bench.harness import measured, serving
 from core import ids, registry
-from core.domains import parse
 from core.keys import Keys
 from core.settings import Settings
+from core.sources.domain_file import parse
 from core.stores import connect, embedded
 from core.stores.due import DueItems
 

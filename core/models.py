@@ -260,18 +260,6 @@ class Document:
 # ── sources ─────────────────────────────────────────────────────────────────────────────────────
 
 
-class SourceKind(StrEnum):
-    """Where items come from."""
-
-    RSS = "rss"
-    """Articles of feeds; listed by link sets."""
-    URLS = "urls"
-    """Single URLs and files that somebody registered."""
-    WEB = "web"
-    FOLDER = "folder"
-    GITHUB = "github"
-
-
 @dataclass(frozen=True, slots=True)
 class Ref:
     """Something a source lists."""

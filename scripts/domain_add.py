@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from core import domains
 from core.domains import Domain, DomainFileError, SourceConfig
-from core.models import Ref, SourceKind
 from core.settings import Settings
+from core.sources import domain_file
+from core.sources.table import place, source_class
 from core.stores import connect
 from core.stores.domains import DomainStore, StoredDomain
 from core.stores.forgetting import Forgetting
@@ -42,7 +42,7 @@ async def add(what: str, name: str | None) -> int:
             await forgetting.source(sid)
             print(f"  {told(forgetting.toll)}")
         await store.save(domain, [one.sid for one in sources], now)
-    print(table(("SOURCE", "KIND", "WHERE"), [(one.sid, one.kind, where(one)) for one in sources]))
+    print(table(("SOURCE", "KIND", "WHERE"), [(one.sid, one.kind, place(one)) for one in sources]))
     print(f"Next: python -m scripts.domain crawl {domain.id}")
     return 0
 
@@ -53,11 +53,11 @@ def read(what: str, name: str | None, settings: Settings) -> Domain:
     if _is_file(what):
         domain = _read_file(Path(what))
     else:
-        domain = domains.quick(what, str(here), web_url=settings.github_web_url)
-        for source in domain.folder_sources:
-            if not Path(source.path).is_dir():
-                raise DomainFileError(f"There is no file or folder {source.path}. A site begins with https://.")
-    return domains.renamed(domain, name) if name else domain
+        domain = domain_file.quick(what, str(here), web_url=settings.github_web_url)
+        for _, source in domain.models():
+            if trouble := source.trouble():
+                raise DomainFileError(trouble)
+    return domain_file.renamed(domain, name) if name else domain
 
 
 def _is_file(what: str) -> bool:
@@ -70,7 +70,7 @@ def _read_file(path: Path) -> Domain:
             text = file.read(MOST_FILE_BYTES + 1)
         if len(text) > MOST_FILE_BYTES:
             raise DomainFileError(f"{path}: is larger than a domain can be ({MOST_FILE_BYTES:,} bytes).")
-        return domains.parse(text.decode(), str(path.absolute().parent))
+        return domain_file.parse(text.decode(), str(path.absolute().parent))
     except UnicodeDecodeError:
         raise DomainFileError(f"{path}: is no text in UTF-8.") from None
     except OSError as error:
@@ -81,9 +81,8 @@ def _read_file(path: Path) -> Domain:
 
 def _refuse_another(domain: Domain, before: StoredDomain, what: str) -> None:
     """A name made of an address may be that of another domain, which must not be overwritten by accident."""
-    kinds = ("web_sources", "folder_sources", "github_sources")
     known, new = json.loads(before.config or "{}"), json.loads(domain.model_dump_json())
-    if any(known.get(kind) != new[kind] for kind in kinds):
+    if any(known.get(name, []) != new[name] for name in domain.source_fields()):
         raise DomainFileError(
             f"There is another domain {domain.id} ({before.name}). "
             f"Give this one a name: python -m scripts.domain add {what} --id NAME"
@@ -96,12 +95,7 @@ def _registrar(settings: Settings, keys, client: connect.Client) -> Registrar:
 
 async def _add_sources(store: SourceStore, registrar: Registrar, sources: Sequence[SourceConfig], now: float) -> None:
     for one in sources:
-        root = Ref(one.config["url"]) if one.kind is SourceKind.WEB else None
+        root = source_class(one.kind).root(one.config)
         await store.add(one, item_id_of(root) if root else "", now)
         if root:
-            await registrar.register([root], Listing(one.sid, most=int(one.config["max_pages"])), now)
-
-
-def where(source: SourceConfig) -> str:
-    """What a source points at, for people."""
-    return str(next(source.config[name] for name in ("url", "path", "repo") if name in source.config))
+            await registrar.register([root], Listing(one.sid), now)

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 from core.errors import FreshetError
-from core.models import SourceKind
+from core.sources.table import source_class
 from core.stores import connect
 from core.stores.cancelling import Canceller
 from core.stores.domains import DomainStore, StoredDomain
@@ -102,10 +102,12 @@ async def _crawl_one(desk: Desk, sid: str, mode: Mode, stop: Stop) -> Ended:
     except FreshetError as error:
         return Ended(sid, {"status": "failed"}, str(error), is_trouble=True)
     details = await desk.sources.details(sid)
+    if not details:
+        return Ended(sid, run, f"{sid} was removed meanwhile.", is_trouble=True)
     message = run.get("message", "")
     if details.get("held"):
         return Ended(sid, run, details["held"], is_trouble=True)
-    if details.get("kind") == SourceKind.WEB:
+    if source_class(details["kind"]).follows_links:
         sentence = await _root_trouble(desk, sid, run)
         more = message.removeprefix(LINKS_DECIDE).removeprefix("; ")
         return Ended(sid, run, sentence or (f"{sid}: {more}" if more else ""), is_trouble=bool(sentence))
@@ -166,11 +168,11 @@ def _planned(plans: list[Plan]) -> str:
     rows = [_plan_row(one) for one in plans]
     lines = [table(head, rows)]
     lines += [f"{one.sid}: {one.held}. Nothing would be removed without --yes." for one in plans if one.held]
-    if any(one.kind is SourceKind.WEB for one in plans):
+    if any(one.source.follows_links for one in plans):
         lines.append("Of a site, pages that only links lead to are counted when they are found.")
     return "\n".join([*lines, "Nothing was changed."])
 
 
 def _plan_row(one: Plan) -> tuple[object, ...]:
-    removed = "?" if one.kind is SourceKind.WEB else one.removed
+    removed = one.removed if one.source.is_listing_evidence else "?"
     return (one.sid, one.kind, one.added, one.changed, removed, one.unchanged, one.refused, one.requests, one.how)

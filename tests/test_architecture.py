@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from core.domains import SourceModel
+from core.sources import domain_file, table
+from core.sources.domain_file import parse
+from core.sources.folder import FolderSource
+from core.sources.table import SOURCES, models
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "core"
@@ -71,6 +78,70 @@ def test_keys_are_spelt_in_one_file(path: Path) -> None:
 def test_core_stands_alone(path: Path) -> None:
     """core imports nothing from workers, scripts or tests."""
     assert {name.split(".")[0] for name in imports(path)} & {"workers", "scripts", "tests", "bench"} == set()
+
+
+# ── sources ──
+
+SOURCE_FILES = {f"core.sources.{kind.__module__.rpartition('.')[2]}" for kind in SOURCES.values()}
+SOURCE_CLASSES = {found.__name__ for found in SOURCES.values()} | {model.__name__ for model in models().values()}
+ELSEWHERE = [path for path in EVERYTHING if path.parts[len(ROOT.parts)] in ("core", "workers", "scripts")]
+ELSEWHERE = [path for path in ELSEWHERE if path.parent != CORE / "sources"]
+
+
+@pytest.mark.parametrize("path", ELSEWHERE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_asks_for_the_kind_of_a_source(path: Path) -> None:
+    """A source is one file and one line in the table; nobody else knows its class or compares its kind."""
+    tree = ast.parse(path.read_text())
+
+    assert set(imports(path)) & SOURCE_FILES == set()
+    assert [ast.unparse(node) for node in ast.walk(tree) if _branches_on_kind(node)] == []
+
+
+def _branches_on_kind(node: ast.AST) -> bool:
+    match node:
+        case ast.Call() if ast.unparse(node.func) == "isinstance":
+            return bool({name.id for name in ast.walk(node) if isinstance(name, ast.Name)} & SOURCE_CLASSES)
+        case ast.Dict():
+            return bool({key.value for key in node.keys if isinstance(key, ast.Constant)} & set(models()))
+        case ast.Compare() | ast.Match() if "kind" in ast.unparse(getattr(node, "subject", node)):
+            return bool({one.value for one in ast.walk(node) if isinstance(one, ast.Constant)} & set(models()))
+    return False
+
+
+def test_table_is_the_only_list_of_sources() -> None:
+    """Every kind that a domain.json may have comes from the table, with the name it has there."""
+    fields = parse('{"id": "d", "web_sources": [{"url": "https://e.org/"}]}', "/").source_fields()
+
+    assert fields == [f"{kind}_sources" for kind in models()]
+
+
+def test_another_source_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class that says of itself what the protocol asks for is a source as soon as the table has it."""
+
+    class ShelfConfig(SourceModel):
+        place_field = "shelf"
+        shelf: str
+
+    class ShelfSource(FolderSource):
+        config_model = ShelfConfig
+
+    monkeypatch.setattr(table, "SOURCES", {**SOURCES, "shelf": ShelfSource})
+    again = importlib.reload(domain_file)
+    try:
+        domain = again.parse('{"id": "d", "shelf_sources": [{"shelf": "Top One"}]}', "/")
+    finally:
+        monkeypatch.undo()
+        importlib.reload(domain_file)
+
+    [source] = domain.sources()
+    assert (source.sid, source.kind, source.config) == (
+        "d.top-one",
+        "shelf",
+        {"shelf": "Top One", "interval_seconds": None},
+    )
+
+
+# ── other rules ──
 
 
 def test_feedparser_only_gets_a_stream() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from core import ids, urls
-from core.domains import parse
 from core.models import Ref
 from core.registry import iso
 from core.settings import Settings
+from core.sources.domain_file import parse
 from core.stores import connect
 from core.stores.clock import ServerClock
 from core.stores.registering import Listing, item_id_of

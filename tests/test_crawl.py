@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from core import ids, urls
-from core.domains import parse
 from core.models import Ref
 from core.settings import Settings
+from core.sources.domain_file import parse
 from core.stores import connect
 from core.stores.registering import Listing, item_id_of
 from tests.site import Site

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.domains import quick
 from core.keys import Keys
+from core.sources.domain_file import quick
 from core.stores.connect import Client
 from core.stores.domains import DomainStore
 

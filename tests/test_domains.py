@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from core.domains import DomainFileError, SourceConfig, parse, quick
-from core.models import SourceKind
+from core.domains import DomainFileError, SourceConfig
 from core.patterns import DOCUMENTS
+from core.sources.domain_file import parse, quick
 
 FOLDER = "/srv/domains/DOMAIN01"
 WEB = {"url": "https://docs.example.org/guide/"}
@@ -45,10 +45,10 @@ def test_a_full_domain() -> None:
 
     assert (domain.id, domain.name, domain.description) == ("kb", "Knowledge", "All we know")
     assert [(one.sid, one.kind, one.domain) for one in (web, folder, github, wiki)] == [
-        ("kb.guide", SourceKind.WEB, "kb"),
-        ("kb.docs", SourceKind.FOLDER, "kb"),
-        ("kb.octo-hello-world", SourceKind.GITHUB, "kb"),
-        ("kb.octo-hello-world-wiki", SourceKind.WEB, "kb"),
+        ("kb.guide", "web", "kb"),
+        ("kb.docs", "folder", "kb"),
+        ("kb.octo-hello-world", "github", "kb"),
+        ("kb.octo-hello-world-wiki", "web", "kb"),
     ]
     assert web.config == {
         "url": "https://docs.example.org/guide/",
@@ -148,7 +148,7 @@ def test_round_trip() -> None:
         assert SourceConfig.from_json(source.to_json()).to_json() == source.to_json()
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"sid":"a","kind":"x","domain":"d","config":{}}'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"sid":"a","kind":"x","domain":"d"}'])
 def test_a_spoilt_record_is_a_sentence(text: str) -> None:
     """What was stored and cannot be read says what to do."""
     with pytest.raises(DomainFileError, match="add its domain again"):
@@ -254,28 +254,26 @@ def test_secrets_are_refused_and_not_repeated(url: str) -> None:
 
 
 QUICK = [
-    ("a site", "https://docs.example.org/guide/", "docs-example-org-guide", SourceKind.WEB, "url", None),
-    ("no scheme", " www.example.org ", "example-org", SourceKind.WEB, "url", "https://www.example.org/"),
-    ("a repository", "https://github.com/octo/hello", "octo-hello", SourceKind.GITHUB, "repo", "octo/hello"),
-    ("to clone", "http://www.github.com/octo/hello.git/", "octo-hello", SourceKind.GITHUB, "repo", "octo/hello"),
-    ("a branch", "https://github.com/o/r/tree/dev", "o-r", SourceKind.GITHUB, "branch", "dev"),
-    ("a wiki", "https://github.com/o/r/wiki", "github-com-o-r-wiki", SourceKind.WEB, "url", None),
-    ("issues", "https://github.com/o/r/issues/1", "github-com-o-r-issues-1", SourceKind.WEB, "url", None),
-    ("no owner", "https://github.com/topics/python", "github-com-topics-python", SourceKind.WEB, "url", None),
-    ("an owner", "https://github.com/octo", "github-com-octo", SourceKind.WEB, "url", None),
-    ("GitHub itself", "https://github.com/", "github-com", SourceKind.WEB, "url", None),
-    ("another host", "https://github.com.example.org/o/r", "github-com-example-org-o-r", SourceKind.WEB, "url", None),
-    ("a folder", "/data/My Docs", "my-docs", SourceKind.FOLDER, "path", "/data/My Docs"),
-    ("a folder here", "notes", "notes", SourceKind.FOLDER, "path", f"{FOLDER}/notes"),
-    ("this folder", ".", "domain01", SourceKind.FOLDER, "path", FOLDER),
-    ("at home", "~/notes", "notes", SourceKind.FOLDER, "path", "/home/me/notes"),
+    ("a site", "https://docs.example.org/guide/", "docs-example-org-guide", "web", "url", None),
+    ("no scheme", " www.example.org ", "example-org", "web", "url", "https://www.example.org/"),
+    ("a repository", "https://github.com/octo/hello", "octo-hello", "github", "repo", "octo/hello"),
+    ("to clone", "http://www.github.com/octo/hello.git/", "octo-hello", "github", "repo", "octo/hello"),
+    ("a branch", "https://github.com/o/r/tree/dev", "o-r", "github", "branch", "dev"),
+    ("a wiki", "https://github.com/o/r/wiki", "github-com-o-r-wiki", "web", "url", None),
+    ("issues", "https://github.com/o/r/issues/1", "github-com-o-r-issues-1", "web", "url", None),
+    ("no owner", "https://github.com/topics/python", "github-com-topics-python", "web", "url", None),
+    ("an owner", "https://github.com/octo", "github-com-octo", "web", "url", None),
+    ("GitHub itself", "https://github.com/", "github-com", "web", "url", None),
+    ("another host", "https://github.com.example.org/o/r", "github-com-example-org-o-r", "web", "url", None),
+    ("a folder", "/data/My Docs", "my-docs", "folder", "path", "/data/My Docs"),
+    ("a folder here", "notes", "notes", "folder", "path", f"{FOLDER}/notes"),
+    ("this folder", ".", "domain01", "folder", "path", FOLDER),
+    ("at home", "~/notes", "notes", "folder", "path", "/home/me/notes"),
 ]
 
 
 @pytest.mark.parametrize(("name", "text", "domain_id", "kind", "key", "value"), QUICK, ids=[row[0] for row in QUICK])
-def test_one_word_is_a_domain(
-    name: str, text: str, domain_id: str, kind: SourceKind, key: str, value: str | None
-) -> None:
+def test_one_word_is_a_domain(name: str, text: str, domain_id: str, kind: str, key: str, value: str | None) -> None:
     """A URL, a repository or a folder is enough for a domain."""
     domain = quick(text, FOLDER, "/home/me")
     [source] = domain.sources()
@@ -296,7 +294,7 @@ def test_a_github_of_ones_own() -> None:
     """The address of the GitHub server is a setting."""
     [source] = quick("http://127.0.0.1:8080/o/r", FOLDER, web_url="http://127.0.0.1:8080").sources()
 
-    assert (source.kind, source.config["repo"]) == (SourceKind.GITHUB, "o/r")
+    assert (source.kind, source.config["repo"]) == ("github", "o/r")
 
 
 @pytest.mark.parametrize("text", ["", "  ", "https://", "/a\0b", "ftp://example.org/x"])

@@ -17,7 +17,6 @@ import pytest
 from pydantic import SecretStr
 
 from core import ids
-from core.domains import parse
 from core.errors import FailCode, FailDetail
 from core.file_paths import file_identity
 from core.models import Failed, Fetched, FetchResult, Ref, Request
@@ -25,6 +24,7 @@ from core.net.room import Room
 from core.registry import iso
 from core.settings import Settings
 from core.sources import folder as folder_source
+from core.sources.domain_file import parse
 from core.stores import connect
 from core.stores.clock import ServerClock
 from core.stores.registering import Listing, item_id_of, named

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from core import ids, urls
-from core.domains import parse
 from core.registry import iso
 from core.settings import Settings
+from core.sources.domain_file import parse
 from core.stores import connect
 from tests import files
 from tests.github_server import GithubServer, sha

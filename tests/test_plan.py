@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from core.domains import parse, quick
 from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Ref
 from core.settings import Settings
+from core.sources.domain_file import parse, quick
 from core.stores import connect
 from core.stores.connect import Client
 from core.stores.registering import Listing, item_id_of

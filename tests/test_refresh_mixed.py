@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from core import ids, urls
-from core.domains import parse
 from core.keys import Keys
 from core.models import Ref
 from core.registry import iso
+from core.sources.domain_file import parse
 from core.stores import connect
 from core.stores.embedded import EmbeddedServer
 from core.stores.forcing import Forcing

@@ -13,12 +13,12 @@ from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
-from core.domains import parse
 from core.keys import Keys
 from core.models import Ref
 from core.queues import jobs
 from core.queues.send import Sender
 from core.settings import Settings
+from core.sources.domain_file import parse
 from core.stores import connect
 from core.stores.embedded import EmbeddedServer
 from core.stores.registering import Listing, Registrar

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from core.errors import FreshetError
-from core.models import End, FetchResult, Ref, Request, SourceKind
+from core.models import End, FetchResult, Ref, Request
 from core.net.fetcher import Fetcher
 from core.net.room import Room
 from core.registry import Status
+from core.sources.protocol import Source
 from core.stores import connect
 from core.stores.connect import texts
 from core.stores.registering import MOST_PAGES, item_id_of
@@ -31,7 +32,8 @@ class Plan:
     """What a pass would find and ask for."""
 
     sid: str
-    kind: SourceKind
+    kind: str
+    source: Source
     added: int = 0
     """Not known yet, or known and never read."""
     changed: int = 0
@@ -62,7 +64,7 @@ async def plan(desk: Desk, sid: str, mode: Mode) -> Plan:
     found = await Book(watched, now).open(sid)
     if found is None or found.state is None:
         raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
-    work = _Planning(desk, found, Plan(sid, found.kind))
+    work = _Planning(desk, found, Plan(sid, found.state.config.kind, found.source))
     made = await work.run()
     made.listing_requests = asking.count
     made.visits = _visits(made, mode)
@@ -74,11 +76,10 @@ async def plan(desk: Desk, sid: str, mode: Mode) -> Plan:
 
 
 def _visits(made: Plan, mode: Mode) -> int:
-    match made.kind:
-        case SourceKind.FOLDER:
-            return 0
-        case SourceKind.GITHUB if mode is not Mode.FULL:
-            return made.added + made.changed
+    if made.source.asks_nobody:
+        return 0
+    if made.source.is_listing_evidence and mode is not Mode.FULL:
+        return made.added + made.changed
     return made.added + made.changed + made.unchanged
 
 

@@ -22,7 +22,6 @@ from core.net.room import Room
 from core.network import NetworkHealth
 from core.outcomes import Broken, Changed, Excluded, Moved, Outcome, Parked, Unchanged
 from core.registry import Item, PageVisit
-from core.sources.folder import FolderSource
 from core.stores.clock import ServerClock
 from core.stores.commit import Answer, Command, Work
 from core.stores.items import Leased
@@ -241,7 +240,7 @@ class Visitor:
     async def _with_hash(self, item: Item, found: OpenSource, answer: Fetched | Failed, outcome: Outcome) -> Outcome:
         """A file too large to be read is hashed as a stream, if its metadata has changed since (spec 000 §5)."""
         is_large = isinstance(answer, Failed) and answer.detail is FailDetail.TOO_LARGE
-        if not is_large or not isinstance(outcome, Excluded) or not isinstance(found.source, FolderSource):
+        if not is_large or not isinstance(outcome, Excluded):
             return outcome
         if item.content_hash and item.listed_version == item.visited_version and not item.is_forced:
             return replace(outcome, content_hash=item.content_hash)

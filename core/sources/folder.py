@@ -12,6 +12,7 @@ import errno
 import hashlib
 import mimetypes
 import os
+import re
 import stat
 import threading
 import time
@@ -19,14 +20,20 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from email.utils import formatdate
 from itertools import islice
 from pathlib import Path
+from typing import Annotated, Any, Self
 
+from pydantic import AfterValidator, Field, ValidationInfo
+
+from core.domains import Globs, SourceConfig, SourceModel, slug
 from core.errors import FailCode, FailDetail
 from core.file_paths import file_identity
 from core.models import Batch, End, Failed, Fetched, FetchResult, Ref, Rejected
 from core.net.room import Room
-from core.patterns import Patterns
+from core.patterns import DOCUMENTS, Patterns
 from core.registry import Item
+from core.settings import Settings
 from core.sources.folder_walk import Walk, is_utf8, is_young, shown, version
+from core.sources.protocol import Source, Tools
 
 BATCH_ITEMS = 500
 READS = 3
@@ -54,8 +61,50 @@ class _Blocked(Exception):
     """A path that is not ours to open; the text says why."""
 
 
-class FolderSource:
+def _absolute_path(path: str, info: ValidationInfo) -> str:
+    """Seen from the folder of domain.json; `~` is the home of whoever runs us."""
+    context = info.context or {}
+    if path == "~" or path.startswith("~/"):
+        path = f"{context.get('home') or Path.home()}{path[1:]}"
+    elif path.startswith("~"):
+        raise ValueError("may begin with ~/ but not with another user's home")
+    if re.match(r"(?!file:)[a-z]+://", path, re.IGNORECASE):
+        raise ValueError("is an address, not a folder")
+    if not re.match(r"[/\\]|[A-Za-z]:[/\\]|file:", path):
+        path = f"{context.get('folder', '')}/{path}"
+    return file_identity(path).address
+
+
+class FolderConfig(SourceModel):
+    """A folder on a disk or a mounted share."""
+
+    place_field = "path"
+
+    path: Annotated[str, Field(min_length=1), AfterValidator(_absolute_path)]
+    include: Globs = DOCUMENTS
+    exclude: Globs = ()
+
+    @classmethod
+    def recognise(cls, said: str, web_url: str) -> dict[str, Any] | None:
+        """Whatever is no address."""
+        return None if re.match(r"https?:", said, re.IGNORECASE) else {"path": said}
+
+    def derived_id(self) -> str:
+        """The folder's own name."""
+        return slug(self.path.rpartition("/")[2])
+
+    def trouble(self) -> str:
+        """Is it there?"""
+        is_there = Path(self.path).is_dir()
+        return "" if is_there else f"There is no file or folder {self.path}. A site begins with https://."
+
+
+class FolderSource(Source):
     """The files below a folder. `include` and `exclude` are patterns; without an include every file is taken."""
+
+    config_model = FolderConfig
+    is_listing_evidence = True
+    asks_nobody = True
 
     def __init__(
         self,
@@ -74,6 +123,18 @@ class FolderSource:
         self._patterns = Patterns(include, exclude)
         self._max_bytes = max_bytes
         self._clock = clock
+
+    @classmethod
+    def open(cls, config: SourceConfig, tools: Tools) -> Self:
+        """The folder of a stored configuration."""
+        said = config.config
+        include, exclude = said.get("include", ()), said.get("exclude", ())
+        return cls(Path(said["path"]), include, exclude, max_bytes=tools.settings.fetch_max_bytes)
+
+    @classmethod
+    def list_seconds(cls, settings: Settings) -> float:
+        """A walk asks nobody."""
+        return settings.folder_list_seconds
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Every file that is taken, folder by folder in order of names; memory is not needed."""

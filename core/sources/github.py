@@ -8,13 +8,18 @@ Anything else at the repository, like its wiki, is a web page and fetched as one
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self
+from urllib.parse import unquote
 
 import msgspec
+from pydantic import AfterValidator
 
-from core import github
+from core import github, urls
+from core.domains import GITHUB_URL, Globs, SourceConfig, SourceModel
 from core.github import Entry, Repository, Shelf, Tree
 from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Ref, Rejected, Request
 from core.net.room import Room
@@ -22,7 +27,10 @@ from core.patterns import DOCUMENTS, Patterns
 from core.registry import Item
 from core.settings import Settings
 from core.sources.github_api import RAW, SHA, Fetches, GithubApi
+from core.sources.protocol import Source, Tools
+from core.sources.web import WebConfig
 
+WIKI_SUFFIX = "-wiki"
 BATCH_ITEMS = 500
 TREE_BYTES = 100_000_000
 """A hundred thousand entries, the most GitHub gives at once, are a fifth of this."""
@@ -30,6 +38,13 @@ SMALL_BYTES = 1_000_000
 UNCHANGED = "unchanged"
 PRESENT_SECONDS = 60.0
 """How long a repository that answered is believed to be there, when files of it are missing."""
+
+_WILD = re.compile(r"[*?\[]")
+_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}", re.ASCII)
+_BRANCH = re.compile(r"(?!.*\.\.)[^\s~^:?*\[\\\x00-\x20\x7f]{0,255}")
+# First parts of a path on github.com that are no owner of a repository.
+_NO_OWNERS = frozenset({"about", "apps", "collections", "enterprise", "explore", "features", "login", "marketplace"})
+_NO_OWNERS |= {"orgs", "pricing", "search", "settings", "sponsors", "topics", "trending", "users"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +63,50 @@ class Head:
     url: str
 
 
-class GithubSource:
+def _repository(repo: str) -> str:
+    name = repo.removeprefix(f"{GITHUB_URL}/").removesuffix("/").removesuffix(".git")
+    if not _REPO.fullmatch(name):
+        raise ValueError("is no repository; write owner/name")
+    return name
+
+
+def _branch(branch: str) -> str:
+    if not _BRANCH.fullmatch(branch):
+        raise ValueError("is no name of a branch")
+    return branch
+
+
+class GithubConfig(SourceModel):
+    """The documents of a repository, and its wiki if asked for."""
+
+    place_field = "repo"
+    companion_suffixes = (WIKI_SUFFIX,)
+
+    repo: Annotated[str, AfterValidator(_repository)]
+    branch: Annotated[str, AfterValidator(_branch)] = ""
+    """Empty: the default branch."""
+    include: Globs = DOCUMENTS
+    exclude: Globs = ()
+    wiki: bool = False
+
+    @classmethod
+    def recognise(cls, said: str, web_url: str) -> dict[str, Any] | None:
+        """An address of a repository, of a branch or of a folder in it."""
+        return _named_repository(said, web_url) or None
+
+    def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceModel]]:
+        """A wiki is a site beside its repository."""
+        if not self.wiki:
+            return ()
+        url = f"{web_url.rstrip('/')}/{self.repo}/wiki"
+        return ((WIKI_SUFFIX, "web", WebConfig(url=url, sitemap=False, interval_seconds=self.interval_seconds)),)
+
+
+class GithubSource(Source):
     """One branch of one repository. Raises ValueError, a sentence, for a name or pattern that cannot be."""
+
+    config_model = GithubConfig
+    is_listing_evidence = True
 
     def __init__(
         self,
@@ -71,6 +128,18 @@ class GithubSource:
         self._raw = github.raw_url(github.base(settings.github_raw_url, "GITHUB_RAW_URL"), self._repo)
         self._base = github.api_url(github.base(settings.github_api_url, "GITHUB_API_URL"), self._repo)
         self._present_until = 0.0
+
+    @classmethod
+    def open(cls, config: SourceConfig, tools: Tools) -> Self:
+        """The repository of a stored configuration."""
+        said = config.config
+        include, exclude = said.get("include", ()), said.get("exclude", ())
+        return cls(tools.settings, tools.fetcher, said["repo"], said["branch"], include, exclude)
+
+    @classmethod
+    def list_seconds(cls, settings: Settings) -> float:
+        """One request tells whether anything has changed."""
+        return settings.github_list_seconds
 
     # ── listing ──
 
@@ -281,3 +350,23 @@ def _if_none_match(conditional: Mapping[str, str]) -> str:
 
 def _unchanged(url: str, sha: str) -> Fetched:
     return Fetched(url, url, 304, {"etag": f'"{sha}"'}, b"")
+
+
+def _named_repository(url: str, web_url: str) -> dict[str, Any]:
+    """The repository that an address on GitHub names, with branch and folder; empty for all its other pages."""
+    cleaned = urls.clean(url)
+    found = None if isinstance(cleaned, Rejected) else urls.parts(cleaned)
+    if found is None or _server(url) != _server(web_url):
+        return {}
+    owner, name, view, branch, *below = [*filter(None, unquote(found.path).split("/")), *[""] * 4]
+    repo = f"{owner}/{name.removesuffix('.git')}"
+    if owner in _NO_OWNERS or not _REPO.fullmatch(repo) or (view and not (view == "tree" and branch)):
+        return {}
+    folder = "/".join(_WILD.sub(r"[\g<0>]", part) for part in below if part)
+    include = {"include": [f"/{folder}/**/{pattern}" for pattern in DOCUMENTS]} if folder else {}
+    return {"repo": repo, "branch": branch, **include}
+
+
+def _server(url: str) -> str:
+    """Host and port, whether by http or https."""
+    return urls.origin_of(url).partition("://")[2].removeprefix("www.")

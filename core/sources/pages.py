@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 from core import file_paths
+from core.domains import SourceConfig
 from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Request
 from core.net.fetcher import Fetcher
 from core.net.room import Room
 from core.registry import Item
 from core.settings import Settings
 from core.sources.folder import FolderSource
+from core.sources.protocol import Source, Tools
 from core.sources.sitemap_walk import Fetches
 
 MAX_WAIT_SECONDS = 60.0
@@ -23,13 +26,18 @@ LARGE_BYTES = 1_000_000
 _TEXTS = ("text/", "application/xhtml")
 
 
-class PageSource:
+class PageSource(Source):
     """Fetches pages by HTTP, with validators; large binaries are looked at before they are fetched."""
 
     def __init__(self, fetcher: Fetcher, settings: Settings) -> None:
         self._fetcher = fetcher
         self._sas = settings.blob_sas_token
         self._max_bytes = settings.fetch_max_bytes
+
+    @classmethod
+    def open(cls, config: SourceConfig, tools: Tools) -> Self:
+        """There is nothing to configure."""
+        return cls(tools.fetcher, tools.settings)
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Nothing: who registers them knows them."""

@@ -1,4 +1,7 @@
-"""What every source can do: list what it has, and fetch one of it.
+"""What every source says of itself and can do: list what it has, and fetch one of it.
+
+A source is one file with its configuration model and its class, and one line in `core.sources.table`. Nothing else in
+the tree asks what kind a source is of: whoever wants to know something about it finds the answer here.
 
 The answer of a fetch looks like HTTP whatever stands behind it: 200 with a body and validators, 304, 404 for what is
 not there, 403 for what we may not read. So one `decide` serves web sites, folders and repositories alike.
@@ -7,15 +10,58 @@ not there, 403 for what we may not read. So one `decide` serves web sites, folde
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
 
-from core.models import Batch, End, FetchResult
+from core.domains import SourceConfig, SourceModel
+from core.models import Batch, End, FetchResult, Ref
+from core.net.fetcher import Fetcher
 from core.net.room import Room
+from core.parsing.pool import ParsePool
 from core.registry import Item
+from core.scope import Scope
+from core.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a source may work with."""
+
+    settings: Settings
+    fetcher: Fetcher
+    pool: ParsePool
+    now: float
+    """When the pass or job began."""
 
 
 class Source(Protocol):
-    """A named place with items in it."""
+    """A named place with items in it. What is not said otherwise is as here."""
+
+    config_model: ClassVar[type[SourceModel] | None] = None
+    """What a person may write of it; None: it is built in, and nobody configures or lists it."""
+    follows_links: ClassVar[bool] = False
+    """Are its pages found by links? Then what nothing leads to any more is gone."""
+    is_listing_evidence: ClassVar[bool] = False
+    """Is what a complete listing lacks gone, and what it names there?"""
+    asks_nobody: ClassVar[bool] = False
+    """Does a visit cost no request?"""
+    scope: Scope | None = None
+    """Which links are followed; None where none are."""
+
+    @classmethod
+    def open(cls, config: SourceConfig, tools: Tools) -> Self:
+        """The source of a stored configuration. Raises ValueError, a sentence, for one that cannot be used."""
+        ...
+
+    @classmethod
+    def list_seconds(cls, settings: Settings) -> float:
+        """How often it is listed, unless its configuration says otherwise."""
+        return settings.crawl_base_interval_seconds
+
+    @classmethod
+    def root(cls, config: Mapping[str, Any]) -> Ref | None:
+        """The item that all others are found from, where there is one."""
+        return None
 
     def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Everything the source has, in bounded batches, an `End` last.
@@ -29,3 +75,7 @@ class Source(Protocol):
     async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
         """One item. `conditional` holds If-None-Match and If-Modified-Since as they came, or nothing."""
         ...
+
+    async def hash_of(self, item: Item) -> str | None:
+        """sha256 of something too large to be read at once, by pieces; None where the source cannot do that."""
+        return None

@@ -7,30 +7,80 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
 
-from core import lastmod, urls
+from pydantic import AfterValidator, Field
+
+from core import lastmod, secrets, urls
+from core.domains import SourceConfig, SourceModel, UrlGlobs, slug
 from core.models import Batch, End, FetchResult, Ref, Rejected
 from core.net.room import Room
 from core.registry import Item
 from core.scope import OUT_OF_SCOPE, Scope
 from core.sitemaps import Listed
 from core.sources.pages import look_and_fetch, page_request
+from core.sources.protocol import Source, Tools
 from core.sources.sitemap_walk import Fetches, Parses, SitemapWalk
 
+MAX_DEPTH = 10
+MAX_PAGES = 10_000
 BATCH_REFS = 500
 MOST_REFUSED = 1_000
 """Examples in one listing; a hostile sitemap could name millions."""
 LINKS_DECIDE = "links decide"
 _SCOPE = "scope"
 
+
+def _clean_url(url: str) -> str:
+    cleaned = urls.clean(url)
+    if isinstance(cleaned, Rejected):
+        if cleaned.reason == "credentials":
+            raise ValueError("holds a user name or password; Freshet keeps no secrets in URLs")
+        raise ValueError(f"is no http or https URL that can be read ({cleaned.reason.replace('_', ' ')})")
+    if secrets.without_credentials(cleaned) != cleaned:
+        raise ValueError("holds a secret in its query; Freshet keeps no secrets in URLs")
+    return cleaned
+
+
 NamedSitemaps = Callable[[str], Awaitable[Sequence[str]]]
 """The sitemaps that the robots.txt of an origin names."""
 
 
-class WebSource:
+class WebConfig(SourceModel):
+    """A web site, or a part of it."""
+
+    place_field = "url"
+
+    url: Annotated[str, AfterValidator(_clean_url)]
+    scope: Literal["subpages", "host", "domain"] = "subpages"
+    include: UrlGlobs = ()
+    exclude: UrlGlobs = ()
+    max_depth: int = Field(default=MAX_DEPTH, ge=0, le=1_000)
+    max_pages: int = Field(default=MAX_PAGES, ge=1, le=10_000_000)
+    sitemap: bool = True
+
+    @classmethod
+    def recognise(cls, said: str, web_url: str) -> dict[str, Any] | None:
+        """Any address."""
+        return {"url": said} if re.match(r"https?:", said, re.IGNORECASE) else None
+
+    def derived_id(self) -> str:
+        """Host and path."""
+        return slug(re.sub(r"^https?://(www\.)?", "", self.url.partition("?")[0]))
+
+    def title(self) -> str:
+        """The address as people read it."""
+        return urls.display(self.url)
+
+
+class WebSource(Source):
     """One web site, as far as its scope reaches."""
+
+    config_model = WebConfig
+    follows_links = True
 
     def __init__(
         self,
@@ -46,12 +96,33 @@ class WebSource:
     ) -> None:
         self._fetcher = fetcher
         self._pool = pool
-        self._scope = scope
+        self.scope = self._scope = scope
         self._max_pages = max_pages
         self._sitemap = sitemap
         self._named_sitemaps = named_sitemaps
         self._tracking_params = tracking_params
         self._clock = clock
+
+    @classmethod
+    def open(cls, config: SourceConfig, tools: Tools) -> Self:
+        """The site of a stored configuration."""
+        said = config.config
+        include, exclude = said.get("include", ()), said.get("exclude", ())
+        scope = Scope(said["url"], said["scope"], include, exclude, said["max_depth"], now=tools.now)
+        return cls(
+            tools.fetcher,
+            tools.pool,
+            scope,
+            max_pages=said["max_pages"],
+            sitemap=said["sitemap"],
+            named_sitemaps=tools.fetcher.sitemaps_of,
+            tracking_params=tools.settings.tracking_param_prefixes,
+        )
+
+    @classmethod
+    def root(cls, config: Mapping[str, Any]) -> Ref | None:
+        """The page that the person named."""
+        return Ref(config["url"])
 
     # ── listing ──
 

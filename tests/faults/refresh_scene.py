@@ -23,12 +23,12 @@ import redis.asyncio as redis
 from pydantic import SecretStr
 
 from core import ids, urls
-from core.domains import parse
 from core.keys import Keys
 from core.models import Ref
 from core.queues.send import Sender
 from core.registry import ARTICLES_SOURCE, iso
 from core.settings import Settings, load
+from core.sources.domain_file import parse
 from core.stores import connect
 from core.stores.clock import ServerClock
 from core.stores.due import HOLD_SECONDS
