@@ -156,9 +156,15 @@ class Settings(BaseSettings):
         return self.fetch_host_parallel or (2 if self.fetch_host_gap_seconds else None)
 
     @property
-    def visits_at_once(self) -> int | None:
-        """Without gates nobody waits, so that a few more than on the wire keep everything busy; with gates no limit."""
-        return None if self.host_parallel else self.fetch_concurrency + 50
+    def visits_at_once(self) -> int:
+        """How many pages are worked on, and leased, at once: a few more than on the wire keep everything busy; with
+        gates, where most of them wait in line, ten times as many."""
+        return self.fetch_concurrency * 10 if self.host_parallel else self.fetch_concurrency + 50
+
+    @property
+    def polls_at_once(self) -> int:
+        """The same for feeds, which wait for their turn before they are leased."""
+        return self.fetch_concurrency + 50
 
     @property
     def lane_width(self) -> int:

@@ -11,28 +11,35 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 
 from redis.exceptions import RedisError
 
 from core import ids
 from core.console import progress
-from core.errors import ParserUnavailable
+from core.errors import FreshetError, ParserUnavailable
 from core.settings import Settings, load
+from core.sources import sample
 from core.stores import cancelling, connect, ingest_stats, presence
 from core.stores.clock import ServerClock
 from workers import canonical_fetcher, lanes, stopping
 from workers.desk import Desk, lane_of, open_desk
-from workers.poll import Cycle, give_back, poll, settle_unreached
+from workers.poll import MAX_WAIT_SECONDS, Cycle, give_back, poll, settle_unreached
 
 log = logging.getLogger("ingest")
 
 ONCE_SECONDS = 600.0
 """How long `--once` waits for feeds that politeness put off or a dead worker still holds."""
 HELD_PAUSE_SECONDS = 2.0
+MOST_LATE_CYCLES = 3
+"""So often `--once` polls a feed again whose poll came too late; then it says so and fails."""
 REFUSED_PAUSE_SECONDS = 10.0
-COUNTED = ("polled", "changed", "unchanged", "errors", "gone", "deferred", "held")
+COUNTED = ("polled", "changed", "unchanged", "errors", "gone", "deferred", "held", "left")
 LINKS = ("links_found", "links_new", "links_known", "links_rejected", "links_expired")
+
+
+class FeedsLeft(FreshetError):
+    """Polls came too late and were thrown away."""
 
 
 async def run_cycle(desk: Desk) -> Cycle:
@@ -49,8 +56,8 @@ async def run_cycle(desk: Desk) -> Cycle:
 
         by_domain = lanes.by_lane(due, lane_of)
         try:
-            width, at_once = desk.settings.lane_width, desk.settings.visits_at_once
-            await lanes.drive(by_domain, work, width, lambda: cycle.network.should_stop, at_once)
+            width, at_once = desk.settings.lane_width, desk.settings.polls_at_once
+            await lanes.drive(by_domain, work, width, lambda: cycle.network.should_stop, at_once, _gaps(desk))
             await settle_unreached(desk, cycle)
         except BaseException:
             await give_back(desk, cycle)
@@ -58,6 +65,15 @@ async def run_cycle(desk: Desk) -> Cycle:
     await _prune(desk, cycle)
     await _sum_up(desk, cycle, time.monotonic() - started)
     return cycle
+
+
+def _gaps(desk: Desk) -> Callable[[str], float]:
+    """How long the feeds of a domain wait for each other: before they are leased, not while.
+
+    A gap so long that the gate would put them off is left to the gate.
+    """
+    gap, ours = desk.settings.fetch_host_gap_seconds, sample.hosts(desk.settings)
+    return lambda domain: gap if domain not in ours and gap < MAX_WAIT_SECONDS else 0.0
 
 
 async def _due(desk: Desk, cycle: Cycle) -> list[str]:
@@ -82,7 +98,7 @@ async def _sum_up(desk: Desk, cycle: Cycle, seconds: float) -> None:
     await ingest_stats.record(desk.client, desk.keys, counts, cycle.clock.now(), seconds)
     log.info(
         "🏁 %(polled)d feeds polled: %(changed)d changed, %(unchanged)d unchanged, %(errors)d failed, "
-        "%(gone)d retired, %(deferred)d put off, %(held)d held elsewhere. "
+        "%(gone)d retired, %(deferred)d put off, %(held)d held elsewhere, %(left)d left. "
         "%(links_found)d links: %(links_new)d new, %(links_known)d known, %(links_rejected)d rejected",
         counts,
     )
@@ -93,14 +109,21 @@ async def _sum_up(desk: Desk, cycle: Cycle, seconds: float) -> None:
 
 async def run_once(desk: Desk) -> None:
     """Cycles until nothing that is due is left: politeness, or the lease of a dead worker, may put a feed off."""
-    end = time.monotonic() + ONCE_SECONDS
+    end, late_cycles = time.monotonic() + ONCE_SECONDS, 0
     while True:
         cycle = await run_cycle(desk)
-        left = cycle.counts["deferred"] + cycle.counts["held"]
+        late = cycle.counts["left"]
+        left = cycle.counts["deferred"] + cycle.counts["held"] + late
         if cycle.network.is_down or not left:
             return
+        late_cycles += bool(late)
+        if late_cycles >= MOST_LATE_CYCLES:
+            raise FeedsLeft(
+                f"{late} feeds are left: their polls took so long that their leases ended, and were thrown away. "
+                "The machine may be too busy; a lower FETCH_CONCURRENCY helps."
+            )
         until_due = (await desk.feeds.next_due() or 0) - cycle.clock.now()
-        pause = max(until_due, HELD_PAUSE_SECONDS if cycle.counts["held"] else 0.1)
+        pause = max(until_due, HELD_PAUSE_SECONDS if cycle.counts["held"] or late else 0.1)
         if time.monotonic() + pause > end:
             log.warning("⏳ %d feeds are put off; the next run takes them", left)
             return

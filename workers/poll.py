@@ -28,6 +28,8 @@ MAX_WAIT_SECONDS = 60.0
 """Longest place in line at a domain's gate; beyond it the feed is put off and the cycle goes on."""
 OFFLINE_PAUSE_SECONDS = 60.0
 MOST_DEATHS = 3
+MOST_UNREACHED = 100
+"""So many feeds wait, leased, to be judged: is it their host, or our own network?"""
 
 
 @dataclass(slots=True)
@@ -66,7 +68,9 @@ async def _poll(desk: Desk, cycle: Cycle, leased: Leased) -> None:
         is_lost = isinstance(result, Broken) and result.is_connect_failure
         cycle.network.record(urls.host_of(leased.state.address), not is_lost)
     if isinstance(result, Broken) and result.is_connect_failure:
-        cycle.unreached.append((leased, result))  # perhaps it is our own network: judged at the end
+        cycle.unreached.append((leased, result))  # perhaps it is our own network: judged with others
+        if len(cycle.unreached) >= MOST_UNREACHED:
+            await _judge_unreached(desk, cycle)
     else:
         await _settle(desk, cycle, leased, result)
 
@@ -97,7 +101,8 @@ async def _settle(desk: Desk, cycle: Cycle, leased: Leased, result: PollResult) 
     decision = polling.decide(leased.state, result, now, random.random(), desk.policy)
     counts = _counted(result)
     if not await desk.feeds.save(leased, decision, cycle.feeds[leased.state.url], now, counts):
-        log.warning("⚠️ Too late, somebody else has it meanwhile → %s", leased.state.url)
+        log.warning("⚠️ Too late, its lease has ended; it is left for another poll → %s", leased.state.url)
+        cycle.counts["left"] += 1
         return
     cycle.counts.update(counts)
     _tell(leased.state.url, result)
@@ -107,10 +112,18 @@ async def settle_unreached(desk: Desk, cycle: Cycle) -> None:
     """Hosts that did not answer: an error each, unless nearly none answered. Then it is us, and nobody is blamed."""
     if cycle.network.is_down:
         log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against the feeds.")
+    await _judge_unreached(desk, cycle)
+
+
+async def _judge_unreached(desk: Desk, cycle: Cycle) -> None:
     while cycle.unreached:
         leased, broken = cycle.unreached.pop()
         offline = Deferred(OFFLINE_PAUSE_SECONDS, "our own network looked down")
-        await _settle(desk, cycle, leased, offline if cycle.network.is_down else broken)
+        try:
+            await _settle(desk, cycle, leased, offline if cycle.network.is_down else broken)
+        except BaseException:
+            await desk.feeds.release(leased)
+            raise
 
 
 async def give_back(desk: Desk, cycle: Cycle) -> None:

@@ -21,4 +21,6 @@ async def record(client: Client, keys: Keys, counts: Mapping[str, int], now: flo
     async with client.pipeline(transaction=True) as pipe:
         pipe.delete(keys.ingest_last_run)
         pipe.hset(keys.ingest_last_run, mapping=fields)
+        if counts.get("left"):  # no commit has counted these
+            pipe.hincrby(keys.ingest_stats, "left", counts["left"])
         await pipe.execute()
