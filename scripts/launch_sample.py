@@ -20,7 +20,6 @@ from core.keys import Keys
 from core.settings import Settings
 from core.sources import sample
 from core.stores import connect, embedded, presence
-from core.stores.articles import ArticleStore
 from core.stores.links import LinkStore, Lives
 from core.stores.roster import Roster
 from core.stores.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
@@ -79,7 +78,7 @@ async def _wants_sample(settings: Settings, patient: bool) -> bool:
     """Read the feed file, then look: is there any feed that is not the sample's?"""
     async with _subscriptions(settings, patient) as (client, subscriptions):
         shared = client, Keys.of(settings), Lives.of(settings)
-        await Roster(client, subscriptions, LinkStore(*shared), ArticleStore(*shared), settings).refresh()
+        await Roster(client, subscriptions, LinkStore(*shared), settings).refresh()
         wanted = all(category.startswith(SAMPLE_PREFIX) for category in await subscriptions.by_category())
     if not wanted:
         sample.remove_url(settings)

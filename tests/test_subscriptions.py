@@ -9,7 +9,6 @@ import pytest
 from core import ids
 from core.keys import Keys
 from core.settings import Settings
-from core.stores.articles import ArticleStore
 from core.stores.connect import Client
 from core.stores.links import LinkStore, Lives
 from core.stores.roster import Roster
@@ -27,7 +26,7 @@ def subscriptions(any_redis: Client, keys: Keys) -> Subscriptions:
 def roster(any_redis: Client, keys: Keys, subscriptions: Subscriptions, tmp_path: Path) -> Roster:
     settings = Settings(feeds_file=tmp_path / "feeds.toml")
     shared = any_redis, keys, Lives(1, 1, 1)
-    return Roster(any_redis, subscriptions, LinkStore(*shared), ArticleStore(*shared), settings)
+    return Roster(any_redis, subscriptions, LinkStore(*shared), settings)
 
 
 def write(tmp_path: Path, text: str) -> None:

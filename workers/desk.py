@@ -95,7 +95,7 @@ async def furnish(settings: Settings, client: connect.Client, keys: Keys) -> Asy
             client=client,
             leases=leases,
             subscriptions=subscriptions,
-            roster=Roster(client, subscriptions, links, articles, settings),
+            roster=Roster(client, subscriptions, links, settings),
             links=links,
             feeds=FeedStore(client, keys, lives, leases),
             articles=articles,

@@ -26,6 +26,8 @@ from core.settings import Settings, load
 from core.stores import connect, presence, version
 from core.stores.connect import texts
 from core.stores.due import HOLD_SECONDS, NO_SHARE, DueItems
+from core.stores.expiring import Expiring
+from core.stores.links import Lives
 from core.stores.purging import Purging
 from core.stores.sources import LossLimit, SourceStore
 from workers import stopping
@@ -52,11 +54,13 @@ class Timer:
         self._due = DueItems(client, keys)
         self._sources = SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent))
         self._reconciled_ts = -math.inf
+        self._expiring = Expiring(client, keys, Lives.of(settings))
         self._purging = Purging(client, keys, settings.gone_ttl_seconds)
 
     async def tick(self) -> int:
         """Send jobs for all that is due, as far as they have room; how many were sent."""
         now = await connect.now(self._client)
+        await self._expiring.run(now)
         sent = await self.send_listings(now)
         sent += await self.send_due([ARTICLES_SOURCE, URLS_SOURCE, *await self._sources.ids()], now)
         sent += await self.send_embeds()

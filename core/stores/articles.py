@@ -16,9 +16,8 @@ from core.keys import Keys
 from core.models import Failed
 from core.secrets import redacted, without_credentials
 from core.stores.commit import Command, Lease, Leases, Word, flat
-from core.stores.connect import Client, texts
+from core.stores.connect import Client
 from core.stores.events import EVENTS_KEPT, event
-from core.stores.items import ItemStore
 from core.stores.links import Lives
 
 # KEYS[1] article, KEYS[2] events, then category sets · ARGV[1] uid, ARGV[2] life, ARGV[3] events kept, then the
@@ -80,7 +79,6 @@ class ArticleStore:
         self._client = client
         self._keys = keys
         self._lives = lives
-        self._items = ItemStore(client, keys)
 
     async def count_attempted(self, links: Sequence[str]) -> int:
         """How many of these another run has meanwhile brought to an end."""
@@ -240,38 +238,6 @@ class ArticleStore:
         kept: list[Command] = [("EXPIRE", self._keys.articles_by_category(c), self._lives.article) for c in categories]
         attempted = (self._keys.attempted, self._keys.attempted_at)
         return kept + [("EXPIRE", key, self._lives.attempted) for key in attempted]
-
-    # ── forgetting ──
-
-    async def forget_category(self, category: str) -> None:
-        """Remove a category's articles and failures with all that hangs on them."""
-        uids = texts(await self._client.smembers(self._keys.articles_by_category(category)))
-        links = texts(await self._client.smembers(self._keys.category_links(category)))
-        await self._client.delete(self._keys.articles_by_category(category))
-        for uid in {*uids, *map(ids.article_uid, links)}:
-            await self._forget(uid)
-
-    async def _forget(self, uid: str) -> None:
-        item_id, content_hash = texts(await self._client.hmget(self._keys.article(uid), ["item_id", "content_hash"]))
-        async with self._client.pipeline(transaction=True) as pipe:
-            for key in (
-                self._keys.article,
-                self._keys.alias,
-                self._keys.aliases,
-                self._keys.failure,
-                self._keys.entry,
-            ):
-                pipe.delete(key(uid))
-            pipe.zrem(self._keys.article_index, uid)
-            pipe.zrem(self._keys.retry, uid)
-            pipe.zrem(self._keys.failures, *(f"{uid}:{code}" for code in FailCode))
-            pipe.srem(self._keys.attempted, uid)
-            pipe.zrem(self._keys.attempted_at, uid)
-            if content_hash:
-                pipe.delete(self._keys.content(content_hash))
-            await pipe.execute()
-        if item_id:
-            await self._items.forget(item_id)
 
     # ── failure ──
 

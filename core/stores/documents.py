@@ -17,11 +17,11 @@ from core.keys import Keys
 from core.models import Document, Fetched, Image
 from core.outcomes import Changed, Moved
 from core.registry import Item, Status
-from core.stores.chunk_removal import ChunkRemoval
 from core.stores.commit import Command, Word, batched, flat
-from core.stores.connect import Client, texts
+from core.stores.connect import Client
 from core.stores.items import Leased
 from core.stores.links import Lives
+from core.stores.removing import Removing
 
 DAY_SECONDS = 86_400
 
@@ -34,7 +34,7 @@ class DocumentStore:
         self._keys = keys
         self._lives = lives
         self._snapshot_seconds = int(snapshot_days * DAY_SECONDS)
-        self._chunks = ChunkRemoval(client, keys)
+        self._removing = Removing(client, keys)
 
     async def apply(self, leased: Leased, decision: Decision, outcome: object, now: float) -> list[Command]:
         """Commands for the text of an item, as decided."""
@@ -42,10 +42,9 @@ class DocumentStore:
             case Text.REPLACE if isinstance(outcome, Changed):
                 return await self._replace(leased, outcome, now)
             case Text.HIDE:
-                return [*self._hidden(leased), *await self._without_children(leased.item)]
+                return [*self._hidden(leased), *await self._removing.shown(leased.item.id)]
             case Text.DELETE:
-                gone = [*self._deleted(leased), *await self._without_children(leased.item)]
-                return [*gone, *self._named(leased.item, outcome)]
+                return [*await self._deleted(leased), *self._named(leased.item, outcome)]
         return []
 
     # ── writing ──
@@ -56,6 +55,8 @@ class DocumentStore:
         due: Command = ("ZADD", self._keys.embed_due, f"{now:.3f}", item.id)
         if item.alias_of:  # a page of its own again
             written.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
+        left = {leased.article.get("content_hash", "")} - {"", document.content_hash}
+        written += await self._removing.first_texts(left, {item.article_uid})
         return [*written, due, *await self.replace_images(item, document, now)]
 
     def _document(self, item: Item, document: Document, now: float) -> list[Command]:
@@ -127,20 +128,18 @@ class DocumentStore:
     # ── taking away ──
 
     def _hidden(self, leased: Leased) -> list[Command]:
-        """Out of search; an article keeps its text until it ends or is gone for good."""
-        gone: list[Command] = [("DEL", self._keys.document(leased.item.id))]
-        if leased.article:
-            key = self._keys.article(leased.item.article_uid)
-            gone += [("HSET", key, "status", "gone"), ("EXPIRE", key, self._lives.article, "NX")]
-            gone += self._unindexed(leased)
-        return gone
+        """Out of category and index; an article keeps its text until it ends or is gone for good."""
+        if not leased.article:
+            return []
+        key = self._keys.article(leased.item.article_uid)
+        hidden: list[Command] = [("HSET", key, "status", "gone"), ("EXPIRE", key, self._lives.article, "NX")]
+        return hidden + self._unindexed(leased)
 
-    def _deleted(self, leased: Leased) -> list[Command]:
-        item = leased.item
-        own = (self._keys.document(item.id), self._keys.snapshot(item.id), self._keys.aliases(item.id))
-        gone: list[Command] = [("DEL", *own)]
+    async def _deleted(self, leased: Leased) -> list[Command]:
+        """The text for good; an article's link is still known, so that it does not bring the article back."""
+        item, gone = leased.item, await self._removing.text(leased.item.id)
         if leased.article:
-            gone += [("DEL", self._keys.article(item.article_uid)), *self._unindexed(leased)]
+            gone += await self._removing.articles([item.article_uid], [item.content_hash], keeps_memory=True)
         return gone
 
     def _named(self, item: Item, outcome: object) -> list[Command]:
@@ -157,29 +156,19 @@ class DocumentStore:
 
     # ── images, children of their page ──
 
-    async def _children(self, item_id: str) -> list[str]:
-        return texts(await self._client.smembers(self._keys.images(item_id)))
-
-    async def _without_children(self, item: Item) -> list[Command]:
-        """Neither images nor chunks are left of a page that is gone."""
-        children = await self._children(item.id)
-        keys = [self._keys.images(item.id), *map(self._keys.item, children)]
-        counted: Command = ("HSET", self._keys.item(item.id), "imageCount", 0, "indexedHash", "")
-        return [*batched(("DEL",), keys), counted, *await self._chunks.of(item.id)]
-
     async def replace_images(self, item: Item, document: Document, now: float) -> list[Command]:
         """Commands that make a page's children those that it shows now."""
-        return self._images(item, document.images, set(await self._children(item.id)), now)
+        return self._images(item, document.images, await self._removing.children_of(item.id), now)
 
-    def _images(self, item: Item, images: Sequence[Image], old: set[str], now: float) -> list[Command]:
+    def _images(self, item: Item, images: Sequence[Image], old: Mapping[str, str], now: float) -> list[Command]:
         records = [_child(item, image, now) for image in images]
         ids_now = [record["id"] for record in records]
         commands: list[Command] = []
         for record in records:
             commands.append(("HSET", self._keys.item(record["id"]), *flat(record)))
-        left = sorted(old.difference(ids_now))
+        left = {name: partition for name, partition in old.items() if name not in ids_now}
         if left:
-            commands += [("SREM", self._keys.images(item.id), *left), ("DEL", *map(self._keys.item, left))]
+            commands += [("SREM", self._keys.images(item.id), *left), *self._removing.children(left)]
         if ids_now:
             commands.append(("SADD", self._keys.images(item.id), *ids_now))
         return commands

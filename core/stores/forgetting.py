@@ -8,19 +8,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence, Set
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.registry import ARTICLES_SOURCE, Status, iso
-from core.stores import connect
-from core.stores.chunk_removal import ChunkRemoval
-from core.stores.commit import Command, Leases, batched
-from core.stores.connect import Client, texts
+from core.registry import ARTICLES_SOURCE, iso
+from core.stores import connect, scanning
+from core.stores.commit import Leases
+from core.stores.connect import Client
 from core.stores.domains import DomainStore, StoredDomain
-from core.stores.events import event
 from core.stores.items import ItemStore, Leased
+from core.stores.removing import Record, Removing
 from core.stores.runs import KEPT as RUNS_KEPT
 from core.stores.runs import RunStore
 from core.stores.sources import LossLimit, SourceStore
@@ -51,20 +50,6 @@ class Toll:
     """Sources that may list or link to it still."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What forgetting an item has to know of it."""
-
-    id: str
-    source: str
-    sources: tuple[str, ...]
-    partition: str
-    article_uid: str
-    has_text: bool
-    images: tuple[str, ...]
-    """Ids of its images, its children."""
-
-
 class Forgetting:
     """Removes; `toll` says how much."""
 
@@ -74,7 +59,7 @@ class Forgetting:
         self._dry_run = dry_run
         self._leases = Leases(client, keys)
         self._items = ItemStore(client, keys)
-        self._chunks = ChunkRemoval(client, keys)
+        self._removing = Removing(client, keys)
         self._sources = SourceStore(client, keys, LossLimit())
         self.toll = Toll()
 
@@ -82,59 +67,19 @@ class Forgetting:
 
     async def read(self, item_ids: Sequence[str]) -> list[Record]:
         """The records of those that exist."""
-        pipe = self._client.pipeline(transaction=False)
-        for item_id in item_ids:
-            pipe.hmget(self._keys.item(item_id), ["normalizedSource", "sources", "PartitionKey", "articleUid"])
-            pipe.hexists(self._keys.document(item_id), "content_hash")
-            pipe.smembers(self._keys.images(item_id))
-        answers = await pipe.execute() if item_ids else []
-        rows = zip(item_ids, answers[::3], answers[1::3], answers[2::3], strict=True)
-        return [
-            Record(item_id, source, _listed_by(sources), partition or "", uid or "", bool(has_text), tuple(images))
-            for item_id, (source, sources, partition, uid), has_text, images in rows
-            if source is not None
-        ]
+        return await self._removing.read(item_ids)
 
-    async def items(self, records: Sequence[Record], *, had_article: bool = False) -> None:
-        """These items, whoever lists them, all in one step; `had_article`: their texts were articles."""
-        with_text = [record for record in records if record.has_text or had_article]
+    async def items(self, records: Sequence[Record]) -> None:
+        """These items, whoever lists them or works on them, all in one step."""
         sources = {sid for record in records for sid in record.sources}
         self.toll.items += len(records)
-        self.toll.texts += len(with_text)
-        self.toll.images += sum(len(record.images) for record in records)
+        self.toll.texts += sum(record.has_text for record in records)
+        self.toll.images += sum(len(record.images or ()) for record in records)
         self.toll.comes_back_by |= sources - {ARTICLES_SOURCE}
         if self._dry_run or not records:
             return
-        told = [event(self._keys, "item.gone", id=one.id, source=one.source, deleted="true") for one in with_text]
-        look_anew = await self._look_anew(sorted(sources))
-        chunks = [command for record in records for command in await self._chunks.of(record.id)]
-        await self._leases.run([*told, *look_anew, *chunks, *self._without(records, sources)])
-
-    def _without(self, records: Sequence[Record], sources: Set[str]) -> list[Command]:
-        """Commands that remove records from everywhere, as `ItemStore.forget` does with one."""
-        keys, names = self._keys, [record.id for record in records]
-        # The leases too: whoever visits them now is refused, and cannot bring back half of them.
-        families = (
-            *(keys.item, keys.document, keys.links, keys.images, keys.snapshot),
-            *(keys.crashes, keys.lease, keys.aliases),
-        )
-        commands = batched(("DEL",), [family(name) for family in families for name in names])
-        commands += batched(("DEL",), [keys.item(child) for record in records for child in record.images])
-        for status in Status:
-            commands += batched(("SREM", keys.status(str(status))), names)
-        for partition in sorted({record.partition for record in records}):
-            own = [record.id for record in records if record.partition == partition]
-            commands += batched(("SREM", keys.partition(partition)), own)
-        for sid in sorted({ARTICLES_SOURCE, *sources}):
-            for place in (keys.refs, keys.due, keys.seen):
-                commands += batched(("ZREM", place(sid)), names)
-            commands += batched(("SREM", keys.listed(sid)), names)
-        return commands
-
-    async def _look_anew(self, sources: Sequence[str]) -> list[Command]:
-        """Their sources forget what they remember of their last listing: what is still there, they find again."""
-        known = [sid for sid in sources if await self._client.hexists(self._keys.source(sid), "config")]
-        return [("HSET", self._keys.source(sid), "links_dirty", "1", "memory", "{}") for sid in known]
+        look_anew = await self._removing.look_anew(sources)
+        await self._leases.run([*look_anew, *await self._removing.items(records)])
 
     # ── sources and domains ──
 
@@ -164,19 +109,16 @@ class Forgetting:
             await self._sources.remove(sid)
 
     async def _items_of(self, sid: str) -> int:
-        seen, cursor = 0, 0
-        while True:
-            cursor, pairs = await self._client.zscan(self._keys.refs(sid), cursor=cursor, count=SCAN)
-            names = texts(member for member, _ in pairs)
+        seen = 0
+        async for names in scanning.ranked(self._client, self._keys.refs(sid), SCAN):
             records = await self.read(names)
             shared = [record for record in records if set(record.sources) - {sid}]
             await self.items([record for record in records if not set(record.sources) - {sid}])
             await self._unlist([record.id for record in shared], sid)
             await self._strike_off(sid, sorted(set(names) - {record.id for record in records}))
             seen += len(names)
-            if not int(cursor):
-                self.toll.comes_back_by.discard(sid)
-                return seen
+        self.toll.comes_back_by.discard(sid)
+        return seen
 
     async def _unlist(self, item_ids: Sequence[str], sid: str) -> None:
         """Others list them: they only leave this source."""
@@ -231,8 +173,3 @@ class Forgetting:
             if left:
                 await asyncio.sleep(PAUSE_SECONDS)
                 waited += PAUSE_SECONDS
-
-
-def _listed_by(sources: str | None) -> tuple[str, ...]:
-    # A record without the field was written before there were other sources than feeds.
-    return (ARTICLES_SOURCE,) if sources is None else tuple(filter(None, sources.split(",")))

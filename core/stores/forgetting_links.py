@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence, Set
 
 from core import ids
-from core.errors import FailCode
 from core.keys import Keys
 from core.registry import ARTICLES_SOURCE
-from core.stores import connect
+from core.stores import connect, scanning
 from core.stores.commit import Command, Leases, batched
 from core.stores.connect import Client, texts
+from core.stores.ending import Ending
+from core.stores.events import event
 from core.stores.forgetting import Forgetting
-from core.stores.items import ItemStore
+from core.stores.removing import Record, Removing
 from core.stores.subscriptions import Subscriptions
-
-SCAN = 1_000
 
 
 class ForgettingLinks:
@@ -30,7 +29,8 @@ class ForgettingLinks:
         self._forgetting = forgetting
         self._dry_run = dry_run
         self._leases = Leases(client, keys)
-        self._items = ItemStore(client, keys)
+        self._ending = Ending(client, keys)
+        self._removing = Removing(client, keys)
         self._subscriptions = Subscriptions(client, keys)
 
     # ── one thing by any of its names ──
@@ -42,14 +42,13 @@ class ForgettingLinks:
         if uid and (target := await self._client.get(self._keys.alias(uid))):
             uids.add(str(target))
         uids |= set(await self._aliases_of(uids))
-        has_article = [uid for uid in uids if await self._client.exists(self._keys.article(uid))]
+        has_article = any([await self._client.exists(self._keys.article(uid)) for uid in uids])
         places = [place async for place in self._places(uids)]
         is_known = bool(records or has_article or places) or await self._is_remembered(uids)
         if is_known:
             await self._forget_places(places)
-            for one in sorted(uids):
-                await self._forget_uid(one)
-            await self._forgetting.items(records, had_article=bool(has_article))
+            await self._forget_uids(uids, [record.content_hash for record in records])
+            await self._forgetting.items(records)
         return is_known
 
     async def _is_remembered(self, uids: Set[str]) -> bool:
@@ -90,9 +89,7 @@ class ForgettingLinks:
         shared = await self._shared(uids)
         await self._forget_places([place async for place in self._places(uids)])
         for uid in sorted(uids - shared):
-            item_id = str(await self._client.hget(self._keys.article(uid), "item_id") or "")
-            await self._forget_uid(uid)
-            await self._forget_item(item_id)
+            await self._forget_article(uid)
 
     async def _shared(self, uids: Set[str]) -> set[str]:
         """Those whose article has another name that stays."""
@@ -102,72 +99,88 @@ class ForgettingLinks:
                 shared.add(target)
         return shared
 
-    async def _forget_item(self, item_id: str) -> None:
-        """The item of an article; if a site lists it too, it stays, and is read anew as a page of that site."""
-        for record in await self._forgetting.read([item_id] if item_id else []):
+    async def _forget_article(self, uid: str) -> None:
+        item_id = str(await self._client.hget(self._keys.article(uid), "item_id") or "")
+        records = await self._forgetting.read([item_id] if item_id else [])
+        await self._forget_uids({uid}, [record.content_hash for record in records])
+        await self._forget_items(records)
+
+    async def _forget_items(self, records: Sequence[Record]) -> None:
+        """The item of an article; if a site lists it too, it falls back to the site's text."""
+        for record in records:
             if not set(record.sources) - {ARTICLES_SOURCE}:
-                await self._forgetting.items([record], had_article=True)
+                await self._forgetting.items([record])
                 continue
             self._forgetting.toll.kept += 1
-            async for one in self._forgetting.leased([] if self._dry_run else [item_id]):
+            async for one in self._forgetting.leased([] if self._dry_run else [record.id]):
                 now = await connect.now(self._client)
-                due = [self._keys.due(sid) for sid in one.item.sources if sid != ARTICLES_SOURCE]
-                commands = self._items.unlist(one.item, ARTICLES_SOURCE)
-                commands += [("HSET", self._keys.item(item_id), "articleUid", "")]
-                await self._leases.commit(one.lease, [*commands, *(("ZADD", key, now, item_id) for key in due)])
+                await self._leases.commit(one.lease, await self._ending.commands(one.item, now))
+
+    # ── a category ──
+
+    async def category(self, category: str) -> None:
+        """A category's articles and failures; what other categories list only leaves this one."""
+        others = [name for name in await self._subscriptions.categories() if name != category]
+        listed = texts(await self._client.smembers(self._keys.articles_by_category(category)))
+        links = texts(await self._client.smembers(self._keys.category_links(category)))
+        for name in others:
+            is_there = await self._client.smismember(self._keys.category_links(name), links) if links else []
+            links = [link for link, is_other in zip(links, is_there, strict=True) if not is_other]
+        shared = await self._leave_category(category, listed)
+        for uid in sorted({*listed, *map(ids.article_uid, links)} - shared):
+            await self._forget_article(uid)
+        await self._client.delete(self._keys.articles_by_category(category))
+
+    async def _leave_category(self, category: str, uids: Sequence[str]) -> set[str]:
+        """Those of the articles that stand in other categories, too; they are in this one no more."""
+        pipe = self._client.pipeline(transaction=False)
+        for uid in uids:
+            pipe.hmget(self._keys.article(uid), ["categories", "item_id"])
+        commands: list[Command] = []
+        shared = set()
+        for uid, (listed, item_id) in zip(uids, await pipe.execute() if uids else [], strict=True):
+            left = [name for name in (listed or "").split(",") if name and name != category]
+            if left:
+                shared.add(uid)
+                named = ("category", left[0], "categories", ",".join(left))
+                commands.append(("HSET", self._keys.article(uid), *named))
+                commands.append(event(self._keys, "item.listed", id=item_id or ""))
+        await self._leases.run(commands)
+        return shared
 
     # ── what a uid leaves behind ──
 
-    async def _forget_uid(self, uid: str) -> None:
-        article, keys = self._keys.article(uid), self._keys
-        stored = await self._client.hmget(article, ["categories", "content_hash", "item_id"])
-        categories, content_hash, item_id = (str(value or "") for value in stored)
-        self._forgetting.toll.articles += bool(item_id)
-        self._forgetting.toll.aliases += await self._client.exists(keys.alias(uid))
-        if self._dry_run:
-            return
-        commands: list[Command] = [
-            ("DEL", article, keys.alias(uid), keys.aliases(uid), keys.failure(uid), keys.entry(uid)),
-            ("ZREM", keys.article_index, uid),
-            ("ZREM", keys.retry, uid),
-            ("ZREM", keys.failures, *(f"{uid}:{code}" for code in FailCode)),
-            ("SREM", keys.attempted, uid),
-            ("ZREM", keys.attempted_at, uid),
-            *(("SREM", keys.articles_by_category(name), uid) for name in categories.split(",") if name),
-        ]
-        content = keys.content(content_hash)
-        if content_hash and await self._client.get(content) == uid:  # else the text is another article's
-            commands.append(("DEL", content))
-        await self._leases.run(commands)
+    async def _forget_uids(self, uids: Set[str], content_hashes: Sequence[str]) -> None:
+        pipe = self._client.pipeline(transaction=False)
+        for uid in sorted(uids):
+            pipe.hexists(self._keys.article(uid), "item_id")
+            pipe.exists(self._keys.alias(uid))
+        counts = await pipe.execute() if uids else []
+        self._forgetting.toll.articles += sum(counts[::2])
+        self._forgetting.toll.aliases += sum(counts[1::2])
+        if not self._dry_run:
+            await self._leases.run(await self._removing.articles(uids, content_hashes))
 
     async def _aliases_of(self, uids: Set[str]) -> list[str]:
         return [alias async for alias, target in self._aliases() if target in uids]
 
     async def _aliases(self) -> AsyncIterator[tuple[str, str]]:
         """All aliases and what they stand for. Nobody keeps a list: a scan over all keys, for a person's wish only."""
-        start, cursor = len(self._keys.alias("")), 0
-        while True:
-            cursor, found = await self._client.scan(cursor, match=self._keys.aliases_pattern, count=SCAN)
-            names = texts(found)
-            for key, target in zip(names, await self._client.mget(names) if names else [], strict=True):
+        start = len(self._keys.alias(""))
+        async for names in scanning.names(self._client, self._keys.aliases_pattern):
+            for key, target in zip(names, await self._client.mget(names), strict=True):
                 if target:
                     yield key[start:], str(target)
-            if not int(cursor):
-                return
 
     # ── where links stand ──
 
     async def _places(self, uids: Set[str]) -> AsyncIterator[tuple[str, str]]:
         """Category and link of these uids, in all link sets."""
         for category in await self._subscriptions.categories() if uids else ():
-            cursor = 0
-            while True:
-                cursor, links = await self._client.sscan(self._keys.category_links(category), cursor, count=SCAN)
-                for link in texts(links):
+            async for links in scanning.members(self._client, self._keys.category_links(category)):
+                for link in links:
                     if ids.article_uid(link) in uids:
                         yield category, link
-                if not int(cursor):
-                    break
 
     async def _forget_places(self, places: Sequence[tuple[str, str]]) -> None:
         """Out of the link sets, and out of what feeds remember: an unchanged feed must not bring them back."""

@@ -12,10 +12,10 @@ from core.decide import Decision
 from core.extract import EXTRACTOR_VERSION
 from core.keys import Keys
 from core.registry import ARTICLES_SOURCE, Item, Status, first_check_at
-from core.stores.chunk_removal import ChunkRemoval
 from core.stores.commit import LEASE_SECONDS, Command, Lease, Leases
 from core.stores.connect import Client
 from core.stores.events import event
+from core.stores.removing import Removing
 
 KEPT = ("firstSeen", "reindexGeneration", "processedGeneration", "lastIndexedDocId", "indexedHash")
 """What a record keeps when its page is stored anew."""
@@ -201,26 +201,7 @@ class ItemStore:
 
     async def forget(self, item_id: str) -> None:
         """Remove a record from everywhere."""
-        partition, sources = await self._client.hmget(self._keys.item(item_id), ["PartitionKey", "sources"])
-        children = cast(set[str], await self._client.smembers(self._keys.images(item_id)))
-        chunks = await ChunkRemoval(self._client, self._keys).of(item_id)
-        async with self._client.pipeline(transaction=True) as pipe:
-            for command in chunks:
-                pipe.execute_command(*command)
-            # The lease too: whoever visits it now is refused, and cannot bring back half of it.
-            for key in ("item", "document", "links", "images", "snapshot", "crashes", "lease", "aliases"):
-                pipe.delete(getattr(self._keys, key)(item_id))
-            for child in children:
-                pipe.delete(self._keys.item(child))
-            pipe.srem(self._keys.partition(str(partition or "")), item_id)
-            for status in Status:
-                pipe.srem(self._keys.status(str(status)), item_id)
-            for source in {ARTICLES_SOURCE, *filter(None, str(sources or "").split(","))}:
-                for place in (self._keys.refs, self._keys.due, self._keys.seen):
-                    pipe.zrem(place(source), item_id)
-                pipe.srem(self._keys.listed(source), item_id)
-            pipe.execute_command(*event(self._keys, "item.forgotten", id=item_id))
-            await pipe.execute()
+        await Removing(self._client, self._keys).forget([item_id])
 
 
 def _article(values: Sequence[Any] | None) -> dict[str, str]:

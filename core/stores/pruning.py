@@ -6,21 +6,16 @@ Expiry fires no event here: an article that expired leaves its uid in indexes, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from core.keys import Keys
-from core.registry import ARTICLES_SOURCE
-from core.stores.chunk_removal import ChunkRemoval
-from core.stores.commit import Command, Leases
+from core.stores import scanning
 from core.stores.connect import Client, texts
-from core.stores.events import event
-from core.stores.items import ItemStore
+from core.stores.expiring import Expiring
 from core.stores.links import LinkStore, Lives
 
 BATCH = 1_000
 SAMPLE = 200
 CURSOR_FIELD = "articles"
-ITEM_CURSOR_FIELD = "items"
 
 
 class Pruning:
@@ -31,7 +26,7 @@ class Pruning:
         self._keys = keys
         self._lives = lives
         self._links = LinkStore(client, keys, lives)
-        self._items = ItemStore(client, keys)
+        self._expiring = Expiring(client, keys, lives)
 
     async def run(self, categories: Sequence[str], now: float) -> None:
         """One round over everything; each part is bounded and goes on where it stopped."""
@@ -39,7 +34,7 @@ class Pruning:
             await self._links.prune(category, now)
             await self._prune_category(category)
         await self._prune_index(categories)
-        await self._prune_items(now)
+        await self._expiring.run(now)
 
     async def forget_old_attempts(self, now: float) -> None:
         """Before a run looks what is new: what failed 30 days ago is new again."""
@@ -73,7 +68,8 @@ class Pruning:
 
     async def _prune_index(self, categories: Sequence[str]) -> None:
         """Uids without a live article leave the global index and the categories."""
-        uids = await self._next_batch(self._keys.article_index, CURSOR_FIELD)
+        index, cursors = self._keys.article_index, self._keys.prune_cursors
+        uids = await scanning.next_ranked(self._client, index, cursors, CURSOR_FIELD, BATCH)
         gone = await self._gone(uids)
         if not gone:
             return
@@ -82,41 +78,3 @@ class Pruning:
         for category in categories:
             pipe.srem(self._keys.articles_by_category(category), *gone)
         await pipe.execute()
-
-    async def _prune_items(self, now: float) -> None:
-        """Records listed only by feeds go when their article has been gone for the memory's life."""
-        item_ids = await self._next_batch(self._keys.refs(ARTICLES_SOURCE), ITEM_CURSOR_FIELD)
-        pipe = self._client.pipeline(transaction=False)
-        for item_id in item_ids:
-            pipe.hmget(self._keys.item(item_id), ["articleUid", "lastChecked"])
-        records = await pipe.execute() if item_ids else []
-        for item_id, (uid, checked) in zip(item_ids, records, strict=True):
-            if uid and await self._client.exists(self._keys.article(uid)):
-                continue
-            is_old = checked is None or now - _epoch(checked) > self._lives.article + self._lives.attempted
-            if is_old:
-                await self._items.forget(item_id)
-            else:
-                await self._take_from_search(item_id)
-
-    async def _take_from_search(self, item_id: str) -> None:
-        """An article ended by itself, which fires no event: its chunks go now (trap T67)."""
-        live, own_text = await self._client.hmget(self._keys.document(item_id), ["live", "content_hash"])
-        if live is None or own_text is not None:
-            return
-        commands = await ChunkRemoval(self._client, self._keys).of(item_id)
-        told = event(self._keys, "item.gone", id=item_id, deleted="true", reason="expired")
-        gone: list[Command] = [("DEL", self._keys.document(item_id)), told]
-        unknown: Command = ("HSET", self._keys.item(item_id), "indexedHash", "")
-        await Leases(self._client, self._keys).run([*commands, *gone, unknown])
-
-    async def _next_batch(self, key: str, cursor_field: str) -> list[str]:
-        """The next piece of a sorted set; where we are is kept in the store, so that runs share the round."""
-        cursor = int(await self._client.hget(self._keys.prune_cursors, cursor_field) or 0)
-        cursor, pairs = await self._client.zscan(key, cursor=cursor, count=BATCH)
-        await self._client.hset(self._keys.prune_cursors, cursor_field, str(cursor))
-        return texts(member for member, _ in pairs)
-
-
-def _epoch(stamp: str) -> float:
-    return datetime.fromisoformat(stamp).timestamp()

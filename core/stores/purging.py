@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from core.keys import Keys
 from core.registry import Status
-from core.stores.connect import Client, texts
-from core.stores.items import ItemStore
+from core.stores import scanning
+from core.stores.connect import Client
+from core.stores.removing import Record, Removing
 
 BATCH = 500
 CURSOR_FIELD = "gone"
@@ -17,22 +18,19 @@ class Purging:
     def __init__(self, client: Client, keys: Keys, gone_ttl_seconds: int) -> None:
         self._client = client
         self._keys = keys
-        self._life = gone_ttl_seconds
-        self._items = ItemStore(client, keys)
+        self._ttl = gone_ttl_seconds
+        self._removing = Removing(client, keys)
 
     async def run(self, now: float) -> int:
         """One piece of the round; how many were purged."""
-        gone = self._keys.status(str(Status.GONE))
-        cursor = int(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD) or 0)
-        cursor, members = await self._client.sscan(gone, cursor=cursor, count=BATCH)
-        await self._client.hset(self._keys.prune_cursors, CURSOR_FIELD, str(cursor))
-        item_ids = texts(members)
+        gone, cursors = self._keys.status(str(Status.GONE)), self._keys.prune_cursors
+        item_ids = await scanning.next_members(self._client, gone, cursors, CURSOR_FIELD, BATCH)
         pipe = self._client.pipeline(transaction=False)
         for item_id in item_ids:
             pipe.hmget(self._keys.item(item_id), ["goneTs", "checkedTs"])
-        purged = 0
-        for item_id, (gone_ts, checked_ts) in zip(item_ids, await pipe.execute() if item_ids else [], strict=True):
-            if now - float(gone_ts or checked_ts or 0) > self._life:
-                await self._items.forget(item_id)
-                purged += 1
-        return purged
+        rows = zip(item_ids, await pipe.execute() if item_ids else [], strict=True)
+        old = [item_id for item_id, (gone_ts, checked) in rows if now - float(gone_ts or checked or 0) > self._ttl]
+        known = {record.id: record for record in await self._removing.read(old)}
+        # Revived in this very moment: then it is not Gone any more, and stays.
+        expected = {item_id: ("status", str(Status.GONE) if item_id in known else "0") for item_id in old}
+        return await self._removing.remove([known.get(item_id, Record(item_id)) for item_id in old], expected)

@@ -9,10 +9,12 @@ import logging
 import time
 
 from core.errors import FeedFileError
+from core.keys import Keys
 from core.settings import Settings
 from core.sources import feed_file
-from core.stores.articles import ArticleStore
 from core.stores.connect import Client
+from core.stores.forgetting import Forgetting
+from core.stores.forgetting_links import ForgettingLinks
 from core.stores.links import LinkStore
 from core.stores.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
 
@@ -27,13 +29,10 @@ MISSING = (0, 0)
 class Roster:
     """Called before every cycle."""
 
-    def __init__(
-        self, client: Client, subscriptions: Subscriptions, links: LinkStore, articles: ArticleStore, settings: Settings
-    ) -> None:
+    def __init__(self, client: Client, subscriptions: Subscriptions, links: LinkStore, settings: Settings) -> None:
         self._client = client
         self._subscriptions = subscriptions
         self._links = links
-        self._articles = articles
         self._settings = settings
         self._file_stamp: tuple[int, int] | None = None
         self._scanned_at = float("-inf")
@@ -80,9 +79,11 @@ class Roster:
         if not sample:
             await self._subscriptions.forget_origin(SAMPLE_ORIGIN)  # left behind by a crash in the lines below
             return
+        keys = Keys.of(self._settings)
+        forgetting = ForgettingLinks(self._client, keys, Forgetting(self._client, keys))
         for category in sample:
             await self._subscriptions.drop_category(category)
-            await self._articles.forget_category(category)
+            await forgetting.category(category)
             await self._links.forget_category(category)
         await self._subscriptions.forget_origin(SAMPLE_ORIGIN)
         log.info("👋 You have feeds of your own: the sample and its data are gone")

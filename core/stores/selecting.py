@@ -15,10 +15,10 @@ from core.extract import EXTRACTOR_VERSION
 from core.keys import Keys
 from core.models import Rejected
 from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Status
+from core.stores import scanning
 from core.stores.connect import Client, texts
 from core.trackers import matcher
 
-SCAN = 1_000
 _UID = re.compile(r"[0-9a-f]{16}")
 _WEB = re.compile(r"https?:", re.IGNORECASE)
 
@@ -102,7 +102,7 @@ class Selecting:
 
     async def of_category(self, category: str) -> AsyncIterator[list[str]]:
         """Items of the articles of a category."""
-        async for uids in self._members(self._keys.articles_by_category(category)):
+        async for uids in scanning.members(self._client, self._keys.articles_by_category(category)):
             pipe = self._client.pipeline(transaction=False)
             for uid in uids:
                 pipe.hget(self._keys.article(uid), "item_id")
@@ -111,7 +111,7 @@ class Selecting:
     async def of_sources(self, sources: Sequence[str]) -> AsyncIterator[list[str]]:
         """Items of these sources, each once."""
         for place, source in enumerate(sources):
-            async for some in self._listed(source):
+            async for some in scanning.ranked(self._client, self._keys.refs(source)):
                 earlier = set(sources[:place])
                 yield [row.item_id for row in await self.rows(some) if not earlier.intersection(row.sources)]
 
@@ -125,12 +125,12 @@ class Selecting:
         """Items of a host."""
         names = (host,) if partition_strategy == "host" else ("http", "https")
         for name in names:
-            async for some in self._members(self._keys.partition(name)):
+            async for some in scanning.members(self._client, self._keys.partition(name)):
                 yield [row.item_id for row in await self.rows(some) if row.host == host]
 
     async def of_status(self, status: Status) -> AsyncIterator[list[str]]:
         """Items of a status."""
-        async for some in self._members(self._keys.status(str(status))):
+        async for some in scanning.members(self._client, self._keys.status(str(status))):
             yield some
 
     async def count(self, status: Status) -> int:
@@ -155,24 +155,6 @@ class Selecting:
             for item_id, (kind, status, host, sources, version) in found
             if status is not None
         ]
-
-    async def _members(self, key: str) -> AsyncIterator[list[str]]:
-        cursor = 0
-        while True:
-            cursor, members = await self._client.sscan(key, cursor=cursor, count=SCAN)
-            if members:
-                yield texts(members)
-            if not int(cursor):
-                return
-
-    async def _listed(self, source: str) -> AsyncIterator[list[str]]:
-        cursor = 0
-        while True:
-            cursor, pairs = await self._client.zscan(self._keys.refs(source), cursor=cursor, count=SCAN)
-            if pairs:
-                yield texts(member for member, _ in pairs)
-            if not int(cursor):
-                return
 
 
 def _listed_by(sources: str | None) -> tuple[str, ...]:

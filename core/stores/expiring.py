@@ -1,0 +1,126 @@
+"""Find items whose article's TTL has ended: expiry fires no event, so a bounded round looks for them.
+
+Their items come to their end at once; records that nobody else lists are forgotten when the memory of their link is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.keys import Keys
+from core.registry import ARTICLES_SOURCE, Status
+from core.stores import scanning
+from core.stores.commit import Answer, Leases, Work
+from core.stores.connect import Client
+from core.stores.ending import Ending
+from core.stores.items import ItemStore, Leased
+from core.stores.links import Lives
+from core.stores.removing import Record, Removing
+
+BATCH = 1_000
+AT_ONCE = 100
+"""Leased together."""
+BATCHES = 10
+"""In one run; a store with more articles needs several."""
+CURSOR_FIELD = "items"
+_FIELDS = ("status", "articleUid", "sources", "goneTs", "checkedTs")
+
+
+class Expiring:
+    """Called with every tick of the timer and every run of the canonical fetcher."""
+
+    def __init__(self, client: Client, keys: Keys, lives: Lives) -> None:
+        self._client = client
+        self._keys = keys
+        self._lives = lives
+        self._items = ItemStore(client, keys)
+        self._removing = Removing(client, keys)
+        self._ending = Ending(client, keys)
+        self._leases = Leases(client, keys)
+
+    async def run(self, now: float) -> int:
+        """One bounded round over what feeds list; how many came to their end or were forgotten."""
+        count = 0
+        for _ in range(BATCHES):
+            refs, cursors = self._keys.refs(ARTICLES_SOURCE), self._keys.prune_cursors
+            item_ids = await scanning.next_ranked(self._client, refs, cursors, CURSOR_FIELD, BATCH)
+            count += await self._look(list(dict.fromkeys(item_ids)), now)
+            if str(await self._client.hget(cursors, CURSOR_FIELD) or "0") == "0":  # once around
+                break
+        return count
+
+    async def _look(self, item_ids: Sequence[str], now: float) -> int:
+        ended = await self._ended(item_ids)
+        old = {item_id: fields for item_id, fields in ended.items() if self._is_old(fields, now)}
+        fresh = [item_id for item_id, fields in ended.items() if item_id not in old and _is_news(fields)]
+        known = {record.id: record for record in await self._removing.read(list(old))}
+        expected = {name: ("articleUid", fields[1] or "") for name, fields in old.items()}
+        expected |= dict.fromkeys(old.keys() - known.keys(), ("status", "0"))
+        count = await self._removing.remove([known.get(name, Record(name)) for name in old], expected)
+        for start in range(0, len(fresh), AT_ONCE):
+            count += await self._end(fresh[start : start + AT_ONCE], now)
+        return count
+
+    async def _ended(self, item_ids: Sequence[str]) -> dict[str, list[str | None]]:
+        """By id the records of those that have no article any more."""
+        pipe = self._client.pipeline(transaction=False)
+        for item_id in item_ids:
+            pipe.hmget(self._keys.item(item_id), list(_FIELDS))
+        records = await pipe.execute() if item_ids else []
+        for record in records:
+            pipe.exists(self._keys.article(record[1] or "-"))
+        rows = zip(item_ids, records, await pipe.execute() if item_ids else [], strict=True)
+        return {item_id: record for item_id, record, lives in rows if not lives}
+
+    def _is_old(self, fields: Sequence[str | None], now: float) -> bool:
+        """Nothing of it is wanted any more; a name without a record never was."""
+        status, _, sources, gone_ts, checked_ts = fields
+        if status is None:
+            return True
+        if _others(sources):
+            return False
+        if status == Status.GONE and _number(gone_ts):
+            return now - _number(gone_ts) > self._lives.attempted
+        return bool(_number(checked_ts)) and now - _number(checked_ts) > self._lives.article + self._lives.attempted
+
+    # ── ending ──
+
+    async def _end(self, item_ids: Sequence[str], now: float) -> int:
+        """End those that no worker has now; the others have their turn in the next round."""
+        leased = await self._items.lease(self._leases, item_ids, now)
+        try:
+            works = [
+                Work(one.lease, await self._ending.commands(one.item, now), self._ending.expected(one.item))
+                for one in leased
+                if not one.article  # it came back meanwhile
+            ]
+            answers = await self._leases.commit_many(works) if works else []
+        except BaseException:
+            await self._leases.release_many([one.lease for one in leased])
+            raise
+        await self._release(leased, works, answers)
+        return answers.count(Answer.WRITTEN)
+
+    async def _release(self, leased: Sequence[Leased], works: Sequence[Work], answers: Sequence[Answer]) -> None:
+        done = [work.lease for work, answer in zip(works, answers, strict=True) if answer is not Answer.MOVED_ON]
+        left = [one for one in leased if one.lease not in done]
+        unlocked = [self._items.unlocked(one.item) for one in left]
+        if left:
+            await self._leases.release_many([one.lease for one in left], unlocked)
+
+
+def _is_news(fields: Sequence[str | None]) -> bool:
+    """Has its end not been noted yet? What a 404 or 410 took away says so itself."""
+    return fields[0] != Status.GONE or bool(_others(fields[2]))
+
+
+def _others(sources: str | None) -> list[str]:
+    return [name for name in (sources or "").split(",") if name and name != ARTICLES_SOURCE]
+
+
+def _number(value: str | None) -> float:
+    """0 for what is no number: such a record is not old, but damaged."""
+    try:
+        return float(value or 0)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,236 @@
+"""Whatever removes an item or an article removes all that belongs to it: looked for in every key of the store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+
+import pytest
+
+from core import ids
+from core.errors import FailCode
+from core.models import Failed, Ref
+from core.settings import Settings
+from core.stores import connect
+from core.stores.articles import Link
+from core.stores.commit import Leases
+from core.stores.domains import StoredDomain
+from core.stores.forgetting import Forgetting
+from core.stores.forgetting_links import ForgettingLinks
+from core.stores.links import Lives
+from core.stores.pruning import Pruning
+from core.stores.purging import Purging
+from core.stores.registering import Listing, Registrar, item_id_of
+from tests import commands
+from tests.library import Library, open_library
+from tests.site import FILLER
+from tests.test_article_refresh import Paper
+from tests.test_crawl import SID
+from workers.desk import Desk
+
+DAY = 86_400
+PICTURES = '<figure><img src="/weir.jpg" alt="The weir" width="800" height="600"></figure>'
+
+
+@dataclass
+class Scene:
+    """A library with one page that has everything a page can have."""
+
+    library: Library
+    paper: Paper
+    amp: str
+    """Another URL of the article."""
+    words: tuple[str, ...]
+    """Ids, uids and hashes that name the page, its images, its article and its alias."""
+
+    @property
+    def desk(self) -> Desk:
+        return self.library.desk
+
+    async def traces(self, but: Iterable[str] = ()) -> list[str]:
+        """Keys that still name it, but for those that have an end of their own."""
+        keys, seen = self.desk.keys, await commands.everything(self.desk.client)
+        skip = (keys.events, keys.done(""), keys.lost(SID), keys.lost("rss"), keys.run(""), "embed:cache:", *but)
+        return [
+            key
+            for key, value in seen.items()
+            if not key.startswith(skip) and any(word in f"{key} {value}" for word in self.words)
+        ]
+
+    async def memory(self) -> list[str]:
+        """What the design keeps of a link that is still in its set: that it was tried."""
+        keys = self.desk.keys
+        return [keys.attempted, keys.attempted_at]
+
+    async def gone_events(self) -> list[str]:
+        events = [fields for _, fields in await self.desk.client.xrange(self.desk.keys.events)]
+        return [one["id"] for one in events if one["type"] == "item.gone" and one.get("deleted") == "true"]
+
+
+async def furnish(library: Library, *, is_listed_by_site: bool) -> Scene:
+    """An article with an alias, a failure, a feed entry, images, a snapshot, chunks, aliases, crashes, a lease."""
+    desk, web = library.desk, library.site.web
+    paper = Paper(desk, web, "/a")
+    paper.write(f"The weir in spring. {FILLER}{PICTURES}")
+    await paper.store()
+    if is_listed_by_site:
+        library.site.page("/", links=["/a", "/x"])
+        await library.crawl()
+        assert await desk.client.zscore(desk.keys.refs(SID), paper.id) is not None
+        await desk.client.sadd(desk.keys.listed(SID), paper.id)
+    paper.write(f"The weir in summer. {FILLER}{PICTURES}")  # the images and the snapshot come with a visit
+    await paper.visit()
+    await library.embed()
+    client, keys = desk.client, desk.keys
+    amp = f"{paper.url}?amp"
+    alias = Link(amp, ids.article_uid(amp), ("world",))
+    await Leases(client, keys).run(desk.articles.alias(alias, paper.uid, await connect.now(client)))
+    link, now = Link(paper.url, paper.uid, ("world",)), await connect.now(client)
+    for code in FailCode:
+        await Leases(client, keys).run(desk.articles.fail(link, Failed(code), 1, now, now))
+    await client.hset(keys.entry(paper.uid), mapping={"title": "A"})
+    await client.sadd(keys.aliases(paper.id), paper.url + "?old")
+    await client.set(keys.crashes(paper.id), 1)
+    await client.set(keys.crashes(f"embed_{paper.id}"), 1)
+    await client.sadd(keys.links(paper.id), "https://example.org/")
+    await client.zadd(keys.embed_due, {paper.id: 1})
+    images = await client.smembers(keys.images(paper.id))
+    content_hash = (await paper.hash())["content_hash"]
+    assert images
+    assert content_hash
+    assert await client.get(keys.content(content_hash)) == paper.uid
+    assert await client.zcard(keys.chunks(paper.id)) > 0
+    assert await client.exists(keys.snapshot(paper.id), keys.document(paper.id), keys.article(paper.uid)) == 3
+    words = (paper.id, paper.uid, alias.uid, content_hash, *images)
+    return Scene(library, paper, amp, words)
+
+
+@pytest.fixture(params=[True, False], ids=["feed and site", "feed alone"])
+async def scene(request: pytest.FixtureRequest, settings: Settings) -> AsyncIterator[Scene]:
+    async with open_library(settings, {"/x": "Nothing of interest."}, snapshot_days=1) as library:
+        yield await furnish(library, is_listed_by_site=request.param)
+
+
+async def test_forget_leaves_nothing(scene: Scene) -> None:
+    """By the wish of a person: also the memory of the link, and its places in link sets."""
+    desk = scene.desk
+    forgetting = Forgetting(desk.client, desk.keys)
+    assert await ForgettingLinks(desk.client, desk.keys, forgetting).page(scene.paper.id, scene.paper.uid)
+
+    assert await scene.traces() == []
+    assert await scene.library.astray() == []
+    assert await desk.client.smembers(desk.keys.category_links("world")) == set()
+    assert await scene.gone_events() == [scene.paper.id]
+
+
+async def test_gone_and_purged_leaves_the_memory_alone(scene: Scene) -> None:
+    """410, then the end of the tombstone: only that the link was tried is left, until it is forgotten too."""
+    desk, paper = scene.desk, scene.paper
+    paper.web.gone("/a")
+    await paper.visit()
+    left = await scene.traces([*await scene.memory(), *_record_keys(scene)])
+    assert left == []
+    later = await connect.now(desk.client) + scene.library.settings.gone_ttl_seconds + 10
+    assert await Purging(desk.client, desk.keys, scene.library.settings.gone_ttl_seconds).run(later) == 1
+
+    assert await scene.traces(await scene.memory()) == []
+    assert await scene.library.astray() == []
+
+
+def _record_keys(scene: Scene) -> list[str]:
+    """What a tombstone keeps: its record, its outlinks, its places in sets of the registry."""
+    keys, name = scene.desk.keys, scene.paper.id
+    own = [keys.item(name), keys.links(name), keys.partition(""), keys.status(""), keys.crashes(f"embed_{name}")]
+    return [*own, *(place(sid) for sid in ("rss", SID) for place in (keys.refs, keys.due, keys.seen, keys.listed))]
+
+
+async def test_duplicate_keeps_the_text_of_its_original(scene: Scene) -> None:
+    """An article that was the second with its text goes without it, by a 410 as by a person."""
+    desk, paper = scene.desk, scene.paper
+    content = desk.keys.content((await paper.hash())["content_hash"])
+    await desk.client.set(content, "0123456789abcdef")
+    paper.web.gone("/a")
+    await paper.visit()
+
+    assert await desk.client.get(content) == "0123456789abcdef"
+
+
+async def test_category_takes_its_articles_along(settings: Settings) -> None:
+    """An article of no other category goes with its item, the memory and the failures of its links."""
+    async with open_library(settings, {"/x": "Nothing of interest."}, snapshot_days=1) as library:
+        scene = await furnish(library, is_listed_by_site=False)
+        desk = scene.desk
+        await ForgettingLinks(desk.client, desk.keys, Forgetting(desk.client, desk.keys)).category("world")
+
+        assert await scene.traces([desk.keys.attempted]) == []  # of the alias: its own link set would say
+        assert await library.astray() == []
+        assert await scene.gone_events() == [scene.paper.id]
+
+
+async def test_article_of_another_category_only_leaves_this_one(scene: Scene) -> None:
+    """Its text, its item and its chunks stay; search is told where it stands now."""
+    desk, paper = scene.desk, scene.paper
+    await desk.client.sadd(desk.keys.categories, "world", "local")
+    await desk.articles.enter_categories(paper.uid, ["local"])
+    before = await desk.client.zcard(desk.keys.chunks(paper.id))
+    await ForgettingLinks(desk.client, desk.keys, Forgetting(desk.client, desk.keys)).category("world")
+
+    assert await desk.client.hmget(desk.keys.article(paper.uid), ["category", "categories"]) == ["local", "local"]
+    assert await desk.client.exists(desk.keys.articles_by_category("world")) == 0
+    assert await desk.client.smembers(desk.keys.articles_by_category("local")) == {paper.uid}
+    assert await desk.client.zcard(desk.keys.chunks(paper.id)) == before
+    assert await paper.is_found() == (False, True)
+    assert (await paper.events())[-1] == "item.listed"
+
+
+async def test_ended_article_is_forgotten_after_its_memory(settings: Settings) -> None:
+    """Its record lives 30 days longer; then nothing names it, wherever the clock of its last check stood."""
+    async with open_library(settings, {"/x": "Nothing of interest."}, snapshot_days=1) as library:
+        scene = await furnish(library, is_listed_by_site=False)
+        desk, paper = scene.desk, scene.paper
+        pruning, now = Pruning(desk.client, desk.keys, Lives.of(library.settings)), await connect.now(desk.client)
+        await desk.client.delete(desk.keys.article(paper.uid))
+        await pruning.run(["world"], now)
+        await pruning.run(["world"], now + 29 * DAY)
+        assert await paper.item()
+        assert await scene.traces([*await scene.memory(), *_record_keys(scene)]) == []
+        await pruning.run(["world"], now + 31 * DAY)
+
+        assert await scene.traces(await scene.memory()) == []
+        assert await library.astray() == []
+
+
+async def test_domain_takes_its_pages_along(settings: Settings) -> None:
+    """A page of a site alone: its record, its images, its chunks; the other page of the domain too."""
+    async with open_library(settings, {"/x": "Nothing of interest."}, snapshot_days=1) as library:
+        desk = library.desk
+        library.site.page("/x", "Pictures.", head='<meta property="og:image" content="/weir.jpg">')
+        await library.crawl()
+        await library.embed()
+        images = await desk.client.smembers(desk.keys.images(library.id("/x")))
+        assert images
+        scene = Scene(library, Paper(desk, library.site.web, "/x"), "", (library.id("/x"), library.id("/"), *images))
+        domain = StoredDomain("docs", sources=(SID,))
+        await Forgetting(desk.client, desk.keys).domain(domain)
+
+        assert await scene.traces() == []
+        assert await library.astray() == []
+
+
+async def test_purge_spares_what_was_revived(settings: Settings, redis: connect.Client) -> None:
+    """A record that is Gone no more when the purge comes to it stays, and so does one that a worker has."""
+    async with open_library(settings, {"/x": "Nothing of interest."}) as library:
+        desk = library.desk
+        ref = Ref("https://gone.example/1")
+        await Registrar(desk.client, desk.keys, "host").register([ref], Listing("urls"), 1.0)
+        name = item_id_of(ref)
+        await desk.client.sadd(desk.keys.status("Gone"), name)  # its set says so still, its record not any more
+
+        assert await Purging(desk.client, desk.keys, 10).run(1e9) == 0
+        assert await desk.client.exists(desk.keys.item(name))
+        await desk.client.hset(desk.keys.item(name), "status", "Gone")
+        taken = await Leases(desk.client, desk.keys).acquire(name)
+        assert taken
+        assert await Purging(desk.client, desk.keys, 10).run(1e9) == 0
+        assert await Leases(desk.client, desk.keys).commit(taken[0], ())
+        assert await Purging(desk.client, desk.keys, 10).run(1e9) == 1
