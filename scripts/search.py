@@ -38,7 +38,7 @@ async def search(query: Query, *, as_json: bool, explain: bool) -> int:
     """Print what was found; exit code 1 if nothing was."""
     async with (
         session.open_session() as (settings, keys, client),
-        open_searcher(settings, client, keys) as searcher,
+        open_searcher(settings, client, keys, mend=True) as searcher,
     ):
         found = await searcher.search(query, await connect.now(client))
         unknown = [] if found.results else await _unknown(client, keys, query.filters)

@@ -73,7 +73,8 @@ class Library:
         return self.settings.model_copy(update=changes)
 
     async def ask(self, text: str, settings: Settings | None = None, **more: Any) -> Found:
-        async with open_searcher(settings or self.settings, self.desk.client, self.desk.keys) as searcher:
+        """As `scripts.search` does."""
+        async with open_searcher(settings or self.settings, self.desk.client, self.desk.keys, mend=True) as searcher:
             return await searcher.search(Query(text, **more), time.time())
 
     async def urls(self, text: str, settings: Settings | None = None, **more: Any) -> list[str]:

@@ -12,6 +12,7 @@ from core.keys import Keys
 from core.models import Space
 from core.page_text import content_hash
 from core.stores.connect import Client
+from core.vectors import is_sound
 
 _CHUNK = ("item", "text", "text_hash", "space")
 
@@ -42,18 +43,23 @@ class Inspecting:
         pipe = self._client.pipeline(transaction=False)
         for name in chunks:
             pipe.hmget(self._keys.chunk(name), _CHUNK)
-            pipe.strlen(self._keys.vector(name))
+            pipe.get(self._keys.vector(name))
         # A key of another type answers with an error, and is as good as none.
         answers = await pipe.execute(raise_on_error=False) if chunks else []
         rows = list(zip(answers[::2], answers[1::2], strict=True))
         return min((self._one(item_id, space, *row) for row in rows), default=State.WHOLE)
 
-    def _one(self, item_id: str, space: Space | None, chunk: Any, length: Any) -> State:
+    def _one(self, item_id: str, space: Space | None, chunk: Any, vector: Any) -> State:
         if isinstance(chunk, ResponseError):
             return State.UNUSABLE
         item, text, text_hash, of = chunk
         if item != item_id or text is None or content_hash(text) != text_hash:
             return State.UNUSABLE
-        name, size = (space.name, 4 * space.dimension) if space else ("", 0)
-        lacks_space = space is None and self._wants_vectors
-        return State.BY_WORDS if lacks_space or (of, length) != (name, size) else State.WHOLE
+        if space is None:
+            return State.BY_WORDS if self._wants_vectors or of or vector is not None else State.WHOLE
+        return State.WHOLE if of == space.name and _is_sound(vector, space) else State.BY_WORDS
+
+
+def _is_sound(vector: Any, space: Space) -> bool:
+    """A client that reads text keeps bytes that are none as surrogates."""
+    return isinstance(vector, str) and is_sound(vector.encode("utf-8", "surrogateescape"), space.dimension)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
 from core import chunk as chunking
 from core.indexes.pages import LivePage, PageReader
@@ -13,10 +17,13 @@ from core.indexes.protocols import Embedder, Page
 from core.keys import Keys
 from core.models import Chunk, Space
 from core.reads_as import reads_as
-from core.stores.chunk_reading import ChunkReader
+from core.stores.chunk_reading import ChunkReader, StoredChunk
 from core.stores.chunks import ChunkStore
-from core.stores.connect import Client
+from core.stores.connect import Client, now
 from core.stores.live_texts import LiveTexts
+from core.stores.spaces import Spaces
+
+log = logging.getLogger("search")
 
 MOST_LOOKS = 5
 """A page that is swapped while it is read is read again; what a page lacks for good is done without."""
@@ -36,12 +43,16 @@ class ContentReader:
     """Reads contents. A text that nobody has embedded yet is cut here, as a worker will, with the vectors there are: of
     a new page none, of a changed one those of all chunks that have stayed."""
 
-    def __init__(self, client: Client, raw: Redis, keys: Keys, embedder: Embedder) -> None:
+    def __init__(self, client: Client, raw: Redis, keys: Keys, embedder: Embedder, *, mend: bool = False) -> None:
+        """`mend`: a page with damaged vectors or lost chunks is made to wait for an embed worker."""
         self._texts = LiveTexts(client, keys)
         self._pages = PageReader(client, keys)
         self._chunks = ChunkReader(raw, keys)
         self._store = ChunkStore(client, raw, keys)
+        self._spaces = Spaces(client, keys)
+        self._now = partial(now, client)
         self._embedder = embedder
+        self._may_mend = mend
 
     async def read(self, item_ids: Sequence[str], space: Space | None) -> dict[str, Content | None]:
         """By item id; None: it may not be found."""
@@ -50,21 +61,48 @@ class ContentReader:
         for look in range(MOST_LOOKS):
             pages = await self._pages.read(left)
             found |= {item_id: None for item_id, live in pages.items() if live is None}
-            found |= await self._read({item_id: live for item_id, live in pages.items() if live}, space, look)
+            is_last = look == MOST_LOOKS - 1
+            live_pages = {item_id: live for item_id, live in pages.items() if live}
+            found |= await self._read(live_pages, space, is_last=is_last)
             left = [item_id for item_id in left if item_id not in found]
             if not left:
                 break
         return found
 
-    async def _read(self, pages: Mapping[str, LivePage], space: Space | None, look: int) -> dict[str, Content | None]:
+    async def _read(
+        self, pages: Mapping[str, LivePage], space: Space | None, *, is_last: bool
+    ) -> dict[str, Content | None]:
+        """Pages whose chunks are not all there are left out, since they may be being swapped; at last they are cut."""
         embedded = {item_id: live.page.version for item_id, live in pages.items() if live.has_chunks}
-        is_last = look == MOST_LOOKS - 1
-        stored = await self._chunks.read(embedded, space, is_partial_fine=is_last)
-        chunks = {item_id: [one.chunk for one in own] for item_id, own in stored.items()}
-        vectors = {one.chunk.id: one.vector for own in stored.values() for one in own if one.vector}
-        chunks |= await self._cut({item_id: live for item_id, live in pages.items() if item_id not in embedded})
+        stored = await self._chunks.read(embedded, space)
+        lost = {item_id for item_id, own in stored.items() if not (own.is_whole and own.chunks)}
+        known = {item_id: own.chunks for item_id, own in stored.items() if item_id not in lost or is_last}
+        chunks = {item_id: [one.chunk for one in own] for item_id, own in known.items()}
+        vectors = {one.chunk.id: one.vector for own in known.values() for one in own if one.vector}
+        to_cut = pages.keys() - embedded.keys() | (lost if is_last else set())
+        chunks |= await self._cut({item_id: pages[item_id] for item_id in to_cut})
         vectors |= await self._others(chunks, vectors, space)
+        if self._may_mend:
+            lost = {item_id for item_id in lost & known.keys() if chunks[item_id]}  # others have a text without a word
+            await self._mend(_damage(known, lost), pages, space)
         return {item_id: _content(pages[item_id].page, own, vectors) for item_id, own in chunks.items()}
+
+    async def _mend(
+        self, damaged: Mapping[str, Mapping[str, bytes]], pages: Mapping[str, LivePage], space: Space | None
+    ) -> None:
+        """Let pages wait for an embed worker, without those vectors of theirs that are none."""
+        for item_id, own in damaged.items():
+            what = f"{len(own)} of its vectors cannot be read" if own else "Some of its chunks are lost"
+            log.warning("⚠️ %s; it is found by words and embedded again → %s", what, pages[item_id].page.url)
+        if not damaged:
+            return
+        dropped = {name: value for own in damaged.values() for name, value in own.items()}
+        try:
+            if space and dropped:
+                await self._store.drop_vectors(dropped, space)
+            await self._spaces.make_due(list(damaged), space, await self._now(), is_damaged=True)
+        except ResponseError as error:  # a server that takes no writes now can still be asked
+            log.warning("⚠️ They cannot be made due now: %s", error)
 
     async def _others(
         self, chunks: Mapping[str, Sequence[Chunk]], known: Mapping[str, bytes], space: Space | None
@@ -85,6 +123,14 @@ class ContentReader:
         texts = await self._texts.at(places, {item_id: live.page.version for item_id, live in pages.items()})
         count, most = self._embedder.count_tokens, self._embedder.most_tokens
         return {item_id: chunking.chunks(item_id, markdown, count, most) for item_id, markdown in texts.items()}
+
+
+def _damage(known: Mapping[str, Sequence[StoredChunk]], lost: AbstractSet[str]) -> dict[str, dict[str, bytes]]:
+    """Of each page with damaged vectors or lost chunks what stands in the place of its vectors, by chunk id."""
+    found = {
+        item_id: {one.chunk.id: one.damaged for one in own if one.damaged is not None} for item_id, own in known.items()
+    }
+    return {item_id: own for item_id, own in found.items() if own or item_id in lost}
 
 
 def _content(page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, bytes]) -> Content:

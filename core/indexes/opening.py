@@ -31,13 +31,18 @@ BUSY_SECONDS = 5.0
 
 
 @asynccontextmanager
-async def open_searcher(settings: Settings, client: connect.Client, keys: Keys) -> AsyncIterator[Searcher]:
-    """A searcher on this host's replica."""
+async def open_searcher(
+    settings: Settings, client: connect.Client, keys: Keys, *, mend: bool = False
+) -> AsyncIterator[Searcher]:
+    """A searcher on this host's replica. `mend`: pages whose vectors or chunks it finds damaged are embedded again."""
     embedder, raw = open_embedder(settings), connect.open_raw(settings)
     try:
         # What Redis holds decides, not the settings: two processes with other settings share this replica.
         space = await Spaces(client, keys).live()
-        opener, contents = partial(open_replica, _folder(settings)), ContentReader(client, raw, keys, embedder)
+        opener, contents = (
+            partial(open_replica, _folder(settings)),
+            ContentReader(client, raw, keys, embedder, mend=mend),
+        )
         follower = Follower(client, keys, contents, opener, await opener(space), space)
         try:
             yield Searcher(client, keys, follower, contents, embedder)

@@ -20,6 +20,7 @@ from core.stores.chunk_removal import CACHE_SECONDS, ChunkRemoval, OldChunks
 from core.stores.commit import Command, batched
 from core.stores.connect import Client
 from core.stores.events import event
+from core.vectors import is_sound
 
 AT_ONCE = 500
 BESIDE_SECONDS = 3_600
@@ -45,6 +46,27 @@ end
 if not call('ZSCORE', KEYS[3], asked.id) then
   call('EXPIRE', KEYS[1], asked.seconds)
   call('EXPIRE', KEYS[2], asked.seconds)
+end
+return 1
+"""
+
+
+# ARGV how keys of chunks, of vectors and of the cache begin, the space; then pairs of chunk id and damaged vector.
+_DROP = """
+local call = redis.call
+local function value(key)
+  local found = redis.pcall('GET', key)
+  return type(found) == 'string' and found or ''
+end
+for i = 5, #ARGV, 2 do
+  local chunk, vector = ARGV[1] .. ARGV[i], ARGV[2] .. ARGV[i]
+  local text_hash, space = unpack(call('HMGET', chunk, 'text_hash', 'space'))
+  if space == ARGV[4] and value(vector) == ARGV[i + 1] then
+    call('HSET', chunk, 'space', '')
+    call('DEL', vector)
+    local kept = ARGV[3] .. (text_hash or '')
+    if value(kept) == ARGV[i + 1] then call('DEL', kept) end
+  end
 end
 return 1
 """
@@ -88,13 +110,25 @@ class ChunkStore:
         return found | await self._fitting(rest, space)
 
     async def _fitting(self, places: Mapping[str, str], space: Space) -> dict[str, bytes]:
-        """What is at these places, as far as it can be a vector of the space."""
+        """What is at these places, as far as it is a vector of the space."""
         names, keys = list(places), list(places.values())
         found: list[bytes | None] = []
         for start in range(0, len(keys), AT_ONCE):
             found += cast(list[bytes | None], await self._raw.mget(keys[start : start + AT_ONCE]))
-        size = 4 * space.dimension
-        return {name: vector for name, vector in zip(names, found, strict=True) if vector and len(vector) == size}
+        return {
+            name: vector
+            for name, vector in zip(names, found, strict=True)
+            if vector and is_sound(vector, space.dimension)
+        }
+
+    async def drop_vectors(self, damaged: Mapping[str, bytes], space: Space) -> None:
+        """Take away what stands in the place of the vectors of these chunks, by chunk id, here and in the cache.
+
+        Their chunks are then of no space. What somebody has written since is left as it is.
+        """
+        cache, cache_hash, _ = self._keys.embed_cache("\n", "\n").split("\n")
+        heads = (self._keys.chunk(""), self._keys.vector(""), f"{cache}{space.name}{cache_hash}", space.name)
+        await self._raw.eval(_DROP, 0, *heads, *(word for pair in damaged.items() for word in pair))
 
     # ── writing beside ──
 

@@ -17,6 +17,7 @@ from core.keys import Keys
 from core.models import Space
 from core.registry import Status
 from core.stores.connect import Client
+from core.vectors import MOST_DIMENSIONS
 
 FIELD = "space"
 
@@ -31,13 +32,17 @@ _MAKE_DUE = """
 local call = redis.call
 local asked = cjson.decode(ARGV[1])
 local changed = 0
+local function is_of_another(chunks)
+  for _, name in ipairs(call('ZRANGE', chunks, 0, -1)) do
+    if call('HGET', asked.chunk .. name, 'space') ~= asked.space then return true end
+  end
+  return false
+end
 for i, id in ipairs(asked.ids) do
   local record, chunks = KEYS[2 * i - 1], KEYS[2 * i]
-  local first = call('ZRANGE', chunks, 0, 0)[1]
-  local space = first and call('HGET', asked.chunk .. first, 'space')
   local status, known = unpack(call('HMGET', record, 'status', 'indexedHash'))
   local is_indexed = status == asked.indexed
-  if first and space ~= asked.space and (is_indexed or (known and known ~= '')) then
+  if (is_indexed or (known and known ~= '')) and (asked.is_damaged or is_of_another(chunks)) then
     call('HSET', record, 'indexedHash', '')
     if is_indexed then
       call('HSET', record, 'status', asked.crawled)
@@ -107,8 +112,13 @@ class Spaces:
             changed += await self.make_due(batch, space, now)
         return changed
 
-    async def make_due(self, item_ids: Sequence[str], space: Space | None, now: float) -> int:
-        """Those of the pages whose chunks are of another space wait for an embed worker again; how many."""
+    async def make_due(
+        self, item_ids: Sequence[str], space: Space | None, now: float, *, is_damaged: bool = False
+    ) -> int:
+        """Those of the pages that have chunks of another space wait for an embed worker again; how many.
+
+        `is_damaged`: all of them do, whatever their chunks say.
+        """
         if not item_ids:
             return 0
         asked = {
@@ -121,6 +131,7 @@ class Spaces:
             "crawled_set": self._keys.status(str(Status.CRAWLED)),
             "due": self._keys.embed_due,
             "chunk": self._keys.chunk(""),
+            "is_damaged": is_damaged,
         }
         keys = [key for item_id in item_ids for key in (self._keys.item(item_id), self._keys.chunks(item_id))]
         return int(cast(int, await self._client.eval(_MAKE_DUE, len(keys), *keys, msgspec.json.encode(asked))))
@@ -145,6 +156,6 @@ def without_vectors(current: str) -> str:
 def parsed(name: str) -> Space | None:
     """A space by its name, as `Space.name` spells it."""
     model, dimension, chunker = ["", "", *name.rsplit("-", 2)][-3:]
-    if not (dimension.isdigit() and chunker.startswith("c")):
+    if not (dimension.isdecimal() and 0 < int(dimension) <= MOST_DIMENSIONS and chunker.startswith("c")):
         return None
     return Space(model, int(dimension), chunker[1:])
