@@ -44,15 +44,16 @@ def read(root: etree._Element, names: Names, url: str, limit: int) -> ParsedFeed
     if kind is None:
         return None
     channel = next((child for child in root.iterchildren("*") if names(child) == "channel"), root)
-    found = list(islice(_entry_elements(root, names, url), limit + 1))
+    elements = _entry_elements(root, names, url)
+    found = list(islice(elements, limit))
     if kind is FeedKind.CDF and found and not any(attribute(element, "href") for element, _ in found):
         kind = FeedKind.RSS
     return ParsedFeed(
         kind=kind,
         title=_title(channel, names),
-        entries=tuple(_entry(element, names, base) for element, base in found[:limit]),
+        entries=tuple(_entry(element, names, base) for element, base in found),
         hints=feed_hints.read(channel, names),
-        truncated=len(found) > limit,
+        left_out=sum(1 for _ in elements),
     )
 
 

@@ -46,7 +46,7 @@ def read(body: bytes, url: str, content_type: str, limit: int) -> ParsedFeed:
         title=_text(parsed.feed, "title"),
         entries=tuple(_entry(entry, version.startswith("atom")) for entry in entries[:limit]),
         parser="feedparser",
-        truncated=len(entries) > limit,
+        left_out=max(len(entries) - limit, 0),
     )
 
 

@@ -28,7 +28,7 @@ def read(body: bytes, url: str, limit: int) -> ParsedFeed:
         kind=FeedKind.JSON,
         title=_text(feed.get("title")),
         entries=tuple(_entry(item, url) for item in items[:limit]),
-        truncated=len(items) > limit,
+        left_out=max(len(items) - limit, 0),
     )
 
 

@@ -1,11 +1,11 @@
 """A sitemap tree into entries, a sitemap index into the sitemaps it names.
 
-Sitemaps list whole sites in no order. So where they say when a page changed, the newest come first, and a cap cuts
-off the oldest.
+Sitemaps list whole sites in no order. So where they say when a page changed, the newest come first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from lxml import etree
@@ -15,30 +15,30 @@ from core.feed_names import Names
 from core.feed_text import line, plain
 from core.models import Entry, FeedKind, ParsedFeed
 
-# The protocol's own limit (sitemaps.org); a file beyond it is read as far as this.
-_MAX_LISTED = 50_000
+MAX_LISTED = 50_000
+"""The protocol's own limit (sitemaps.org); a file beyond it is read as far as this."""
+NEWS_LOOK = 2_000
+"""Among so many pages a news sitemap has shown that it is one."""
 
 
-def read(root: etree._Element, names: Names, url: str, limit: int) -> ParsedFeed | None:
+def read(root: etree._Element, names: Names, url: str) -> ParsedFeed | None:
     """The sitemap under this root; None when the root is no sitemap's."""
     name = names(root)
-    if name == "sitemapindex":
-        listed = _newest_first([_entry(child, names, url) for child in _listed(root, names, "sitemap")])
-        children = tuple(entry.link for entry in listed[:limit] if entry.link)
-        return ParsedFeed(kind=FeedKind.SITEMAP_INDEX, children=children, truncated=len(listed) > limit)
-    if name != "urlset":
+    if name not in ("sitemapindex", "urlset"):
         return None
-    listed = _newest_first([_entry(child, names, url) for child in _listed(root, names, "url")])
-    has_news = any(names(grandchild) == "news:news" for child in islice(root, limit) for grandchild in child)
-    return ParsedFeed(
-        kind=FeedKind.NEWS_SITEMAP if has_news else FeedKind.SITEMAP,
-        entries=tuple(listed[:limit]),
-        truncated=len(listed) > limit,
-    )
+    elements = _listed(root, names, "sitemap" if name == "sitemapindex" else "url")
+    listed = _newest_first([_entry(child, names, url) for child in islice(elements, MAX_LISTED)])
+    left_out = sum(1 for _ in elements)
+    if name == "sitemapindex":
+        children = tuple(entry.link for entry in listed if entry.link)
+        return ParsedFeed(kind=FeedKind.SITEMAP_INDEX, children=children, left_out=left_out)
+    has_news = any(names(grandchild) == "news:news" for child in islice(root, NEWS_LOOK) for grandchild in child)
+    kind = FeedKind.NEWS_SITEMAP if has_news else FeedKind.SITEMAP
+    return ParsedFeed(kind=kind, entries=tuple(listed), left_out=left_out)
 
 
-def _listed(root: etree._Element, names: Names, wanted: str) -> list[etree._Element]:
-    return list(islice((child for child in root.iterchildren("*") if names(child) == wanted), _MAX_LISTED))
+def _listed(root: etree._Element, names: Names, wanted: str) -> Iterator[etree._Element]:
+    return (child for child in root.iterchildren("*") if names(child) == wanted)
 
 
 def _newest_first(entries: list[Entry]) -> list[Entry]:

@@ -64,6 +64,8 @@ class FeedState:
     links_found: int = 0
     links_duplicate: int = 0
     entries: int = 0
+    entries_left_out: int = 0
+    """How many more its last body had than are read of a feed."""
     rejected: int = 0
     rejected_example: str = ""
     empty_polls: int = 0
@@ -121,6 +123,8 @@ class Changed:
     """Links that stood in the store before; a source does not know, the ingestor adds it."""
     trouble: str = ""
     """Why this is only a part of what the feed lists; empty when it is all."""
+    remark: str = ""
+    """What a person should know besides."""
 
     @property
     def new_links(self) -> int:

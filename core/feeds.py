@@ -17,6 +17,7 @@ from core.feed_names import Names
 from core.models import ParsedFeed
 
 MAX_ENTRIES = 2000
+"""Of a feed; a sitemap lists a whole site and has the limit of its protocol."""
 MAX_INFLATED_BYTES = 50_000_000
 
 _SPACE = b" \t\r\n\x0b\x0c\x00"
@@ -62,7 +63,7 @@ def _from_tree(root: etree._Element, url: str) -> ParsedFeed | None:
     for element in islice(root.iter("*"), 20) if names(root) not in ("html", "xhtml:html") else ():
         if element is root or names(element) in _WRAPPED:
             feed = feed_entries.read(element, names, url, MAX_ENTRIES)
-            feed = feed or feed_sitemap.read(element, names, url, MAX_ENTRIES)
+            feed = feed or feed_sitemap.read(element, names, url)
             if feed:
                 return feed
     return None

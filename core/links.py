@@ -52,7 +52,7 @@ def harvest(feed: ParsedFeed, rules: LinkRules) -> Harvest:
         hints=feed.hints,
         children=feed.children,
         parser=feed.parser,
-        truncated=feed.truncated,
+        left_out=feed.left_out,
     )
 
 

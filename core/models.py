@@ -148,8 +148,8 @@ class ParsedFeed:
     """`fast` (lxml, json) or `feedparser`."""
     children: tuple[str, ...] = ()
     """Sitemaps named by a sitemap index, newest first."""
-    truncated: bool = False
-    """More entries were there than we read."""
+    left_out: int = 0
+    """How many more entries were there than we read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,8 @@ class Harvest:
     hints: PublisherHints = field(default_factory=PublisherHints)
     children: tuple[str, ...] = ()
     parser: str = "fast"
-    truncated: bool = False
+    left_out: int = 0
+    """How many more entries the body has than were read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,7 @@ def _changed(state: FeedState, result: Changed, now: float, chance: float, polic
         last_modified=answer.last_modified,
         validators_url=answer.validators_url,
         entries=found + harvest.rejected_count,
+        entries_left_out=harvest.left_out,
         rejected=harvest.rejected_count,
         rejected_example=f"{harvest.rejected[0].reason}: {harvest.rejected[0].link}" if harvest.rejected else "",
         links_found=state.links_found + found,
@@ -113,6 +114,10 @@ def _changed(state: FeedState, result: Changed, now: float, chance: float, polic
     fresh = tuple(
         (url, text) for url, text in zip(harvest.links, harvest.texts, strict=True) if url not in result.known
     )
+    if harvest.left_out:
+        event += f"; {harvest.left_out} more entries left out"
+    if result.remark:
+        event += f"; {result.remark}"
     if result.trouble:
         event += f"; {result.trouble}"
     return PollDecision(

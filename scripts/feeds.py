@@ -109,6 +109,8 @@ def _overview(states: list[FeedState], now: float) -> str:
 
 def _row(state: FeedState, now: float) -> tuple[object, ...]:
     trouble = f"{state.error_class}: {state.error_text}" if state.error_class else state.rejected_example
+    if state.entries_left_out:
+        trouble = "; ".join(filter(None, (_left_out(state), trouble)))
     return (
         state.status,
         ago(state.last_poll_ts, now),
@@ -120,6 +122,11 @@ def _row(state: FeedState, now: float) -> tuple[object, ...]:
         redacted(state.url),
         redacted(trouble[:100]),
     )
+
+
+def _left_out(state: FeedState) -> str:
+    total = state.entries + state.entries_left_out
+    return f"only {state.entries:,} of {total:,} entries are read"
 
 
 def _story(state: FeedState, now: float) -> str:
@@ -135,6 +142,8 @@ def _story(state: FeedState, now: float) -> str:
         f"  links       {state.links_found}, {state.percent_duplicate} % known already",
         f"  last body   {state.entries} entries, {state.rejected} rejected{f' ({example})' if example else ''}",
     ]
+    if state.entries_left_out:
+        lines.append(f"  left out    {_left_out(state)}")
     if state.fetch_url:
         lines.append(f"  moved to    {state.fetch_url}")
     return "\n".join([*lines, "  events", *(f"    {event}" for event in state.events)])

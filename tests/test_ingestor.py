@@ -402,6 +402,43 @@ async def test_sitemap_that_fails_for_a_while_takes_no_links_along(desk: Desk, w
     assert "1 of 2 sitemaps could not be read" in (await state(desk, web.url("/sitemap.xml"))).events[-1]
 
 
+async def test_feed_that_is_cut_says_so(desk: Desk, web: FakeWeb, caplog: pytest.LogCaptureFixture) -> None:
+    """Of 2,300 entries 2,000 are read: the feed's hash, its event and the log tell how many were left out."""
+    web.page("/feed", rss(*(f"https://news.example/{n}" for n in range(2_300))))
+    await subscribe(desk, web.url("/feed"))
+    await poll(desk)
+    seen = await state(desk, web.url("/feed"))
+
+    assert (seen.entries, seen.entries_left_out) == (2_000, 300)
+    assert "300 more entries left out" in seen.events[-1]
+    assert any("Only 2000 of 2300 entries are read" in record.getMessage() for record in caplog.records)
+
+
+async def test_sitemap_of_a_whole_site_is_read_in_full(desk: Desk, web: FakeWeb) -> None:
+    """A sitemap is no feed: 5,000 pages are 5,000 links, and nothing is left out."""
+    pages = "".join(f"<url><loc>https://news.example/{n}</loc></url>" for n in range(5_000))
+    web.page("/sitemap.xml", f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{pages}</urlset>')
+    await subscribe(desk, web.url("/sitemap.xml"))
+    await poll(desk)
+
+    assert await desk.client.scard(desk.keys.category_links("world")) == 5_000
+    assert (await state(desk, web.url("/sitemap.xml"))).entries_left_out == 0
+
+
+async def test_index_of_many_sitemaps_says_what_it_leaves_out(desk: Desk, web: FakeWeb) -> None:
+    """An index names twelve sitemaps, ten are read: and the event says so."""
+    namespace = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    children = "".join(f"<sitemap><loc>{web.url(f'/s{n}.xml')}</loc></sitemap>" for n in range(12))
+    web.page("/sitemap.xml", f"<sitemapindex {namespace}>{children}</sitemapindex>")
+    for n in range(12):
+        web.page(f"/s{n}.xml", f"<urlset {namespace}><url><loc>https://news.example/{n}</loc></url></urlset>")
+    await subscribe(desk, web.url("/sitemap.xml"))
+    await poll(desk)
+
+    assert await desk.client.scard(desk.keys.category_links("world")) == 10
+    assert "only the newest 10 of 12 sitemaps are read" in (await state(desk, web.url("/sitemap.xml"))).events[-1]
+
+
 async def test_cycle_prunes_links_that_nobody_lists(desk: Desk, web: FakeWeb) -> None:
     """A link not seen for 48 hours goes with the next cycle."""
     await desk.client.sadd(desk.keys.category_links("world"), A, B)

@@ -33,9 +33,9 @@ def test_links_are_cleaned_in_order_without_repeats() -> None:
 def test_the_feeds_own_facts_pass_through() -> None:
     """Kind, title, hints, children, parser and truncation are those of the feed."""
     hints = PublisherHints(ttl_seconds=60.0)
-    found = harvest(ParsedFeed(FeedKind.SITEMAP_INDEX, "T", (), hints, "feedparser", ("https://a/",), True), RULES)
+    found = harvest(ParsedFeed(FeedKind.SITEMAP_INDEX, "T", (), hints, "feedparser", ("https://a/",), 7), RULES)
     assert (found.kind, found.title, found.hints) == (FeedKind.SITEMAP_INDEX, "T", hints)
-    assert (found.children, found.parser, found.truncated) == (("https://a/",), "feedparser", True)
+    assert (found.children, found.parser, found.left_out) == (("https://a/",), "feedparser", 7)
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,9 @@ async def _settle(desk: Desk, cycle: Cycle, leased: Leased, result: PollResult) 
         return
     cycle.counts.update(counts)
     _tell(leased.state.url, result)
+    if isinstance(result, Changed) and result.harvest.left_out:
+        read, left_out = decision.state.entries, result.harvest.left_out
+        log.warning("✂️ Only %d of %d entries are read → %s", read, read + left_out, leased.state.url)
 
 
 async def settle_unreached(desk: Desk, cycle: Cycle) -> None:

@@ -19,7 +19,8 @@ from core.parsing.tasks import FeedRequest
 
 ACCEPT = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.8"
 MOST_CHILD_SITEMAPS = 10
-MOST_LINKS = 2_000
+MOST_LINKS = 50_000
+"""Of all sitemaps of an index together: as many as one sitemap may list."""
 
 TEMPORARY_STATUSES = {408, 425, 429, 502, 503, 504}
 TEMPORARY_DETAILS = {FailDetail.REFUSED, FailDetail.RESET, FailDetail.TRUNCATED}
@@ -122,7 +123,9 @@ class FeedSource:
         if fingerprint.hexdigest() == state.body_hash:
             return Unchanged(said)
         trouble = "" if len(parts) == named else f"{named - len(parts)} of {named} sitemaps could not be read"
-        return Changed(said, _merged(index, parts), fingerprint.hexdigest(), trouble=trouble)
+        listed = len(index.children)
+        remark = f"only the newest {named} of {listed} sitemaps are read" if listed > named else ""
+        return Changed(said, _merged(index, parts), fingerprint.hexdigest(), trouble=trouble, remark=remark)
 
 
 def _merged(index: Harvest, parts: Sequence[Harvest]) -> Harvest:
@@ -134,7 +137,7 @@ def _merged(index: Harvest, parts: Sequence[Harvest]) -> Harvest:
         texts=tuple(texts[url] for url in links[:MOST_LINKS]),
         rejected=tuple(r for part in parts for r in part.rejected)[:10],
         rejected_count=sum(part.rejected_count for part in parts),
-        truncated=len(links) > MOST_LINKS or any(part.truncated for part in parts),
+        left_out=max(len(links) - MOST_LINKS, 0) + sum(part.left_out for part in parts),
     )
 
 
