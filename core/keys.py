@@ -163,7 +163,7 @@ class Keys:
         return f"{self.prefix}{self.registry}:refresh_stats"
 
     def document(self, item_id: str) -> str:
-        """HASH, no expiry: the text of a page or file that no feed listed; gone with it."""
+        """HASH, no expiry: the text of a page or file; of an article if a site lists its page too. Gone with it."""
         return f"{self.prefix}index:doc:{item_id}"
 
     def chunks(self, item_id: str) -> str:

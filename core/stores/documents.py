@@ -24,6 +24,10 @@ from core.stores.links import Lives
 from core.stores.removing import Removing
 
 DAY_SECONDS = 86_400
+DOCUMENT_FIELDS = (
+    *("content_hash", "title", "markdown", "abstract", "image", "author", "published_ts", "language", "text_len"),
+)
+"""What an article and a page's own text have in common."""
 
 
 class DocumentStore:
@@ -45,19 +49,36 @@ class DocumentStore:
                 return [*self._hidden(leased), *await self._removing.shown(leased.item.id)]
             case Text.DELETE:
                 return [*await self._deleted(leased), *self._named(leased.item, outcome)]
-        return []
+        return await self._copied(leased, now)
 
     # ── writing ──
 
     async def _replace(self, leased: Leased, outcome: Changed, now: float) -> list[Command]:
         item, document = leased.item, outcome.document
-        written = self._article(leased, outcome, now) if leased.article else self._document(item, document, now)
+        written = self._article(leased, outcome, now) if leased.article else []
+        if not leased.article or _outlives_article(item):
+            written += self._document(item, document, now)
         due: Command = ("ZADD", self._keys.embed_due, f"{now:.3f}", item.id)
         if item.alias_of:  # a page of its own again
             written.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
         left = {leased.article.get("content_hash", "")} - {"", document.content_hash}
         written += await self._removing.first_texts(left, {item.article_uid})
         return [*written, due, *await self.replace_images(item, document, now)]
+
+    async def _copied(self, leased: Leased, now: float) -> list[Command]:
+        """A page of a feed and a site: the article's text is the page's own, too, for when the article ends."""
+        item, uid = leased.item, leased.item.article_uid
+        if leased.article.get("status") != "success" or not _outlives_article(item):
+            return []
+        own_hash = await self._client.hget(self._keys.document(item.id), "content_hash")
+        if own_hash == leased.article["content_hash"]:
+            return []
+        said = await self._client.hmget(self._keys.article(uid), list(DOCUMENT_FIELDS))
+        if said[0] is None:  # it has just ended
+            return []
+        fields: dict[str, Word] = {"id": item.id, "url": item.fetch_url, "updated_ts": f"{now:.3f}"}
+        fields |= {name: str(value or "") for name, value in zip(DOCUMENT_FIELDS, said, strict=True)}
+        return [("HSET", self._keys.document(item.id), *flat(fields))]
 
     def _document(self, item: Item, document: Document, now: float) -> list[Command]:
         fields: dict[str, Word] = {
@@ -206,6 +227,11 @@ class DocumentStore:
         body = zlib.decompress(base64.b64decode(kept["body"]))
         headers = {"content-type": kept["content_type"], "etag": item.etag, "last-modified": item.last_modified}
         return Fetched(kept["url"], kept["url"], 200, headers, body)
+
+
+def _outlives_article(item: Item) -> bool:
+    """Does another source than a feed list it?"""
+    return any(source != registry.ARTICLES_SOURCE for source in item.sources)
 
 
 def _child(page: Item, image: Image, now: float) -> dict[str, str]:
