@@ -19,7 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from core import setting_names
+from core import setting_checks, setting_names
 from core.addresses import AllowList
 from core.errors import SettingsError
 
@@ -182,6 +182,22 @@ class Settings(BaseSettings):
     @classmethod
     def _anchor(cls, value: Path) -> Path:
         return ROOT / value.expanduser()
+
+    @field_validator("*")
+    @classmethod
+    def _one_line(cls, value: object) -> object:
+        """Most texts end up in a header, a URL or a log."""
+        text = value.get_secret_value() if isinstance(value, SecretStr) else value
+        if isinstance(text, str):
+            setting_checks.one_line(text)
+        return value
+
+    @field_validator("fetch_proxy_url")
+    @classmethod
+    def _proxy(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            setting_checks.proxy(value.get_secret_value())
+        return value
 
     @field_validator("fetch_allowed_ports")
     @classmethod

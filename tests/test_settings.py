@@ -52,6 +52,61 @@ def test_bad_value_is_a_sentence_with_the_variable(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "localhost:3128",
+        "proxy.example",
+        "socks5://proxy.example:1080",
+        "http://",
+        "http://:3128",
+        "http://proxy.example:99999",
+        "http://proxy.example:0",
+        "http://proxy.example:port",
+        "http://proxy.example:3128/path",
+        "http://user:pa#ss@proxy.example:3128",
+        "http://user:pa ss@proxy.example:3128",
+        "http://proxy.example:3128?x=1",
+        "http://[::1:3128",
+        "http://proxy.example:3128\n",
+    ],
+)
+def test_what_is_no_proxy_stops_the_start(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """One sentence with the variable and with what would do; the value may hold a password and is not shown."""
+    monkeypatch.setenv("FETCH_PROXY_URL", value)
+    with pytest.raises(SettingsError) as caught:
+        load()
+
+    assert "FETCH_PROXY_URL" in str(caught.value)
+    assert "ss@" not in str(caught.value)
+    assert "http://host:port" in str(caught.value) or "on one line" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["http://proxy.example:3128", "https://u:p%23@proxy.example", "http://127.0.0.1:8080/", "http://[::1]:3128"],
+)
+def test_proxies_that_will_do(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """With or without a port, a name and a password."""
+    monkeypatch.setenv("FETCH_PROXY_URL", value)
+
+    proxy = load().fetch_proxy_url
+    assert proxy is not None
+    assert proxy.get_secret_value() == value
+
+
+@pytest.mark.parametrize("name", ["USER_AGENT", "GITHUB_TOKEN", "EMBED_API_KEY", "BLOB_SAS_TOKEN", "GITHUB_API_URL"])
+@pytest.mark.parametrize("value", ["Freshet\nX-Evil: 1", "a\x1b[31mb", "a\x7fb", "a\x85b", "\tab", "a\udcffb"])
+def test_control_characters_stop_the_start(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    """A line break in a header would be blamed on every link."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError) as caught:
+        load()
+
+    assert name in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
 def test_bad_secret_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sentence about a bad number may quote it; secrets print as stars."""
     monkeypatch.setenv("REDIS_URL", "redis://:hunter2@h/0")

@@ -133,7 +133,7 @@ class Fetcher:
         request = Request(url, max_bytes=ROBOTS_BYTES, respect_robots=False, max_wait_seconds=max_wait_seconds)
         return await self._travel(request, cut=True)
 
-    async def _on_the_wire(self, here: Target, trip: Trip) -> Answer | Failed:
+    async def _on_the_wire(self, here: Target, trip: Trip) -> Answer | Failed | Deferred:
         if trip.room:
             await trip.room.take()
         began = time.monotonic()

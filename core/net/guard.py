@@ -25,6 +25,7 @@ from core.errors import FailDetail
 from core.models import Failed
 from core.net.failures import AddressBlocked, refusal
 from core.net.framing import FrugalHandler
+from core.net.proxy import ProxyConnector
 from core.settings import Settings
 from core.urls import MAX_CHARS
 
@@ -104,7 +105,7 @@ class Guard:
 
     def connector(self, resolver: AbstractResolver) -> aiohttp.TCPConnector:
         """A connector that opens no socket without asking here. Its own limit is off: the fetcher counts."""
-        connector = aiohttp.TCPConnector(
+        connector = ProxyConnector(
             socket_factory=self.open_socket, resolver=resolver, limit=0, ttl_dns_cache=_DNS_CACHE_SECONDS
         )
         # aiohttp has no public way to choose the protocol class; `test_hostile_http` notices if this one closes.

@@ -16,9 +16,10 @@ from yarl import URL
 
 from core.errors import CutShort
 from core.inflate import Inflater, inflater
-from core.models import Failed
+from core.models import Deferred, Failed
 from core.net import failures
 from core.net.guard import Guard, Target
+from core.net.proxy import Proxy
 from core.net.resolver import PooledResolver
 from core.settings import Settings
 
@@ -67,7 +68,8 @@ class Wire:
     def __init__(self, settings: Settings, guard: Guard, resolver: AbstractResolver | None = None) -> None:
         self._guard = guard
         self._resolver = resolver or PooledResolver()
-        self._proxy = settings.fetch_proxy_url
+        self._proxy_url = settings.fetch_proxy_url
+        self._proxy = Proxy(settings.fetch_proxy_url is not None)
         self._headers = {"User-Agent": settings.user_agent, "Accept": "*/*", "Accept-Encoding": _ACCEPT_ENCODING}
         self._session: aiohttp.ClientSession | None = None
 
@@ -78,7 +80,7 @@ class Wire:
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
             auto_decompress=False,  # the library hands out half a body as if it were whole
-            proxy=self._proxy.get_secret_value() if self._proxy else None,
+            proxy=self._proxy_url.get_secret_value() if self._proxy_url else None,
         )
         return self
 
@@ -89,13 +91,18 @@ class Wire:
 
     async def ask(
         self, target: Target, headers: Mapping[str, str], limits: Limits, method: str = "GET"
-    ) -> Answer | Failed:
-        """Ask once. Every expected trouble comes back as `Failed`."""
+    ) -> Answer | Failed | Deferred:
+        """Ask once. Every expected trouble comes back as `Failed`, and trouble with our own proxy as `Deferred`."""
+        if self._proxy.pause:
+            return self._proxy.pause
         with self._guard.passage(target) as passage:
             try:
-                return await self._ask(target, headers, limits, method)
+                answer = await self._ask(target, headers, limits, method)
             except failures.EXPECTED as error:
-                return failures.of(error, blocked=passage.blocked)
+                failed = failures.of(error, blocked=passage.blocked)
+                return self._proxy.blamed_for(error, failed, target.url) or failed
+        status = answer.status if isinstance(answer, Answer) else answer.http_status
+        return self._proxy.blamed_for_status(status) or answer
 
     async def _ask(self, target: Target, headers: Mapping[str, str], limits: Limits, method: str) -> Answer | Failed:
         assert self._session is not None, "use `async with`"
