@@ -17,10 +17,10 @@ from pathlib import Path
 from core import categories, opml, urls
 from core.errors import FeedFileError
 from core.feed_state import FeedState
-from core.models import Failed, Rejected
+from core.models import Failed, FoundFeed, Rejected
 from core.secrets import redacted
 from core.sources import feed_file
-from core.sources.discovery import Discovery
+from core.sources.discovery import Discovered, Discovery
 from core.stores import connect
 from core.stores.feeds import FeedStore
 from core.stores.links import Lives
@@ -54,27 +54,58 @@ async def add(category: str, url: str) -> int:
     if isinstance(clean, Rejected):
         raise FeedFileError(f"{url} is not a URL that can be fetched ({clean.reason}).")
     async with session.open_session() as (settings, keys, client), furnish(settings, client, keys) as desk:
+        slug = categories.slug(category)
         found = await Discovery(desk.fetcher, desk.pool).find(clean)
         if isinstance(found, Failed):
             raise FeedFileError(f"Cannot fetch {clean}: {found.text}")
-        if not found:
+        if found.is_dead:
+            raise FeedFileError(_dead(clean, found, slug))
+        if not found.feeds:
             raise FeedFileError(f"No feed at {clean}, in its links or at the usual places. Give the feed's own URL.")
-        slug = categories.slug(category)
-        await Subscriptions(client, keys).add(slug, found[0].url)
-    print(f"Added to {slug}: {found[0].url} ({found[0].title or 'untitled'})")
-    for other in found[1:]:
-        print(f"Also there: python -m scripts.feeds add {slug} '{other.url}'  # {other.title or 'untitled'}")
+        best, *others = found.feeds
+        await Subscriptions(client, keys).add(slug, best.url)
+    print(f"Added to {slug}: {best.url} ({best.title or 'untitled'})")
+    if best.url != clean:
+        print(f"It was found by way of {clean}, which is a page and no feed.")
+    for other in others:
+        print(f"Also there: {_add_command(slug, other)}")
     return 0
+
+
+def _dead(url: str, found: Discovered, slug: str) -> str:
+    """Somebody else's choice of a feed is not what was asked for: it is named, and nothing is added."""
+    lines = [f"{url} answers HTTP {found.http_status}: no feed is there, and nothing was added."]
+    if found.feeds:
+        lines += ["The site has others:", *(f"    {_add_command(slug, other)}" for other in found.feeds)]
+    return "\n".join(lines)
+
+
+def _add_command(slug: str, feed: FoundFeed) -> str:
+    return f"python -m scripts.feeds add {slug} '{feed.url}'  # {feed.title or 'untitled'}"
 
 
 async def remove(url: str) -> int:
     """Unsubscribe."""
-    async with session.open_session() as (_, keys, client):
+    async with session.open_session() as (settings, keys, client):
         was_in = await Subscriptions(client, keys).remove(url)
     if not was_in:
         raise FeedFileError(f"{url} is in no category. `python -m scripts.feeds list` shows what is there.")
     print(f"Removed from {', '.join(was_in)}: {url}")
+    if _is_listed(settings.feeds_file, url):
+        print(
+            f"{settings.feeds_file} still lists it and adds it again when Freshet starts or that file changes. "
+            "Delete its line there, too."
+        )
     return 0
+
+
+def _is_listed(path: Path, url: str) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        return any(url in listed for listed in feed_file.read(path).values())
+    except FeedFileError:
+        return False  # the ingestor says what is wrong with it, and adds nothing from it
 
 
 async def list_feeds() -> int:

@@ -5,6 +5,9 @@ Everything is fetched by the guarded fetcher and read in a parse child; a candid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from core import discover
 from core.errors import FailCode
 from core.models import Deferred, Failed, Fetched, FoundFeed, Harvest, Request
@@ -14,6 +17,23 @@ from core.sources.rss import ACCEPT, Fetches, Parses
 MOST_CANDIDATES = 12
 
 
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What is at a URL and around it."""
+
+    feeds: Sequence[FoundFeed]
+    """Best first; the URL itself alone, if it is a feed."""
+    http_status: int
+    """How the URL itself answered."""
+    page_url: str
+    """Where its redirects ended."""
+
+    @property
+    def is_dead(self) -> bool:
+        """Nothing is at the URL; the feeds, if any, are others of the same site."""
+        return self.http_status not in (200, 203)
+
+
 class Discovery:
     """Looks for feeds of a site. The person named its URL, so robots.txt is asked only about what we try besides."""
 
@@ -21,19 +41,18 @@ class Discovery:
         self._fetcher = fetcher
         self._pool = pool
 
-    async def find(self, url: str) -> list[FoundFeed] | Failed:
-        """Feeds at or behind a URL, best first; `Failed` when the URL itself cannot be fetched."""
+    async def find(self, url: str) -> Discovered | Failed:
+        """Feeds at or behind a URL; `Failed` when the URL itself cannot be fetched."""
         answer = await self._get(url, respect_robots=False)
         if isinstance(answer, Failed):
             return answer
         title = await self._title_if_feed(answer)
         if title is not None:
-            return [FoundFeed(url, title, answer.header("content-type"))]
+            return _around(answer, [FoundFeed(url, title, answer.header("content-type"))])
         linked = await self._pool.run("discover", PageRequest(answer.body, answer.final_url))
         named: list[FoundFeed] = [] if isinstance(linked, Failed) else list(linked)
-        return await self._confirmed(named) or await self._confirmed(
-            [FoundFeed(guess, "", "") for guess in discover.guesses(answer.final_url)]
-        )
+        usual = [FoundFeed(guess, "", "") for guess in discover.guesses(answer.final_url)]
+        return _around(answer, await self._confirmed(named) or await self._confirmed(usual))
 
     async def _get(self, url: str, respect_robots: bool = True) -> Fetched | Failed:
         request = Request(url=url, headers={"Accept": ACCEPT}, respect_robots=respect_robots)
@@ -61,3 +80,7 @@ class Discovery:
             "feed", FeedRequest(answer.body, answer.final_url, answer.header("content-type"))
         )
         return harvest.title if isinstance(harvest, Harvest) else None
+
+
+def _around(answer: Fetched, feeds: Sequence[FoundFeed]) -> Discovered:
+    return Discovered(feeds, answer.status, answer.final_url)
