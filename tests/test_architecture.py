@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from redis.asyncio import Redis
 
 from core.domains import SourceModel
 from core.sources import domain_file, table
@@ -139,6 +140,29 @@ def test_another_source_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         "shelf",
         {"shelf": "Top One", "interval_seconds": None},
     )
+
+
+# ── stores ──
+
+COMMANDS = {name for name in dir(Redis) if name.islower() and not name.startswith("_")} - {"aclose", "close"}
+STILL_SPEAK = {"ledger.py", "timer.py", "visit.py"}
+"""Workers that have raw calls still; nobody joins them."""
+WORKERS = sorted((ROOT / "workers").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", WORKERS, ids=lambda path: path.name)
+def test_only_stores_speak_to_redis(path: Path) -> None:
+    """No worker calls a command on a client; it asks a store."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    spoken = [
+        ast.unparse(call.func)
+        for call in calls
+        if isinstance(call.func, ast.Attribute)
+        and call.func.attr in COMMANDS
+        and re.search(r"(^|\.|_)(client|redis|raw)$", ast.unparse(call.func.value))
+    ]
+
+    assert spoken == [] or path.name in STILL_SPEAK
 
 
 # ── other rules ──

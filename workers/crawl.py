@@ -20,7 +20,6 @@ from core.models import Batch, End
 from core.registry import iso
 from core.stores.clock import ServerClock
 from core.stores.commit import Lease, new_token
-from core.stores.connect import texts
 from core.stores.due import RUN_HOLD_SECONDS
 from core.stores.events import event
 from core.stores.registering import Listing
@@ -39,7 +38,6 @@ log = logging.getLogger("refresh")
 PATIENCE_SECONDS = 65.0
 """A pass waits for items that politeness put off by less than this."""
 RETRY_PAUSE_SECONDS = 1.0
-SCAN = 1_000
 MOST_RENAMES = 5_000
 CUT_SHORT = "the listing was cut short"
 UNCHANGED = "unchanged"
@@ -192,13 +190,12 @@ async def _register(work: Pass, part: Batch, listing: Listing) -> None:
         log.warning("🚫 %s → %s", refused.reason, refused.link)
     if work.found.follows_links and part.refs:
         named = [*registered.new, *registered.moved, *registered.known]
-        if named:
-            await work.desk.client.sadd(work.desk.keys.listed(work.sid), *named)
+        await work.desk.members.name(work.sid, named)
     await _count_discovered(work)
 
 
 async def _count_discovered(work: Pass) -> None:
-    known = await work.desk.client.zcard(work.desk.keys.refs(work.sid))
+    known = await work.desk.members.count(work.sid)
     await work.desk.runs.tell(work.run_id, {"discovered": str(known), "heartbeat_ts": f"{work.clock.now():.3f}"})
 
 
@@ -207,15 +204,10 @@ async def _ask_for(work: Pass, mode: Mode) -> None:
     is_compared = work.found.is_listing_evidence and mode is Mode.INCREMENTAL
     if mode is Mode.SCHEDULED or is_compared:
         return
-    token, start = new_token(), 0
-    while True:
-        some = texts(await work.desk.client.zrange(work.desk.keys.refs(work.sid), start, start + SCAN - 1))
-        if not some:
-            return
+    token, is_full = new_token(), mode is Mode.FULL
+    async for some in work.desk.members.pieces(work.sid):
         now = work.clock.now()
-        is_full = mode is Mode.FULL
         await work.desk.forcing.make_due(some, now, iso(now), force=is_full, token=token, since=work.asked_ts)
-        start += SCAN
 
 
 # ── visiting ──
@@ -263,7 +255,7 @@ async def _count_untouched(work: Pass) -> None:
     if not work.found.is_listing_evidence or not is_proved:
         return
     counts = work.visitor.counts
-    untouched = int(await work.desk.client.zcard(work.desk.keys.refs(work.sid))) - counts["visited"] + counts["gone"]
+    untouched = await work.desk.members.count(work.sid) - counts["visited"] + counts["gone"]
     if untouched > 0:
         await work.desk.leases.run(work.desk.runs.counted(work.run_id, {"unchanged": untouched}, work.clock.now()))
 
@@ -273,21 +265,11 @@ async def _new_names(work: Pass) -> Mapping[str, str]:
 
     New is what was added since the last pass came to its end: one that was broken off may have registered it.
     """
-    client, keys, state = work.desk.client, work.desk.keys, work.found.state
+    state, members = work.found.state, work.desk.members
     assert state is not None
-    if not work.found.is_listing_evidence or not await client.zcount(keys.seen(work.sid), "-inf", f"({work.asked_ts}"):
+    if not work.found.is_listing_evidence or not await members.count_unseen(work.sid, work.asked_ts):
         return {}
-    names: dict[str, str] = {}
-    start = 0
-    while some := texts(await client.zrange(keys.refs(work.sid), start, start + SCAN - 1)):
-        pipe = client.pipeline(transaction=False)
-        for item_id in some:
-            pipe.hmget(keys.item(item_id), ["addedTs", "bodyHash"])
-        for item_id, (added, body) in zip(some, await pipe.execute(), strict=True):
-            if body and float(added or 0) > state.listed_ts and len(names) < MOST_RENAMES:
-                names[body] = item_id
-        start += SCAN
-    return names
+    return await members.added_since(work.sid, state.listed_ts, MOST_RENAMES)
 
 
 async def _orphans(work: Pass, removal: Removal) -> str:

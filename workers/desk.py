@@ -27,6 +27,7 @@ from core.stores.links import LinkStore, Lives
 from core.stores.registering import Registrar
 from core.stores.roster import Roster
 from core.stores.runs import RunStore
+from core.stores.source_items import SourceItems
 from core.stores.sources import LossLimit, SourceStore
 from core.stores.subscriptions import Subscriptions
 
@@ -48,6 +49,7 @@ class Desk:
     documents: DocumentStore
     registrar: Registrar
     sources: SourceStore
+    members: SourceItems
     due: DueItems
     forcing: Forcing
     runs: RunStore
@@ -103,6 +105,7 @@ async def furnish(settings: Settings, client: connect.Client, keys: Keys) -> Asy
             documents=DocumentStore(client, keys, lives, settings.snapshot_days),
             registrar=Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes),
             sources=SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent)),
+            members=SourceItems(client, keys),
             due=DueItems(client, keys),
             forcing=Forcing(client, keys),
             runs=RunStore(client, keys),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from core import spider_traps
 from core.models import Ref, Rejected
@@ -48,8 +48,8 @@ class Following:
         return await self._known_or_registered(found, refs)
 
     async def _register(self, item: Item, links: Sequence[str], found: OpenSource) -> None:
-        depth = await self._desk.client.zscore(self._desk.keys.refs(found.sid), item.id)
-        await self.register_all(found, links, int(depth or 0) + 1)
+        [depth] = await self._desk.members.depths(found.sid, [item.id])
+        await self.register_all(found, links, (depth or 0) + 1)
 
     def _sorted(self, found: OpenSource, links: Sequence[str], depth: int) -> tuple[list[Ref], list[Rejected]]:
         assert found.scope is not None
@@ -67,17 +67,12 @@ class Following:
             return []
         by_id = {item_id_of(ref): ref for ref in refs}
         names = list(by_id)
-        scores = await self._desk.client.zmscore(self._desk.keys.refs(found.sid), names)
-        known = [name for name, score in zip(names, scores, strict=True) if score is not None]
-        far = {name: score for name, score in zip(names, scores, strict=True) if score is not None}
-        await self.come_nearer(found, {name: by_id[name].depth for name in known if by_id[name].depth < far[name]})
-        new = [by_id[name] for name, score in zip(names, scores, strict=True) if score is None]
-        return known + await self._admit_new(found, await self._without_variants(found, new))
-
-    async def come_nearer(self, found: OpenSource, depths: Mapping[str, int]) -> None:
-        """There is a shorter way to these items than we knew; so what they lead to is nearer as well."""
-        if depths:
-            await self._desk.client.zadd(self._desk.keys.refs(found.sid), dict(depths), xx=True, lt=True)
+        depths = dict(zip(names, await self._desk.members.depths(found.sid, names), strict=True))
+        known = {name: depth for name, depth in depths.items() if depth is not None}
+        nearer = {name: by_id[name].depth for name, depth in known.items() if by_id[name].depth < depth}
+        await self._desk.members.come_nearer(found.sid, nearer)
+        new = [by_id[name] for name in names if name not in known]
+        return list(known) + await self._admit_new(found, await self._without_variants(found, new))
 
     async def _without_variants(self, found: OpenSource, refs: Sequence[Ref]) -> list[Ref]:
         """One page under ever new queries: a calendar, a filter. Beyond so many they are refused."""
@@ -106,11 +101,11 @@ class Following:
 
     async def admit(self, item: Item, url: str, found: OpenSource) -> bool:
         """Make an item of a page's real name, if it is in scope."""
-        depth = await self._desk.client.zscore(self._desk.keys.refs(found.sid), item.id)
+        [depth] = await self._desk.members.depths(found.sid, [item.id])
         assert found.scope is not None
-        if found.scope.admits(url, int(depth or 0)):
+        if found.scope.admits(url, depth or 0):
             return False
-        return bool(await self._known_or_registered(found, [Ref(url, depth=int(depth or 0))]))
+        return bool(await self._known_or_registered(found, [Ref(url, depth=depth or 0)]))
 
     async def has_text(self, target_id: str, item: Item) -> bool:
         """Does the real name have a text of its own, and is it no alias of this one?"""

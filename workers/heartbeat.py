@@ -13,9 +13,9 @@ from redis.exceptions import RedisError
 
 from core.console import progress
 from core.net.gate import Pace
+from core.stores import cancelling
 from core.stores.clock import ServerClock
 from core.stores.due import RUN_HOLD_SECONDS
-from workers import stopping
 from workers.desk import Desk
 from workers.visit import Visitor
 
@@ -48,7 +48,7 @@ class Heartbeat:
         try:
             yield
         finally:
-            await stopping.finish(_ended(beats))
+            await cancelling.end(beats)
 
     async def _forever(self) -> None:
         while True:
@@ -77,12 +77,6 @@ class Heartbeat:
         if reason and spent >= next_log:
             self._logged_at = spent
             log.info("⏳ %s: %d read, %d to go; %s", self.sid, self.visitor.decided, left, reason)
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    while not task.done():  # on Python 3.11 redis-py may lose a cancellation that comes with an answer
-        task.cancel()
-        await asyncio.wait((task,), timeout=0.5)
 
 
 def waiting_reason(pace: Pace | None, done: int, left: int, spent_seconds: float) -> str:

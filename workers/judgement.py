@@ -91,9 +91,7 @@ class Judgement:
         if not isinstance(answer, Fetched) or answer.status != 304:
             return
         host = urls.host_of(leased.item.source)
-        until = f"{self._clock.now() + DISTRUST_SECONDS:.3f}"
-        key = self._desk.keys.trust(host)
-        await self._desk.leases.run([("HINCRBY", key, "false_304", 1), ("HSET", key, "untrusted_until", until)])
+        await self._desk.leases.run(self._desk.sources.distrust(host, self._clock.now() + DISTRUST_SECONDS))
         log.warning("🤥 %s answers 304 though the page has changed; it is asked for whole pages from now on", host)
 
     def consequences(self, item: Item, found: OpenSource, decision: Decision, now: float) -> list[Command]:

@@ -18,7 +18,6 @@ from core.net.room import Room
 from core.registry import Status
 from core.sources.protocol import Source
 from core.stores import connect
-from core.stores.connect import texts
 from core.stores.registering import MOST_PAGES, item_id_of
 from workers.book import Book, OpenSource
 from workers.crawl import CUT_SHORT, Mode
@@ -98,7 +97,7 @@ class _Planning:
     async def run(self) -> Plan:
         assert self.found.state is not None
         most = int(self.found.state.config.config.get("max_pages", MOST_PAGES))
-        self.room = most - int(await self.desk.client.zcard(self.desk.keys.refs(self.plan.sid)))
+        self.room = most - await self.desk.members.count_alive(self.plan.sid)
         end = await self._list()
         self.plan.how = "complete" if end and end.is_complete else (end.reason if end else CUT_SHORT)
         await self._rest(is_complete=bool(end and end.is_complete))
@@ -145,28 +144,18 @@ class _Planning:
 
     async def _rest(self, *, is_complete: bool) -> None:
         """What is known and was not listed: gone, if the listing was complete; else as it was."""
-        cursor, keys = 0, self.desk.keys
-        while True:
-            cursor, pairs = await self.desk.client.zscan(keys.refs(self.plan.sid), cursor=cursor, count=SCAN)
-            left = [name for name in texts(member for member, _ in pairs) if hash(name) not in self.listed]
+        async for some in self.desk.members.scanned(self.plan.sid):
+            left = [name for name in some if hash(name) not in self.listed]
             for known in await self._known(left):
                 if is_complete and self.found.is_listing_evidence:
                     self.plan.removed += 1
                 elif known is not None:
                     self._count(known, has_moved=False)
             self.listed.update(map(hash, left))  # a scan may name one twice
-            if not int(cursor):
-                return
 
     async def _known(self, item_ids: Sequence[str]) -> list[tuple[str, str] | None]:
         """Status and version at the last visit of those that the source has."""
-        pipe = self.desk.client.pipeline(transaction=False)
-        for item_id in item_ids:
-            pipe.zscore(self.desk.keys.refs(self.plan.sid), item_id)
-            pipe.hmget(self.desk.keys.item(item_id), ["status", "visitedVersion"])
-        answers = await pipe.execute() if item_ids else []
-        rows = zip(answers[::2], answers[1::2], strict=True)
-        return [(status or "", version or "") if depth is not None else None for depth, (status, version) in rows]
+        return await self.desk.members.states(self.plan.sid, item_ids)
 
 
 class _Asking:

@@ -10,10 +10,8 @@ from collections import deque
 from functools import lru_cache
 
 from core.models import Ref
-from core.registry import Status
 from core.scope import OUT_OF_SCOPE
 from core.stores.clock import ServerClock
-from core.stores.connect import texts
 from core.stores.registering import item_id_of
 from workers.book import Book, OpenSource
 from workers.desk import Desk
@@ -37,14 +35,13 @@ class Reachability:
     async def walk(self) -> int:
         """Stamp all that can be reached; how many items are new."""
         assert self._found.state is not None
-        keys, sid = self._desk.keys, self._found.sid
-        named = texts(await self._desk.client.smembers(keys.listed(sid)))
-        waiting = deque(self._new_ones([self._found.state.root_id, *named]))
-        before = await self._desk.client.zcard(keys.refs(sid))
+        members, sid = self._desk.members, self._found.sid
+        waiting = deque(self._new_ones([self._found.state.root_id, *await members.named(sid)]))
+        before = await members.count(sid)
         while waiting:
             some = [waiting.popleft() for _ in range(min(PAGES_AT_ONCE, len(waiting)))]
             waiting += self._new_ones(await self._linked_from(some))
-        return int(await self._desk.client.zcard(keys.refs(sid))) - int(before)
+        return await members.count(sid) - before
 
     def _new_ones(self, item_ids: list[str]) -> list[str]:
         """Those not reached before. Numbers instead of ids: a set of them takes a third of the memory."""
@@ -58,24 +55,14 @@ class Reachability:
 
     async def _linked_from(self, pages: list[str]) -> list[str]:
         """Items that these pages link to, and their aliases' targets; the pages themselves are stamped."""
-        keys, sid = self._desk.keys, self._found.sid
-        pipe = self._desk.client.pipeline(transaction=False)
-        for page in pages:
-            pipe.smembers(keys.links(page))
-            pipe.hmget(keys.item(page), ["aliasOf", "httpCanonicalUrl", "fetchUrl"])
-            pipe.zscore(keys.refs(sid), page)
-        pipe.zadd(keys.seen(sid), dict.fromkeys(pages, self._clock.now()), xx=True, gt=True)
-        *answers, _ = await pipe.execute()
         linked: dict[str, None] = {}
-        for links, names, depth in zip(answers[::3], answers[1::3], answers[2::3], strict=True):
-            if depth is None:
-                continue  # not, or no longer, of this source
-            alias_of, canonical_url, url = names
-            if canonical_url and canonical_url != url:
-                links = {*links, canonical_url}  # what a page calls itself is a link too
-            linked.update(dict.fromkeys(await self._known(sorted(links), int(depth) + 1)))
-            if alias_of:
-                linked[alias_of] = None
+        for page in await self._desk.members.reach(self._found.sid, pages, self._clock.now()):
+            links = set(page.links)
+            if page.canonical_url and page.canonical_url != page.url:
+                links.add(page.canonical_url)  # what a page calls itself is a link too
+            linked.update(dict.fromkeys(await self._known(sorted(links), page.depth + 1)))
+            if page.alias_of:
+                linked[page.alias_of] = None
         return list(linked)
 
     async def _known(self, links: list[str], depth: int) -> list[str]:
@@ -88,10 +75,10 @@ class Reachability:
         wanted, unseen = _without(wanted, outside), _without(unseen, outside)
         if not unseen:
             return wanted
-        scores = await self._desk.client.zmscore(self._desk.keys.refs(self._found.sid), unseen)
-        unknown = [item_id for item_id, score in zip(unseen, scores, strict=True) if score is None]
-        nearer = [name for name, score in zip(unseen, scores, strict=True) if score is not None and score > depth]
-        await self._following.come_nearer(self._found, dict.fromkeys(nearer, depth))
+        depths = await self._desk.members.depths(self._found.sid, unseen)
+        unknown = [item_id for item_id, known in zip(unseen, depths, strict=True) if known is None]
+        nearer = [name for name, known in zip(unseen, depths, strict=True) if known is not None and known > depth]
+        await self._desk.members.come_nearer(self._found.sid, dict.fromkeys(nearer, depth))
         made = set(await self._following.register_all(self._found, [by_id[name] for name in unknown], depth))
         strangers = set(unknown) - made
         self._strangers.update(map(hash, strangers))
@@ -104,11 +91,7 @@ class Reachability:
 
     async def is_sound(self) -> bool:
         """Was every page read that could lead on? With one unread, nothing is known to be an orphan."""
-        keys, sid = self._desk.keys, self._found.sid
-        async for item_id in self._desk.client.sscan_iter(keys.status(str(Status.PENDING)), count=1000):
-            if await self._desk.client.zscore(keys.refs(sid), item_id) is not None:
-                return False
-        return True
+        return not await self._desk.members.has_unread(self._found.sid)
 
 
 def _without(item_ids: list[str], outside: set[str]) -> list[str]:

@@ -12,7 +12,6 @@ from core.outcomes import Missing
 from core.registry import Item
 from core.stores.clock import ServerClock
 from core.stores.commit import Command
-from core.stores.events import event
 from core.stores.items import Leased
 from workers.book import Book, OpenSource
 from workers.desk import Desk
@@ -45,12 +44,12 @@ class Removal:
 
     async def unlist_unseen(self, before: float) -> str:
         """Remove everything not listed or linked since then; or why that would be too much."""
-        keys, sid = self._desk.keys, self._found.sid
-        count = int(await self._desk.client.zcount(keys.seen(sid), "-inf", f"({before}"))
+        members, sid = self._desk.members, self._found.sid
+        count = await members.count_unseen(sid, before)
         refusal = await self._judgement.may_lose(self._found, count) if count else ""
         if refusal:
             return refusal
-        async for some in self._desk.sources.unseen(sid, before):
+        async for some in members.unseen(sid, before):
             await self.unlist(some)
         return ""
 
@@ -92,8 +91,4 @@ class Removal:
 
     def _renamed(self, item: Item, moved_to: str) -> list[Command]:
         log.info("🔀 Renamed: %s is now %s", item.fetch_url, moved_to)
-        return [
-            ("HSET", self._desk.keys.item(item.id), "movedTo", moved_to),
-            ("HSET", self._desk.keys.item(moved_to), "movedFrom", item.id, "firstSeen", item.first_seen),
-            event(self._desk.keys, "item.moved", id=moved_to, moved_from=item.id, source=item.source),
-        ]
+        return self._desk.members.renamed(item, moved_to)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -170,20 +170,6 @@ class SourceStore:
         """A new listing tells anew."""
         await self._client.delete(self._keys.refused(sid))
 
-    async def unseen(self, sid: str, before: float) -> AsyncIterator[list[str]]:
-        """Items that no listing and no link has named since then, in pieces; what was yielded may be removed."""
-        offset = 0
-        while True:
-            words = {"byscore": True, "offset": offset, "num": 500}
-            found = texts(await self._client.zrange(self._keys.seen(sid), "-inf", f"({before}", **words))  # type: ignore[arg-type]
-            if not found:
-                return
-            left_before = await self._client.zcount(self._keys.seen(sid), "-inf", f"({before}")
-            yield found
-            # Those that were not removed stay where they are; the next piece begins behind them.
-            removed = left_before - await self._client.zcount(self._keys.seen(sid), "-inf", f"({before}")
-            offset += len(found) - removed
-
     # ── links ──
 
     def dirty(self, sid: str) -> Command:
@@ -201,6 +187,11 @@ class SourceStore:
     def graded(self, sid: str, was_right: bool) -> Command:
         """The command that counts whether a sitemap's word was true."""
         return ("HINCRBY", self._keys.source(sid), "lastmod_right" if was_right else "lastmod_wrong", 1)
+
+    def distrust(self, host: str, until: float) -> list[Command]:
+        """Commands that note that a host's 304 is not believed until then."""
+        key = self._keys.trust(host)
+        return [("HINCRBY", key, "false_304", 1), ("HSET", key, "untrusted_until", f"{until:.3f}")]
 
     # ── losses ──
 
