@@ -29,7 +29,6 @@ URL_FILE = "redis.url"
 RETRIES = 3
 """Bounded: redis-py resends by itself, and every write of ours is idempotent (design §6.5)."""
 RETRY_ON: list[type[Exception]] = [BusyLoadingError, ReadOnlyError]
-HEALTH_CHECK_SECONDS = 30
 MAX_CONNECTIONS = 64
 
 Client = redis.Redis
@@ -100,7 +99,9 @@ def _options(settings: Settings) -> dict[str, Any]:
     return {
         "socket_timeout": settings.redis_timeout_seconds,
         "socket_connect_timeout": settings.redis_timeout_seconds,
-        "health_check_interval": HEALTH_CHECK_SECONDS,
+        # No health check: it is a PING, which a server with a full disk refuses, and a lost connection is made anew by
+        # the retry of whatever is sent next.
+        "health_check_interval": 0,
         "retry_on_error": RETRY_ON,
     }
 

@@ -16,16 +16,24 @@ from core.stores.connect import Client, url_of
 log = logging.getLogger("store")
 
 LONGEST_PAUSE_SECONDS = 30.0
+DISK_FULL = (
+    "cannot write to its disk. Make room where its data is (`CONFIG GET dir`); until then only what reads works, "
+    "as status and search do."
+)
 ONCE_WAIT_SECONDS = 15.0
 """How long what runs once waits for a server that is just starting."""
 
 
 async def require(client: Client, settings: Settings) -> None:
-    """One PING; `StoreUnreachable` with a sentence when there is no answer. For scripts."""
+    """One PING; `StoreUnreachable` with a sentence when there is no answer. For scripts.
+
+    A server that takes no writes has answered: what only reads goes on, and what writes is told by its own error.
+    """
     try:
         await client.ping()
     except (RedisError, OSError) as error:
-        raise StoreUnreachable(explain(error, url_of(settings))) from error
+        if not _takes_no_writes(error):
+            raise StoreUnreachable(explain(error, url_of(settings))) from error
 
 
 async def wait(
@@ -64,9 +72,16 @@ def explain(error: BaseException, url: str) -> str:
         return f"{where} refuses our password. Check REDIS_URL."
     if isinstance(error, BusyLoadingError):
         return f"{where} is still loading its data."
+    if _takes_no_writes(error):
+        return f"{where} takes no writes, as it {DISK_FULL}"
     if isinstance(error, ResponseError):
         return f"{where} answers with an error: {error}."
     return f"{where} does not answer ({type(error).__name__}). Start it with ./scripts/up or set REDIS_URL."
+
+
+def _takes_no_writes(error: BaseException) -> bool:
+    """Its disk is full, or gone: it refuses everything that may write, and PING as well."""
+    return isinstance(error, ResponseError) and str(error).startswith("MISCONF")
 
 
 async def warn(client: Client) -> None:
@@ -79,6 +94,8 @@ async def dangers(client: Client) -> list[str]:
     """Sentences about a configuration that can lose data; empty when all is well (trap T19)."""
     info = await client.info()
     found = []
+    if any(str(info.get(name, "ok")) != "ok" for name in ("aof_last_write_status", "rdb_last_bgsave_status")):
+        found.append(f"Redis {DISK_FULL}")
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
         found.append(
