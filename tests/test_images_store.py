@@ -7,8 +7,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from core import ids, urls
+from core.audit.reconciling import Reconciling
+from core.registry import Status
 from core.settings import Settings
 from core.stores import connect
+from core.stores.purging import Purging
+from core.stores.selecting import Selecting
 from tests.site import FILLER, Site
 from tests.test_crawl import SID, add_site, item, office
 from tests.web import FakeWeb
@@ -77,7 +81,7 @@ async def test_images_are_children_of_their_page(gallery: Gallery) -> None:
     assert weir["parentPageId"] == gallery.id
     assert weir["parentPageUrl"] == weir["source"] == gallery.url
     assert (weir["altText"], weir["width"], weir["height"]) == ("The weir in spring", "800", "600")
-    assert (weir["mimeType"], weir["status"], weir["nextCrawlAt"]) == ("image/jpeg", "Crawled", "")
+    assert (weir["mimeType"], weir["status"], weir["nextCrawlAt"]) == ("image/jpeg", "Indexed", "")
     assert weir["id"] == f"url_{weir['RowKey']}" != gallery.id
     assert (await gallery.record())["imageCount"] == "2"
     assert (await gallery.record())["parentPageId"] == ""
@@ -101,6 +105,68 @@ async def test_same_picture_on_two_pages_is_two_children(gallery: Gallery) -> No
 
     assert await gallery.all_children() == 1
     assert sorted(await gallery.children()) == ["weir.jpg"]
+
+
+async def test_images_are_in_the_sets_of_the_registry(gallery: Gallery) -> None:
+    """By host and by status, as their records say; nothing waits for an embed worker because of them."""
+    gallery.show("weir", "mill")
+    await gallery.crawl()
+    client, keys = gallery.desk.client, gallery.desk.keys
+    names = {record["id"] for record in (await gallery.children()).values()}
+
+    assert len(names) == 2
+    assert names <= await client.smembers(keys.partition("127.0.0.1"))
+    assert names <= await client.smembers(keys.status("Indexed"))
+    assert not names & await client.smembers(keys.status("Crawled"))
+    assert not names & set(await client.zrange(keys.embed_due, 0, -1))
+    reconciling = Reconciling(client, keys)
+    assert [found async for some in reconciling.everything() for found in some] == []
+
+
+async def test_image_is_named_in_its_normal_form(gallery: Gallery) -> None:
+    """Two spellings of one address are one image; what is fetched for it is as the page spells it."""
+    gallery.show("weir", "weir.jpg?b=2&a=1#top", "weir.jpg?a=1&b=2&utm_source=feed")
+    await gallery.crawl()
+
+    sources = sorted(one["normalizedSource"] for one in (await gallery.children()).values())
+    assert sources == [gallery.site.url("/weir.jpg"), gallery.site.url("/weir.jpg?a=1&b=2")]
+    assert (await gallery.record())["imageCount"] == "2"
+    assert await gallery.all_children() == 2
+
+
+@pytest.mark.parametrize("how", ["404", "410", "other pictures", "purged"])
+async def test_images_leave_the_sets_with_their_page(gallery: Gallery, how: str) -> None:
+    """Whatever takes them away takes them out of partition and status."""
+    gallery.show("weir", "mill")
+    await gallery.crawl()
+    client, keys = gallery.desk.client, gallery.desk.keys
+    names = {record["id"] for record in (await gallery.children()).values()}
+    if how == "other pictures":
+        gallery.show(text="No pictures any more.")
+    else:
+        gallery.site.remove("/gallery", 404 if how == "404" else 410)
+    await gallery.crawl()
+    if how == "purged":
+        later = await connect.now(client) + 31 * 86_400
+        assert await Purging(client, keys, 30 * 86_400).run(later) == 1
+
+    assert names
+    for key in [keys.partition("127.0.0.1"), *await client.keys(keys.status("*"))]:
+        assert not names & await client.smembers(key), key
+    assert [key for name in names for key in await client.keys(f"*{name}*")] == []
+
+
+async def test_images_are_not_selected_for_a_reindex(gallery: Gallery) -> None:
+    """They are read anew with their page; alone they would wait for ever."""
+    gallery.show("weir")
+    await gallery.crawl()
+    selecting = Selecting(gallery.desk.client, gallery.desk.keys)
+    (image,) = (await gallery.children()).values()
+
+    by_status = [name async for some in selecting.of_status(Status.INDEXED) for name in some]
+    by_host = [name async for some in selecting.of_host("127.0.0.1", "host") for name in some]
+    assert image["id"] not in [*by_status, *by_host]
+    assert gallery.id in by_host
 
 
 async def test_children_change_with_the_page(gallery: Gallery) -> None:

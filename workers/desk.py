@@ -102,7 +102,7 @@ async def furnish(settings: Settings, client: connect.Client, keys: Keys) -> Asy
             feeds=FeedStore(client, keys, lives, leases),
             articles=articles,
             items=ItemStore(client, keys),
-            documents=DocumentStore(client, keys, lives, settings.snapshot_days),
+            documents=DocumentStore(client, keys, lives, settings.snapshot_days, settings.registry_partition_strategy),
             registrar=Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes),
             sources=SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent)),
             members=SourceItems(client, keys),

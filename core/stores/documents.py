@@ -14,11 +14,12 @@ from typing import cast
 from core import ids, registry
 from core.decide import Decision, Text
 from core.keys import Keys
-from core.models import Document, Fetched, Image
+from core.models import Document, Fetched
 from core.outcomes import Changed, Moved
-from core.registry import Item, Status
+from core.registry import Item
 from core.stores.commit import Command, Word, batched, flat
 from core.stores.connect import Client
+from core.stores.images import ImageStore
 from core.stores.items import Leased
 from core.stores.links import Lives
 from core.stores.removing import Removing
@@ -33,12 +34,15 @@ DOCUMENT_FIELDS = (
 class DocumentStore:
     """What a decision does to a text."""
 
-    def __init__(self, client: Client, keys: Keys, lives: Lives, snapshot_days: float) -> None:
+    def __init__(
+        self, client: Client, keys: Keys, lives: Lives, snapshot_days: float, partition_strategy: str = "host"
+    ) -> None:
         self._client = client
         self._keys = keys
         self._lives = lives
         self._snapshot_seconds = int(snapshot_days * DAY_SECONDS)
         self._removing = Removing(client, keys)
+        self._images = ImageStore(client, keys, partition_strategy)
 
     async def apply(self, leased: Leased, decision: Decision, outcome: object, now: float) -> list[Command]:
         """Commands for the text of an item, as decided."""
@@ -179,20 +183,7 @@ class DocumentStore:
 
     async def replace_images(self, item: Item, document: Document, now: float) -> list[Command]:
         """Commands that make a page's children those that it shows now."""
-        return self._images(item, document.images, await self._removing.children_of(item.id), now)
-
-    def _images(self, item: Item, images: Sequence[Image], old: Mapping[str, str], now: float) -> list[Command]:
-        records = [_child(item, image, now) for image in images]
-        ids_now = [record["id"] for record in records]
-        commands: list[Command] = []
-        for record in records:
-            commands.append(("HSET", self._keys.item(record["id"]), *flat(record)))
-        left = {name: partition for name, partition in old.items() if name not in ids_now}
-        if left:
-            commands += [("SREM", self._keys.images(item.id), *left), *self._removing.children(left)]
-        if ids_now:
-            commands.append(("SADD", self._keys.images(item.id), *ids_now))
-        return commands
+        return await self._images.replace(item, document.images, now)
 
     # ── outlinks and snapshots ──
 
@@ -232,22 +223,3 @@ class DocumentStore:
 def _outlives_article(item: Item) -> bool:
     """Does another source than a feed list it?"""
     return any(source != registry.ARTICLES_SOURCE for source in item.sources)
-
-
-def _child(page: Item, image: Image, now: float) -> dict[str, str]:
-    """The record of an image: the same picture on another page is another child."""
-    record = registry.blank(image.url, image.url, now)
-    item_id = ids.item_id("url", f"{image.url}#{page.id}")
-    return record | {
-        "id": item_id,
-        "RowKey": item_id.partition("_")[2],
-        "status": str(Status.CRAWLED),
-        "parentPageId": page.id,
-        "parentPageUrl": page.fetch_url,
-        "source": page.fetch_url,
-        "altText": image.alt,
-        "width": str(image.width or ""),
-        "height": str(image.height or ""),
-        "mimeType": image.mime_type,
-        "nextCrawlAt": "",
-    }

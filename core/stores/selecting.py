@@ -42,6 +42,8 @@ class Row:
     host: str
     sources: tuple[str, ...]
     extractor_version: str
+    is_image: bool = False
+    """A child of its page: it is visited and removed with it, never alone."""
 
 
 class Selecting:
@@ -126,12 +128,12 @@ class Selecting:
         names = (host,) if partition_strategy == "host" else ("http", "https")
         for name in names:
             async for some in scanning.members(self._client, self._keys.partition(name)):
-                yield [row.item_id for row in await self.rows(some) if row.host == host]
+                yield [row.item_id for row in await self.rows(some) if row.host == host and not row.is_image]
 
     async def of_status(self, status: Status) -> AsyncIterator[list[str]]:
         """Items of a status."""
         async for some in scanning.members(self._client, self._keys.status(str(status))):
-            yield some
+            yield [row.item_id for row in await self.rows(some) if not row.is_image]
 
     async def count(self, status: Status) -> int:
         """How many items are of a status."""
@@ -145,14 +147,14 @@ class Selecting:
 
     async def rows(self, item_ids: Sequence[str]) -> list[Row]:
         """Those of the items that exist, in order."""
-        fields = ["type", "status", "sourceHost", "sources", "extractorVersion"]
+        fields = ["type", "status", "sourceHost", "sources", "extractorVersion", "parentPageId"]
         pipe = self._client.pipeline(transaction=False)
         for item_id in item_ids:
             pipe.hmget(self._keys.item(item_id), fields)
         found = zip(item_ids, await pipe.execute() if item_ids else [], strict=True)
         return [
-            Row(item_id, kind or "url", status, host or "", _listed_by(sources), version or "")
-            for item_id, (kind, status, host, sources, version) in found
+            Row(item_id, kind or "url", status, host or "", _listed_by(sources), version or "", bool(parent))
+            for item_id, (kind, status, host, sources, version, parent) in found
             if status is not None
         ]
 
