@@ -14,6 +14,7 @@ from core import feed_xml
 from core.categories import slug
 from core.errors import FeedFileError
 from core.feed_names import attribute
+from core.printable import printable
 
 UNCATEGORISED = "uncategorised"
 _DEEPEST = 20
@@ -57,7 +58,8 @@ def write(categories: Mapping[str, Sequence[str]], titles: Mapping[str, str]) ->
     etree.SubElement(etree.SubElement(root, "head"), "title").text = "Freshet feeds"
     body = etree.SubElement(root, "body")
     for category in sorted(categories):
-        folder = etree.SubElement(body, "outline", text=category, title=category)
+        name = _printable(category)
+        folder = etree.SubElement(body, "outline", text=name, title=name)
         for url in sorted(set(categories[category])):
             title = _printable(titles.get(url) or url)
             etree.SubElement(folder, "outline", type="rss", text=title, title=title, xmlUrl=_printable(url))
@@ -65,7 +67,5 @@ def write(categories: Mapping[str, Sequence[str]], titles: Mapping[str, str]) ->
 
 
 def _printable(text: str) -> str:
-    """Without the control characters and surrogates that XML cannot hold."""
-    return "".join(
-        char for char in text if char >= " " and not "\ud800" <= char <= "\udfff" and char not in "\ufffe\uffff"
-    )
+    """Without what XML cannot hold, and what a terminal would act on."""
+    return "".join(char for char in text if char >= " " and char not in "\ufffe\uffff" and printable(char) == char)

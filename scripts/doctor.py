@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from core.audit.reconciling import Finding, Reconciling, Wrong
 from core.console import progress
+from core.console.terminal import say
 from core.indexes.opening import open_searcher
 from core.keys import Keys
 from core.settings import Settings
@@ -61,7 +62,7 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
         if not told.unreadable:
             await _look_at_replica(settings, keys, client, told, fix)
         told.waiting = int(await client.zcard(keys.embed_due))
-    print(told.as_json() if as_json else _page(told, fix))
+    say(told.as_json() if as_json else _page(told, fix))
     return 1 if told.left else 0
 
 

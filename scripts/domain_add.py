@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.console.terminal import say
 from core.domains import Domain, DomainFileError, SourceConfig
 from core.settings import Settings
 from core.sources import domain_file
@@ -35,15 +36,15 @@ async def add(what: str, name: str | None) -> int:
         # With those that go, until they are gone: broken off in between, the next add goes on.
         await store.save(domain, [*(one.sid for one in sources), *dropped], now)
         await _add_sources(SourceStore(client, keys, LossLimit()), _registrar(settings, keys, client), sources, now)
-        print(f"{'Updated' if before else 'Added'} {domain.id}: {domain.name}")
+        say(f"{'Updated' if before else 'Added'} {domain.id}: {domain.name}")
         for sid in dropped:
-            print(f"{sid} is no longer in it; it goes with the items that no other source lists.")
+            say(f"{sid} is no longer in it; it goes with the items that no other source lists.")
             forgetting = Forgetting(client, keys)
             await forgetting.source(sid)
-            print(f"  {told(forgetting.toll)}")
+            say(f"  {told(forgetting.toll)}")
         await store.save(domain, [one.sid for one in sources], now)
-    print(table(("SOURCE", "KIND", "WHERE"), [(one.sid, one.kind, place(one)) for one in sources]))
-    print(f"Next: python -m scripts.domain crawl {domain.id}")
+    say(table(("SOURCE", "KIND", "WHERE"), [(one.sid, one.kind, place(one)) for one in sources]))
+    say(f"Next: python -m scripts.domain crawl {domain.id}")
     return 0
 
 

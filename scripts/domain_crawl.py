@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
+from core.console.terminal import say
 from core.errors import FreshetError
 from core.sources.table import source_class
 from core.stores import connect
@@ -69,7 +70,7 @@ async def crawl(asked: Asked) -> int:
     async with session.open_session() as (settings, keys, client), furnish(settings, client, keys) as desk:
         wanted = _wanted(await known(DomainStore(client, keys), asked.domain_id), asked.source)
         if asked.dry_run:
-            print(_planned([await plan(desk, sid, asked.mode) for sid in wanted]))
+            say(_planned([await plan(desk, sid, asked.mode) for sid in wanted]))
             return 0
         if asked.yes:
             until = await connect.now(client) + DAY_SECONDS
@@ -153,12 +154,12 @@ async def _stoppable(stop: Stop) -> AsyncIterator[None]:
 def _tell(ended: list[Ended], stop: Stop) -> int:
     head = ("SOURCE", "END", "KNOWN", "VISITED", "CHANGED", "UNCHANGED", "GONE", "FAILED", "NOT FOR US")
     rows = [(one.sid, one.run["status"], *(one.run.get(name, "0") for name in COUNTERS)) for one in ended]
-    print(table(head, rows))
+    say(table(head, rows))
     for one in ended:
         if one.sentence:
-            print(one.sentence, file=sys.stderr if one.is_trouble else sys.stdout)
+            say(one.sentence, file=sys.stderr if one.is_trouble else sys.stdout)
     if stop.is_wanted:
-        print("Stopped. What is left is due; the next crawl, or the timer, goes on with it.", file=sys.stderr)
+        say("Stopped. What is left is due; the next crawl, or the timer, goes on with it.", file=sys.stderr)
         return INTERRUPTED
     return int(any(one.is_trouble or one.run["status"] == "failed" for one in ended))
 

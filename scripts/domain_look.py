@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from core.console.terminal import say
 from core.keys import Keys
 from core.registry import Status
 from core.secrets import redacted
@@ -49,9 +50,9 @@ async def list_domains() -> int:
             for sid in domain.sources if domain else ():
                 rows.append((domain_id, *await _row(client, keys, sid, now)))
     if not rows:
-        print("There is no domain yet. python -m scripts.domain add URL|FOLDER|domain.json")
+        say("There is no domain yet. python -m scripts.domain add URL|FOLDER|domain.json")
         return 0
-    print(table(("DOMAIN", "SOURCE", "KIND", "ITEMS", "DUE", "LAST LISTED", "HOW IT ENDED"), rows))
+    say(table(("DOMAIN", "SOURCE", "KIND", "ITEMS", "DUE", "LAST LISTED", "HOW IT ENDED"), rows))
     return 0
 
 
@@ -81,7 +82,7 @@ async def report(domain_id: str) -> int:
         lines += await _held(client, keys, domain)
         lines += await _refused(client, keys, domain)
         lines += await _items(client, keys, domain)
-    print("\n".join(lines))
+    say("\n".join(lines))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.console.terminal import say
 from core.errors import FreshetError
 from core.stores.domains import DomainStore, StoredDomain
 from core.stores.forgetting import Forgetting, Toll
@@ -14,7 +15,7 @@ async def remove(domain_id: str, dry_run: bool) -> int:
         domain = await known(DomainStore(client, keys), domain_id)
         forgetting = Forgetting(client, keys, dry_run=dry_run)
         await forgetting.domain(domain)
-    print(f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {told(forgetting.toll)}")
+    say(f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {told(forgetting.toll)}")
     return 0
 
 

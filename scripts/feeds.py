@@ -15,9 +15,11 @@ import sys
 from pathlib import Path
 
 from core import categories, opml, urls
+from core.console.terminal import say
 from core.errors import FeedFileError
 from core.feed_state import FeedState
 from core.models import Failed, FoundFeed, Rejected
+from core.printable import one_line
 from core.secrets import redacted
 from core.sources import feed_file
 from core.sources.discovery import Discovered, Discovery
@@ -29,13 +31,15 @@ from scripts import session
 from scripts.tables import ago, ahead, table
 from workers.desk import furnish
 
+_UNKNOWN = "{} is in no category. `python -m scripts.feeds list` shows what is there."
+
 
 async def import_file(path: Path) -> int:
     """Add the feeds of a file; `path` is absolute, it is the name under which the file is remembered."""
     wanted = feed_file.read(path)
     async with session.open_session() as (_, keys, client):
         added, removed = await Subscriptions(client, keys).sync(str(path), wanted)
-    print(f"{added} feeds added, {removed} removed.")
+    say(f"{added} feeds added, {removed} removed.")
     return 0
 
 
@@ -52,36 +56,39 @@ async def add(category: str, url: str) -> int:
     """Subscribe to a feed, or to the feed of a site."""
     clean = urls.clean(url if "://" in url else f"https://{url}")
     if isinstance(clean, Rejected):
-        raise FeedFileError(f"{url} is not a URL that can be fetched ({clean.reason}).")
+        raise FeedFileError(f"{redacted(url)} is not a URL that can be fetched ({clean.reason}).")
     async with session.open_session() as (settings, keys, client), furnish(settings, client, keys) as desk:
         slug = categories.slug(category)
         found = await Discovery(desk.fetcher, desk.pool).find(clean)
         if isinstance(found, Failed):
-            raise FeedFileError(f"Cannot fetch {clean}: {found.text}")
+            raise FeedFileError(f"Cannot fetch {redacted(clean)}: {found.text}")
         if found.is_dead:
             raise FeedFileError(_dead(clean, found, slug))
         if not found.feeds:
-            raise FeedFileError(f"No feed at {clean}, in its links or at the usual places. Give the feed's own URL.")
+            raise FeedFileError(
+                f"No feed at {redacted(clean)}, in its links or at the usual places. Give the feed's own URL."
+            )
         best, *others = found.feeds
         await Subscriptions(client, keys).add(slug, best.url)
-    print(f"Added to {slug}: {best.url} ({best.title or 'untitled'})")
+    say(f"Added to {slug}: {redacted(best.url)} ({one_line(best.title) or 'untitled'})")
     if best.url != clean:
-        print(f"It was found by way of {clean}, which is a page and no feed.")
+        say(f"It was found by way of {redacted(clean)}, which is a page and no feed.")
     for other in others:
-        print(f"Also there: {_add_command(slug, other)}")
+        say(f"Also there: {_add_command(slug, other)}")
     return 0
 
 
 def _dead(url: str, found: Discovered, slug: str) -> str:
     """Somebody else's choice of a feed is not what was asked for: it is named, and nothing is added."""
-    lines = [f"{url} answers HTTP {found.http_status}: no feed is there, and nothing was added."]
+    lines = [f"{redacted(url)} answers HTTP {found.http_status}: no feed is there, and nothing was added."]
     if found.feeds:
         lines += ["The site has others:", *(f"    {_add_command(slug, other)}" for other in found.feeds)]
     return "\n".join(lines)
 
 
 def _add_command(slug: str, feed: FoundFeed) -> str:
-    return f"python -m scripts.feeds add {slug} '{feed.url}'  # {feed.title or 'untitled'}"
+    address = redacted(feed.url).replace("'", "%27")  # whoever copies the line into a shell runs nothing else
+    return f"python -m scripts.feeds add {slug} '{address}'  # {one_line(feed.title) or 'untitled'}"
 
 
 async def remove(url: str) -> int:
@@ -89,10 +96,10 @@ async def remove(url: str) -> int:
     async with session.open_session() as (settings, keys, client):
         was_in = await Subscriptions(client, keys).remove(url)
     if not was_in:
-        raise FeedFileError(f"{url} is in no category. `python -m scripts.feeds list` shows what is there.")
-    print(f"Removed from {', '.join(was_in)}: {url}")
+        raise FeedFileError(_UNKNOWN.format(redacted(url)))
+    say(f"Removed from {', '.join(was_in)}: {redacted(url)}")
     if _is_listed(settings.feeds_file, url):
-        print(
+        say(
             f"{settings.feeds_file} still lists it and adds it again when Freshet starts or that file changes. "
             "Delete its line there, too."
         )
@@ -113,7 +120,7 @@ async def list_feeds() -> int:
     async with session.open_session() as (_, keys, client):
         feeds = await Subscriptions(client, keys).by_category()
     for category, listed in feeds.items():
-        print(category, *(f"    {url}" for url in listed), sep="\n")
+        say(one_line(category), *(f"    {one_line(url)}" for url in listed), sep="\n")
     return 0
 
 
@@ -122,10 +129,10 @@ async def health(url: str | None) -> int:
     async with session.open_session() as (settings, keys, client):
         by_feed = await Subscriptions(client, keys).by_feed()
         if url and url not in by_feed:
-            raise FeedFileError(f"{url} is in no category. `python -m scripts.feeds list` shows what is there.")
+            raise FeedFileError(_UNKNOWN.format(redacted(url)))
         states = await _states(settings, keys, client, [url] if url else sorted(by_feed))
         now = await connect.now(client)
-    print(_story(states[0], now) if url else _overview(states, now))
+    say(_story(states[0], now) if url else _overview(states, now))
     return 0
 
 
@@ -165,7 +172,7 @@ def _story(state: FeedState, now: float) -> str:
     lines = [
         redacted(state.url),
         f"  status      {state.status}{f' ({state.error_class}: {state.error_text})' if state.error_class else ''}",
-        f"  title       {state.title or '–'} [{state.kind or 'not read yet'}]",
+        f"  title       {one_line(state.title) or '–'} [{state.kind or 'not read yet'}]",
         f"  last poll   {ago(state.last_poll_ts, now)}, HTTP {state.last_status or '–'}",
         f"  next poll   {ahead(state.next_poll_ts, now)}: {state.next_poll_reason or 'it is new'}",
         f"  last new    {ago(state.last_new_ts, now)}",
@@ -176,7 +183,7 @@ def _story(state: FeedState, now: float) -> str:
     if state.entries_left_out:
         lines.append(f"  left out    {_left_out(state)}")
     if state.fetch_url:
-        lines.append(f"  moved to    {state.fetch_url}")
+        lines.append(f"  moved to    {redacted(state.fetch_url)}")
     return "\n".join([*lines, "  events", *(f"    {event}" for event in state.events)])
 
 

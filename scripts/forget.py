@@ -14,6 +14,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from core.console.terminal import say
 from core.errors import FeedFileError, FreshetError
 from core.secrets import redacted
 from core.settings import Settings
@@ -39,12 +40,12 @@ async def forget(word: str, dry_run: bool) -> int:
                 f"{redacted(word)} is neither in the registry nor in a link set; there is nothing of it."
             )
     toll = forgetting.toll
-    print(f"{_verb(dry_run)} {redacted(word)}: {told(toll)}")
+    say(f"{_verb(dry_run)} {redacted(word)}: {told(toll)}")
     if toll.links or toll.articles or toll.aliases:
-        print("Its links leave the link sets too, else it would be fetched again in the next minute.")
-        print("A feed that still lists it brings it back when the feed changes.")
+        say("Its links leave the link sets too, else it would be fetched again in the next minute.")
+        say("A feed that still lists it brings it back when the feed changes.")
     for sid in sorted(toll.comes_back_by):
-        print(f"If {sid} still lists it or links to it, the next crawl finds it again.")
+        say(f"If {sid} still lists it or links to it, the next crawl finds it again.")
     return 0
 
 
@@ -56,9 +57,9 @@ async def forget_feed(url: str, dry_run: bool) -> int:
     if was_in is None:
         raise FeedFileError(f"{redacted(url)} is in no category. `python -m scripts.feeds list` shows what is there.")
     listed = f" (in {', '.join(was_in)})" if was_in else ""
-    print(f"{_verb(dry_run)} the feed {redacted(url)}{listed}: {told(forgetting.toll)}")
+    say(f"{_verb(dry_run)} the feed {redacted(url)}{listed}: {told(forgetting.toll)}")
     if _is_in_file(url, settings):
-        print(f"It still stands in {settings.feeds_file}; remove it there too, or it comes back.")
+        say(f"It still stands in {settings.feeds_file}; remove it there too, or it comes back.")
     return 0
 
 

@@ -21,6 +21,7 @@ import redis as sync_redis
 from redis.exceptions import RedisError
 
 from core.console import log as console
+from core.console.terminal import say
 from core.errors import FreshetError, SettingsError
 from core.keys import Keys
 from core.queues.names import QueueName
@@ -54,7 +55,7 @@ def main() -> int:
         _make_folder(settings.persistent_storage_path)
         return _run(settings, once)
     except FreshetError as error:
-        print(error, file=sys.stderr)
+        say(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 0
@@ -74,7 +75,7 @@ def _interrupt(*_: object) -> None:
 def _run(settings: Settings, once: bool) -> int:
     with _ownership(settings) as is_owner:
         if not is_owner and not once:
-            print(
+            say(
                 f"Freshet is already running on {settings.persistent_storage_path}. Stop it there first, "
                 "or set PERSISTENT_STORAGE_PATH to another folder.",
                 file=sys.stderr,

@@ -26,6 +26,7 @@ from pathlib import Path
 from redis.exceptions import RedisError
 
 from core.console import progress
+from core.console.terminal import say
 from core.errors import FreshetError
 from core.indexes.embedders import open_embedder
 from core.indexes.protocols import EmbedderAway
@@ -97,7 +98,7 @@ async def reindex(asked: Asked) -> int:
             return await migrate(settings, keys, client, dry_run=asked.dry_run)
         chosen = await choose(settings, keys, client, asked)
         if asked.dry_run:
-            print(_counted(await _count(keys, client, chosen), asked.force))
+            say(_counted(await _count(keys, client, chosen), asked.force))
             return 0
         return await _mark(settings, keys, client, chosen, asked.force)
 
@@ -215,12 +216,12 @@ async def _mark(settings: Settings, keys: Keys, client: Client, chosen: Chosen, 
     async for uids in chosen.links:
         await Retrying(client, keys).try_again(uids, now)
         retried.update(uids)
-    print(f"Due now: {counted(marked, 'item')}, to be {'read anew' if force else 'checked by validators'}.")
+    say(f"Due now: {counted(marked, 'item')}, to be {'read anew' if force else 'checked by validators'}.")
     if retried:
         links = counted(len(retried), "link")
-        print(f"Without an article so far: {links}; the next run of the canonical fetcher tries again.")
+        say(f"Without an article so far: {links}; the next run of the canonical fetcher tries again.")
     if first:
-        print(await asyncio.to_thread(_wake, settings, first, now, token))
+        say(await asyncio.to_thread(_wake, settings, first, now, token))
     return 0
 
 
@@ -251,24 +252,24 @@ async def migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: bo
     migration = Migration(client, keys, ChunkStore(client, raw, keys), embedder)
     try:
         space, before, count = await migration.space(), await Spaces(client, keys).current(), await migration.count()
-        print(_plan(before, space, count))
+        say(_plan(before, space, count))
         if dry_run:
-            print("Nothing was changed.")
+            say("Nothing was changed.")
             return 0
         with progress.bar(count.chunks if space else 0, "Embedding") as bar:
             embedded, waiting = await migration.run(bar.update)
     except EmbedderAway as away:
-        print(f"{away} What is embedded is kept, and search is as before; the same command goes on.", file=sys.stderr)
+        say(f"{away} What is embedded is kept, and search is as before; the same command goes on.", file=sys.stderr)
         return 2
     finally:
         await embedder.close()
         await raw.aclose()
     live, swapped = space.name if space else "no vectors", counted(waiting, "item")
-    print(f"Embedded: {counted(embedded, 'chunk')}. Live now: {live}; {swapped} to be swapped.")
+    say(f"Embedded: {counted(embedded, 'chunk')}. Live now: {live}; {swapped} to be swapped.")
     if waiting:
-        print("`python -m workers embed` and the timer do that; search answers meanwhile.")
+        say("`python -m workers embed` and the timer do that; search answers meanwhile.")
     if space is None:
-        print("A worker whose settings name a model would bring vectors back: end those first.")
+        say("A worker whose settings name a model would bring vectors back: end those first.")
     return 0
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
+from core.console.terminal import say
 from sample_site.web import Site
 
 HOST = "127.0.0.1"
@@ -38,7 +39,7 @@ async def serve(port: int, change_every_seconds: float) -> None:
     await runner.setup()
     try:
         await web.TCPSite(runner, HOST, port).start()
-        print(f"[sample] 🗞️ Serving the sample site → http://{HOST}:{runner.addresses[0][1]}/", flush=True)
+        say(f"[sample] 🗞️ Serving the sample site → http://{HOST}:{runner.addresses[0][1]}/", flush=True)
         await _turn_pages(site, change_every_seconds or None, stop)
     finally:
         await runner.cleanup()

@@ -15,12 +15,14 @@ import unicodedata
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
+from core.console.terminal import Styled, bold, say
 from core.errors import FreshetError
 from core.indexes.answers import LEXICAL_WEIGHT, Found, Query, Result
 from core.indexes.opening import open_searcher
 from core.indexes.protocols import Filters
 from core.indexes.searcher import MOST_CANDIDATES
 from core.keys import Keys
+from core.printable import one_line, printable
 from core.stores import connect
 from core.stores.domains import DomainStore
 from core.stores.subscriptions import Subscriptions
@@ -42,7 +44,8 @@ async def search(query: Query, *, as_json: bool, explain: bool) -> int:
     ):
         found = await searcher.search(query, await connect.now(client))
         unknown = [] if found.results else await _unknown(client, keys, query.filters)
-    print(_as_json(found, query) if as_json else "\n".join([*_page(found, query, explain), *unknown]))
+    for line in [_as_json(found, query)] if as_json else [*_page(found, query, explain), *unknown]:
+        say(line)
     return 0 if found.results else 1
 
 
@@ -98,10 +101,10 @@ def _page(found: Found, query: Query, explain: bool) -> list[str]:
     lines = [f"{'more than ' * found.is_more}{pages} by {found.by}", *_waiting(found)]
     for place, result in enumerate(found.results, start=1 + (query.page - 1) * query.per_page):
         best = result.passages[0]
-        lines += ["", f"{place:3}. {result.page.title or result.page.url}", f"     {result.page.url}"]
+        lines += ["", f"{place:3}. {one_line(result.page.title or result.page.url)}", f"     {result.page.url}"]
         if best.headings:
             lines.append(f"     {' › '.join(best.headings)}")
-        lines.append(f"     {' '.join(_marked(best.snippet, best.highlights).split())}")
+        lines.append(_marked(best.snippet, best.highlights))
         lines += [f"     also: {url}" for url in (*result.aliases, *result.duplicates)[:3]]
         if explain:
             parts = f"words {best.lexical:.3f}, meaning {best.semantic:.3f}"
@@ -119,12 +122,12 @@ def _waiting(found: Found) -> list[str]:
 
 
 def _marked(snippet: str, ranges: tuple[tuple[int, int], ...]) -> str:
-    """Found words in bold on a terminal."""
-    if not sys.stdout.isatty():
-        return snippet
-    for start, end in sorted(ranges, reverse=True):
-        snippet = f"{snippet[:start]}\033[1m{snippet[start:end]}\033[0m{snippet[end:]}"
-    return snippet
+    """The passage in one line, found words in bold on a terminal."""
+    told, place = "", 0
+    for start, end in sorted(ranges) if sys.stdout.isatty() else ():
+        told += printable(snippet[place:start]) + bold(snippet[start:end])
+        place = end
+    return Styled(f"     {' '.join((told + printable(snippet[place:])).split())}")
 
 
 def _stamp(text: str | None, *, is_end: bool = False) -> float | None:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Coroutine
 from redis.exceptions import RedisError
 
 from core.console import log as console
+from core.console.terminal import say
 from core.errors import FreshetError
 from core.keys import Keys
 from core.settings import Settings, load
@@ -35,10 +36,10 @@ def run(work: Coroutine[object, object, int]) -> int:
     try:
         return asyncio.run(work)
     except FreshetError as error:
-        print(error, file=sys.stderr)
+        say(error, file=sys.stderr)
         return 2
     except RedisError as error:
-        print(presence.explain(error, connect.url_of(load())), file=sys.stderr)
+        say(presence.explain(error, connect.url_of(load())), file=sys.stderr)
         return 2
     except BrokenPipeError:
         # `… | head` has seen enough. Python would complain once more when it closes standard output.

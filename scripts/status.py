@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any
 
 from core import redis_url, urls
+from core.console.terminal import say
 from core.keys import Keys
 from core.registry import ARTICLES_SOURCE, Status
 from core.secrets import redacted
@@ -171,7 +172,7 @@ async def status(as_json: bool) -> int:
     """Print it."""
     async with session.open_session() as (settings, keys, client):
         seen = await collect(settings, keys, client)
-    print(json.dumps(seen, indent=2, ensure_ascii=False) if as_json else page(seen))
+    say(json.dumps(seen, indent=2, ensure_ascii=False) if as_json else page(seen))
     return 0
 
 

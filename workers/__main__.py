@@ -16,6 +16,7 @@ from functools import partial
 from redis.exceptions import RedisError
 
 from core.console import log as console
+from core.console.terminal import say
 from core.errors import FreshetError
 from core.keys import Keys
 from core.queues.inline import InlineWorker
@@ -100,7 +101,7 @@ def _serve(settings: Settings, asked: Asked, allowed: Allowed, pace: Pace | None
             _embed(settings, asked, allowed, pace)
     except (FreshetError, RedisError) as error:
         sentence = str(error) if isinstance(error, FreshetError) else presence.explain(error, connect.url_of(settings))
-        print(sentence, file=sys.stderr)  # noqa: T201 - for a person
+        say(sentence, file=sys.stderr)
         return stopping.FAILED
     return stopping.STOPPED
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from redis.exceptions import RedisError
 
+from core.console.terminal import say
 from core.errors import FreshetError
 from core.stores import presence
 from core.stores.cancelling import Canceller
@@ -66,5 +67,5 @@ def first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _say(sentence: str) -> int:
-    print(sentence, file=sys.stderr)  # noqa: T201 - for a person, before or after logging exists
+    say(sentence, file=sys.stderr)
     return FAILED

@@ -1,4 +1,4 @@
-"""Log lines in one shape: `[ingest] ✅ 12 new links → https://…`. Never a secret, never a body.
+"""Log lines in one shape: `[ingest] ✅ 12 new links → https://…`. No secret, no body, no escape sequence.
 
 The logger's name is the word in brackets: `ingest`, `canon`, `refresh`, `timer`, `queue`, …
 """
@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from tqdm import tqdm
 
 from core import redis_url
+from core.printable import printable
 from core.secrets import redacted
 from core.settings import Settings, misnamed
 
@@ -31,8 +32,7 @@ class _LineHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            line = redacted(self.format(record), self._secrets)
-            tqdm.write(line.encode("utf-8", "replace").decode(), file=self._stream)
+            tqdm.write(printable(redacted(self.format(record), self._secrets)), file=self._stream)
         except (OSError, ValueError):
             self.handleError(record)
 
