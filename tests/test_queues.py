@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import redis as sync_redis
-from rq import Queue, Retry
+from rq import Queue, Repeat, Retry
 from rq.job import Callback, Job, JobStatus, validate_job_id
 from rq.serializers import JSONSerializer
 
@@ -345,6 +345,83 @@ async def test_rubbish_in_a_queue_does_not_end_the_worker(
 
     assert "next" in paper.words, worker.log
     assert client.hget("rq:job:odd", "status") == b"failed"
+
+
+async def test_a_job_that_repeats_itself_is_refused(
+    sender: Sender,
+    stranger: Callable[..., Queue],
+    client: sync_redis.Redis,
+    server: EmbeddedServer,
+    paper: Paper,
+    tmp_path: Path,
+) -> None:
+    """A million repeats by plain RQ would never end: failed with a sentence, not run, not scheduled; the next runs."""
+    job = stranger().enqueue(NOTE, str(paper), "again", repeat=Repeat(times=1_000_000, interval=0))
+    sender.send(NOTE, str(paper), "next", id_words=["next"])
+
+    worker = await burst(server, tmp_path)
+
+    assert paper.words == ["next"]
+    assert worker.lines("it wants to repeat itself")
+    assert status(client, job.id) is JobStatus.FAILED
+    assert client.zcard("rq:scheduled:refresh") == 0
+
+
+async def test_a_job_with_too_many_ids_is_refused(
+    sender: Sender,
+    stranger: Callable[..., Queue],
+    client: sync_redis.Redis,
+    server: EmbeddedServer,
+    paper: Paper,
+    tmp_path: Path,
+) -> None:
+    """300,000 ids in one job would keep the server from everybody: refused where sent, and where found; others run."""
+    many = [f"url_{n:026}" for n in range(300_000)]
+    with pytest.raises(JobRefused, match="300,000 ids, and a job has at most 2,000; send them in several jobs"):
+        sender.send(NOTE, str(paper), many, id_words=["many"])
+    job = stranger().enqueue(NOTE, str(paper), many)
+    sender.send(NOTE, str(paper), "next", id_words=["next"])
+
+    worker = await burst(server, tmp_path)
+
+    assert paper.words == ["next"]
+    assert worker.lines("300,000 ids")
+    assert status(client, job.id) is JobStatus.FAILED
+
+
+def test_as_many_ids_as_a_batch_may_have_are_taken(sender: Sender) -> None:
+    """The largest REFRESH_BATCH_ITEMS fits into one job."""
+    largest = next(limit.le for limit in Settings.model_fields["refresh_batch_items"].metadata if hasattr(limit, "le"))
+
+    assert sender.send("tests.queue_jobs.note", "x", [f"url_{n:026}" for n in range(largest)], id_words=["x"])
+    assert largest == jobs.MOST_IDS
+
+
+def test_retries_are_those_of_the_list(client: sync_redis.Redis, stranger: Callable[..., Queue]) -> None:
+    """A job that fails is not tried a million times because somebody wrote so."""
+    job = stranger().enqueue(NOTE, "x", retry=Retry(max=1_000_000))
+
+    assert jobs.job_class(queue_jobs.ALLOWED).fetch(job.id, connection=client).retries_left == 2
+
+
+async def test_bytes_in_a_registry_do_not_break_maintenance(
+    sender: Sender, client: sync_redis.Redis, server: EmbeddedServer, paper: Paper, tmp_path: Path
+) -> None:
+    """What is no job is dropped and named; the job of a dead worker beside it comes back."""
+    sender.send(NOTE, str(paper), "back", id_words=["lost"])
+    client.delete("rq:queue:refresh")
+    client.set("rq:job:text", "no hash")
+    client.zadd("rq:wip:refresh", {b"\xff": 1, "no colon": 1, b"a:\xfe": 1, "text:1": 1, "lost:0123abcd": 1})
+    client.rpush("rq:queue:refresh:intermediate", b"\xff\xfe", "a b", "text")
+    client.sadd("rq:workers:refresh", b"\xff")
+
+    with Worker(tmp_path, server.url, RUNNER, "refresh") as worker:
+        await worker.until(lambda: "back" in paper.words)
+
+        assert len(worker.lines("it is no job of ours")) == 8
+        assert worker.tracebacks == []
+    assert client.zrange("rq:wip:refresh", 0, -1) == []
+    assert client.llen("rq:queue:refresh:intermediate") == 0
 
 
 async def test_a_failure_is_tried_again_and_does_not_block_its_id(

@@ -7,7 +7,7 @@ list when it is made and again when it is read. It carries JSON only: a pickle i
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,6 +25,9 @@ RETRY_SECONDS = (10, 60, 300)
 """Also what a killed worker's job waits: the first of them is part of the two minutes (see `pace`)."""
 RESULT_SECONDS = 60
 """Not 0: RQ then deletes the job at its end, and a second run of it (its first worker was cut off) ends in an error."""
+MOST_IDS = 2_000
+"""In one job, as many as REFRESH_BATCH_ITEMS may be: all of them are leased in one step of the server."""
+MOST_ARGUMENT_CHARACTERS = 1_000_000
 FAILURE_SECONDS = 86_400
 """How long a failed job can be looked at. RQ's default is a year."""
 
@@ -102,6 +105,9 @@ class AllowedJob(Job):
         self.problem = problem or self._find_problem()
         if self.problem:
             self._disarm()
+        elif self.retries_left:
+            # Whatever a stranger wrote: no job comes again more often than the list says.
+            self.retries_left = min(self.retries_left, len(self.spec.retry_seconds))
 
     @property
     def func(self) -> Any:
@@ -131,6 +137,11 @@ class AllowedJob(Job):
             return f"it calls {name} on an object, and only plain functions may run"
         if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
             return f"its arguments for {name} are no arguments"
+        if self.repeats_left:
+            return "it wants to repeat itself, and what is due again the timer sends"
+        too_much = _too_much(args, kwargs)
+        if too_much:
+            return too_much
         # A callback is a function too, and a webhook a request to any address.
         if self._success_callback_name or self._failure_callback_name or self._stopped_callback_name or self.webhooks:
             return "it brings callbacks or webhooks"
@@ -142,6 +153,16 @@ class AllowedJob(Job):
         self.webhooks = []
         self.retries_left = self.repeats_left = None
         self.failure_ttl = FAILURE_SECONDS
+
+
+def _too_much(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    values = [*args, *kwargs.values()]
+    most = max((len(value) for value in (values, *values) if isinstance(value, list | dict)), default=0)
+    if most > MOST_IDS:
+        return f"it brings {most:,} ids, and a job has at most {MOST_IDS:,}; send them in several jobs"
+    if len(repr(values)) > MOST_ARGUMENT_CHARACTERS:
+        return f"its arguments are longer than {MOST_ARGUMENT_CHARACTERS:,} characters"
+    return None
 
 
 def job_class(allowed: Allowed) -> type[AllowedJob]:

@@ -25,7 +25,7 @@ from rq.worker.base import DequeueStrategy, WorkerStatus
 
 from core import redis_url
 from core.errors import FreshetError, StoreUnreachable
-from core.queues import forking, jobs, scripts
+from core.queues import forking, jobs, scripts, sweeping
 from core.queues.forking import ForkingWorker
 from core.queues.names import QueueName, queue_name
 from core.queues.pace import Pace
@@ -223,6 +223,8 @@ class Worker(ForkingWorker):
                 args=[int(time.time()), self.job_class.redis_job_namespace_prefix, JobStatus.QUEUED.value],
             )
         if self.should_run_maintenance_tasks:
+            for queue in self.queues:
+                sweeping.drop_unreadable(self.connection, queue)
             self.clean_registries()  # type: ignore[no-untyped-call]
 
     def maintain_heartbeats(self, job: Job) -> None:
