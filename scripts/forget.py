@@ -32,7 +32,9 @@ async def forget(word: str, dry_run: bool) -> int:
         named = await Selecting(client, keys, settings.tracking_param_prefixes).named(word, Path.cwd())
         parent = await client.hget(keys.item(named.item_id), "parentPageId") if named.item_id else ""
         if parent:
-            raise FreshetError(f"{word} is an image of {parent} and goes with it: python -m scripts.forget {parent}")
+            raise FreshetError(
+                f"{redacted(word)} is an image of {parent} and goes with it: python -m scripts.forget {parent}"
+            )
         forgetting = Forgetting(client, keys, dry_run=dry_run)
         links = ForgettingLinks(client, keys, forgetting, dry_run=dry_run)
         if not await links.page(named.item_id, named.uid):

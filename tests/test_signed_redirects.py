@@ -1,0 +1,110 @@
+"""A redirect to a signed URL: it is followed, its signature is kept nowhere, and it moves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from core.keys import Keys
+from core.models import Fetched, Hop, Request
+from core.net.fetcher import open_fetcher
+from core.settings import Settings
+from core.sources.rss import permanent_target
+from core.stores import connect
+from tests.site import Site, html
+from tests.test_crawl import SID, add_site, item, office, text
+from tests.web import FakeWeb
+from tests.web_replies import redirect
+from workers import ingestor
+from workers.crawl import Mode, crawl
+
+
+@pytest.fixture
+async def web(redis: connect.Client) -> AsyncIterator[FakeWeb]:
+    async with FakeWeb() as running:
+        yield running
+
+
+async def fetched(settings: Settings, redis: connect.Client, keys: Keys, request: Request) -> Fetched:
+    allowed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",), "robots_respect": False})
+    async with open_fetcher(allowed, redis, keys) as fetcher:
+        answer = await fetcher.fetch(request)
+        assert isinstance(answer, Fetched)
+        return answer
+
+
+async def test_answer_names_no_signature(settings: Settings, redis: connect.Client, keys: Keys, web: FakeWeb) -> None:
+    """The target was asked with its signature; final URL, hops and first URL are told without."""
+    web.redirect("/a", "/b?sig=CANARY&sv=1&w=2", 301)
+    web.redirect("/b", "/c?access_token=CANARY", 308)
+    web.page("/c", "hello")
+    answer = await fetched(settings, redis, keys, Request(web.url("/a?api_key=CANARY")))
+
+    assert web.requests[-1].target == "/c?access_token=CANARY"
+    assert (answer.url, answer.final_url) == (web.url("/a"), web.url("/c"))
+    assert answer.hops == (Hop(web.url("/a"), 301), Hop(web.url("/b?w=2"), 308))
+    assert (answer.is_signed, answer.is_moved_for_good, permanent_target(answer)) == (True, False, "")
+
+
+async def test_move_without_signature_is_one(
+    settings: Settings, redis: connect.Client, keys: Keys, web: FakeWeb
+) -> None:
+    """That the first URL carries a person's own token does not make its target a signed one."""
+    web.redirect("/a", "/c", 301)
+    web.page("/c", "hello")
+    answer = await fetched(settings, redis, keys, Request(web.url("/a?api_key=CANARY")))
+
+    assert (answer.is_signed, answer.is_moved_for_good, permanent_target(answer)) == (False, True, web.url("/c"))
+
+
+async def test_validators_go_to_the_same_target_under_a_new_signature(
+    settings: Settings, redis: connect.Client, keys: Keys, web: FakeWeb
+) -> None:
+    """They are kept with the URL without its signature, and that is what is compared; another URL gets none."""
+    web.on("/a", redirect("/c?sig=CANARY1&se=1", 302), redirect("/c?sig=CANARY2&se=2", 302), redirect("/d?sig=C", 302))
+    web.page("/c", "hello", etag='"1"')
+    web.page("/d", "hello", etag='"1"')
+    first = await fetched(settings, redis, keys, Request(web.url("/a")))
+    again = Request(web.url("/a"), conditional={"If-None-Match": '"1"'}, conditional_url=first.final_url)
+
+    assert [(await fetched(settings, redis, keys, again)).status for _ in range(2)] == [304, 200]
+
+
+async def test_feed_behind_a_token_is_polled_by_304(settings: Settings, web: FakeWeb) -> None:
+    """A person's own feed URL works with its token, also for validators, and its record does not repeat it."""
+    body = f"<item><title>One</title><link>{web.url('/story')}</link></item>"
+    web.page("/feed", f"<rss version='2.0'><channel><title>Feed</title>{body}</channel></rss>", etag='"1"')
+    url = web.url("/feed?access_token=CANARY")
+    async with office(settings) as desk:
+        await desk.client.sadd(desk.keys.feeds("world"), url)
+        await ingestor.run_cycle(desk)
+        (fid,) = await desk.client.zrange(desk.keys.feeds_due, 0, -1)
+        await desk.client.zadd(desk.keys.feeds_due, {fid: 0})
+        await ingestor.run_cycle(desk)
+        state = await desk.client.hgetall(desk.keys.feed(fid))
+
+    asked = web.asked("/feed")
+    assert [one.target for one in asked] == ["/feed?access_token=CANARY"] * 2
+    assert asked[1].headers.get("if-none-match") == '"1"'
+    assert (state["polls_304"], state["url"], state["validators_url"]) == ("1", web.url("/feed"), web.url("/feed"))
+
+
+async def test_page_behind_a_signed_target_keeps_its_own_name(settings: Settings, web: FakeWeb) -> None:
+    """Also after a permanent redirect: what is kept of the target could not be asked again, so each visit asks anew."""
+    site = Site(web)
+    site.page("/", links=["/file"])
+    web.on("/file", redirect("/store?sig=CANARY1", 301), redirect("/store?sig=CANARY2", 301))
+    web.page("/store", 403)
+    for number in (1, 2):
+        web.page(f"/store?sig=CANARY{number}", html("File", "About weirs."), etag='"1"')
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        for mode in (Mode.INCREMENTAL, Mode.FULL):
+            await crawl(desk, SID, mode)
+        record = await item(desk, web.url("/file"))
+
+        assert (record["status"], record["fetchUrl"], record["aliasOf"]) == ("Crawled", web.url("/file"), "")
+        assert "About weirs." in await text(desk, web.url("/file"))
+        assert await item(desk, web.url("/store")) == {}
+    assert [one.target for one in web.asked("/store")] == ["/store?sig=CANARY1", "/store?sig=CANARY2"]
