@@ -1,20 +1,23 @@
-"""Decide what the first visit of a link means: spec 004 §7 and §8 with design §6.3.
+"""What a page is called, and when it was published. Takes answers and times, returns names and times.
 
-Takes answers and times, returns verdicts. Reads no clock, opens no connection.
+Only permanent redirects and trusted canonicals change a name: the target of a temporary redirect may be gone tomorrow
+while the link that led there still works.
 """
 
 from __future__ import annotations
 
+import itertools
 from enum import StrEnum
 
-from core import http_headers, urls
-from core.errors import FailCode, FailDetail
-from core.models import Failed, Fetched
+from core import urls
+from core.models import PERMANENT_REDIRECTS, Fetched
 from core.page_canonical import trusted_canonical
-from core.trackers import Trackers
+
+FIRST_PAGE_TS = 662_688_000.0  # 1991-01-01
+DAY_SECONDS = 86_400.0
 
 
-class Outcome(StrEnum):
+class LinkEnd(StrEnum):
     """How a link's visit ended; each link has exactly one per run."""
 
     STORED = "stored"
@@ -27,59 +30,36 @@ class Outcome(StrEnum):
     REJECTED = "rejected"
 
 
-COUNTED = tuple(Outcome)
-RETRY_SECONDS = (600.0, 3_600.0, 21_600.0)
-"""Transient failures are tried again after these; then they count as attempted for 30 days (trap T24)."""
-GOOD_STATUSES = {200, 203}
-TRANSIENT_STATUSES = {408, 425, 429}
-TRANSIENT_DETAILS = {FailDetail.DNS, FailDetail.REFUSED, FailDetail.RESET, FailDetail.TRUNCATED, FailDetail.CRASH}
-CONNECT_DETAILS = {FailDetail.CONNECT, FailDetail.DNS, FailDetail.REFUSED}
-CLOSED_DOORS = {401, 402, 403, 451}
-"""The page exists and is kept from us; a feed that carries the text has published it all the same."""
-FIRST_PAGE_TS = 662_688_000.0  # 1991-01-01
-DAY_SECONDS = 86_400.0
+def permanent_target(answer: Fetched) -> str:
+    """Where a chain of 301 and 308 leads; empty when its first hop is temporary or there is none.
+
+    A target with credentials is empty too: it is stored nowhere, so it could not be asked again.
+    """
+    if answer.is_signed:
+        return ""
+    permanent = sum(1 for _ in itertools.takewhile(lambda hop: hop.status in PERMANENT_REDIRECTS, answer.hops))
+    visited = [*(hop.url for hop in answer.hops), answer.final_url]
+    return visited[permanent] if permanent else ""
 
 
-def refusal(answer: Fetched, now: float) -> Failed | None:
-    """Why this answer is no article: its status, or a redirect to the home page (traps T20, T29). None: go on."""
-    if answer.status not in GOOD_STATUSES:
-        wait = http_headers.retry_after_seconds(answer.header("retry-after"), now)
-        text = f"HTTP {answer.status}"
-        return Failed(FailCode.HTTP, FailDetail.STATUS, text, answer.status, wait)
-    if answer.hops and _is_home(answer.final_url) and not _is_home(answer.url):
-        return Failed(FailCode.HTTP, FailDetail.REDIRECTS, "It redirects to the home page.", answer.status)
-    return None
+def is_temporary(answer: Fetched) -> bool:
+    """Is there a temporary redirect on the way, or one to a URL that cannot be asked again?"""
+    return bool(answer.hops) and not answer.is_moved_for_good
 
 
-def is_transient(failed: Failed) -> bool:
-    """May the same link work later? Timeouts, connection trouble, 408/425/429 and 5xx."""
-    if failed.code is FailCode.TIMEOUT or failed.detail in TRANSIENT_DETAILS:
-        return True
-    return failed.detail is FailDetail.STATUS and (
-        failed.http_status in TRANSIENT_STATUSES or failed.http_status >= 500
-    )
+def address(answer: Fetched) -> str:
+    """The URL to ask next time: where permanent redirects lead, else the one that was asked."""
+    return permanent_target(answer) or answer.url
 
 
-def is_connect_failure(failed: Failed) -> bool:
-    """We never got through to the host; if most hosts are like that, it is our own network."""
-    return failed.detail in CONNECT_DETAILS
+def real_name(answer: Fetched, canonical_url: str) -> str:
+    """The URL that all names of one page share: its trusted canonical, else where permanent redirects lead.
 
-
-def may_use_feed_text(failed: Failed) -> bool:
-    """Is this a failure that the feed's own text can stand in for?"""
-    return failed.detail is FailDetail.STATUS and failed.http_status in CLOSED_DOORS
-
-
-def retry_at(failed: Failed, earlier_tries: int, now: float) -> float | None:
-    """When to try again after this failure; None: never, it is permanent or was tried often enough."""
-    if not is_transient(failed) or earlier_tries >= len(RETRY_SECONDS):
-        return None
-    return now + max(RETRY_SECONDS[earlier_tries], failed.retry_after_seconds or 0.0)
-
-
-def identity(url: str, final_url: str, canonical_url: str, trackers: Trackers | None = None) -> str:
-    """The normal form that all names of one page share: its trusted canonical, else where its redirects end."""
-    return urls.normal(trusted_canonical(canonical_url, final_url) or final_url or url, trackers)
+    What a page behind a temporary redirect calls itself says nothing about the link that led there.
+    """
+    if is_temporary(answer):
+        return address(answer)
+    return trusted_canonical(canonical_url, answer.final_url) or address(answer)
 
 
 def published(stated: float | None, in_feed: float | None, now: float) -> float | None:
@@ -90,6 +70,7 @@ def published(stated: float | None, in_feed: float | None, now: float) -> float 
     return None
 
 
-def _is_home(url: str) -> bool:
+def is_home(url: str) -> bool:
+    """Is this the front page of a site?"""
     found = urls.parts(url)
     return found is not None and found.path == "/" and not found.query

@@ -80,6 +80,8 @@ class Decision:
     """None: not before somebody asks."""
     fields: dict[str, str]
     event: str = ""
+    is_verdict: bool = True
+    """False: nothing was learnt about the item itself, so a force is not used up."""
 
 
 def decide(
@@ -94,10 +96,9 @@ def decide(
     policy, around = policy or DEFAULT_POLICY, around or NOTHING_SPECIAL
     decision = _decide(item, outcome, now, chance, policy, around)
     generation = item.generation if around.generation is None else around.generation
-    has_ended = decision.count in (Count.CHANGED, Count.UNCHANGED, Count.GONE, Count.EXCLUDED)
-    processed = item.generation if has_ended else item.processed_generation
+    processed = item.generation if decision.is_verdict else item.processed_generation
     is_wanted_again = generation > processed
-    if is_wanted_again and has_ended:  # somebody forced it while we were at it: at once again
+    if is_wanted_again and decision.is_verdict:  # somebody forced it while we were at it: at once again
         decision = replace(decision, next_at=now)
     decision.fields |= {
         "status": str(decision.status),
@@ -129,36 +130,41 @@ def _decide(item: Item, outcome: Outcome, now: float, chance: float, policy: Pol
             failed = outcome.failed
             told = failed.text or f"{failed.code}/{failed.detail}"
             decision = _failed(item, told, now, chance, policy, failed.retry_after_seconds, failed.http_status)
-            is_crash = failed.detail in (FailDetail.CPU, FailDetail.MEMORY, FailDetail.CRASH)
             # The same bytes would kill their reader again: not before the longest backoff.
-            return replace(decision, next_at=now + schedule.DAY_SECONDS) if is_crash else decision
+            is_fatal = failed.detail in (FailDetail.CPU, FailDetail.MEMORY, FailDetail.CRASH)
+            return _waiting(decision, now, schedule.DAY_SECONDS) if is_fatal else decision
         case Excluded():
             return _excluded(item, outcome, now, chance, policy)
         case Moved():
             return _moved(item, outcome, now, chance, policy)
         case Parked():
-            text = f"Reading this killed Freshet {outcome.deaths} times; it is parked. `scripts.reindex` unparks it."
-            return Decision(Status.ERROR, Count.FAILED, Text.KEEP, None, {"errorMessage": text})
+            return Decision(
+                Status.ERROR, Count.FAILED, Text.KEEP, None, {"errorMessage": outcome.sentence}, is_verdict=False
+            )
 
 
 # ── there is a text ─────────────────────────────────────────────────────────────────────────────
 
 
 def _changed(item: Item, outcome: Changed, now: float, chance: float, policy: Policy) -> Decision:
+    """A text to store. New to search only if it differs or was asked for; a new title alone needs no new chunks."""
     is_new_text = outcome.visit.content_hash != item.content_hash or not item.has_text
-    interval = _interval(0, policy)
+    is_news = is_new_text or outcome.is_new_metadata
+    streak = 0 if is_news else item.unchanged_streak + 1
+    interval = _interval(streak, policy)
     fields = {
         **registry.visited(outcome.visit),
         **_healthy(),
         "visitedVersion": item.listed_version,
-        "unchangedStreak": "0",
+        "unchangedStreak": str(streak),
         "conditionalStreak": "0",
         "crawlIntervalSeconds": f"{interval:.0f}",
     }
-    if is_new_text:
+    if is_news:
         fields |= {"lastChanged": iso(now), "changedTs": f"{now:.3f}"}
-    event = "item.changed" if is_new_text else ""
-    return Decision(Status.CRAWLED, Count.CHANGED, Text.REPLACE, _next(now, interval, chance), fields, event)
+    status = Status.CRAWLED if is_new_text or item.is_forced else _status_of(item)
+    count, event = (Count.CHANGED, "item.changed") if is_news else (Count.UNCHANGED, "")
+    return Decision(status, count, Text.REPLACE, _next(now, interval, chance), fields, event)
 
 
 def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy: Policy) -> Decision:
@@ -167,20 +173,32 @@ def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy
     is_304 = outcome.http_status == 304
     is_well = item.status in (Status.CRAWLED, Status.INDEXED)
     fields = {
-        **({} if is_well else _healthy()),
+        **({} if is_well else _healthy() | {"httpRobotsAllowed": "true"}),
         "httpStatusCode": str(outcome.http_status),
         "visitedVersion": item.listed_version,
         "unchangedStreak": str(streak),
         "conditionalStreak": str(item.conditional_streak + 1 if is_304 else 0),
         "crawlIntervalSeconds": f"{interval:.0f}",
+        **(registry.visited(outcome.visit) if outcome.visit else _seen_again(item, outcome)),
     }
-    if outcome.visit:
-        fields |= registry.visited(outcome.visit)
+    return Decision(_status_of(item), Count.UNCHANGED, Text.KEEP, _next(now, interval, chance), fields)
+
+
+def _seen_again(item: Item, outcome: Unchanged) -> dict[str, str]:
+    """What an answer without a new text tells all the same; only what differs is written."""
+    fields: dict[str, str] = {}
     if outcome.etag:
         fields |= {"httpEtag": outcome.etag} | ({"fileEtag": outcome.etag} if item.type == "file" else {})
     if outcome.last_modified:
         fields["httpLastModified"] = outcome.last_modified
-    return Decision(_status_of(item), Count.UNCHANGED, Text.KEEP, _next(now, _interval(streak, policy), chance), fields)
+        if item.type == "file":
+            fields["fileLastModified"] = registry.iso_of_http_date(outcome.last_modified)
+    chain = registry.chain_text(outcome.redirects)
+    if chain != (item.redirect_chain or registry.chain_text(())):
+        fields["httpRedirectChain"] = chain
+    if outcome.canonical_url and outcome.canonical_url != item.canonical_url:
+        fields["httpCanonicalUrl"] = outcome.canonical_url
+    return fields
 
 
 def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: Policy) -> Decision:
@@ -191,7 +209,8 @@ def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: Policy
         **_healthy(),
         "aliasOf": outcome.target_id,
         "httpStatusCode": str(outcome.visit.http_status),
-        "httpRedirectChain": registry.visited(outcome.visit)["httpRedirectChain"],
+        "httpRedirectChain": registry.chain_text(outcome.visit.redirects),
+        "httpRobotsAllowed": "true",
         "httpCanonicalUrl": outcome.visit.canonical_url,
         "contentHash": "",
         "textHash": "",
@@ -227,23 +246,39 @@ def _missing(item: Item, outcome: Missing, now: float, chance: float, policy: Po
     fields = {
         "missingChecks": str(checks),
         "missingSinceTs": f"{since:.3f}",
-        "errorMessage": what
-        if is_gone
-        else f"{what} ({checks} of {policy.gone_after_checks} before it counts as gone)",
+        "errorMessage": what if is_gone else f"{what} ({_until_gone(checks, policy)})",
         "conditionalStreak": "0",
     }
     if outcome.http_status and not outcome.reason:
         fields["httpStatusCode"] = str(outcome.http_status)
     event = "item.gone" if item.has_text else ""
-    # Counted when it goes, not at each look at the empty place.
-    count = Count.GONE if item.has_text or not item.missing_checks else Count.UNCHANGED
     if not is_gone:
         wait = min(policy.base_seconds, DAY_SECONDS / 2)
         text = Text.HIDE if item.has_text else Text.KEEP
-        return Decision(Status.ERROR, count, text, _next(now, wait, chance), fields, event)
+        return _waiting(Decision(Status.ERROR, _missing_count(item), text, None, fields, event), now, wait, chance)
     if item.status is not Status.GONE:
         fields["goneTs"] = f"{now:.3f}"
-    return Decision(Status.GONE, count, Text.DELETE, _next(now, policy.max_seconds, chance), fields, event)
+    decision = Decision(Status.GONE, _missing_count(item), Text.DELETE, None, fields, event)
+    return _waiting(decision, now, policy.max_seconds, chance)
+
+
+def _until_gone(checks: int, policy: Policy) -> str:
+    if checks < policy.gone_after_checks:
+        return f"{checks} of {policy.gone_after_checks} checks before it counts as gone"
+    return "it counts as gone a day after it was first missing"
+
+
+def _missing_count(item: Item) -> Count:
+    """Counted when it goes, not at each look at the empty place. What was never there is a broken link."""
+    if item.has_text:
+        return Count.GONE
+    return Count.UNCHANGED if item.missing_checks else Count.FAILED
+
+
+def _waiting(decision: Decision, now: float, seconds: float, chance: float = 0.5) -> Decision:
+    """The same, with the next check after so long; the record says so too."""
+    decision.fields["crawlIntervalSeconds"] = f"{seconds:.0f}"
+    return replace(decision, next_at=_next(now, seconds, chance))
 
 
 def _failed(
@@ -251,13 +286,17 @@ def _failed(
 ) -> Decision:
     """What we have stays; we come back later and later, never earlier than we were asked."""
     failures = item.failures + 1
-    wait = min(policy.error_base_seconds * 2 ** min(failures - 1, 20), DAY_SECONDS)
-    next_at = now + max(schedule.jittered_both(wait, chance), retry_after or 0.0)
-    fields = {"consecutiveFailures": str(failures), "errorMessage": why[: registry.ERROR_CHARS]}
+    wait = schedule.item_backoff_seconds(failures, policy.error_base_seconds)
+    next_at = schedule.retry_at(now, schedule.jittered_both(wait, chance), retry_after)
+    fields = {
+        "consecutiveFailures": str(failures),
+        "errorMessage": why[: registry.ERROR_CHARS],
+        "crawlIntervalSeconds": f"{max(wait, retry_after or 0.0):.0f}",
+    }
     if status:
         fields["httpStatusCode"] = str(status)
     kept = Status.GONE if item.status is Status.GONE else Status.ERROR
-    return Decision(kept, Count.FAILED, Text.KEEP, next_at, fields)
+    return Decision(kept, Count.FAILED, Text.KEEP, next_at, fields, is_verdict=False)
 
 
 def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: Policy) -> Decision:

@@ -10,6 +10,8 @@ from enum import StrEnum
 
 from core import schedule
 from core.models import Deferred, Harvest, PublisherHints
+from core.outcomes import Broken, Missing
+from core.statuses import ErrorClass
 
 
 class FeedStatus(StrEnum):
@@ -20,14 +22,6 @@ class FeedStatus(StrEnum):
     ERROR = "error"
     WAITING = "waiting"
     GONE = "gone"
-
-
-class ErrorClass(StrEnum):
-    """How much an error weighs: a wrong address more than a bad moment."""
-
-    HARD = "hard"
-    SOFT = "soft"
-    TEMPORARY = "temporary"
 
 
 WEIGHTS = {ErrorClass.HARD: 1.0, ErrorClass.SOFT: 0.5, ErrorClass.TEMPORARY: 0.25}
@@ -113,7 +107,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class FeedChanged:
     """A body we had not seen, read."""
 
     answer: Answer
@@ -133,27 +127,11 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Unchanged:
+class FeedUnchanged:
     """A 304, or the same bytes again."""
 
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """410: the publisher says it will not come back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """No feed this time."""
-
-    error_class: ErrorClass
-    text: str
-    http_status: int = 0
-    retry_after_seconds: float | None = None
-    is_connect_failure: bool = False
-    """We never got through; if most hosts are like that, it is our own network."""
-
-
-PollResult = Changed | Unchanged | Gone | Broken | Deferred
+PollResult = FeedChanged | FeedUnchanged | Missing | Broken | Deferred
+"""What is missing or broken is told as for every other visit."""

@@ -171,6 +171,27 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A link of the link sets, and what is known of it before its article is written."""
+
+    url: str
+    uid: str
+    categories: tuple[str, ...]
+    entry: Mapping[str, str] = field(default_factory=dict)
+    """What a feed said about it: its own title, author, date, text and address."""
+    earlier_tries: int = 0
+    is_first_visit: bool = True
+    """False: its article ended or was gone, and somebody asks for it again."""
+    duplicate_of: str = ""
+    """Uid of the live article that had the same text first."""
+
+    @property
+    def feed(self) -> str:
+        """The feed that listed it; empty if somebody added it by hand."""
+        return self.entry.get("feed", "")
+
+
+@dataclass(frozen=True, slots=True)
 class Harvest:
     """What one feed body gives: clean links in order without repeats, and what was turned away."""
 

@@ -9,20 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from core import schedule
-from core.feed_state import (
-    WEIGHTS,
-    Answer,
-    Broken,
-    Changed,
-    ErrorClass,
-    FeedState,
-    FeedStatus,
-    Gone,
-    PollResult,
-    Unchanged,
-)
-from core.models import Deferred, FeedText
+from core import outcomes, schedule, statuses
+from core.feed_state import WEIGHTS, Answer, FeedChanged, FeedState, FeedStatus, FeedUnchanged, PollResult
+from core.models import Deferred, Failed, FeedText
+from core.outcomes import Broken, Missing
+from core.statuses import ErrorClass
 
 EVENTS_KEPT = 30
 MOVE_CONFIRMATIONS = 3
@@ -58,14 +49,14 @@ class Policy:
 def decide(state: FeedState, result: PollResult, now: float, chance: float, policy: Policy) -> PollDecision:
     """What to write after a poll."""
     match result:
-        case Changed():
+        case FeedChanged():
             return _changed(state, result, now, chance, policy)
-        case Unchanged():
+        case FeedUnchanged():
             return _unchanged(state, result.answer, now, chance, policy)
-        case Gone():
-            return _gone(state, now)
-        case Broken():
-            return _broken(state, result, now, chance)
+        case Missing() if result.is_certain:
+            return _gone(state, result.http_status, now)
+        case Missing() | Broken():
+            return _broken(state, outcomes.as_failure(result), now, chance)
         case Deferred():
             return _deferred(state, result, now)
 
@@ -83,7 +74,7 @@ def conditional_headers(state: FeedState, chance: float) -> dict[str, str]:
     return {name: value for name, value in named.items() if value}
 
 
-def _changed(state: FeedState, result: Changed, now: float, chance: float, policy: Policy) -> PollDecision:
+def _changed(state: FeedState, result: FeedChanged, now: float, chance: float, policy: Policy) -> PollDecision:
     harvest, answer = result.harvest, result.answer
     found = len(harvest.links)
     duplicates = found - result.new_links
@@ -142,42 +133,43 @@ def _unchanged(state: FeedState, answer: Answer, now: float, chance: float, poli
     return PollDecision(_noted(state, now, "304" if is_304 else f"{answer.http_status} same body"), renew=renew)
 
 
-def _gone(state: FeedState, now: float) -> PollDecision:
+def _gone(state: FeedState, status: int, now: float) -> PollDecision:
     state = replace(
         state,
         status=FeedStatus.GONE,
         polls=state.polls + 1,
         last_poll_ts=now,
-        last_status=410,
+        last_status=status,
         error_class=str(ErrorClass.HARD),
-        error_text="410 Gone: the publisher retired this feed. Remove it, or add it again to try once more.",
+        error_text=f"{status} Gone: the publisher retired this feed. Remove it, or add it again to try once more.",
         next_poll_ts=NEVER,
-        next_poll_reason="retired by 410",
+        next_poll_reason=f"retired by {status}",
     )
-    return PollDecision(_noted(state, now, "410 retired"))
+    return PollDecision(_noted(state, now, f"{status} retired"))
 
 
-def _broken(state: FeedState, result: Broken, now: float, chance: float) -> PollDecision:
-    weight = state.error_weight + WEIGHTS[result.error_class]
-    backoff, asked = schedule.feed_backoff_seconds(weight), result.retry_after_seconds or 0.0
+def _broken(state: FeedState, failed: Failed, now: float, chance: float) -> PollDecision:
+    error_class = statuses.of_failure(failed).error_class
+    weight = state.error_weight + WEIGHTS[error_class]
+    backoff, asked = schedule.feed_backoff_seconds(weight), failed.retry_after_seconds or 0.0
     next_poll_ts, _ = _after_skips(state, now, max(backoff, asked), chance)
     state = replace(
         state,
         status=FeedStatus.ERROR,
         polls=state.polls + 1,
         last_poll_ts=now,
-        last_status=result.http_status,
-        error_class=str(result.error_class),
-        error_text=result.text,
+        last_status=failed.http_status,
+        error_class=str(error_class),
+        error_text=failed.text,
         error_weight=weight,
         next_poll_ts=next_poll_ts,
         next_poll_reason="Retry-After" if asked > backoff else f"backoff, weight {weight:g}",
         # The new address fails hard: the old one may know better (a redirect target is no promise).
-        fetch_url="" if result.error_class is ErrorClass.HARD else state.fetch_url,
+        fetch_url="" if error_class is ErrorClass.HARD else state.fetch_url,
         moved_to="",
         moved_count=0,
     )
-    return PollDecision(_noted(state, now, f"{result.error_class} error: {result.text}"))
+    return PollDecision(_noted(state, now, f"{error_class} error: {failed.text}"))
 
 
 def _deferred(state: FeedState, result: Deferred, now: float) -> PollDecision:

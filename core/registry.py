@@ -52,9 +52,17 @@ class Item:
     status: Status = Status.PENDING
     sources: tuple[str, ...] = ()
     """Ids of the sources that list it."""
+    stored_status: str = "0"
+    stored_sources: str = "0"
+    """Status and sources word for word as the record has them; `0`: there is no such field, or no record."""
     article_uid: str = ""
+    article_url: str = ""
+    """The link of its article, as it stands in the link set."""
+    article_categories: str = ""
     has_text: bool = False
     """Is the text that its validators belong to still in the store?"""
+    text_hash: str = ""
+    """The content hash of its own document; empty: it has none, or its text is an article's."""
 
     etag: str = ""
     last_modified: str = ""
@@ -65,6 +73,7 @@ class Item:
     mime_type: str = ""
     language: str = ""
     canonical_url: str = ""
+    redirect_chain: str = ""
     content_hash: str = ""
     body_hash: str = ""
     extractor_version: str = ""
@@ -115,12 +124,15 @@ _TEXTS = {
     "source": "normalizedSource",
     "fetch_url": "fetchUrl",
     "article_uid": "articleUid",
+    "article_url": "articleUrl",
+    "article_categories": "articleCategories",
     "etag": "httpEtag",
     "last_modified": "httpLastModified",
     "validators_url": "validatorsUrl",
     "mime_type": "mimeType",
     "language": "language",
     "canonical_url": "httpCanonicalUrl",
+    "redirect_chain": "httpRedirectChain",
     "content_hash": "contentHash",
     "body_hash": "bodyHash",
     "extractor_version": "extractorVersion",
@@ -150,12 +162,16 @@ _NAMES = (*_TEXTS, *_INTEGERS, *_TIMES)
 _INTEGERS_FROM, _TIMES_FROM = len(_TEXTS), len(_TEXTS) + len(_INTEGERS)
 
 
-def parse(item_id: str, values: Sequence[str | None], has_text: bool, via: str = "") -> Item | None:
-    """The record from the values of `FIELDS`; None if there is no such record. `via` is one more of its sources."""
+def parse(item_id: str, values: Sequence[str | None], text_hash: str | None, via: str = "") -> Item | None:
+    """The record from the values of `FIELDS`; None if there is no such record. `via` is one more of its sources.
+
+    `text_hash` is the content hash of the item's document, None without one.
+    """
     if values[0] is None:
         return None
     # Some thousand times in a refresh: by position, one dict for all.
-    status, listed, *rest = values
+    status, stored_sources, *rest = values
+    listed = stored_sources
     if listed is None:  # written before there were other sources than feeds
         listed = ARTICLES_SOURCE
     sources = tuple(dict.fromkeys(filter(None, (*listed.split(","), via))))
@@ -163,7 +179,11 @@ def parse(item_id: str, values: Sequence[str | None], has_text: bool, via: str =
     read += [int(value or 0) for value in rest[_INTEGERS_FROM:_TIMES_FROM]]
     read += [float(value or 0) for value in rest[_TIMES_FROM:]]
     named = dict(zip(_NAMES, read, strict=True))
-    return Item(item_id, status=Status(str(status)), sources=sources, has_text=has_text, **named)  # type: ignore[arg-type]
+    known = Item(item_id, status=Status(str(status)), sources=sources, has_text=text_hash is not None, **named)  # type: ignore[arg-type]
+    known.text_hash = text_hash or ""
+    known.stored_status = str(status)
+    known.stored_sources = "0" if stored_sources is None else stored_sources
+    return known
 
 
 def with_text(item: Item, has_text: bool) -> Item:
@@ -237,6 +257,8 @@ def blank(
         "mimeType": "",
         "extractorVersion": "",
         "articleUid": "",
+        "articleUrl": "",
+        "articleCategories": "",
         "aliasOf": "",
         "lastIndexedDocId": "",
         "indexedHash": "",
@@ -291,7 +313,7 @@ def visited(visit: PageVisit) -> dict[str, str]:
         "validatorsUrl": visit.fetched_url,
         "httpContentLength": str(visit.content_length),
         "httpStatusCode": str(visit.http_status),
-        "httpRedirectChain": json.dumps(list(visit.redirects)),
+        "httpRedirectChain": chain_text(visit.redirects),
         "httpRobotsAllowed": "true",
         "httpCanonicalUrl": visit.canonical_url,
         "contentHash": visit.content_hash,
@@ -307,40 +329,23 @@ def visited(visit: PageVisit) -> dict[str, str]:
     }
 
 
+def chain_text(redirects: Sequence[str]) -> str:
+    """A chain of redirects as the record holds it."""
+    return json.dumps(list(redirects))
+
+
 def _file_fields(visit: PageVisit) -> dict[str, str]:
     return {
         "fileEtag": visit.etag,
-        "fileLastModified": _iso_of(visit.last_modified),
+        "fileLastModified": iso_of_http_date(visit.last_modified),
         "fileLength": str(visit.content_length),
         "fileContentType": visit.mime_type,
     }
 
 
-def _iso_of(http_date: str) -> str:
+def iso_of_http_date(http_date: str) -> str:
     """A date as headers write it, as spec 000 writes it; empty if it is none."""
     try:
         return iso(parsedate_to_datetime(http_date).timestamp())
     except (TypeError, ValueError, OverflowError):
         return ""
-
-
-def first_check_at(item_id: str, now: float) -> float:
-    """A day later, ± 10 %: items stored together are not checked together. Which way, its id decides."""
-    chance = int.from_bytes(item_id.encode()[-4:], "big") % 1_000 / 999
-    return now + BASE_INTERVAL_SECONDS * (0.9 + 0.2 * chance)
-
-
-def first_record(visit: PageVisit, article_uid: str, now: float, strategy: str = "host") -> dict[str, str]:
-    """The record of an item whose first visit stored an article; not yet indexed, so `Crawled`."""
-    record = blank(visit.normalised, visit.fetched_url, now, strategy=strategy) | visited(visit)
-    return record | {
-        "status": str(Status.CRAWLED),
-        "articleUid": article_uid,
-        "lastChecked": iso(now),
-        "lastChanged": iso(now),
-        "checkedTs": f"{now:.3f}",
-        "changedTs": f"{now:.3f}",
-        "crawlAttempts": "1",
-        "nextCrawlAt": iso(first_check_at(record["id"], now)),
-        "sources": ARTICLES_SOURCE,
-    }

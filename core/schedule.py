@@ -67,12 +67,35 @@ def after_skips(at: float, hints: PublisherHints) -> float:
     return at
 
 
+# ── after a failure ─────────────────────────────────────────────────────────────────────────────
+
+LINK_RETRY_SECONDS = (600.0, 3_600.0, 21_600.0)
+"""A new link is tried again after these, while it is still in its feed; then it counts as attempted."""
+
+
+def link_retry_seconds(earlier_tries: int) -> float | None:
+    """Return the wait before a new link is tried again; None: it was tried often enough."""
+    return LINK_RETRY_SECONDS[earlier_tries] if earlier_tries < len(LINK_RETRY_SECONDS) else None
+
+
+def item_backoff_seconds(failures: int, base_seconds: float) -> float:
+    """Return the wait after so many failures in a row: doubled each time, up to a day."""
+    return min(base_seconds * float(2 ** min(failures - 1, 20)), DAY_SECONDS)
+
+
+def retry_at(now: float, wait_seconds: float, retry_after_seconds: float | None) -> float:
+    """Return when to try again: after our own wait, and never earlier than the server asked for."""
+    return now + max(wait_seconds, retry_after_seconds or 0.0)
+
+
 def feed_backoff_seconds(error_weight: float) -> float:
     """Linear: an hour per unit of weight up to a day, then a day per unit up to 30 days."""
     if error_weight < LONG_TROUBLE_WEIGHT:
         return min(max(error_weight, 0.25) * HOUR_SECONDS, DAY_SECONDS)
     return min((error_weight - LONG_TROUBLE_WEIGHT + 1) * DAY_SECONDS, LONGEST_BACKOFF_SECONDS)
 
+
+# ── without a change ────────────────────────────────────────────────────────────────────────────
 
 LADDER = (1, 3, 7, 14)
 """Times the base interval, for what does not change (spec 000 §5)."""

@@ -225,7 +225,7 @@ async def test_full_mode_reads_everything_anew(settings: Settings, site: Site) -
 
         run = await crawl(desk, SID, Mode.FULL)
 
-        assert counts(run) == {"discovered": 2, "visited": 2, "changed": 2}
+        assert counts(run) == {"discovered": 2, "visited": 2, "unchanged": 2}
         assert not any("if-none-match" in seen.headers for seen in site.web.requests if seen.path in ("/", "/a"))
         record = await item(desk, site.url("/a"))
         assert (record["reindexGeneration"], record["processedGeneration"]) == ("1", "1")

@@ -65,6 +65,10 @@ def changed(content_hash: str = "new") -> Changed:
     return Changed(Document(content_hash=content_hash), visit(content_hash))
 
 
+def retitled() -> Changed:
+    return Changed(Document(content_hash="old", title="New"), visit("old"), is_new_metadata=True)
+
+
 def answered(status: int, *hops: Hop, **headers: str) -> Fetched:
     return Fetched("https://e.org/a", "https://e.org/a", status, headers, b"", hops)
 
@@ -199,16 +203,16 @@ TABLE = [
     ("text comes back", MISSING, changed("old"), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
     ("gone comes back", GONE, changed("old"), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
     ("outside comes in", OUTSIDE, changed(), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
-    ("read anew, equal", KNOWN, changed("old"), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, ""),
+    ("another title", KNOWN, retitled(), Status.INDEXED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
     ("304", KNOWN, Unchanged(), Status.INDEXED, Count.UNCHANGED, Text.KEEP, DAY, ""),
     ("304 after failures", FAILING, Unchanged(), Status.INDEXED, Count.UNCHANGED, Text.KEEP, 14 * DAY, ""),
     ("equal text", KNOWN, Unchanged(200, visit=visit("old")), Status.INDEXED, Count.UNCHANGED, Text.KEEP, DAY, ""),
     ("404", KNOWN, Missing(404), Status.ERROR, Count.GONE, Text.HIDE, DAY / 2, "item.gone"),
-    ("404 at first sight", FRESH, Missing(404), Status.ERROR, Count.GONE, Text.KEEP, DAY / 2, ""),
+    ("404 at first sight", FRESH, Missing(404), Status.ERROR, Count.FAILED, Text.KEEP, DAY / 2, ""),
     ("third 404", MISSING, Missing(404), Status.GONE, Count.UNCHANGED, Text.DELETE, 14 * DAY, ""),
     ("404 of the gone", GONE, Missing(404), Status.GONE, Count.UNCHANGED, Text.DELETE, 14 * DAY, ""),
     ("410", KNOWN, Missing(410), Status.GONE, Count.GONE, Text.DELETE, 14 * DAY, "item.gone"),
-    ("410 at first sight", FRESH, Missing(410), Status.GONE, Count.GONE, Text.DELETE, 14 * DAY, ""),
+    ("410 at first sight", FRESH, Missing(410), Status.GONE, Count.FAILED, Text.DELETE, 14 * DAY, ""),
     ("listed nowhere", KNOWN, Missing(404, True), Status.GONE, Count.GONE, Text.DELETE, 14 * DAY, "item.gone"),
     ("timeout", KNOWN, TIMEOUT, Status.ERROR, Count.FAILED, Text.KEEP, 600, ""),
     ("fourth timeout", FAILING, TIMEOUT, Status.ERROR, Count.FAILED, Text.KEEP, 4800, ""),
@@ -240,6 +244,8 @@ def test_decision(
 ) -> None:
     """Every outcome in every state has its row; force changes what is asked, not what an answer means."""
     decision = decided(replace(item, generation=int(forced)), outcome)
+    if forced and decision.text is Text.REPLACE:
+        status = Status.CRAWLED  # a force makes search look at it again
 
     assert (decision.status, decision.count, decision.text, decision.event) == (status, count, text, event)
     assert decision.next_at == pytest.approx(NOW + wait)
@@ -252,7 +258,7 @@ def test_decision(
 def test_force_is_done_when_the_visit_came_to_an_end(name: str, item: Item, outcome: Outcome) -> None:
     """A force is spent by an answer, not by a failure."""
     decision = decided(replace(item, generation=3, processed_generation=2), outcome)
-    is_spent = decision.count is not Count.FAILED
+    is_spent = decision.count is not Count.FAILED or isinstance(outcome, Missing)
 
     assert decision.fields["processedGeneration"] == ("3" if is_spent else "2")
     assert decision.fields["reindexRequested"] == ("false" if is_spent else "true")
@@ -267,6 +273,74 @@ def test_force_made_meanwhile_is_not_lost(name: str, item: Item, outcome: Outcom
     assert decision.fields["reindexRequested"] == "true"
     if decision.count is not Count.FAILED:
         assert decision.next_at == NOW
+
+
+def test_equal_text_read_anew_is_unchanged() -> None:
+    """Forced, or read by another version: the fields are written, search looks again only if it was forced."""
+    forced = decided(replace(KNOWN, generation=1, unchanged_streak=1), changed("old"))
+    unforced = decided(replace(KNOWN, unchanged_streak=1), changed("old"))
+
+    assert (forced.status, forced.count, forced.text, forced.event) == ("Crawled", "unchanged", "replace", "")
+    assert (unforced.status, unforced.count, unforced.text, unforced.event) == ("Indexed", "unchanged", "replace", "")
+    assert forced.fields["unchangedStreak"] == unforced.fields["unchangedStreak"] == "2"
+    assert "lastChanged" not in forced.fields
+
+
+@pytest.mark.parametrize(
+    ("checks", "words"), [(0, "1 of 3 checks"), (1, "2 of 3 checks"), (2, "a day after"), (8, "a day after")]
+)
+def test_missing_says_what_it_waits_for(checks: int, words: str) -> None:
+    """Never more checks than are needed: after enough of them it waits for the day to be over."""
+    since = {"missing_since": NOW - 100} if checks else {}
+    message = decided(replace(KNOWN, missing_checks=checks, **since), Missing(404)).fields["errorMessage"]
+
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    ("outcome", "seconds"),
+    [
+        (Broken(Failed(FailCode.TIMEOUT)), 600),
+        (Broken(Failed(FailCode.HTTP, FailDetail.STATUS, "", 503, 7_200)), 7_200),
+        (Broken(Failed(FailCode.PARSE, FailDetail.CPU)), DAY),
+        (Missing(404), DAY / 2),
+        (Missing(410), 14 * DAY),
+        (Unchanged(), DAY),
+    ],
+)
+def test_record_says_the_interval_it_waits(outcome: Outcome, seconds: float) -> None:
+    """`crawlIntervalSeconds` is what the next check was scheduled by, also after an error."""
+    decision = decided(KNOWN, outcome)
+
+    assert float(decision.fields["crawlIntervalSeconds"]) == seconds
+    assert decision.next_at == pytest.approx(NOW + seconds)
+
+
+def test_unchanged_page_tells_its_new_address() -> None:
+    """A redirect in front of a page that has not changed: the chain and the canonical address are written."""
+    chain = ("https://e.org/a",)
+    moved = decided(KNOWN, Unchanged(304, redirects=chain, canonical_url="https://e.org/b")).fields
+    back = decided(replace(KNOWN, redirect_chain='["https://e.org/a"]'), Unchanged(304)).fields
+    as_ever = decided(KNOWN, Unchanged(304)).fields
+
+    assert (moved["httpRedirectChain"], moved["httpCanonicalUrl"]) == ('["https://e.org/a"]', "https://e.org/b")
+    assert back["httpRedirectChain"] == "[]"
+    assert "httpRedirectChain" not in as_ever
+
+
+def test_touched_file_has_its_new_date() -> None:
+    """The same bytes with another modification time: `fileLastModified` follows."""
+    file = replace(KNOWN, type="file")
+    fields = decided(file, Unchanged(200, last_modified="Thu, 13 Nov 2025 02:13:20 GMT")).fields
+
+    assert fields["fileLastModified"] == "2025-11-13T02:13:20Z"
+
+
+def test_robots_that_allow_again_are_told() -> None:
+    """A 304 after a check that robots.txt forbade."""
+    fields = decided(replace(KNOWN, status=Status.OUT_OF_SCOPE), Unchanged(304)).fields
+
+    assert fields["httpRobotsAllowed"] == "true"
 
 
 def test_ladder_is_climbed_by_two_and_left_by_a_change() -> None:

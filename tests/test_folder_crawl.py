@@ -500,7 +500,7 @@ async def test_full_mode_reads_every_file_anew(shelf: Shelf, opened: list[str]) 
 
     run = await shelf.crawl(Mode.FULL)
 
-    assert counts(run) == {"discovered": 2, "visited": 2, "changed": 2}
+    assert counts(run) == {"discovered": 2, "visited": 2, "unchanged": 2}
     assert len(opened) == 2
     record = await shelf.item("a.md")
     assert (record["reindexGeneration"], record["processedGeneration"]) == ("1", "1")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from core import canonical, ids
+from core import ids, schedule, statuses
 from core.errors import FailCode, FailDetail
 from core.models import Failed
 from core.parsing.pool import MOST_CRASHES, ParsePool
@@ -102,4 +102,5 @@ def test_a_crash_is_tried_again_and_given_up_after_three() -> None:
     """Also where all tries of one visit were killed: the machine may be short of memory for a while."""
     crashed = Failed(FailCode.PARSE, FailDetail.CRASH, "The parser was killed.")
 
-    assert [canonical.retry_at(crashed, tries, 0.0) is not None for tries in range(5)] == [True] * 3 + [False] * 2
+    assert statuses.is_transient(crashed)
+    assert [schedule.link_retry_seconds(tries) is not None for tries in range(5)] == [True] * 3 + [False] * 2

@@ -96,7 +96,7 @@ def test_what_is_not_for_us_is_excluded_unless_we_have_its_text(detail: FailDeta
     """It says something about the thing; but a text that we have is not given up for it."""
     failed = Failed(FailCode.HTTP, detail, "Not for us.")
 
-    assert meaning(NEW, failed) == Excluded("Not for us.")
+    assert meaning(NEW, failed) == Excluded("Not for us.", failed=failed)
     assert meaning(PAGE, failed) == Broken(failed)
 
 
@@ -151,6 +151,7 @@ def text(content_hash: str = "h", **more: str) -> Document:
         ("its first canonical", PAGE, text(canonical_url="https://e.org/c"), Unchanged),
         ("no text, and we have none", NEW, Failed(FailCode.EMPTY), Excluded),
         ("no text, but we have one", PAGE, Failed(FailCode.EMPTY), Broken),
+        ("a file that was emptied", FILE, Failed(FailCode.EMPTY), Excluded),
         ("its reader died", NEW, Failed(FailCode.PARSE, FailDetail.MEMORY), Broken),
         ("no type of ours", NEW, Failed(FailCode.PARSE, FailDetail.TYPE, "No."), Excluded),
         ("no type of ours any more", PAGE, Failed(FailCode.PARSE, FailDetail.TYPE, "No."), Broken),
@@ -159,6 +160,16 @@ def text(content_hash: str = "h", **more: str) -> Document:
 def test_documents(what: str, item: Item, document: Document | Failed, wanted: type) -> None:
     """Changed only for a reason; what we have is given up for none."""
     assert isinstance(judged(item, document), wanted), what
+
+
+def test_emptied_file_gives_up_its_text_and_an_emptied_page_says_so() -> None:
+    """A disk does not err about what a file holds; a page may be empty for a moment."""
+    emptied, blank = judged(FILE, Failed(FailCode.EMPTY)), judged(PAGE, Failed(FailCode.EMPTY))
+
+    assert isinstance(emptied, Excluded)
+    assert emptied.is_withdrawn
+    assert isinstance(blank, Broken)
+    assert "no text any more" in blank.failed.text
 
 
 def test_canonical_counts_only_if_it_is_asked_for() -> None:

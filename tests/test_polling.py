@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from core import polling
-from core.feed_state import Answer, Broken, Changed, ErrorClass, FeedState, FeedStatus, Gone, PollResult, Unchanged
-from core.models import Deferred, FeedKind, FeedText, Harvest, PublisherHints, Rejected
+from core.errors import FailCode, FailDetail
+from core.feed_state import Answer, FeedChanged, FeedState, FeedStatus, FeedUnchanged, PollResult
+from core.models import Deferred, Failed, FeedKind, FeedText, Harvest, PublisherHints, Rejected
+from core.outcomes import Broken, Missing
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
@@ -22,14 +24,18 @@ def decide(state: FeedState, result: PollResult, now: float = NOW) -> polling.Po
     return polling.decide(state, result, now, 0.0, POLICY)
 
 
-def changed(links: int = 10, new: int = 1, answer: Answer = Answer(etag='"b"', validators_url=URL)) -> Changed:  # noqa: B008, RUF100
+def changed(links: int = 10, new: int = 1, answer: Answer = Answer(etag='"b"', validators_url=URL)) -> FeedChanged:  # noqa: B008, RUF100
     urls = tuple(f"https://news.example/{i}" for i in range(links))
     harvest = Harvest(FeedKind.RSS, "News", urls, tuple(FeedText(title=url) for url in urls))
-    return Changed(answer, harvest, "h2", frozenset(urls[new:]))
+    return FeedChanged(answer, harvest, "h2", frozenset(urls[new:]))
 
 
-def unchanged(status: int = 304, **more: Any) -> Unchanged:
-    return Unchanged(Answer(status, **more))
+def unchanged(status: int = 304, **more: Any) -> FeedUnchanged:
+    return FeedUnchanged(Answer(status, **more))
+
+
+def refused(status: int, retry_after: float | None = None) -> Broken:
+    return Broken(Failed(FailCode.HTTP, FailDetail.STATUS, f"HTTP {status}", status, retry_after))
 
 
 def test_new_body_brings_links_and_new_validators() -> None:
@@ -102,26 +108,26 @@ def test_publisher_hints_bound_the_interval(
 
 def test_410_retires() -> None:
     """A gone feed is never due again, and says what to do."""
-    state = decide(OLD, Gone()).state
+    state = decide(OLD, Missing(410)).state
 
     assert (state.status, state.next_poll_ts) == (FeedStatus.GONE, float("inf"))
     assert "Remove it" in state.error_text
 
 
 @pytest.mark.parametrize(
-    ("error_class", "weight"), [(ErrorClass.HARD, 1.0), (ErrorClass.SOFT, 0.5), (ErrorClass.TEMPORARY, 0.25)]
+    ("status", "error_class", "weight"), [(400, "hard", 1.0), (500, "soft", 0.5), (503, "temporary", 0.25)]
 )
-def test_errors_weigh_by_class(error_class: ErrorClass, weight: float) -> None:
+def test_errors_weigh_by_class(status: int, error_class: str, weight: float) -> None:
     """Hard 1, soft ½, temporary ¼; the wait is that many hours."""
-    state = decide(OLD, Broken(error_class, "HTTP 500", 500)).state
+    state = decide(OLD, refused(status)).state
 
-    assert (state.error_weight, state.next_poll_ts - NOW) == (weight, weight * HOUR)
+    assert (state.error_class, state.error_weight, state.next_poll_ts - NOW) == (error_class, weight, weight * HOUR)
     assert (state.body_hash, state.etag) == ("h", '"a"')
 
 
 def test_retry_after_is_never_undercut() -> None:
     """429 with Retry-After waits at least that long, and says so."""
-    state = decide(OLD, Broken(ErrorClass.TEMPORARY, "HTTP 429", 429, retry_after_seconds=7200)).state
+    state = decide(OLD, refused(429, 7200)).state
 
     assert (state.next_poll_ts - NOW, state.next_poll_reason) == (7200, "Retry-After")
 
@@ -130,7 +136,7 @@ def test_thousand_errors_never_disable() -> None:
     """After a thousand hard errors a feed is still polled, every 30 days (R11)."""
     state = OLD
     for _ in range(1000):
-        state = decide(state, Broken(ErrorClass.HARD, "HTTP 404", 404)).state
+        state = decide(state, Missing(404)).state
 
     assert state.next_poll_ts - NOW == 30 * 86400
     assert len(state.events) == 30
@@ -158,7 +164,7 @@ def test_flapping_move_is_not_believed() -> None:
 
 def test_dead_new_address_returns_to_the_old_one() -> None:
     """When the confirmed target answers 404, the address the person gave is asked again."""
-    state = decide(replace(OLD, fetch_url="https://new.example/feed"), Broken(ErrorClass.HARD, "HTTP 404", 404)).state
+    state = decide(replace(OLD, fetch_url="https://new.example/feed"), Missing(404)).state
 
     assert state.address == URL
 
@@ -206,7 +212,7 @@ def test_confirmed_move_leaves_an_event() -> None:
 def test_rejections_are_told_with_an_example() -> None:
     """Why do I see no articles? Because all entries were turned away, and here is one."""
     harvest = Harvest(FeedKind.RSS, links=(), rejected=(Rejected("x:y", "scheme"),), rejected_count=7)
-    state = decide(OLD, Changed(Answer(), harvest, "h2")).state
+    state = decide(OLD, FeedChanged(Answer(), harvest, "h2")).state
 
     assert (state.entries, state.rejected, state.rejected_example, state.empty_polls) == (7, 7, "scheme: x:y", 1)
     assert state.events[-1].endswith("200 0 new, 0 known, 7 rejected")

@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-from core import registry
-from core.registry import FIELDS, Item, PageVisit, Status, blank, content_group, iso, parse, partition, visited
+from core.registry import FIELDS, Item, PageVisit, blank, content_group, iso, parse, partition, visited
 
 NOW = 1_763_000_000.0
 VISIT = PageVisit(
@@ -31,7 +30,8 @@ VISIT = PageVisit(
 
 def stored(record: dict[str, str], *, has_text: bool = False, via: str = "") -> Item:
     """A record as it comes back from a hash."""
-    found = parse(record["id"], [record.get(name) for name in FIELDS], has_text, via)
+    text_hash = "h" if has_text else None
+    found = parse(record["id"], [record.get(name) for name in FIELDS], text_hash, via)
     assert found is not None
     return found
 
@@ -92,6 +92,9 @@ def test_blank_record_reads_back_as_a_pending_item() -> None:
         source="https://contoso.com/a",
         fetch_url="https://contoso.com/a/",
         sources=("docs.site",),
+        stored_status="Pending",
+        stored_sources="docs.site",
+        redirect_chain="[]",
         first_seen="2025-11-13T02:13:20Z",
         next_crawl_at="2025-11-13T02:13:20Z",
     )
@@ -162,23 +165,3 @@ def test_visit_of_a_file_writes_both() -> None:
 def test_date_that_is_none_is_empty(date: str) -> None:
     """A server's nonsense stops nothing."""
     assert visited(dataclasses.replace(VISIT, is_file=True, last_modified=date))["fileLastModified"] == ""
-
-
-def test_first_check_is_spread_around_a_day() -> None:
-    """± 10 %, decided by the id: items stored together are not checked together, and again the same."""
-    names = [f"url_{n:026}" for n in range(500)]
-    waits = [registry.first_check_at(name, NOW) - NOW for name in names]
-
-    assert min(waits) >= 0.9 * 86_400
-    assert max(waits) <= 1.1 * 86_400
-    assert len(set(waits)) > 100
-    assert waits == [registry.first_check_at(name, NOW) - NOW for name in names]
-
-
-def test_first_record_of_an_article_has_every_field() -> None:
-    """All of a blank record, plus what its first visit learnt; `Crawled`, for nobody has indexed it yet."""
-    record = registry.first_record(VISIT, "uid", NOW)
-
-    assert set(blank("https://contoso.com/a", "x", NOW)) <= set(record)
-    assert (record["status"], record["articleUid"], record["sources"]) == (str(Status.CRAWLED), "uid", "rss")
-    assert record["crawlAttempts"] == "1"

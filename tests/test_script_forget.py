@@ -9,10 +9,10 @@ import pytest
 from core import ids, urls
 from core.errors import FailCode, FreshetError
 from core.keys import Keys
-from core.models import Failed, Ref
-from core.registry import PageVisit, first_record
+from core.models import Failed, Link, Ref
+from core.registry import Item, Status, blank
 from core.settings import Settings
-from core.stores.articles import ArticleStore, Link
+from core.stores.articles import ArticleStore
 from core.stores.commit import Leases
 from core.stores.connect import Client
 from core.stores.items import ItemStore
@@ -64,9 +64,11 @@ class Press:
         item_id, uid = ids.item_id("url", urls.normal(url)), ids.article_uid(url)
         fields = {"uid": uid, "url": url, "item_id": item_id, "categories": category, "status": "success"}
         fields |= {"content_hash": f"hash-of-{uid}", "duplicate_of": ""}
-        visit = PageVisit(urls.normal(url), url, 200, "", "", 1, [], "", f"hash-of-{uid}", "en", "text/html", "1")
         stored = self.articles.store(Link(url, uid, (category,)), fields, NOW)
-        stored += ItemStore(self.redis, self.keys).save(first_record(visit, uid, NOW), NOW)
+        item = Item(item_id, source=urls.normal(url), fetch_url=url, sources=("rss",), article_uid=uid)
+        record = blank(item.source, url, NOW) | {"sources": "rss", "contentHash": f"hash-of-{uid}"}
+        stored += ItemStore(self.redis, self.keys).enlist(item, Status.CRAWLED, record)
+        stored.append(("ZADD", self.keys.due("rss"), NOW, item_id))
         await Leases(self.redis, self.keys).run(stored)
         return uid
 

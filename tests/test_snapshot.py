@@ -78,7 +78,7 @@ async def test_new_extractor_reads_the_snapshot_behind_a_304(settings: Settings,
 
         run = await crawl(desk, SID, Mode.INCREMENTAL)
 
-        assert counts(run) == {"discovered": 2, "visited": 2, "changed": 2}
+        assert counts(run) == {"discovered": 2, "visited": 2, "unchanged": 2}
         assert bodies(site, "/a") == bodies(site, "/") == [True]
         assert "About weirs." in await text(desk, site.url("/a"))
         after = await item(desk, site.url("/a"))

@@ -14,12 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core import urls
-from core.canonical import COUNTED, Outcome
+from core.canonical import LinkEnd
 from core.console import log as console
 from core.console import progress
 from core.keys import Keys
-from core.network import NetworkHealth
 from core.settings import Settings, load
 from core.stores import connect, presence, version
 from core.stores.articles import ArticleStore
@@ -28,17 +26,13 @@ from core.stores.frontier import Findings, Frontier
 from core.stores.links import Lives
 from core.stores.pruning import Pruning
 from core.stores.subscriptions import Subscriptions
-from workers import lanes, stopping
+from workers import stopping
 
 if TYPE_CHECKING:
     # Only with something to fetch: a run that finds nothing new stays small and quick.
     from workers.desk import Desk
-    from workers.first_visit import Unreached, Visitor
 
 log = logging.getLogger("canon")
-
-ROUNDS = 3
-"""A link whose page is just being visited under another name is looked at again; mostly it is an alias by then."""
 
 
 @dataclass(slots=True)
@@ -49,10 +43,7 @@ class Run:
     findings: Findings
     categories: list[str]
     started: float = field(default_factory=time.monotonic)
-    network: NetworkHealth = field(default_factory=NetworkHealth)
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
-    unreached: list[Unreached] = field(default_factory=list)
-    held: list[str] = field(default_factory=list)
+    ends: Counter[LinkEnd] = field(default_factory=Counter)
 
 
 async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
@@ -73,63 +64,16 @@ async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
 
 async def fetch(desk: Desk, run: Run, budget_seconds: float) -> None:
     """Visit every link that was found, each domain in its lane, until the time is over."""
-    from workers.desk import lane_of
-    from workers.first_visit import Visitor
+    from workers.book import Book
+    from workers.visit import Visitor
 
-    settings = desk.settings
-    visitor = Visitor(desk, run.clock)
-    end = run.started + budget_seconds
-    waiting = sorted(run.findings.links)
-
-    def is_over() -> bool:
-        return run.network.should_stop or time.monotonic() > end
-
-    with progress.bar(len(waiting), "articles") as bar:
-
-        async def visit(url: str) -> None:
-            await _visit(visitor, run, url)
-            bar.update()
-
-        try:
-            for _ in range(ROUNDS):
-                by_domain = lanes.by_lane(waiting, lane_of)
-                await lanes.drive(by_domain, visit, settings.lane_width, is_over, settings.visits_at_once)
-                waiting, run.held = run.held, []
-            await _settle_unreached(visitor, run)
-            run.outcomes[Outcome.KNOWN] += await desk.articles.count_attempted(waiting)
-        except BaseException:
-            for unreached in run.unreached:
-                await desk.leases.release(unreached.lease)
-            raise
-    run.outcomes[Outcome.DEFERRED] += len(run.findings.links) - run.outcomes.total()
-
-
-async def _visit(visitor: Visitor, run: Run, url: str) -> None:
-    from workers.first_visit import Held, Unreached
-
-    ended = await visitor.visit(url, run.findings.links[url])
-    match ended:
-        case Held():
-            run.held.append(url)
-        case Unreached():
-            run.network.record(urls.host_of(url), was_reached=False)
-            run.unreached.append(ended)
-        case _:
-            run.network.record(urls.host_of(url), was_reached=True)
-            run.outcomes[ended] += 1
-
-
-async def _settle_unreached(visitor: Visitor, run: Run) -> None:
-    """Hosts that did not answer: a failure each, unless nearly none answered. Then it is us, and nothing is marked."""
-    if run.network.is_down:
-        log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against the links.")
-    while run.unreached:
-        unreached = run.unreached.pop()
-        if run.network.is_down:
-            await visitor.desk.leases.release(unreached.lease)
-            run.outcomes[Outcome.DEFERRED] += 1
-        else:
-            run.outcomes[await visitor.blame(unreached)] += 1
+    links, end = run.findings.links, run.started + budget_seconds
+    visitor = Visitor(desk, run.clock, Book(desk, run.clock.now()))
+    with progress.bar(len(links), "articles") as bar:
+        held = await visitor.visit_links(links, is_over=lambda: time.monotonic() > end, watch=bar.update)
+    run.ends.update(visitor.link_ends)
+    run.ends[LinkEnd.KNOWN] += await desk.articles.count_attempted(held)
+    run.ends[LinkEnd.DEFERRED] += len(links) - run.ends.total()
 
 
 async def finish(client: connect.Client, keys: Keys, settings: Settings, run: Run) -> Mapping[str, int]:
@@ -150,10 +94,9 @@ async def finish(client: connect.Client, keys: Keys, settings: Settings, run: Ru
 
 def tally(run: Run) -> dict[str, int]:
     """found = new + known + rejected; new = stored + failed + retry + alias + duplicate + deferred."""
-    ended = run.outcomes
-    counts = {str(outcome): ended[outcome] for outcome in COUNTED}
+    counts = {str(end): run.ends[end] for end in LinkEnd}
     counts["known"] += run.findings.known
-    new = sum(counts[str(o)] for o in COUNTED if o not in (Outcome.KNOWN, Outcome.REJECTED))
+    new = sum(counts[str(end)] for end in LinkEnd if end not in (LinkEnd.KNOWN, LinkEnd.REJECTED))
     return {"found": new + counts["known"] + counts["rejected"], "new": new, **counts}
 
 

@@ -17,8 +17,7 @@ from redis.exceptions import RedisError
 
 from core import decide
 from core.decide import Circumstances, Count, Decision, Policy
-from core.outcomes import Outcome
-from core.registry import Status
+from core.outcomes import Moved, Outcome
 from core.stores.clock import ServerClock
 from core.stores.commit import Answer, Command, Work
 from core.stores.items import Leased
@@ -30,6 +29,7 @@ log = logging.getLogger("refresh")
 WORKS_PER_COMMIT = 100
 COMMIT_SECONDS = 2.0
 """A decision is written at the latest after this, however few there are."""
+AGAIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,6 @@ class Entry:
     decision: Decision
     commands: Sequence[Command] = ()
     """Beside what the decision says of the record: text, images, outlinks."""
-    status: str = ""
-    """What the record says of it now, if somebody wrote it since the visit began."""
 
 
 class Ledger:
@@ -137,9 +135,10 @@ class Ledger:
                     case Answer.MOVED_ON:
                         again.append(entry)
                     case Answer.REFUSED:
-                        log.warning("⚠️ Too late, somebody else has it → %s", entry.leased.item.fetch_url)
+                        log.warning("⚠️ Lease lost, result discarded → %s", entry.leased.item.fetch_url)
             await self._uncount(entries, answers)
-            entries = [await self._once_more(entry) for entry in again]
+            await self._come_back_for([entry for entry in again if isinstance(entry.outcome, Moved)])
+            entries = [await self._once_more(entry) for entry in again if not isinstance(entry.outcome, Moved)]
 
     def _counted(self, counts: Counter[str]) -> list[Command]:
         total = {"visited": sum(counts.values()), **counts}
@@ -158,23 +157,30 @@ class Ledger:
             await self._desk.leases.run(self._counted(counts))
 
     def _work(self, entry: Entry) -> Work:
-        item = entry.leased.item
+        item, outcome = entry.leased.item, entry.outcome
         generation = item.generation if entry.around.generation is None else entry.around.generation
         commands = [*self._desk.items.apply(item, entry.decision), *entry.commands]
-        key, status = self._desk.keys.item(item.id), entry.status or str(item.status)
-        return Work(entry.leased.lease, commands, (key, "reindexGeneration", str(generation), key, "status", status))
+        expected = self._desk.items.expected(item, generation)
+        if isinstance(outcome, Moved):  # a page gives up its text only while its target has one
+            expected += (self._desk.keys.document(outcome.target_id), "content_hash", outcome.target_hash)
+        return Work(entry.leased.lease, commands, expected)
 
     async def _once_more(self, entry: Entry) -> Entry:
-        """Somebody raised the generation, which makes it due again at once, or a worker has made the page known to
-        search: the same visit, decided by what the record says now."""
-        key = self._desk.keys.item(entry.leased.item.id)
-        generation, status, known = await self._desk.client.hmget(key, ["reindexGeneration", "status", "indexedHash"])
-        item = replace(entry.leased.item, indexed_hash=str(known or ""))
-        item = replace(item, status=Status(str(status))) if status else item
-        around = replace(entry.around, generation=int(generation or 0))
+        """Somebody raised the generation, which makes it due again at once, another source lists the page now, or a
+        worker has made it known to search: the same visit, decided by what the record says now."""
+        now_known = await self._desk.items.moved_on(entry.leased.item)
+        item = replace(now_known, generation=entry.leased.item.generation)
+        around = replace(entry.around, generation=now_known.generation)
         decision = decide.decide(item, entry.outcome, self._clock.now(), entry.chance, entry.policy, around)
         leased = replace(entry.leased, item=item)
-        return replace(entry, leased=leased, around=around, decision=decision, status=str(status or "0"))
+        return replace(entry, leased=leased, around=around, decision=decision)
+
+    async def _come_back_for(self, entries: Sequence[Entry]) -> None:
+        """Their targets have no text any more, or their records moved on: visited again in a moment."""
+        until = self._clock.now() + AGAIN_SECONDS
+        put_off = [Work(e.leased.lease, self._desk.items.put_off(e.leased.item, until)) for e in entries]
+        if put_off:
+            await self._desk.leases.commit_many(put_off)
 
     def _tell(self, entry: Entry) -> None:
         item, decision = entry.leased.item, entry.decision

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from core import outcomes
+from core import canonical, outcomes
 from core.extract import EXTRACTOR_VERSION
 from core.models import Document, Fetched, Ref
 from core.outcomes import Changed, Moved, Outcome, Unchanged
@@ -30,35 +30,44 @@ class Visited:
 
     outcome: Outcome
     commands: Sequence[Command] = ()
+    leased: Leased | None = None
+    """What was visited, if the visit found its real name."""
 
 
+MOST_ALIASES = 5
+"""A chain of names longer than this leads nowhere."""
 Settle = Callable[[Leased, OpenSource, Visited], Awaitable[None]]
 """Bring a visit to its end."""
 VisitNow = Callable[[Leased], Awaitable[None]]
 """Visit another item, and write what came of it."""
+Flush = Callable[[], Awaitable[None]]
+"""Write what was settled so far."""
 
 
 class Moving:
     """Finds out what a page is really called."""
 
-    def __init__(self, desk: Desk, clock: ServerClock, following: Following, settle: Settle, visit: VisitNow) -> None:
+    def __init__(
+        self, desk: Desk, clock: ServerClock, following: Following, settle: Settle, visit: VisitNow, flush: Flush
+    ) -> None:
         self._desk = desk
         self._clock = clock
         self._following = following
         self._settle = settle
         self._visit = visit
+        self._flush = flush
 
     async def is_still_alias(self, leased: Leased, found: OpenSource) -> bool:
         """Ask the old name with the validators of the real one: a 304 from there says all, in one tiny answer."""
         item = leased.item
-        target = (await self._desk.items.read([item.alias_of]))[0]
-        if target is None or not target.has_text or not target.validators:
+        target = await self._page_behind(item.alias_of, item)
+        if target is None or not target.validators:
             return False
         answer = await found.source.fetch(replace(item, validators_url=target.validators_url), target.validators)
         if not isinstance(answer, Fetched) or answer.status != 304:
             return False
         visit = outcomes.facts(item, answer, named(item), "", item.source)
-        await self._settle(leased, found, Visited(Moved(item.alias_of, visit)))
+        await self._settle(leased, found, Visited(_moved(target, visit)))
         return True
 
     async def alias(
@@ -80,8 +89,8 @@ class Moving:
             return False
         is_redirect = bool(answer.hops)
         if not is_redirect:
-            is_there = await self._has_or_gets_text(target_id, found, item)
-            return Visited(Moved(target_id, visit)) if is_there else False
+            page = await self._has_or_gets_text(target_id, found, item)
+            return Visited(_moved(page, visit)) if page else False
         others = await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid)
         for other in others:
             if other.item.alias_of == item.id:
@@ -96,36 +105,59 @@ class Moving:
                 await self._settle(other, found, Visited(meaning, followed))
             else:
                 await self._leave(other)
-        return Visited(Moved(target_id, visit), commands)
+        if others:  # its text is written before this one is given up
+            await self._flush()
+        page = await self._page_behind(target_id, item)
+        return Visited(_moved(page, visit), commands) if page else False
 
-    async def _has_or_gets_text(self, target_id: str, found: OpenSource, item: Item) -> bool:
-        """Is the canonical page there? If nobody has looked yet, we do: a page gives up its text for no empty name."""
-        if await self._following.has_text(target_id, item):
-            return True
+    async def _has_or_gets_text(self, target_id: str, found: OpenSource, item: Item) -> Item | None:
+        """The canonical page. If nobody has looked yet, we do: a page gives up its text for no empty name."""
+        page = await self._page_behind(target_id, item)
+        if page:
+            return page
         for other in await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid):
             if other.item.checked_ts:  # it was looked at before, and had none
                 await self._leave(other)
-                return False
+                return None
             await self._visit(other)
-        return await self._following.has_text(target_id, item)
+        return await self._page_behind(target_id, item)
 
-    async def has_real_name(self, leased: Leased, found: OpenSource) -> bool:
+    async def to_canonical(self, leased: Leased, found: OpenSource, answer: Fetched) -> Moved | None:
         """An unchanged page whose canonical page has meanwhile a text of its own."""
         item = leased.item
-        if not item.canonical_url or item.canonical_url == item.fetch_url or leased.article or not found.follows_links:
-            return False
+        if not item.canonical_url or item.canonical_url == item.fetch_url:
+            return None
+        if leased.is_article or not found.follows_links:
+            return None
         name = trusted_canonical(item.canonical_url, item.fetch_url)
-        target_id = item_id_of(Ref(name)) if name else item.id
-        return target_id != item.id and await self._following.has_text(target_id, item)
+        page = await self._page_behind(item_id_of(Ref(name)), item) if name else None
+        return _moved(page, outcomes.facts(item, answer, named(item), "", item.source)) if page else None
+
+    async def _page_behind(self, target_id: str, item: Item) -> Item | None:
+        """The page with a text that this name leads to; None if it leads nowhere, or back to the item itself.
+
+        Pages that name each other canonical in a circle would all give up their texts for each other.
+        """
+        for _ in range(MOST_ALIASES):
+            if target_id == item.id:
+                return None
+            target = (await self._desk.items.read([target_id]))[0]
+            if target is None or target.has_text or not target.alias_of:
+                break
+            target_id = target.alias_of
+        return target if target is not None and target.has_text else None
 
     async def _leave(self, other: Leased) -> None:
         await self._desk.leases.commit(other.lease, [self._desk.items.unlocked(other.item)])
 
     def _real_name(self, item: Item, answer: Fetched, visit: PageVisit) -> str | None:
-        name = trusted_canonical(visit.canonical_url, answer.final_url) or answer.final_url
-        if name == item.fetch_url or (answer.hops and not answer.is_moved_for_good):
-            return None  # a temporary redirect changes no name (trap T49)
-        return name
+        """What the page is called, if that is another name; a temporary redirect changes none (trap T49)."""
+        name = canonical.real_name(answer, visit.canonical_url)
+        return None if name == item.fetch_url or canonical.is_temporary(answer) else name
+
+
+def _moved(page: Item, visit: PageVisit) -> Moved:
+    return Moved(page.id, visit, page.text_hash)
 
 
 def named(item: Item) -> Document:

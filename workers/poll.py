@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 
 from redis.exceptions import RedisError
 
-from core import polling, urls
-from core.errors import ParserUnavailable
-from core.feed_state import Broken, Changed, ErrorClass, Gone, PollResult, Unchanged
-from core.models import Deferred
+from core import outcomes, polling, statuses, urls
+from core.errors import FailCode, FailDetail, ParserUnavailable
+from core.feed_state import FeedChanged, FeedUnchanged, PollResult
+from core.models import Deferred, Failed
 from core.network import NetworkHealth
+from core.outcomes import Broken, Missing
 from core.stores.clock import ServerClock
 from core.stores.feeds import Held, Leased
 from workers.desk import Desk
@@ -64,10 +65,10 @@ async def _poll(desk: Desk, cycle: Cycle, leased: Leased) -> None:
         await desk.feeds.save(leased, polling.renewal(leased.state, now), cycle.feeds[leased.state.url], now)
         return
     result = await _ask(desk, cycle, leased)
+    is_unreached = isinstance(result, Broken) and statuses.is_unreached(result.failed)
     if not isinstance(result, Deferred):
-        is_lost = isinstance(result, Broken) and result.is_connect_failure
-        cycle.network.record(urls.host_of(leased.state.address), not is_lost)
-    if isinstance(result, Broken) and result.is_connect_failure:
+        cycle.network.record(urls.host_of(leased.state.address), not is_unreached)
+    if isinstance(result, Broken) and is_unreached:
         cycle.unreached.append((leased, result))  # perhaps it is our own network: judged with others
         if len(cycle.unreached) >= MOST_UNREACHED:
             await _judge_unreached(desk, cycle)
@@ -77,18 +78,19 @@ async def _poll(desk: Desk, cycle: Cycle, leased: Leased) -> None:
 
 async def _ask(desk: Desk, cycle: Cycle, leased: Leased) -> PollResult:
     if leased.taken > MOST_DEATHS:
-        return Broken(ErrorClass.HARD, f"Polling this feed killed Freshet {MOST_DEATHS} times; it is put aside.")
+        text = f"Polling this feed killed Freshet {MOST_DEATHS} times; it is put aside."
+        return Broken(Failed(FailCode.PARSE, FailDetail.TYPE, text))
     try:
         result = await desk.source.poll(leased.state, cycle.clock.now(), random.random(), MAX_WAIT_SECONDS)
-        return await _with_known(desk, cycle, leased, result) if isinstance(result, Changed) else result
+        return await _with_known(desk, cycle, leased, result) if isinstance(result, FeedChanged) else result
     except (RedisError, OSError, ParserUnavailable):
         raise
     except Exception as error:  # a bug met by one feed must not stop ten thousand others
         log.exception("🐞 This is a bug in Freshet → %s", leased.state.url)
-        return Broken(ErrorClass.SOFT, f"Freshet's own error, see the log: {type(error).__name__}")
+        return Broken(Failed(FailCode.PARSE, text=f"Freshet's own error, see the log: {type(error).__name__}"))
 
 
-async def _with_known(desk: Desk, cycle: Cycle, leased: Leased, result: Changed) -> Changed:
+async def _with_known(desk: Desk, cycle: Cycle, leased: Leased, result: FeedChanged) -> FeedChanged:
     links, categories = result.harvest.links, cycle.feeds[leased.state.url]
     known = await desk.links.known(categories, desk.keys.feed_links(leased.fid), links)
     known |= cycle.found.intersection(links)
@@ -101,12 +103,12 @@ async def _settle(desk: Desk, cycle: Cycle, leased: Leased, result: PollResult) 
     decision = polling.decide(leased.state, result, now, random.random(), desk.policy)
     counts = _counted(result)
     if not await desk.feeds.save(leased, decision, cycle.feeds[leased.state.url], now, counts):
-        log.warning("⚠️ Too late, its lease has ended; it is left for another poll → %s", leased.state.url)
+        log.warning("⚠️ Lease lost; it is left for another poll → %s", leased.state.url)
         cycle.counts["left"] += 1
         return
     cycle.counts.update(counts)
     _tell(leased.state.url, result)
-    if isinstance(result, Changed) and result.harvest.left_out:
+    if isinstance(result, FeedChanged) and result.harvest.left_out:
         read, left_out = decision.state.entries, result.harvest.left_out
         log.warning("✂️ Only %d of %d entries are read → %s", read, read + left_out, leased.state.url)
 
@@ -137,9 +139,8 @@ async def give_back(desk: Desk, cycle: Cycle) -> None:
 
 
 def _counted(result: PollResult) -> dict[str, int]:
-    kind = {Changed: "changed", Unchanged: "unchanged", Gone: "gone", Broken: "errors", Deferred: "deferred"}
-    counts = {kind[type(result)]: 1, "polled": int(not isinstance(result, Deferred))}
-    if isinstance(result, Changed):
+    counts = {_name(result): 1, "polled": int(not isinstance(result, Deferred))}
+    if isinstance(result, FeedChanged):
         found, rejected = len(result.harvest.links), result.harvest.rejected_count
         counts["links_found"] = found + rejected
         counts["links_new"] = result.new_links
@@ -148,15 +149,29 @@ def _counted(result: PollResult) -> dict[str, int]:
     return counts
 
 
+def _name(result: PollResult) -> str:
+    """How a poll is counted."""
+    match result:
+        case FeedChanged():
+            return "changed"
+        case FeedUnchanged():
+            return "unchanged"
+        case Missing() if result.is_certain:
+            return "gone"
+        case Deferred():
+            return "deferred"
+    return "errors"
+
+
 def _tell(url: str, result: PollResult) -> None:
     match result:
-        case Changed() if result.new_links:
+        case FeedChanged() if result.new_links:
             log.info("✅ %d new links, %d rejected → %s", result.new_links, result.harvest.rejected_count, url)
-        case Changed() | Unchanged():
+        case FeedChanged() | FeedUnchanged():
             log.debug("💤 Nothing new → %s", url)
-        case Gone():
-            log.warning("🪦 Retired by 410 → %s", url)
-        case Broken():
-            log.warning("⚠️ %s → %s", result.text, url)
+        case Missing() if result.is_certain:
+            log.warning("🪦 Retired by %d → %s", result.http_status, url)
+        case Missing() | Broken():
+            log.warning("⚠️ %s → %s", outcomes.as_failure(result).text, url)
         case Deferred():
             log.debug("⏳ %s, %.0f s → %s", result.reason, result.wait_seconds, url)

@@ -12,6 +12,7 @@ from core.errors import FailCode
 from core.models import Document, Failed, Fetched
 from core.parsing.tasks import DocumentTask, PageResult, PageTask
 from core.registry import Item
+from core.stores.items import Leased
 from workers.desk import Desk
 
 LONG = (DocKind.PDF, DocKind.DOCX)
@@ -34,29 +35,38 @@ class Reader:
         self._desk = desk
         self._places = asyncio.Semaphore(desk.settings.parse_processes)
 
-    async def read(self, item: Item, answer: Fetched, with_links: bool) -> Read:
+    async def read(self, leased: Leased, answer: Fetched, with_links: bool) -> Read:
         """The body as a document, or why it is none.
 
-        Marked before it begins: should it take our whole process with it, this item is to blame and no other.
+        Marked before it begins: should it take our whole process with it, this item is to blame and no other. The
+        lease of a link has counted that already.
         """
-        name, request = self._task(item, answer, with_links)
+        item = leased.item
+        is_marked = leased.link is None or not leased.link.is_first_visit
+        name, request = self._task(leased, answer, with_links)
         async with self._places:
-            await self._desk.leases.mark(item.id)
+            if is_marked:
+                await self._desk.leases.mark(item.id)
             result: PageResult | Failed = await self._desk.pool.run(name, request)
-            await self._desk.leases.unmark(item.id)
+            if is_marked:
+                await self._desk.leases.unmark(item.id)
         if isinstance(result, Failed):
             return Read(result)
         return Read(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)
 
-    def _task(self, item: Item, answer: Fetched, with_links: bool) -> tuple[str, PageTask | DocumentTask]:
-        main_text, tracking_params = self._desk.settings.main_text, self._desk.settings.tracking_param_prefixes
+    def _task(self, leased: Leased, answer: Fetched, with_links: bool) -> tuple[str, PageTask | DocumentTask]:
+        item, main_text = leased.item, self._desk.settings.main_text
+        tracking_params = self._desk.settings.tracking_param_prefixes
         content_type = answer.header("content-type")
-        if item.article_uid:
+        if leased.is_article:
+            said = leased.link.entry if leased.link else {}
             return "page", PageTask(
                 body=answer.body,
                 url=answer.final_url,
                 content_type=content_type,
                 main_text=main_text,
+                feed_html=said.get("html", ""),
+                feed_title=said.get("title", ""),
                 links=with_links,
                 tracking_params=tracking_params,
             )

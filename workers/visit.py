@@ -1,48 +1,38 @@
-"""Visit items: lease, fetch, read, decide, apply. The only place where these meet.
+"""Visit many: items that are due, and links that are new; each domain in its lane, a batch at a time.
 
-A batch at a time, each domain in its lane. Whatever stops us in between gives the items back as they were.
+Whatever stops us in between gives back what is held, as it was.
 """
 
 from __future__ import annotations
 
-import logging
-import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from redis.exceptions import RedisError
 
-from core import canonical, decide, ids, outcomes, urls
-from core.decide import Policy
-from core.errors import FailCode, FailDetail
-from core.extract import EXTRACTOR_VERSION
-from core.models import Deferred, Document, Failed, Fetched, FetchResult, Ref
-from core.net.room import Room
+from core.canonical import LinkEnd
 from core.network import NetworkHealth
-from core.outcomes import Broken, Changed, Excluded, Moved, Outcome, Parked, Unchanged
-from core.registry import Item, PageVisit
+from core.registry import Item
 from core.stores.clock import ServerClock
-from core.stores.commit import Answer, Command, Work
+from core.stores.commit import Answer, Work
 from core.stores.items import Leased
-from core.stores.registering import item_id_of
 from workers import lanes, stopping
-from workers.book import Book, OpenSource
+from workers.book import Book
 from workers.desk import Desk, lane_of
-from workers.following import Following
-from workers.judgement import Judgement
-from workers.ledger import Entry, Ledger, Progress
-from workers.moving import Moving, Visited, named
-from workers.reading import Read, Reader
+from workers.ledger import Ledger, Progress
+from workers.link_visits import LinkVisits
+from workers.visit_engine import VisitEngine
 
-log = logging.getLogger("refresh")
+T = TypeVar("T")
 
-MOST_DEATHS = 3
-GONE_ARTICLE_SECONDS = 86_400.0
+LINK_ROUNDS = 3
+"""A link whose page is just being visited under another name is looked at again; mostly it is an alias by then."""
 
 
 class Visitor:
-    """Visits items for one run or one job."""
+    """Visits items and links for one run or one job."""
 
     def __init__(
         self,
@@ -55,15 +45,10 @@ class Visitor:
     ) -> None:
         self._desk = desk
         self._clock = clock
-        self._book = book
-        self._reader = Reader(desk)
         self._ledger = Ledger(desk, clock, run_id, watch)
-        self._following = Following(desk, book, clock)
-        self._judgement = Judgement(desk, book, clock)
-        self._moving = Moving(desk, clock, self._following, self._settle, self._visit_now)
-        self._unreached: list[tuple[Leased, OpenSource, Failed]] = []
+        self._links = LinkVisits(desk, clock)
+        self._engine = VisitEngine(desk, clock, book, self._ledger, self._links)
         self._held: Mapping[str, Leased] = {}
-        self.network = NetworkHealth()
 
     @property
     def held(self) -> list[Item]:
@@ -77,8 +62,20 @@ class Visitor:
 
     @property
     def counts(self) -> Counter[str]:
-        """How the visits so far ended."""
+        """How the visits of items so far ended."""
         return self._ledger.counts
+
+    @property
+    def link_ends(self) -> Counter[LinkEnd]:
+        """How the visits of links so far ended."""
+        return self._links.ends
+
+    @property
+    def network(self) -> NetworkHealth:
+        """What the visits so far have seen of the network."""
+        return self._engine.network
+
+    # ── items ──
 
     async def visit_many(
         self,
@@ -96,25 +93,33 @@ class Visitor:
             wanted = len(waiting)
 
             async def visit(one: Leased) -> None:
-                await self._visit(one)
+                await self._engine.visit(one)
                 waiting.pop(one.item.id, None)
 
-            settings = self._desk.settings
-            by_domain = lanes.by_lane(list(waiting.values()), _lane)
-            should_stop = lambda: self.network.should_stop or is_over()  # noqa: E731
-            await lanes.drive(by_domain, visit, settings.lane_width, should_stop, settings.visits_at_once)
-            await self._settle_unreached()
+            await self._drive(list(waiting.values()), _lane, visit, is_over)
+            await self._engine.settle_unreached()
             await self._ledger.flush()
         except BaseException:
             await self._ledger.close()
-            held = [one for one, _, _ in self._unreached] + list(waiting.values())
-            self._unreached.clear()
+            held = [*self._engine.take_unreached(), *waiting.values()]
             await stopping.finish(self._give_back(held))
             raise
         finally:
             self._held = {}
         await self._come_back_for(list(waiting.values()))
         return wanted - len(waiting)
+
+    async def _drive(
+        self,
+        waiting: Iterable[T],
+        lane: Callable[[T], str],
+        visit: Callable[[T], Awaitable[None]],
+        is_over: Callable[[], bool],
+    ) -> None:
+        settings = self._desk.settings
+        should_stop = lambda: self.network.should_stop or is_over()  # noqa: E731
+        by_domain = lanes.by_lane(waiting, lane)
+        await lanes.drive(by_domain, visit, settings.lane_width, should_stop, settings.visits_at_once)
 
     async def _pass_over(self, waiting: dict[str, Leased], picked_ts: float | None) -> None:
         """A job that was late, or sent twice: what was visited since it was made is left alone."""
@@ -148,183 +153,44 @@ class Visitor:
         except (RedisError, OSError):
             await self._desk.leases.release_many([one.lease for one in held])
 
-    # ── one visit ──
+    # ── links ──
 
-    async def _visit(self, leased: Leased) -> None:
-        item = leased.item
-        found = await self._book.of(item)
-        if found is None or self._has_ended(leased):
-            await self._let_rest(leased)
-            return
-        if leased.deaths >= MOST_DEATHS:  # a force has begun the count anew
-            await self._settle(leased, found, Visited(Parked(leased.deaths)))
-            return
-        if item.alias_of and not item.is_forced and await self._moving.is_still_alias(leased, found):
-            return
-        conditional = self._conditional(leased)
-        async with Room(self._desk.rooms) as room:
-            answer = await found.source.fetch(item, conditional, room)
-            if isinstance(answer, Fetched) and answer.status == 304 and not (conditional and item.has_text):
-                # Some caches answer so unasked: once more, and without them.
-                answer = await found.source.fetch(replace(item, generation=item.processed_generation + 1), {}, room)
-            if isinstance(answer, Deferred):
-                await self._put_off(leased, answer)
-                return
-            if isinstance(answer, Failed) and canonical.is_connect_failure(answer):
-                self.network.record(urls.host_of(item.fetch_url), was_reached=False)
-                self._unreached.append((leased, found, answer))
-                return
-            self.network.record(urls.host_of(item.fetch_url), was_reached=True)
-            visited = await self._understand(leased, found, answer, bool(conditional))
-        if visited is not None:
-            await self._settle(leased, found, visited)
+    async def visit_links(
+        self,
+        links: Mapping[str, Sequence[str]],
+        *,
+        is_over: Callable[[], bool] = lambda: False,
+        watch: Callable[[], object] = lambda: None,
+    ) -> list[str]:
+        """Visit links for the first time, or again after a failure; those that somebody else has still at the end.
 
-    async def _visit_now(self, leased: Leased) -> None:
-        await self._visit(leased)
-        await self._ledger.flush()
+        `links` are URLs with their categories. How each ended is in `link_ends`.
+        """
+        waiting: Sequence[str] = sorted(links)
 
-    def _has_ended(self, leased: Leased) -> bool:
-        """An article whose life is over is not fetched again; its record waits for its own end."""
-        return bool(leased.item.article_uid) and not leased.article and len(leased.item.sources) == 1
+        async def visit(url: str) -> None:
+            leased = await self._links.begin(url, links[url])
+            if leased is not None:
+                await self._visit_link(leased)
+            watch()
 
-    async def _let_rest(self, leased: Leased) -> None:
-        due: list[Command] = [("ZREM", self._desk.keys.due(source), leased.item.id) for source in leased.item.sources]
-        unlocked: Command = ("HSET", self._desk.keys.item(leased.item.id), "lockedUntil", "", "nextCrawlAt", "")
-        await self._desk.leases.commit_many([Work(leased.lease, [*due, unlocked])])
+        try:
+            for _ in range(LINK_ROUNDS):
+                await self._drive(waiting, lane_of, visit, is_over)
+                waiting, self._links.held = self._links.held, []
+            await self._engine.settle_unreached()
+        except BaseException:
+            held = [one.lease for one in self._engine.take_unreached()]
+            await stopping.finish(self._desk.leases.release_many(held))
+            raise
+        return list(waiting)
 
-    def _conditional(self, leased: Leased) -> Mapping[str, str]:
-        item, settings = leased.item, self._desk.settings
-        is_wanted = decide.should_ask_conditionally(
-            item,
-            extractor_version=EXTRACTOR_VERSION,
-            has_snapshot=leased.has_snapshot,
-            is_trusted=leased.is_trusted,
-            audit_every=settings.audit_every_checks,
-        )
-        return item.validators if is_wanted else {}
-
-    async def _put_off(self, leased: Leased, answer: Deferred) -> None:
-        log.info("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, leased.item.fetch_url)
-        until = self._clock.now() + max(answer.wait_seconds, 1.0)
-        await self._desk.leases.commit_many([Work(leased.lease, self._desk.items.put_off(leased.item, until))])
-
-    # ── what it means ──
-
-    async def _understand(
-        self, leased: Leased, found: OpenSource, answer: FetchResult, was_conditional: bool
-    ) -> Visited | None:
-        """The meaning of an answer; None if it was the meaning of another item too, and both are settled."""
-        assert not isinstance(answer, Deferred)
-        item = leased.item
-        outcome = outcomes.of_answer(item, answer, was_conditional, self._clock.now())
-        if isinstance(outcome, Unchanged) and item.extractor_version != EXTRACTOR_VERSION:
-            kept = await self._desk.documents.read_snapshot(item)
-            if kept is None:  # it has just ended: the page itself, then
-                return Visited(Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, "The snapshot is gone.")))
-            return await self._read(leased, found, kept, is_from_snapshot=True)
-        if (
-            isinstance(outcome, Unchanged)
-            and isinstance(answer, Fetched)
-            and await self._moving.has_real_name(leased, found)
-        ):
-            target = item_id_of(Ref(item.canonical_url))
-            return Visited(Moved(target, outcomes.facts(item, answer, named(item), "", item.source)))
-        if outcome is not None or not isinstance(answer, Fetched):
-            assert outcome is not None
-            return Visited(await self._with_hash(item, found, answer, outcome))
-        body_hash = ids.body_hash(answer.body)
-        if self._is_same_body(item, answer, body_hash):
-            return Visited(Unchanged(answer.status, answer.header("etag"), answer.header("last-modified")))
-        return await self._read(leased, found, answer)
-
-    async def _with_hash(self, item: Item, found: OpenSource, answer: Fetched | Failed, outcome: Outcome) -> Outcome:
-        """A file too large to be read is hashed as a stream, if its metadata has changed since (spec 000 §5)."""
-        is_large = isinstance(answer, Failed) and answer.detail is FailDetail.TOO_LARGE
-        if not is_large or not isinstance(outcome, Excluded):
-            return outcome
-        if item.content_hash and item.listed_version == item.visited_version and not item.is_forced:
-            return replace(outcome, content_hash=item.content_hash)
-        return replace(outcome, content_hash=await found.source.hash_of(item) or "")
-
-    def _is_same_body(self, item: Item, answer: Fetched, body_hash: str) -> bool:
-        if answer.final_url != item.validators_url:
-            return False  # the same bytes from elsewhere: the page may have another name now
-        is_same = item.has_text and item.body_hash == body_hash and item.extractor_version == EXTRACTOR_VERSION
-        return is_same and not item.is_forced
-
-    async def _read(
-        self, leased: Leased, found: OpenSource, answer: Fetched, *, is_from_snapshot: bool = False
-    ) -> Visited | None:
-        item = leased.item
-        read = await self._reader.read(item, answer, found.follows_links)
-        followed = await self._following.follow(item, read.links, found)
-        if read.is_noindex or _forbids_index(answer):
-            why = "The page asks not to be indexed (noindex)."
-            return Visited(Excluded(why, http_status=answer.status, is_withdrawn=True), followed)
-        visit = self._facts(item, answer, read)
-        outcome = self._outcome(leased, visit, read)
-        commands = [*followed, *(() if is_from_snapshot else self._desk.documents.snapshot(item, answer))]
-        # A snapshot has forgotten which redirects led to it; an article stays one for its life.
-        may_move = found.follows_links and not is_from_snapshot and not leased.article
-        if may_move and isinstance(outcome, Changed | Unchanged):
-            moved = await self._moving.alias(leased, found, answer, visit, read, commands)
-            if moved:
-                return moved if isinstance(moved, Visited) else None
-        if isinstance(outcome, Unchanged) and isinstance(read.document, Document):
-            # The text is the same, its pictures need not be.
-            commands += await self._desk.documents.replace_images(item, read.document, self._clock.now())
-        if isinstance(outcome, Changed) and self._is_audit(leased):
-            await self._judgement.check_304(leased, found, item.validators)
-        return Visited(outcome, commands)
-
-    def _facts(self, item: Item, answer: Fetched, read: Read) -> PageVisit:
-        return outcomes.facts(item, answer, read.document, ids.body_hash(answer.body), item.source)
-
-    def _outcome(self, leased: Leased, visit: PageVisit, read: Read) -> Outcome:
-        item, document = leased.item, read.document
-        if isinstance(document, Document) and _says_less(leased, document):
-            return Unchanged(visit.http_status)
-        return outcomes.of_document(
-            item,
-            visit,
-            document,
-            extractor_version=EXTRACTOR_VERSION,
-            force_on_canonical=self._desk.settings.force_reindex_on_canonical_change,
-        )
-
-    def _is_audit(self, leased: Leased) -> bool:
-        item = leased.item
-        return item.conditional_streak >= self._desk.settings.audit_every_checks - 1 and bool(item.validators)
-
-    # ── the end of a visit ──
-
-    async def _settle(self, leased: Leased, found: OpenSource, visited: Visited) -> None:
-        outcome = visited.outcome
-        around = await self._judgement.around(leased.item, outcome)
-        policy, chance, now = self._policy(leased, found), random.random(), self._clock.now()
-        decision = decide.decide(leased.item, outcome, now, chance, policy, around)
-        commands = [*visited.commands, *await self._desk.documents.apply(leased, decision, outcome, now)]
-        commands += self._judgement.consequences(leased.item, found, decision, now)
-        await self._ledger.add(Entry(leased, outcome, policy, around, chance, decision, commands))
-
-    def _policy(self, leased: Leased, found: OpenSource) -> Policy:
-        item, policy = leased.item, self._desk.decide_policy
-        if item.article_uid:
-            # Within its life, so that a correction is seen before the article ends (trap T5).
-            return policy.capped(self._desk.settings.article_ttl_seconds * 3 / 7)
-        is_root = found.state is not None and found.state.root_id == item.id
-        return policy.capped(policy.base_seconds) if is_root else policy
-
-    async def _settle_unreached(self) -> None:
-        """Hosts that did not answer: a failure each, unless nearly none answered. Then it is us."""
-        if self.network.is_down:
-            log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against the items.")
-        while self._unreached:
-            leased, found, failed = self._unreached.pop()
-            if self.network.is_down:
-                await self._put_off(leased, Deferred(60.0, "our own network looked down"))
-            else:
-                await self._settle(leased, found, Visited(Broken(failed)))
+    async def _visit_link(self, leased: Leased) -> None:
+        try:
+            await self._engine.visit(leased)
+        except BaseException:
+            await self._desk.leases.release(leased.lease)
+            raise
 
 
 def _is_done(item: Item, picked_ts: float, now: float) -> bool:
@@ -332,19 +198,6 @@ def _is_done(item: Item, picked_ts: float, now: float) -> bool:
     is_awaited = item.next_ts is not None and item.next_ts <= now
     has_moved = item.listed_version != item.visited_version and not item.failures and not item.missing_checks
     return item.checked_ts >= picked_ts and not (item.is_forced or is_awaited or has_moved)
-
-
-def _says_less(leased: Leased, document: Document) -> bool:
-    """A feed's own text, stored because the page kept it from us, is not replaced by less."""
-    article = leased.article
-    is_feed_text = article.get("text_source") == "feed" and article.get("status") == "success"
-    return is_feed_text and document.text_len < int(article.get("text_len") or 0)
-
-
-def _forbids_index(answer: Fetched) -> bool:
-    """The header form of `<meta name="robots" content="noindex">`."""
-    words = answer.header("x-robots-tag").lower().replace(",", " ").split()
-    return "noindex" in words or "none" in words
 
 
 def _lane(leased: Leased) -> str:

@@ -6,26 +6,23 @@ Returns what happened as a value; writes nothing.
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from core import http_headers, ids, polling
+from core import http_headers, ids, outcomes, polling, statuses
+from core.canonical import permanent_target
 from core.errors import FailCode, FailDetail
-from core.feed_state import Answer, Broken, Changed, ErrorClass, FeedState, Gone, PollResult, Unchanged
-from core.models import PERMANENT_REDIRECTS, Deferred, Failed, FeedKind, Fetched, FetchResult, Harvest, Request
+from core.feed_state import Answer, FeedChanged, FeedState, FeedUnchanged, PollResult
+from core.models import Deferred, Failed, FeedKind, Fetched, FetchResult, Harvest, Request
+from core.outcomes import Broken, Missing
 from core.parsing.tasks import FeedRequest
+from core.statuses import Meaning
 
 ACCEPT = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.8"
 MOST_CHILD_SITEMAPS = 10
 MOST_LINKS = 50_000
 """Of all sitemaps of an index together: as many as one sitemap may list."""
-
-TEMPORARY_STATUSES = {408, 425, 429, 502, 503, 504}
-TEMPORARY_DETAILS = {FailDetail.REFUSED, FailDetail.RESET, FailDetail.TRUNCATED}
-SOFT_DETAILS = {FailDetail.DNS, FailDetail.TLS, FailDetail.PROTOCOL}
-CONNECT_DETAILS = {FailDetail.CONNECT, FailDetail.DNS, FailDetail.REFUSED}
 
 
 class Fetches(Protocol):
@@ -66,32 +63,35 @@ class FeedSource:
                 max_wait_seconds=max_wait_seconds,
             )
         )
-        match answer:
-            case Deferred():
-                return answer
-            case Failed():
-                return _broken(answer)
-            case Fetched(status=304) if conditional:
-                return Unchanged(_said(answer, now))
-            case Fetched(status=200 | 203):
+        if isinstance(answer, Deferred):
+            return answer
+        if isinstance(answer, Failed):
+            return Broken(answer)
+        match statuses.of_status(answer.status).meaning:
+            case Meaning.UNCHANGED if conditional:
+                return FeedUnchanged(_said(answer, now))
+            case Meaning.GOOD:
                 return await self._read(state, answer, now)
-            case Fetched(status=410):
-                return Gone()
-            case Fetched():
-                return _refused(answer, now)
+            case Meaning.MISSING | Meaning.GONE:
+                return Missing(answer.status)
+        refused = outcomes.refusal(answer, now)
+        assert refused is not None  # a 304 nobody asked for, or no status of a feed
+        return Broken(refused)
 
     async def _read(self, state: FeedState, answer: Fetched, now: float) -> PollResult:
         if not answer.body.strip():
-            return Broken(ErrorClass.SOFT, "The answer is empty.", answer.status)
+            return Broken(Failed(FailCode.EMPTY, text="The answer is empty.", http_status=answer.status))
         fingerprint = ids.body_hash(answer.body)
         if fingerprint == state.body_hash:
-            return Unchanged(_said(answer, now))
+            return FeedUnchanged(_said(answer, now))
         harvest = await self._parse(answer)
         if isinstance(harvest, Failed):
-            return Broken(ErrorClass.SOFT, harvest.text, answer.status)
+            # No feed today may be one tomorrow; only a killed parse child says nothing about it at all.
+            detail = harvest.detail if statuses.is_transient(harvest) else FailDetail.NONE
+            return Broken(replace(harvest, detail=detail, http_status=answer.status))
         if harvest.kind is FeedKind.SITEMAP_INDEX:
             return await self._read_children(state, answer, harvest, now)
-        return Changed(_said(answer, now), harvest, fingerprint)
+        return FeedChanged(_said(answer, now), harvest, fingerprint)
 
     async def _parse(self, answer: Fetched) -> Harvest | Failed:
         harvest: Harvest | Failed = await self._pool.run(
@@ -112,20 +112,23 @@ class FeedSource:
         parts: list[Harvest] = []
         for url in index.children[:MOST_CHILD_SITEMAPS]:
             child = await self._fetcher.fetch(Request(url=url, headers={"Accept": ACCEPT}))
-            harvest = await self._parse(child) if isinstance(child, Fetched) and child.status == 200 else None
-            if isinstance(child, Fetched) and isinstance(harvest, Harvest):
+            if not isinstance(child, Fetched) or statuses.of_status(child.status).meaning is not Meaning.GOOD:
+                continue
+            harvest = await self._parse(child)
+            if isinstance(harvest, Harvest):
                 fingerprint.update(child.body)
                 parts.append(harvest)
         named = len(index.children[:MOST_CHILD_SITEMAPS])
         if not parts:
-            return Broken(ErrorClass.SOFT, "None of the sitemaps in this index could be read.", answer.status)
+            text = "None of the sitemaps in this index could be read."
+            return Broken(Failed(FailCode.PARSE, text=text, http_status=answer.status))
         said = replace(_said(answer, now), etag="", last_modified="", validators_url="")
         if fingerprint.hexdigest() == state.body_hash:
-            return Unchanged(said)
+            return FeedUnchanged(said)
         trouble = "" if len(parts) == named else f"{named - len(parts)} of {named} sitemaps could not be read"
         listed = len(index.children)
         remark = f"only the newest {named} of {listed} sitemaps are read" if listed > named else ""
-        return Changed(said, _merged(index, parts), fingerprint.hexdigest(), trouble=trouble, remark=remark)
+        return FeedChanged(said, _merged(index, parts), fingerprint.hexdigest(), trouble=trouble, remark=remark)
 
 
 def _merged(index: Harvest, parts: Sequence[Harvest]) -> Harvest:
@@ -150,42 +153,3 @@ def _said(answer: Fetched, now: float) -> Answer:
         lifetime_seconds=http_headers.cache_lifetime_seconds(answer.headers, now),
         moved_to=permanent_target(answer),
     )
-
-
-def permanent_target(answer: Fetched) -> str:
-    """Where a chain of 301 and 308 leads; empty when its first hop is temporary or there is none (trap R2).
-
-    A target with credentials is empty too: it is stored nowhere, so it could not be asked.
-    """
-    if answer.is_signed:
-        return ""
-    permanent = sum(1 for _ in itertools.takewhile(lambda hop: hop.status in PERMANENT_REDIRECTS, answer.hops))
-    visited = [*(hop.url for hop in answer.hops), answer.final_url]
-    return visited[permanent] if permanent else ""
-
-
-def _broken(failure: Failed) -> Broken:
-    if failure.code is FailCode.TIMEOUT or failure.detail in TEMPORARY_DETAILS:
-        error_class = ErrorClass.TEMPORARY
-    elif failure.detail in SOFT_DETAILS:
-        error_class = ErrorClass.SOFT
-    else:
-        error_class = ErrorClass.HARD
-    return Broken(
-        error_class,
-        failure.text,
-        failure.http_status,
-        failure.retry_after_seconds,
-        is_connect_failure=failure.detail in CONNECT_DETAILS,
-    )
-
-
-def _refused(answer: Fetched, now: float) -> Broken:
-    if answer.status in TEMPORARY_STATUSES:
-        error_class = ErrorClass.TEMPORARY
-    elif 400 <= answer.status < 500:
-        error_class = ErrorClass.HARD
-    else:
-        error_class = ErrorClass.SOFT
-    asked = http_headers.retry_after_seconds(answer.header("retry-after"), now)
-    return Broken(error_class, f"HTTP {answer.status}", answer.status, asked)

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from core import ids, lastmod, secrets, urls
+from core import ids, lastmod, secrets, statuses, urls
 from core.models import Deferred, Failed, Fetched, FetchResult, Request
 from core.net.room import Room
 from core.sitemaps import MAX_BYTES, MOST_LISTED, Listed, SitemapResult, SitemapTask
+from core.statuses import Meaning
 
 TASK = "sitemap"
 MOST_SITEMAPS = 500
@@ -25,7 +26,6 @@ ASK_ANYWAY_SECONDS = 7 * 86_400
 """A sitemap whose index says that it has not moved is asked this often all the same: indexes forget."""
 MOST_NOTES = 5
 _ACCEPT = {"Accept": "application/xml, text/xml;q=0.9, */*;q=0.8"}
-_ABSENT = frozenset({404, 410})
 
 
 class Fetches(Protocol):
@@ -148,13 +148,14 @@ class SitemapWalk:
                 max_bytes=MAX_BYTES,
             )
         )
-        match answer:
-            case Fetched(status=304) if known and conditional:
-                return msgspec.structs.replace(known, said=step.said, asked_ts=self._clock()), ()
-            case Fetched(status=200 | 203):
-                return await self._read(step, known, answer)
-            case Fetched(status=status) if status in _ABSENT:
-                return None, ()
+        if isinstance(answer, Fetched):
+            match statuses.of_status(answer.status).meaning:
+                case Meaning.UNCHANGED if known and conditional:
+                    return msgspec.structs.replace(known, said=step.said, asked_ts=self._clock()), ()
+                case Meaning.GOOD:
+                    return await self._read(step, known, answer)
+                case Meaning.MISSING | Meaning.GONE:
+                    return None, ()
         self._note(f"{step.url}: {_trouble(answer)}")
         return known, ()
 

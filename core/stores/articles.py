@@ -6,14 +6,14 @@ Nothing here writes by itself but `enter_categories`, which is one idempotent sc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redis.asyncio.client import Pipeline
 
 from core import ids
 from core.errors import FailCode
 from core.keys import Keys
-from core.models import Failed
+from core.models import Failed, Link
 from core.secrets import redacted, without_credentials
 from core.stores.commit import Command, Lease, Leases, Word, flat
 from core.stores.connect import Client
@@ -49,16 +49,6 @@ return 1
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A link of the link sets, and the categories it stands in."""
-
-    url: str
-    uid: str
-    categories: tuple[str, ...]
-    feed: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Before:
     """What is known of a link when its visit begins."""
 
@@ -67,9 +57,18 @@ class Before:
     """Its own article lives, though nobody remembers the attempt."""
     article_uid: str
     """A live article of the same page, or empty."""
-    tries: int
-    entry: Mapping[str, str]
-    """What a feed said about it."""
+    has_record: bool
+    """The page is an item already: a site lists it, or its article has ended."""
+    link: Link
+    """With what a feed said about it, and how often it was tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """The live article that had a text first."""
+
+    uid: str
+    final_url: str
 
 
 class ArticleStore:
@@ -101,11 +100,14 @@ class ArticleStore:
         if acquired is None:
             return None
         is_live = bool(uid) and bool(await self._client.exists(self._keys.article(uid)))
-        before = Before(bool(attempted), bool(is_stored), uid if is_live else "", int(tries or 0), entry)
+        known = replace(link, entry=entry, earlier_tries=int(tries or 0))
+        before = Before(bool(attempted), bool(is_stored), uid if is_live else "", uid is not None, known)
         return *acquired, before
 
-    async def lease_text(self, leases: Leases, lease: Lease, content_hash: str, uid: str) -> tuple[Lease, str] | None:
-        """Take the text beside the page, and learn who had it first: the uid of another live article, or empty.
+    async def lease_text(
+        self, leases: Leases, lease: Lease, content_hash: str, uid: str
+    ) -> tuple[Lease, Original | None] | None:
+        """Take the text beside the page, and learn which other live article had it first.
 
         Two pages with one text at the same moment: who has the text's lease is the original. First come, first
         served, and it stays so: which of two duplicates is the original does not flip (trap R12).
@@ -116,8 +118,9 @@ class ArticleStore:
         )
         if acquired is None:
             return None
-        is_other = bool(first) and first != uid and bool(await self._client.exists(self._keys.article(first)))
-        return lease.with_key(self._keys.lease(item)), first if is_other else ""
+        wider = lease.with_key(self._keys.lease(item))
+        final_url = await self._client.hget(self._keys.article(first), "final_url") if first and first != uid else None
+        return wider, None if final_url is None else Original(str(first), str(final_url))
 
     async def live_article(self, item_id: str) -> str:
         """The uid of an item's article, or empty when it has none that lives."""
@@ -137,7 +140,7 @@ class ArticleStore:
             *self._first_with(str(fields["content_hash"]), link.uid, str(fields["duplicate_of"])),
             *self._indexed(link.uid, link.categories),
             *self._settled(link.uid, now),
-            *self.counted("duplicate" if fields["duplicate_of"] else "stored"),
+            *(self.counted("duplicate" if fields["duplicate_of"] else "stored") if link.is_first_visit else ()),
             event(
                 self._keys,
                 "article.stored",
@@ -147,6 +150,21 @@ class ArticleStore:
                 category=link.categories[0],
             ),
         ]
+
+    def correct(self, link: Link, fields: Mapping[str, Word], before: Mapping[str, str]) -> list[Command]:
+        """The article in place: what its publisher corrected, under the uid and in the categories it has."""
+        key = self._keys.article(link.uid)
+        commands: list[Command] = [
+            ("HSET", key, *flat(fields)),
+            # It may have ended while we fetched: then it begins a new life instead of living for ever.
+            ("EXPIRE", key, self._lives.article, "NX"),
+            ("SET", self._keys.content(str(fields["content_hash"])), link.uid, "NX", "EX", self._lives.article),
+        ]
+        if before.get("status") == "success":
+            return commands
+        # It was hidden, and is found again where it was.
+        again: Command = ("ZADD", self._keys.article_index, "NX", before.get("fetched_ts") or 0, link.uid)
+        return [*commands, again, *self._indexed(link.uid, link.categories)]
 
     def remember(self, link: Link, now: float) -> list[Command]:
         """An article that is there but not remembered or not indexed: repaired, not fetched again (trap T11)."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
-from core import ids, registry
+from core import ids, stored_fields
 from core.decide import Decision, Text
 from core.keys import Keys
-from core.models import Document, Fetched
+from core.models import Document, Fetched, Link, TextSource
 from core.outcomes import Changed, Moved
-from core.registry import Item
+from core.registry import ARTICLES_SOURCE, Item, Status
+from core.stores.articles import ArticleStore
 from core.stores.commit import Command, Word, batched, flat
 from core.stores.connect import Client
 from core.stores.images import ImageStore
@@ -25,10 +26,6 @@ from core.stores.links import Lives
 from core.stores.removing import Removing
 
 DAY_SECONDS = 86_400
-DOCUMENT_FIELDS = (
-    *("content_hash", "title", "markdown", "abstract", "image", "author", "published_ts", "language", "text_len"),
-)
-"""What an article and a page's own text have in common."""
 
 
 class DocumentStore:
@@ -43,12 +40,13 @@ class DocumentStore:
         self._snapshot_seconds = int(snapshot_days * DAY_SECONDS)
         self._removing = Removing(client, keys)
         self._images = ImageStore(client, keys, partition_strategy)
+        self._articles = ArticleStore(client, keys, lives)
 
     async def apply(self, leased: Leased, decision: Decision, outcome: object, now: float) -> list[Command]:
         """Commands for the text of an item, as decided."""
         match decision.text:
             case Text.REPLACE if isinstance(outcome, Changed):
-                return await self._replace(leased, outcome, now)
+                return await self._replace(leased, decision, outcome, now)
             case Text.HIDE:
                 return [*self._hidden(leased), *await self._removing.shown(leased.item.id)]
             case Text.DELETE:
@@ -57,17 +55,34 @@ class DocumentStore:
 
     # ── writing ──
 
-    async def _replace(self, leased: Leased, outcome: Changed, now: float) -> list[Command]:
+    async def _replace(self, leased: Leased, decision: Decision, outcome: Changed, now: float) -> list[Command]:
         item, document = leased.item, outcome.document
-        written = self._article(leased, outcome, now) if leased.article else []
-        if not leased.article or _outlives_article(item):
-            written += self._document(item, document, now)
-        due: Command = ("ZADD", self._keys.embed_due, f"{now:.3f}", item.id)
+        written = await self._texts(leased, outcome, now)
+        if decision.status is Status.CRAWLED:
+            written.append(("ZADD", self._keys.embed_due, f"{now:.3f}", item.id))
         if item.alias_of:  # a page of its own again
             written.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
         left = {leased.article.get("content_hash", "")} - {"", document.content_hash}
         written += await self._removing.first_texts(left, {item.article_uid})
-        return [*written, due, *await self.replace_images(item, document, now)]
+        return [*written, *await self.replace_images(item, document, now)]
+
+    async def _texts(self, leased: Leased, outcome: Changed, now: float) -> list[Command]:
+        """The article that feeds listed; and the document of whoever else lists the page, for when the article ends."""
+        item, document = leased.item, outcome.document
+        written: list[Command] = []
+        if leased.is_article:
+            link = leased.link or _link_of(leased)
+            fields = stored_fields.article(link, item, document, outcome.visit, leased.article, now)
+            if leased.article:
+                written += self._articles.correct(link, fields, leased.article)
+            else:
+                written += self._articles.store(link, fields, now)
+        is_own = not leased.is_article or (_outlives_article(item) and document.source is not TextSource.FEED)
+        if is_own:
+            before = await self.metadata(item) if item.has_text else {}
+            fields = stored_fields.document(item, document, before, now)
+            written.append(("HSET", self._keys.document(item.id), *flat(fields)))
+        return written
 
     async def _copied(self, leased: Leased, now: float) -> list[Command]:
         """A page of a feed and a site: the article's text is the page's own, too, for when the article ends."""
@@ -77,78 +92,18 @@ class DocumentStore:
         own_hash = await self._client.hget(self._keys.document(item.id), "content_hash")
         if own_hash == leased.article["content_hash"]:
             return []
-        said = await self._client.hmget(self._keys.article(uid), list(DOCUMENT_FIELDS))
+        said = await self._client.hmget(self._keys.article(uid), list(stored_fields.SHARED))
         if said[0] is None:  # it has just ended
             return []
         fields: dict[str, Word] = {"id": item.id, "url": item.fetch_url, "updated_ts": f"{now:.3f}"}
-        fields |= {name: str(value or "") for name, value in zip(DOCUMENT_FIELDS, said, strict=True)}
+        fields |= {name: str(value or "") for name, value in zip(stored_fields.SHARED, said, strict=True)}
         return [("HSET", self._keys.document(item.id), *flat(fields))]
 
-    def _document(self, item: Item, document: Document, now: float) -> list[Command]:
-        fields: dict[str, Word] = {
-            "id": item.id,
-            "url": item.fetch_url,
-            "title": document.title,
-            "markdown": document.markdown,
-            "abstract": document.abstract,
-            "image": document.image,
-            "author": document.author,
-            "published_ts": "" if document.published_ts is None else int(document.published_ts),
-            "language": document.language,
-            "content_hash": document.content_hash,
-            "text_len": document.text_len,
-            "updated_ts": f"{now:.3f}",
-        }
-        return [("HSET", self._keys.document(item.id), *flat(fields))]
-
-    def _article(self, leased: Leased, outcome: Changed, now: float) -> list[Command]:
-        """The article in place: what its publisher corrected, under the uid and in the categories it has."""
-        item, before = leased.item, leased.article
-        document, visit = outcome.document, outcome.visit
-        uid, key = item.article_uid, self._keys.article(item.article_uid)
-        fields: dict[str, Word] = {
-            "uid": uid,
-            "status": "success",
-            "url": before["url"],
-            "category": before["category"],
-            "categories": before["categories"],
-            "fetched_ts": before["fetched_ts"],
-            "item_id": item.id,
-            "duplicate_of": before["duplicate_of"],
-            "title": document.title or before["title"],
-            "author": document.author or before["author"],
-            "published_ts": before["published_ts"]
-            or ("" if document.published_ts is None else int(document.published_ts)),
-            "abstract": document.abstract,
-            "clean_text": document.clean_text,
-            "markdown": document.markdown,
-            "image": document.image,
-            "language": document.language,
-            "raw_len": document.raw_len,
-            "text_len": document.text_len,
-            "canonical_url": document.canonical_url,
-            "content_hash": document.content_hash,
-            "extractor_version": document.extractor_version,
-            "text_source": document.source,
-            "final_url": visit.fetched_url,
-            "etag": visit.etag,
-            "last_modified": visit.last_modified,
-            "updated_ts": f"{now:.3f}",
-        }
-        content = self._keys.content(document.content_hash)
-        commands: list[Command] = [
-            ("HSET", key, *flat(fields)),
-            # It may have ended while we fetched: then it begins a new life instead of living for ever.
-            ("EXPIRE", key, self._lives.article, "NX"),
-            ("SET", content, uid, "NX", "EX", self._lives.article),
-        ]
-        return commands + self._indexed(uid, before) if before["status"] != "success" else commands
-
-    def _indexed(self, uid: str, article: Mapping[str, str]) -> list[Command]:
-        """An article that was hidden is found again where it was."""
-        sets = [self._keys.articles_by_category(name) for name in article["categories"].split(",") if name]
-        again: list[Command] = [("ZADD", self._keys.article_index, "NX", article["fetched_ts"] or 0, uid)]
-        return again + [c for key in sets for c in (("SADD", key, uid), ("EXPIRE", key, self._lives.article))]
+    async def metadata(self, item: Item) -> dict[str, str]:
+        """Title, author, date, image and abstract of a document as they are stored."""
+        names = list(stored_fields.METADATA)
+        values = await self._client.hmget(self._keys.document(item.id), names)
+        return {name: str(value or "") for name, value in zip(names, values, strict=True)}
 
     # ── taking away ──
 
@@ -222,4 +177,11 @@ class DocumentStore:
 
 def _outlives_article(item: Item) -> bool:
     """Does another source than a feed list it?"""
-    return any(source != registry.ARTICLES_SOURCE for source in item.sources)
+    return any(source != ARTICLES_SOURCE for source in item.sources)
+
+
+def _link_of(leased: Leased) -> Link:
+    """The link of an article that is stored."""
+    item, article = leased.item, leased.article
+    categories = tuple(filter(None, article["categories"].split(","))) or (article["category"],)
+    return Link(article["url"], item.article_uid, categories, is_first_visit=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, cast
 
@@ -11,28 +11,21 @@ from core import registry, urls
 from core.decide import Decision
 from core.extract import EXTRACTOR_VERSION
 from core.keys import Keys
-from core.registry import ARTICLES_SOURCE, Item, Status, first_check_at
+from core.models import Link
+from core.registry import ARTICLES_SOURCE, Item, Status
+from core.stored_fields import ARTICLE_BEFORE
 from core.stores.commit import LEASE_SECONDS, Command, Lease, Leases
 from core.stores.connect import Client
 from core.stores.events import event
 from core.stores.removing import Removing
 
-KEPT = ("firstSeen", "reindexGeneration", "processedGeneration", "lastIndexedDocId", "indexedHash")
-"""What a record keeps when its page is stored anew."""
-ARTICLE_FIELDS = (
-    *("status", "url", "category", "categories", "fetched_ts", "title", "author", "published_ts"),
-    *("content_hash", "duplicate_of", "text_source", "text_len", "item_id"),
-)
-"""What a refresh wants to know of a stored article."""
-
-
-# KEYS pairs of record and document · ARGV the fields. For each record its values, and whether the document is there.
+# KEYS pairs of record and document · ARGV the fields. For each record its values, and the content hash of its document.
 # The fields are sent once: as many HMGETs, their names would cost more than all else in a refresh of unchanged pages.
 _READ = """
 local found = {}
 for i = 1, #KEYS, 2 do
   local values = redis.call('HMGET', KEYS[i], unpack(ARGV))
-  values[#ARGV + 1] = redis.call('HEXISTS', KEYS[i + 1], 'content_hash')
+  values[#ARGV + 1] = redis.call('HGET', KEYS[i + 1], 'content_hash')
   found[#found + 1] = values
 end
 return found
@@ -51,6 +44,13 @@ class Leased:
     is_trusted: bool = True
     """Is its host's 304 believed?"""
     has_snapshot: bool = False
+    link: Link | None = None
+    """The article that a good answer writes: of a new link, or of an ended article that somebody asks for again."""
+
+    @property
+    def is_article(self) -> bool:
+        """Does its text live in an article?"""
+        return bool(self.article) or self.link is not None
 
 
 class ItemStore:
@@ -106,7 +106,7 @@ class ItemStore:
         keys = [key for item_id in item_ids for key in (self._keys.item(item_id), self._keys.document(item_id))]
         answers = cast(list[list[Any]], await self._client.eval(_READ, len(keys), *keys, *registry.FIELDS))
         return [
-            registry.parse(item_id, values[:-1], bool(values[-1]), via)
+            registry.parse(item_id, values[:-1], values[-1], via)
             for item_id, values in zip(item_ids, answers, strict=True)
         ]
 
@@ -119,7 +119,7 @@ class ItemStore:
         for host in named:
             pipe.hget(self._keys.trust(host), "untrusted_until")
         for item in articles:
-            pipe.hmget(self._keys.article(item.article_uid), ARTICLE_FIELDS)
+            pipe.hmget(self._keys.article(item.article_uid), ARTICLE_BEFORE)
         stale = [item for item in items if item.has_text and item.extractor_version != EXTRACTOR_VERSION]
         for item in stale:
             pipe.exists(self._keys.snapshot(item.id))
@@ -139,21 +139,44 @@ class ItemStore:
 
     # ── writing ──
 
-    def save(self, record: Mapping[str, str], now: float) -> list[Command]:
-        """Commands that write the record of an article's first visit and put it everywhere it is looked for."""
-        item_id = record["id"]
-        key = self._keys.item(item_id)
-        others = [status for status in Status if status != record["status"]]
+    def enlist(self, item: Item, status: Status, blank: Mapping[str, str]) -> list[Command]:
+        """Commands that make the page of an article an item of the feeds' source, whoever else lists it.
+
+        `blank` is the record of something never visited; it is written only where there is none.
+        """
+        key = self._keys.item(item.id)
+        is_new = item.stored_status == "0"
+        first: list[Command] = [("HSET", key, *chain.from_iterable(blank.items()))] if is_new else []
+        article = ("articleUid", item.article_uid, "articleUrl", item.article_url)
         return [
-            ("HSET", key, *(word for pair in record.items() if pair[0] not in KEPT for word in pair)),
-            *(("HSETNX", key, name, record[name]) for name in KEPT),
-            *(("SREM", self._keys.status(str(status)), item_id) for status in others),
-            ("SADD", self._keys.partition(record["PartitionKey"]), item_id),
-            ("SADD", self._keys.status(record["status"]), item_id),
-            ("ZADD", self._keys.refs(ARTICLES_SOURCE), 0, item_id),
-            ("ZADD", self._keys.due(ARTICLES_SOURCE), first_check_at(item_id, now), item_id),
-            ("ZADD", self._keys.embed_due, f"{now:.3f}", item_id),
+            *first,
+            ("HSET", key, *article, "articleCategories", item.article_categories),
+            *(("SREM", self._keys.status(str(other)), item.id) for other in Status if other is not status),
+            ("SADD", self._keys.status(str(status)), item.id),
+            ("SADD", self._keys.partition(blank["PartitionKey"]), item.id),
+            ("ZADD", self._keys.refs(ARTICLES_SOURCE), 0, item.id),
         ]
+
+    def expected(self, item: Item, generation: int) -> tuple[str, ...]:
+        """What the record has to say still for a visit's result to be written; a missing field counts as `0`."""
+        key = self._keys.item(item.id)
+        stands = (key, "status", item.stored_status, key, "sources", item.stored_sources)
+        return (key, "reindexGeneration", str(generation), *stands)
+
+    async def moved_on(self, item: Item) -> Item:
+        """The item as its record has become while it was visited: generation, status, sources, what search knows."""
+        names = ["reindexGeneration", "status", "indexedHash", "sources"]
+        generation, status, known, sources = await self._client.hmget(self._keys.item(item.id), names)
+        listed = [*filter(None, str(sources or "").split(",")), *item.sources]
+        return replace(
+            item,
+            generation=int(generation or 0),
+            status=Status(str(status)) if status else item.status,
+            indexed_hash=str(known or ""),
+            sources=tuple(dict.fromkeys(listed)),
+            stored_status=str(status or "0"),
+            stored_sources="0" if sources is None else str(sources),
+        )
 
     def apply(self, item: Item, decision: Decision) -> list[Command]:
         """Commands that write what was decided: fields, status, next check, event. The text is another store's."""
@@ -207,7 +230,7 @@ class ItemStore:
 def _article(values: Sequence[Any] | None) -> dict[str, str]:
     if not values or values[0] is None:
         return {}
-    return {name: value or "" for name, value in zip(ARTICLE_FIELDS, values, strict=True)}
+    return {name: value or "" for name, value in zip(ARTICLE_BEFORE, values, strict=True)}
 
 
 def _leased(

@@ -64,6 +64,15 @@ class LinkStore:
         answers = await pipe.execute()
         return {url for url, *hits in zip(links, *answers, strict=True) if any(hits)}
 
+    async def categories_of(self, link: str) -> tuple[str, ...]:
+        """The categories whose link sets hold this link."""
+        names = sorted(map(str, await self._client.smembers(self._keys.categories)))
+        pipe = self._client.pipeline(transaction=False)
+        for name in names:
+            pipe.sismember(self._keys.category_links(name), link)
+        answers = await pipe.execute() if names else []
+        return tuple(name for name, is_listed in zip(names, answers, strict=True) if is_listed)
+
     def sighting(self, categories: Sequence[str], links: Sequence[str], now: float) -> list[Command]:
         """Commands that put the links into their sets and stamp them; a stamp never moves back."""
         commands: list[Command] = []
