@@ -29,8 +29,9 @@ from scripts.domain_remove import told
 async def forget(word: str, dry_run: bool) -> int:
     """An item and every link that leads to it."""
     async with session.open_session() as (settings, keys, client):
-        named = await Selecting(client, keys, settings.tracking_param_prefixes).named(word, Path.cwd())
-        parent = await client.hget(keys.item(named.item_id), "parentPageId") if named.item_id else ""
+        selecting = Selecting(client, keys, settings.tracking_param_prefixes)
+        named = await selecting.named(word, Path.cwd())
+        parent = await selecting.parent_of(named.item_id)
         if parent:
             raise FreshetError(
                 f"{redacted(word)} is an image of {parent} and goes with it: python -m scripts.forget {parent}"

@@ -235,6 +235,28 @@ async def test_ended_article_is_gone(press: Press) -> None:
     assert await press.sweep() == 0
 
 
+async def test_damaged_record_does_not_keep_others_from_their_end(press: Press) -> None:
+    """A key of another type, a status that nobody knows, a name that is no text: left to the doctor."""
+    await press.store(is_listed_by_site=False)
+    await press.end()
+    await press.client.rpush(press.keys.item("url_list"), "x")
+    await press.client.hset(press.keys.item("url_bogus"), mapping={"status": "Bogus", "articleUid": "0" * 16})
+    await press.client.zadd(press.keys.refs("rss"), {"url_list": 0, "url_bogus": 0, b"\xff\xfe": 0})
+
+    assert await press.sweep() == 1
+    assert (await press.paper.item())["status"] == "Gone"
+    assert await press.client.exists(press.keys.item("url_list"), press.keys.item("url_bogus")) == 2
+
+
+async def test_item_that_never_had_an_article_is_left_alone(press: Press) -> None:
+    """A feed's link whose first visit failed has none to end."""
+    await press.store(is_listed_by_site=False)
+    await press.client.hset(press.keys.item(press.paper.id), "articleUid", "")
+
+    assert await press.sweep() == 0
+    assert (await press.paper.item())["status"] == "Indexed"
+
+
 async def test_article_that_came_back_is_not_ended(press: Press) -> None:
     """A worker has the item, or its record is not as it was read: the next round looks again."""
     await press.store(is_listed_by_site=False)

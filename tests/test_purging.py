@@ -62,6 +62,15 @@ async def test_only_the_gone_are_purged(redis: connect.Client, keys: Keys) -> No
     assert await redis.exists(keys.item(item_id_of(Ref("https://a.example/"))))
 
 
+async def test_damaged_time_stops_nobody(redis: connect.Client, keys: Keys) -> None:
+    """A tombstone whose time is no number stays; the others go."""
+    first, second = await gone(redis, keys, 2, NOW)
+    await redis.hset(keys.item(first), "goneTs", "abc")
+
+    assert await Purging(redis, keys, LIFE).run(NOW + 2 * LIFE) == 1
+    assert (await redis.exists(keys.item(first)), await redis.exists(keys.item(second))) == (1, 0)
+
+
 async def test_many_go_in_pieces(redis: connect.Client, keys: Keys) -> None:
     """A tick never stops for a mass of them, and the round comes to its end."""
     names = await gone(redis, keys, 3 * BATCH, NOW)
@@ -119,4 +128,24 @@ async def test_purged_page_that_is_found_again_is_new(settings: Settings, site: 
 
         await crawl(desk, SID, Mode.INCREMENTAL)
 
+        assert (await item(desk, site.url("/a")))["status"] == "Crawled"
+
+
+async def test_purged_page_is_found_again_by_links_that_did_not_change(settings: Settings, site: Site) -> None:
+    """The page that links to it answers 304: what it links to was stored, and is looked at once more."""
+    site.page("/", links=["/a"])
+    site.page("/a", "First.")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.remove("/a", 410)
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        later = await connect.now(desk.client) + settings.gone_ttl_seconds + 10
+        assert await Purging(desk.client, desk.keys, settings.gone_ttl_seconds).run(later) == 1
+        site.page("/a", "Back after years.")
+        site.forget_requests()
+
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert "if-none-match" in site.web.asked("/")[-1].headers
         assert (await item(desk, site.url("/a")))["status"] == "Crawled"

@@ -29,8 +29,14 @@ class Purging:
         for item_id in item_ids:
             pipe.hmget(self._keys.item(item_id), ["goneTs", "checkedTs"])
         rows = zip(item_ids, await pipe.execute() if item_ids else [], strict=True)
-        old = [item_id for item_id, (gone_ts, checked) in rows if now - float(gone_ts or checked or 0) > self._ttl]
+        old = [item_id for item_id, (gone_ts, checked) in rows if self._is_over(gone_ts or checked or "0", now)]
         known = {record.id: record for record in await self._removing.read(old)}
         # Revived in this very moment: then it is not Gone any more, and stays.
         expected = {item_id: ("status", str(Status.GONE) if item_id in known else "0") for item_id in old}
         return await self._removing.remove([known.get(item_id, Record(item_id)) for item_id in old], expected)
+
+    def _is_over(self, gone_ts: str, now: float) -> bool:
+        try:
+            return now - float(gone_ts) > self._ttl
+        except ValueError:  # damaged, not old: the doctor's to find
+            return False

@@ -79,15 +79,23 @@ class Removing:
         chunks = {name: what for own in old.values() for name, what in own.known.items()}
         commands = batched(("DEL",), [key for name in names for key in key_lists.item_keys(keys, name)])
         commands += self._chunks.let_go(chunks)
+        commands += self._unlisted(records)
         for record in records:
-            sets = key_lists.item_sets(keys, record.partition, record.sources)
-            commands += [("SREM", key, record.id) for key in sets]
-            commands += [("ZREM", key, record.id) for key in key_lists.item_ranks(keys, record.sources)]
             commands += self.children(record.images or {})
             if record.alias_of:
                 commands.append(("SREM", keys.aliases(record.alias_of), record.fetch_url))
             commands.append(self._told(record))
         return commands
+
+    def _unlisted(self, records: Sequence[Record]) -> list[Command]:
+        """Commands that take records out of every set that lists them, a command for each set."""
+        places: dict[tuple[str, str], list[str]] = {}
+        for record in records:
+            for key in key_lists.item_sets(self._keys, record.partition, record.sources):
+                places.setdefault(("SREM", key), []).append(record.id)
+            for key in key_lists.item_ranks(self._keys, record.sources):
+                places.setdefault(("ZREM", key), []).append(record.id)
+        return [command for head, names in places.items() for command in batched(head, names)]
 
     def _told(self, record: Record) -> Command:
         if record.has_text:

@@ -66,6 +66,10 @@ class Selecting:
             return await self._of_url(word.strip())
         return Named(await self._of_path(word, folder))
 
+    async def parent_of(self, item_id: str) -> str:
+        """The page of an image; empty for everything else."""
+        return str(await self._client.hget(self._keys.item(item_id), "parentPageId") or "") if item_id else ""
+
     async def _of_url(self, url: str) -> Named:
         cleaned = urls.public(url, self._trackers)
         if isinstance(cleaned, Rejected):
