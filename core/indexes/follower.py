@@ -10,8 +10,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import cast
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol, cast
 
 from core.indexes import replica_state
 from core.indexes.contents import Content, ContentReader
@@ -34,6 +34,7 @@ SAMPLE_ITEMS = 20
 """A process that searches for a long time looks at so many items of each kind so often."""
 WAIT_SECONDS = 0.05
 MOST_WAITS = 40
+SPARE = "Until then each search reads all texts from Redis, which takes longer."
 TELLING = {
     "article.stored",
     "item.changed",
@@ -45,7 +46,17 @@ TELLING = {
     "healed",
 }
 
-Opener = Callable[[Space | None], Awaitable[Replica]]
+
+class Opener(Protocol):
+    """Opens a replica for vectors of a space."""
+
+    async def open(self, space: Space | None) -> Replica:
+        """The replica of this host, or a spare one where that cannot be made."""
+        ...
+
+    async def open_spare(self, space: Space | None) -> Replica:
+        """One of this process alone, for when the disk of the other is full."""
+        ...
 
 
 class Follower:
@@ -60,6 +71,7 @@ class Follower:
         self._opener = opener
         self._turn = asyncio.Lock()
         self._sample_at = time.monotonic() + SAMPLE_SECONDS
+        self._has_warned = self._is_spare = False
         self.replica = replica
         self.space = space
         """The space of the vectors in this replica."""
@@ -140,8 +152,24 @@ class Follower:
                 except OSError as error:
                     if isinstance(error, ConnectionError | TimeoutError):
                         raise  # the server's, not the disk's
-                    raise replica_state.unusable(self.replica.folder, error) from error
+                    if await self._go_on_without_room(replica_state.unusable(self.replica.folder, error)):
+                        return 0
             return await self._sync()
+
+    async def _go_on_without_room(self, full: replica_state.ReplicaUnusable) -> bool:
+        """Stay with what the replica has, if that was whole once (True), or change to a spare one. Raises what else the
+        disk's trouble is."""
+        if not isinstance(full, replica_state.ReplicaFull) or self._is_spare:
+            raise full
+        mark = self.replica.mark
+        is_usable = bool(mark.position) and mark.space == self._space_name
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning("⚠️ %s %s", full, "What it has is searched; newer texts are missing." if is_usable else SPARE)
+        if not is_usable:
+            self.replica.close()
+            self.replica, self._is_spare = await self._opener.open_spare(self.space), True
+        return is_usable
 
     async def _sync(self) -> int | None:
         """None: another process is writing."""
@@ -163,7 +191,7 @@ class Follower:
 
     async def _reopen(self) -> None:
         self.replica.close()
-        self.replica = await self._opener(self.space)
+        self.replica = await self._opener.open(self.space)
 
     @property
     def _space_name(self) -> str:

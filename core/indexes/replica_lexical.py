@@ -5,6 +5,7 @@ Queries are built from terms, never parsed, so that no input can be wrong. Texts
 
 from __future__ import annotations
 
+import errno
 import json
 import struct
 import zlib
@@ -75,17 +76,19 @@ class Lexical:
     def create(folder: Path) -> None:
         """An empty index."""
         folder.mkdir(parents=True)
-        tantivy.Index(_schema(), path=str(folder))
+        with _writing():
+            tantivy.Index(_schema(), path=str(folder))
 
     # ── writing ──
 
     def start_writing(self) -> None:
         """Take tantivy's own lock."""
         if self._writer is None:
-            self._writer = self._index.writer(HEAP_BYTES, num_threads=1)
-            # tantivy counts on from its last commit. The list of deletions that a crash left of the next one may have
-            # the very name that ours will need, and tantivy refuses to write over it.
-            self._writer.garbage_collect_files()
+            with _writing():
+                self._writer = self._index.writer(HEAP_BYTES, num_threads=1)
+                # tantivy counts on from its last commit. The list of deletions that a crash left of the next one may
+                # have the very name that ours will need, and tantivy refuses to write over it.
+                self._writer.garbage_collect_files()
 
     def stop_writing(self, is_waiting: bool = False) -> None:
         """Let go of it; what was not committed is gone. `is_waiting`: all is committed, and merges come to their end.
@@ -94,7 +97,8 @@ class Lexical:
         """
         writer, self._writer = self._writer, None
         if writer and is_waiting:
-            writer.wait_merging_threads()
+            with _writing():
+                writer.wait_merging_threads()
             self._sound = set(_committed_files(self._folder))
 
     @property
@@ -119,15 +123,18 @@ class Lexical:
             document.add_unsigned("number", number)
             document.add_float("date", date_of(page))
             document.add_bytes("body", msgspec.json.encode(Body(chunk.id, chunk.text, chunk.headings)))
-            self._writing.add_document(document)
+            with _writing():
+                self._writing.add_document(document)
 
     def drop(self, item_id: str, version: str) -> None:
         """Forget a version of a page."""
-        self._writing.delete_documents_by_term("page", page_key(item_id, version))
+        with _writing():
+            self._writing.delete_documents_by_term("page", page_key(item_id, version))
 
     def commit(self) -> int:
         """Make everything durable and visible to those who reload; gives the commit's opstamp."""
-        return self._writing.commit()
+        with _writing():
+            return self._writing.commit()
 
     def opstamp(self) -> int:
         """Of the last commit on disk; merges leave it as it is."""
@@ -216,6 +223,19 @@ def reading() -> Iterator[None]:
         if type(error).__name__ != "PanicException":
             raise
         raise ReplicaBroken("The search replica's words cannot be read: tantivy gave up on them.") from error
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """tantivy says of every trouble with the disk that a value is wrong, or that its thread died: it is the disk's."""
+    try:
+        yield
+    except ValueError as error:
+        raise OSError(errno.EIO, str(error)) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise OSError(errno.EIO, "tantivy gave up") from error
 
 
 def page_key(item_id: str, version: str) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import msgspec
 
 from core.errors import FreshetError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 SCHEMA = 2
 """Of all files of a replica; another number is not read but built anew."""
 
@@ -27,6 +29,10 @@ class ReplicaBroken(FreshetError):
 
 class ReplicaUnusable(FreshetError):
     """The replica can be neither read nor written where it is."""
+
+
+class ReplicaFull(ReplicaUnusable):
+    """There is no room to write the replica; what was committed can still be read."""
 
 
 class ReplicaBusy(FreshetError):
@@ -164,9 +170,10 @@ def _removed(folder: Path) -> ReplicaBroken:
     return ReplicaBroken(f"The search replica in {folder} was removed.")
 
 
-def unusable(folder: Path, error: OSError) -> FreshetError:
+def unusable(folder: Path, error: OSError) -> ReplicaUnusable:
     """The sentence for a disk that is full, read-only or not there."""
-    return ReplicaUnusable(
-        f"The search replica in {folder} cannot be used: {error.strerror or error}. "
+    is_full = error.errno in _FULL
+    return (ReplicaFull if is_full else ReplicaUnusable)(
+        f"The search replica in {folder} cannot be {'written' if is_full else 'used'}: {error.strerror or error}. "
         "Make room there, or set PERSISTENT_STORAGE_PATH to a folder that can be written."
     )
