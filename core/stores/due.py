@@ -1,7 +1,8 @@
 """What is due? Oldest first, each host its share, and nothing twice.
 
 Picking moves the due stamp ahead in the same step: a job that is lost costs its items that time and no more, and two
-timers never pick the same.
+timers never pick the same. The record's `nextCrawlAt` keeps saying when the item became due, until it is visited or
+put off; that somebody visits it, `lockedUntil` says.
 """
 
 from __future__ import annotations

@@ -33,11 +33,15 @@ for i, id in ipairs(asked.ids) do
       call('HSET', KEYS[i], 'reindexRequested', 'true', 'forcedBy', asked.token)
       call('DEL', asked.crashes .. id)
     end
-    call('HSET', KEYS[i], 'nextCrawlAt', asked.iso)
+    local was_due = false
     for source in string.gmatch(sources, '[^,]+') do
       local due = asked.due_before .. source .. asked.due_after
       local score = call('ZSCORE', due, id)
-      if not score or tonumber(score) > asked.now then call('ZADD', due, asked.now, id) end
+      if score and tonumber(score) <= asked.now then was_due = true else call('ZADD', due, asked.now, id) end
+    end
+    -- What was due already keeps its place in line, and the record its time.
+    if not was_due or (next_at or '') == '' or next_at > asked.iso then
+      call('HSET', KEYS[i], 'nextCrawlAt', asked.iso)
     end
     said[#said + 1] = '1'
   end

@@ -204,8 +204,9 @@ class ItemStore:
         return ("HSET", self._keys.item(item.id), "lockedUntil", "")
 
     def put_off(self, item: Item, until: float | None) -> list[Command]:
-        """Not now: due again at that time (None: not before somebody asks), nothing else is touched."""
-        commands: list[Command] = [self.unlocked(item)]
+        """Not now: due again at that time (None: not before somebody asks), and the record says so."""
+        next_at = "" if until is None else registry.iso(until)
+        commands: list[Command] = [("HSET", self._keys.item(item.id), "lockedUntil", "", "nextCrawlAt", next_at)]
         for source in item.sources:
             due = self._keys.due(source)
             commands.append(("ZREM", due, item.id) if until is None else ("ZADD", due, f"{until:.3f}", item.id))

@@ -26,9 +26,9 @@ MOST_PAGES = 10_000_000
 _KNOWN = "s"
 _QUERY = re.compile(r"\?|%3F", re.IGNORECASE)
 
-# KEYS[1] refs, KEYS[2] due, KEYS[3] seen, KEYS[4] items by status Pending · ARGV[1] JSON: source, now, most, revives,
-# believes, force, token, must_exist, events, events_kept, entries (id, record key, partition key, depth, version,
-# record, address, display).
+# KEYS[1] refs, KEYS[2] due, KEYS[3] seen, KEYS[4] items by status Pending · ARGV[1] JSON: source, now, iso, most,
+# revives, believes, force, token, must_exist, events, events_kept, entries (id, record key, partition key, depth,
+# version, record, address, display).
 # Of several spellings of one address the least is fetched, and the shortest way counts as depth: so whatever order
 # things are listed in, the registry is the same. What was visited keeps its address, to which its validators belong.
 # For each: n = new to the source, m = known and its content has moved, s = known, f = no place left.
@@ -36,6 +36,12 @@ _REGISTER = """
 local call = redis.call
 local asked = cjson.decode(ARGV[1])
 local said = {}
+-- Due now, and the record says so.
+local function make_due(key, id, ...)
+  local words = {...}
+  for _, word in ipairs({'CH', asked.now, id}) do words[#words + 1] = word end
+  if call('ZADD', KEYS[2], unpack(words)) > 0 then call('HSET', key, 'nextCrawlAt', asked.iso) end
+end
 local is_removed = asked.must_exist ~= '' and call('HEXISTS', asked.must_exist, 'config') == 0
 for _, entry in ipairs(asked.entries) do
   local id, key, partition, depth, version, record, address, display = unpack(entry)
@@ -62,13 +68,13 @@ for _, entry in ipairs(asked.entries) do
       end
       call('HSET', key, 'addedTs', asked.now)
       call('ZADD', KEYS[1], depth, id)
-      call('ZADD', KEYS[2], asked.now, id)
+      make_due(key, id)
     elseif tonumber(is_listed) > depth then
       call('ZADD', KEYS[1], depth, id)
     end
     if is_listed and asked.revives and call('HGET', key, 'status') == 'Gone' then
       answer = 'm'
-      call('ZADD', KEYS[2], asked.now, id)
+      make_due(key, id)
     end
     if version ~= '' then
       local listed, visited, failures, missing =
@@ -76,11 +82,11 @@ for _, entry in ipairs(asked.entries) do
       if listed ~= version then call('HSET', key, 'listedVersion', version) end
       if asked.believes and visited ~= version then
         if listed ~= version then
-          call('ZADD', KEYS[2], 'LT', asked.now, id)
+          make_due(key, id, 'LT')
           if answer == 's' then answer = 'm' end
         elseif (failures or '0') == '0' and (missing or '0') == '0' then
           -- Picked by a pass that was broken off, and held back for it.
-          call('ZADD', KEYS[2], 'XX', 'LT', asked.now, id)
+          make_due(key, id, 'XX', 'LT')
         end
       end
     end
@@ -88,7 +94,7 @@ for _, entry in ipairs(asked.entries) do
     if asked.force and call('HGET', key, 'forcedBy') ~= asked.token then
       call('HINCRBY', key, 'reindexGeneration', 1)
       call('HSET', key, 'reindexRequested', 'true', 'forcedBy', asked.token)
-      call('ZADD', KEYS[2], 0, id)
+      make_due(key, id, 'LT')
     end
   end
   said[#said + 1] = answer
@@ -144,6 +150,7 @@ class Registrar:
         asked = {
             "source": source,
             "now": now,
+            "iso": registry.iso(now),
             "most": listing.most,
             "revives": listing.revives,
             "believes": listing.believes_versions,
