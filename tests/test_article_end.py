@@ -11,14 +11,18 @@ from typing import Any
 import pytest
 
 from core.indexes.opening import open_searcher
+from core.models import Ref
 from core.queues.send import Sender
 from core.settings import Settings
 from core.stores import connect
 from core.stores.chunks import ChunkStore
+from core.stores.commit import Command
+from core.stores.ending import Ending
 from core.stores.expiring import Expiring
 from core.stores.forgetting import Forgetting
 from core.stores.forgetting_links import ForgettingLinks
 from core.stores.links import Lives
+from core.stores.registering import Listing
 from tests.library import Library, open_library
 from tests.site import FILLER
 from tests.test_article_refresh import Paper
@@ -233,6 +237,42 @@ async def test_ended_article_is_gone(press: Press) -> None:
     assert (await press.paper.events())[-1] == "item.gone"
     assert await press.is_whole()
     assert await press.sweep() == 0
+
+
+async def test_ended_article_comes_back_by_force(press: Press) -> None:
+    """Somebody asks for it by name: read anew, an article again, in its category and in search."""
+    await press.store(is_listed_by_site=False)
+    await press.end()
+    await press.sweep()
+    await press.paper.visit(force=True, token="t")
+
+    record = await press.paper.item()
+    assert (record["status"], record["goneTs"], record["errorMessage"]) == ("Crawled", "", "")
+    assert await press.paper.is_found() == (True, True)
+    assert await press.found() == ["/a"]
+    assert await press.sweep() == 0
+    assert await press.due("rss") is not None
+
+
+async def test_page_that_is_listed_while_its_article_ends(press: Press, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A site finds the page in that very moment: it is a page of the site, not a tombstone."""
+    await press.store(is_listed_by_site=False)
+    await press.end()
+    commands = Ending.commands
+
+    async def and_list(self: Ending, *given: Any) -> list[Command]:
+        written = await commands(self, *given)
+        await press.desk.registrar.register([Ref(press.paper.url)], Listing(SID), await connect.now(press.client))
+        return written
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ending, "commands", and_list)
+        assert await press.sweep() == 0
+    assert await press.sweep() == 1
+
+    record = await press.paper.item()
+    assert (record["status"], record["sources"], record["lockedUntil"]) == ("Pending", SID, "")
+    assert await press.is_whole()
 
 
 async def test_damaged_record_does_not_keep_others_from_their_end(press: Press) -> None:

@@ -86,11 +86,11 @@ class DocumentStore:
 
     async def _copied(self, leased: Leased, now: float) -> list[Command]:
         """A page of a feed and a site: the article's text is the page's own, too, for when the article ends."""
-        item, uid = leased.item, leased.item.article_uid
-        if leased.article.get("status") != "success" or not _outlives_article(item):
+        item, uid, article = leased.item, leased.item.article_uid, leased.article
+        is_of_page = article.get("status") == "success" and article.get("text_source") != TextSource.FEED
+        if not is_of_page or not _outlives_article(item):
             return []
-        own_hash = await self._client.hget(self._keys.document(item.id), "content_hash")
-        if own_hash == leased.article["content_hash"]:
+        if item.text_hash == article["content_hash"]:
             return []
         said = await self._client.hmget(self._keys.article(uid), list(stored_fields.SHARED))
         if said[0] is None:  # it has just ended

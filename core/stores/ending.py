@@ -24,15 +24,14 @@ class Ending:
     """Says what to write."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
-        self._client = client
         self._keys = keys
         self._items = ItemStore(client, keys)
         self._removing = Removing(client, keys)
 
     def expected(self, item: Item) -> tuple[str, ...]:
-        """What the record has to say still, for a commit of `commands`: nobody has embedded or visited it since."""
+        """What the record has to say still, for a commit of `commands`: nobody has listed or embedded it since."""
         key = self._keys.item(item.id)
-        same = (key, "status", str(item.status), key, "contentHash", item.content_hash)
+        same = (*self._items.expected(item, item.generation), key, "contentHash", item.content_hash)
         return (*same, key, "indexedHash", item.indexed_hash) if item.indexed_hash else same
 
     async def commands(self, item: Item, now: float, why: str = ENDED) -> list[Command]:
@@ -56,24 +55,24 @@ class Ending:
 
     async def _fall_back(self, item: Item, now: float) -> list[Command]:
         """The page stays with its other sources."""
-        own_hash = str(await self._client.hget(self._keys.document(item.id), "content_hash") or "")
-        commands = [*self._items.unlist(item, ARTICLES_SOURCE), ("HSET", self._keys.item(item.id), "articleUid", "")]
-        if own_hash and own_hash == item.content_hash:
+        no_article = ("articleUid", "", "articleUrl", "", "articleCategories", "")
+        commands = [*self._items.unlist(item, ARTICLES_SOURCE), ("HSET", self._keys.item(item.id), *no_article)]
+        if item.text_hash and item.text_hash == item.content_hash:
             return commands  # the same text under another key: search knows it already
-        if own_hash:
-            commands += self._other_text(item, own_hash, now)
+        if item.text_hash:
+            commands += self._other_text(item, now)
         elif item.status is not Status.GONE:
             commands += await self._no_text(item)
         if item.status not in _WELL:
             return commands  # in trouble: its next check is known, and not earlier
-        status = Status.CRAWLED if own_hash else Status.PENDING
+        status = Status.CRAWLED if item.text_hash else Status.PENDING
         commands += self._in_status(item, status, {"nextCrawlAt": iso(now)})
         others = [source for source in item.sources if source != ARTICLES_SOURCE]
-        return [*commands, *(("ZADD", self._keys.due(source), f"{now:.3f}", item.id) for source in others)]
+        return [*commands, *(("ZADD", self._keys.due(source), int(now), item.id) for source in others)]
 
-    def _other_text(self, item: Item, own_hash: str, now: float) -> list[Command]:
+    def _other_text(self, item: Item, now: float) -> list[Command]:
         """Search answers from the page's own text; its chunks are swapped when they are embedded."""
-        fields = _NO_VALIDATORS | {"contentHash": own_hash, "textHash": own_hash}
+        fields = _NO_VALIDATORS | {"contentHash": item.text_hash, "textHash": item.text_hash}
         return [
             ("HSET", self._keys.item(item.id), *(word for pair in fields.items() for word in pair)),
             ("ZADD", self._keys.embed_due, f"{now:.3f}", item.id),

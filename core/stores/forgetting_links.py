@@ -11,11 +11,12 @@ from core import ids
 from core.keys import Keys
 from core.registry import ARTICLES_SOURCE
 from core.stores import connect, scanning
-from core.stores.commit import Command, Leases, batched
+from core.stores.commit import Answer, Command, Leases, Work, batched
 from core.stores.connect import Client, texts
 from core.stores.ending import Ending
 from core.stores.events import event
 from core.stores.forgetting import Forgetting
+from core.stores.items import Leased
 from core.stores.removing import Record, Removing
 from core.stores.subscriptions import Subscriptions
 
@@ -113,8 +114,14 @@ class ForgettingLinks:
                 continue
             self._forgetting.toll.kept += 1
             async for one in self._forgetting.leased([] if self._dry_run else [record.id]):
-                now = await connect.now(self._client)
-                await self._leases.commit(one.lease, await self._ending.commands(one.item, now))
+                await self._fall_back(one)
+
+    async def _fall_back(self, leased: Leased) -> None:
+        commands = await self._ending.commands(leased.item, await connect.now(self._client))
+        work = Work(leased.lease, commands, self._ending.expected(leased.item))
+        if (await self._leases.commit_many([work]))[0] is Answer.MOVED_ON:  # listed or embedded in this very moment
+            await self._leases.release(leased.lease)
+            await self._forget_items(await self._forgetting.read([leased.item.id]))
 
     # ── a category ──
 
