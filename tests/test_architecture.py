@@ -145,8 +145,6 @@ def test_another_source_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 # ── stores ──
 
 COMMANDS = {name for name in dir(Redis) if name.islower() and not name.startswith("_")} - {"aclose", "close"}
-STILL_SPEAK = {"ledger.py", "timer.py", "visit.py"}
-"""Workers that have raw calls still; nobody joins them."""
 WORKERS = sorted((ROOT / "workers").glob("*.py"))
 
 
@@ -162,7 +160,7 @@ def test_only_stores_speak_to_redis(path: Path) -> None:
         and re.search(r"(^|\.|_)(client|redis|raw)$", ast.unparse(call.func.value))
     ]
 
-    assert spoken == [] or path.name in STILL_SPEAK
+    assert spoken == []
 
 
 # ── other rules ──

@@ -24,8 +24,8 @@ from core.queues.send import Argument, Sender
 from core.registry import ARTICLES_SOURCE, URLS_SOURCE
 from core.settings import Settings, load
 from core.stores import connect, presence, version
-from core.stores.connect import texts
 from core.stores.due import HOLD_SECONDS, NO_SHARE, DueItems
+from core.stores.embed_queue import EmbedQueue
 from core.stores.expiring import Expiring
 from core.stores.links import Lives
 from core.stores.purging import Purging
@@ -52,6 +52,7 @@ class Timer:
         self._keys = keys
         self._sender = sender
         self._due = DueItems(client, keys)
+        self._embed_queue = EmbedQueue(client, keys)
         self._sources = SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent))
         self._reconciled_ts = -math.inf
         self._expiring = Expiring(client, keys, Lives.of(settings))
@@ -103,11 +104,10 @@ class Timer:
 
     async def send_embeds(self) -> int:
         """Texts that search does not know yet, newest first; none while the embedder is away."""
-        if await self._client.exists(self._keys.embed_away):
+        if await self._embed_queue.away():
             return 0
         room = MOST_EMBED_JOBS - await asyncio.to_thread(self._sender.waiting, QueueName.EMBED)
-        waiting = room * EMBED_BATCH
-        newest = texts(await self._client.zrange(self._keys.embed_due, 0, waiting - 1, desc=True)) if room > 0 else []
+        newest = await self._embed_queue.newest(room * EMBED_BATCH)
         sent = 0
         for start in range(0, len(newest), EMBED_BATCH):
             some = newest[start : start + EMBED_BATCH]
