@@ -25,12 +25,18 @@ class Site:
 
     def __init__(self, web: FakeWeb) -> None:
         self.web = web
+        self._etags: dict[str, str] = {}
 
     def page(self, path: str, text: str = "", links: Iterable[str] = (), head: str = "") -> None:
         """A page, or another version of it."""
         body = html(path.strip("/") or "Home", text or f"This is {path}.", links, head)
         etag = f'"{hashlib.sha256(body.encode()).hexdigest()[:12]}"'
+        self._etags[path] = etag
         self.web.on(path, Document(raw(body), etag=etag))
+
+    def etag(self, path: str) -> str:
+        """The validator of a page as it is served now."""
+        return self._etags[path]
 
     def remove(self, path: str, status: int = 404) -> None:
         """No such page any more."""

@@ -220,9 +220,10 @@ class Removing:
         for category in categories:
             commands += batched(("SREM", self._keys.articles_by_category(category)), names)
         commands += await self.first_texts({*hashes, *content_hashes} - {""}, set(names))
-        if not keeps_memory:
-            commands += batched(("SREM", self._keys.attempted), names)
-            commands += batched(("ZREM", self._keys.attempted_at), names)
+        # Links that were other URLs of these articles may lead to something still: the next run asks them.
+        forgotten = others if keeps_memory else [*names, *others]
+        commands += batched(("SREM", self._keys.attempted), forgotten)
+        commands += batched(("ZREM", self._keys.attempted_at), forgotten)
         return commands
 
     async def _around(self, uids: Sequence[str]) -> tuple[set[str], list[str], list[str]]:

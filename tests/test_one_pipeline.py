@@ -1,0 +1,415 @@
+"""Pages that feeds and sites share, pages under several names, corrections without a new text: one visit for all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from core.settings import Settings
+from core.stores import connect
+from core.stores.clock import ServerClock
+from tests.site import Site
+from tests.test_article_refresh import Paper
+from tests.test_canonical_fetcher import add, article, feed_with_text, run, stored
+from tests.test_crawl import SID, add_site, counts, item, item_id, office, text
+from tests.web import FakeWeb
+from workers import canonical_fetcher
+from workers.book import Book
+from workers.crawl import Mode, crawl
+from workers.desk import Desk, open_desk
+from workers.visit import Visitor
+
+
+@pytest.fixture
+async def web(redis: connect.Client) -> AsyncIterator[FakeWeb]:
+    async with FakeWeb() as running:
+        yield running
+
+
+@pytest.fixture
+async def site(web: FakeWeb) -> Site:
+    return Site(web)
+
+
+@pytest.fixture
+async def desk(settings: Settings, redis: connect.Client) -> AsyncIterator[Desk]:
+    changed = {"fetch_allowed_hosts": ("127.0.0.0/8",), "loss_limit_percent": 100.0, "snapshot_days": 1.0}
+    async with open_desk(settings.model_copy(update=changed)) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def paper(desk: Desk, web: FakeWeb) -> Paper:
+    made = Paper(desk, web)
+    made.write("As first reported.")
+    await made.store()
+    return made
+
+
+async def visit(desk: Desk, *urls: str, via: str = "") -> None:
+    """Visit these in one batch."""
+    clock = await ServerClock.ask(desk.client)
+    await Visitor(desk, clock, Book(desk, clock.now())).visit_many([item_id(url) for url in urls], via=via)
+
+
+async def events(desk: Desk, kind: str) -> list[dict[str, str]]:
+    return [fields for _, fields in await desk.client.xrange(desk.keys.events) if fields["type"] == kind]
+
+
+# ── pages that name each other canonical ────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("paths", [("/a", "/b"), ("/a", "/b", "/c"), ("/a", "/b", "/c", "/d", "/e")])
+@pytest.mark.parametrize("is_304", [True, False], ids=["304", "200"])
+async def test_a_circle_of_canonicals_keeps_one_text(
+    desk: Desk, site: Site, paths: tuple[str, ...], is_304: bool
+) -> None:
+    """All in one batch, and again and again: one page keeps its text, the others are its aliases, and it stays so."""
+    site.page("/", links=paths)
+    for path in paths:
+        site.page(path)
+    await add_site(desk, site.url("/"))
+    await crawl(desk, SID, Mode.INCREMENTAL)
+    for path, following in zip(paths, (*paths[1:], paths[0]), strict=True):
+        site.page(path, head=f'<link rel=canonical href="{site.url(following)}">')
+        if is_304:  # as a crawl leaves it that read all of them at the same moment
+            known = {"httpCanonicalUrl": site.url(following), "httpEtag": site.etag(path)}
+            await desk.client.hset(desk.keys.item(item_id(site.url(path))), mapping=known)
+    await visit(desk, *map(site.url, paths), via=SID)
+    left = []
+    for _ in range(3):
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        texts = [path for path in paths if await text(desk, site.url(path))]
+        left.append(texts)
+        assert len(texts) == 1
+        for path in set(paths) - set(texts):
+            assert (await item(desk, site.url(path)))["aliasOf"]
+
+    assert left[0] == left[1] == left[2]
+
+
+async def test_a_first_crawl_of_a_circle_keeps_one_text(desk: Desk, site: Site) -> None:
+    """Canonicals that lead in a circle from the beginning."""
+    paths = ("/a", "/b", "/c")
+    site.page("/", links=paths)
+    for path, following in zip(paths, (*paths[1:], paths[0]), strict=True):
+        site.page(path, head=f'<link rel=canonical href="{site.url(following)}">')
+    await add_site(desk, site.url("/"))
+    left = []
+    for _ in range(3):
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        left.append([path for path in paths if await text(desk, site.url(path))])
+
+    assert left[0]
+    assert len(left[1]) == 1
+    assert left[1] == left[2]
+
+
+# ── metadata ────────────────────────────────────────────────────────────────────────────────────
+
+HEADS = [
+    ("author", '<meta name="author" content="Ada Weir">', "Ada Weir"),
+    ("image", '<meta property="og:image" content="https://img.example/new.jpg">', "https://img.example/new.jpg"),
+    ("published_ts", '<meta property="article:published_time" content="2026-03-01T12:00:00Z">', "1772366400"),
+]
+
+
+@pytest.mark.parametrize(("field", "head", "value"), [*HEADS, ("title", "", "A new title")])
+async def test_article_metadata_is_corrected_while_the_text_stays(
+    paper: Paper, field: str, head: str, value: str
+) -> None:
+    """Title, author, date or image: stored and told, without a new text to embed."""
+    keys, client = paper.desk.keys, paper.desk.client
+    paper.write("As first reported.", head='<meta property="og:title" content="Old">')
+    await paper.visit()
+    known = {"status": "Indexed", "indexedHash": (await paper.hash())["content_hash"]}
+    await client.hset(keys.item(paper.id), mapping=known)
+    await client.smove(keys.status("Crawled"), keys.status("Indexed"), paper.id)
+    await client.delete(keys.embed_due)
+    before = await paper.hash()
+    title = value if field == "title" else "Old"
+    paper.write("As first reported.", head=f'{head}<meta property="og:title" content="{title}">')
+
+    await paper.visit()
+
+    after, record = await paper.hash(), await paper.item()
+    assert after[field] == value != before[field]
+    assert after["content_hash"] == before["content_hash"]
+    assert (await paper.events())[-1] == "item.changed"
+    assert (record["status"], record["httpEtag"]) == ("Indexed", '"3"')
+    assert not await client.exists(keys.embed_due)
+
+
+@pytest.mark.parametrize(("field", "head", "value"), HEADS)
+async def test_page_metadata_is_corrected_while_the_text_stays(
+    desk: Desk, site: Site, field: str, head: str, value: str
+) -> None:
+    """The same for a page of a site; the crawl counts it as changed, and the next one as unchanged."""
+    site.page("/", links=["/a"])
+    site.page("/a")
+    await add_site(desk, site.url("/"))
+    await crawl(desk, SID, Mode.INCREMENTAL)
+    await desk.client.delete(desk.keys.embed_due)
+    site.page("/a", head=head)
+
+    changed = await crawl(desk, SID, Mode.INCREMENTAL)
+    again = await crawl(desk, SID, Mode.INCREMENTAL)
+
+    assert counts(changed) == {"discovered": 2, "visited": 2, "changed": 1, "unchanged": 1}
+    assert await desk.client.hget(desk.keys.document(item_id(site.url("/a"))), field) == value
+    assert [told["id"] for told in await events(desk, "item.changed")][-1] == item_id(site.url("/a"))
+    assert counts(again) == {"discovered": 2, "visited": 2, "unchanged": 2}
+
+
+async def test_full_mode_counts_what_differs(desk: Desk, site: Site) -> None:
+    """Everything is read anew, and only what changed is counted so."""
+    site.page("/", links=["/a", "/b"])
+    site.page("/a")
+    site.page("/b")
+    await add_site(desk, site.url("/"))
+    await crawl(desk, SID, Mode.INCREMENTAL)
+    site.page("/b", "Rewritten.")
+
+    assert counts(await crawl(desk, SID, Mode.FULL)) == {"discovered": 3, "visited": 3, "changed": 1, "unchanged": 2}
+
+
+# ── feeds and sites share a page ────────────────────────────────────────────────────────────────
+
+
+async def test_a_feed_adds_itself_to_the_sources_of_a_page(desk: Desk, site: Site) -> None:
+    """A page of a crawled site that a feed lists: both sources, images and outlinks kept, found by both."""
+    picture = '<img src="/gauge.jpg" width=800 height=600 alt="The gauge">'
+    site.page("/", links=["/a"])
+    site.page("/a", f"About weirs. {picture}", links=["/b"])
+    site.page("/b")
+    await add_site(desk, site.url("/"))
+    await crawl(desk, SID, Mode.INCREMENTAL)
+    url, keys = site.url("/a"), desk.keys
+    before = await item(desk, url)
+    images = await desk.client.smembers(keys.images(item_id(url)))
+    await add(desk, url)
+
+    ended = await run(desk)
+
+    after = await item(desk, url)
+    assert ended["stored"] == 1
+    assert after["sources"] == f"{SID},rss"
+    assert after["firstSeen"] == before["firstSeen"]
+    assert (after["contentHash"], after["articleUid"]) == (before["contentHash"], (await stored(desk, url))["uid"])
+    assert await desk.client.smembers(keys.images(item_id(url))) == images != set()
+    assert await desk.client.smembers(keys.links(item_id(url))) == {site.url("/b")}
+    assert "About weirs." in await text(desk, url)
+    for source in (SID, "rss"):
+        assert await desk.client.zscore(keys.refs(source), item_id(url)) is not None
+        assert await desk.client.zscore(keys.due(source), item_id(url)) is not None
+
+
+async def test_a_site_that_lists_the_page_during_its_first_visit_is_not_lost(
+    desk: Desk, web: FakeWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Registered between fetch and commit: the record of the site stays, the article is stored in the next round."""
+    site = Site(web)
+    site.page("/a", "About weirs.")
+    url, real = site.url("/a"), type(desk.leases).commit_many
+    added: list[str] = []
+
+    async def commit_many(self: Any, *given: Any) -> Any:
+        if not added:
+            added.append(url)
+            await add_site(desk, url)
+        return await real(self, *given)
+
+    monkeypatch.setattr(type(desk.leases), "commit_many", commit_many)
+    await add(desk, url)
+    ended = await run(desk)
+
+    assert ended["stored"] == 1
+    assert (await item(desk, url))["sources"] == f"{SID},rss"
+
+
+async def test_first_visit_of_an_article_has_images_and_a_snapshot(desk: Desk, web: FakeWeb) -> None:
+    """As every other page has: children with their parent, the page as it was served."""
+    picture = '<img src="/gauge.jpg" width=800 height=600 alt="The gauge">'
+    web.page("/a", article(text=picture))
+    await add(desk, web.url("/a"))
+    await run(desk)
+    key = item_id(web.url("/a"))
+    (image,) = await desk.client.smembers(desk.keys.images(key))
+
+    assert await desk.client.hget(desk.keys.item(image), "parentPageId") == key
+    assert (await item(desk, web.url("/a")))["imageCount"] == "1"
+    assert await desk.client.hget(desk.keys.snapshot(key), "url") == web.url("/a")
+
+
+async def test_first_check_of_an_article_follows_the_settings(settings: Settings, web: FakeWeb) -> None:
+    """`CRAWL_BASE_INTERVAL_SECONDS` holds from the beginning, and the record says the same as the due set."""
+    async with office(settings, crawl_base_interval_seconds=3_600) as desk:
+        web.page("/a", article())
+        await add(desk, web.url("/a"))
+        await run(desk)
+        record = await item(desk, web.url("/a"))
+        due = await desk.client.zscore(desk.keys.due("rss"), item_id(web.url("/a")))
+
+        assert record["crawlIntervalSeconds"] == "3600"
+        assert 0.9 * 3_600 <= due - float(record["checkedTs"]) <= 1.1 * 3_600
+
+
+# ── gone and ended articles come back when somebody asks ────────────────────────────────────────
+
+
+@pytest.mark.parametrize("how", ["gone", "ended", "hidden"])
+async def test_a_forced_article_comes_back(paper: Paper, how: str) -> None:
+    """After a 410, after its TTL, after a 404: one forced visit stores it again, and the force is used up."""
+    if how == "ended":
+        await paper.desk.client.delete(paper.desk.keys.article(paper.uid))
+        await canonical_fetcher.run_once(paper.desk, 60.0)  # prunes
+    else:
+        paper.web.on("/a", 410 if how == "gone" else 404)
+        await paper.visit()
+    paper.write("Back again.")
+
+    await paper.visit(force=True, token="t")
+
+    found, record = await paper.hash(), await paper.item()
+    assert (found["status"], found["category"], found["url"]) == ("success", "world", paper.url)
+    assert "Back again." in found["clean_text"]
+    assert await paper.is_found() == (True, True)
+    assert 0 < await paper.life() <= 7 * 86_400
+    assert (record["status"], record["reindexRequested"], record["processedGeneration"]) == ("Crawled", "false", "1")
+
+
+async def test_a_forced_article_that_is_still_gone_uses_up_its_force(paper: Paper) -> None:
+    """410 again: the tombstone stays, nobody waits for ever."""
+    paper.web.on("/a", 410)
+    await paper.visit()
+    await paper.visit(force=True, token="t")
+
+    record = await paper.item()
+    assert (record["status"], record["reindexRequested"]) == ("Gone", "false")
+    assert await paper.hash() == {}
+
+
+async def test_forced_wall_keeps_the_text_of_the_feed(desk: Desk, web: FakeWeb) -> None:
+    """A page that hides its text behind a wall or a closed door: what the feed published stays, without an error."""
+    wall = "<html><head><title>Before you continue</title></head><body><p>Accept cookies.</p></body></html>" + " " * 300
+    web.on("/a", 403)
+    url = await feed_with_text(desk, web)
+    await run(desk)
+    before = await stored(desk, url)
+    for reply in (403, wall):
+        web.on("/a", reply)
+        await desk.forcing.make_due(
+            [item_id(url)], await connect.now(desk.client), "", force=True, token=str(reply)[:9]
+        )
+        await visit(desk, url)
+        record = await item(desk, url)
+
+        assert await stored(desk, url) == before
+        assert (record["status"], record["reindexRequested"], record["errorMessage"]) == ("Crawled", "false", "")
+
+
+# ── redirects ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("status", [302, 303, 307])
+async def test_temporary_redirects_move_nothing(desk: Desk, web: FakeWeb, status: int) -> None:
+    """The link is asked again, not the target: when that is gone and the link leads elsewhere, the article lives on."""
+    web.page("/signed-1", article("The report", text="First edition."))
+    web.redirect("/report", "/signed-1", status)
+    url = web.url("/report")
+    await add(desk, url)
+    await run(desk)
+    record = await item(desk, url)
+    web.on("/signed-1", 410)
+    web.page("/signed-2", article("The report", text="Second edition."))
+    web.redirect("/report", "/signed-2", status)
+
+    await desk.forcing.make_due([item_id(url)], await connect.now(desk.client), "")
+    await visit(desk, url)
+
+    assert (record["normalizedSource"], record["fetchUrl"]) == (url, url)
+    assert json.loads(record["httpRedirectChain"]) == [url]
+    assert "Second edition." in (await stored(desk, url))["clean_text"]
+
+
+@pytest.mark.parametrize("status", [301, 308])
+async def test_permanent_redirects_name_the_page(desk: Desk, web: FakeWeb, status: int) -> None:
+    """The target is identity, canonical address and what is asked next time."""
+    web.page("/new", article())
+    web.redirect("/old", "/new", status)
+    await add(desk, web.url("/old"))
+    await run(desk)
+    record = await item(desk, web.url("/new"))
+
+    assert (record["normalizedSource"], record["fetchUrl"]) == (web.url("/new"), web.url("/new"))
+    assert record["httpCanonicalUrl"] == web.url("/new")
+    assert await item(desk, web.url("/old")) == {}
+
+
+async def test_alias_of_a_gone_article_is_fetched_again(desk: Desk, web: FakeWeb) -> None:
+    """A link that was another name of an article: when that is gone, the link gets its own chance."""
+    own = f"<link rel=canonical href='{web.url('/a')}'>"
+    web.page("/a", article())
+    web.page("/print", article(head=own))
+    await add(desk, web.url("/a"))
+    await run(desk)
+    await add(desk, web.url("/print"))
+    assert (await run(desk))["alias"] == 1
+    web.on("/a", 410)
+    web.page("/print", article())
+    await desk.forcing.make_due([item_id(web.url("/a"))], await connect.now(desk.client), "")
+    await visit(desk, web.url("/a"))
+
+    ended = await run(desk)
+
+    assert ended["stored"] == 1
+    assert (await stored(desk, web.url("/print")))["status"] == "success"
+
+
+# ── smaller ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_unchanged_page_behind_a_new_redirect_tells_it(desk: Desk, web: FakeWeb) -> None:
+    """A registered URL that moves: the chain and the canonical address are in the record, though the text is equal."""
+    web.page("/a", article())
+    url = web.url("/a")
+    await desk.registrar.add(url, "url", await connect.now(desk.client))
+    await visit(desk, url)
+    web.page("/b", article())
+    web.redirect("/a", "/b", 301)
+    await visit(desk, url)
+    record = await item(desk, url)
+
+    assert json.loads(record["httpRedirectChain"]) == [url]
+    assert record["httpCanonicalUrl"] == web.url("/b")
+
+
+async def test_robots_allow_again(settings: Settings, site: Site) -> None:
+    """`httpRobotsAllowed` follows robots.txt in both directions, also when the page answers 304."""
+    site.page("/", links=["/a"])
+    site.page("/a")
+    allowed = []
+    for rules in ("User-agent: *\nDisallow:", "User-agent: *\nDisallow: /a", "User-agent: *\nDisallow:"):
+        site.web.robots(rules)
+        async with office(settings) as desk:  # a process of its own each time: robots.txt is remembered for a day
+            for key in await desk.client.keys("fetch:robots*"):
+                await desk.client.delete(key)
+            await add_site(desk, site.url("/"))
+            await crawl(desk, SID, Mode.INCREMENTAL)
+            allowed.append((await item(desk, site.url("/a")))["httpRobotsAllowed"])
+
+    assert allowed == ["true", "false", "true"]
+
+
+async def test_broken_link_on_a_first_crawl_is_a_failure(desk: Desk, site: Site) -> None:
+    """Nothing was there, so nothing is gone."""
+    site.page("/", links=["/nowhere"])
+    await add_site(desk, site.url("/"))
+
+    ended = await crawl(desk, SID, Mode.INCREMENTAL)
+
+    assert counts(ended) == {"discovered": 2, "visited": 2, "changed": 1, "failed": 1}
+    assert (await item(desk, site.url("/nowhere")))["errorMessage"].startswith("HTTP 404")
