@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from core.console.terminal import say
 from core.errors import FreshetError
-from core.sources.table import source_class
 from core.stores import connect
 from core.stores.cancelling import Canceller
 from core.stores.domains import DomainStore, StoredDomain
@@ -30,7 +29,7 @@ from workers.desk import Desk, furnish
 from workers.plan import Plan, plan
 
 STOP_SECONDS = 2.0
-LINKS_DECIDE = "links decide"
+TROUBLE = frozenset({"failed", "held", "incomplete"})
 INTERRUPTED = 130
 
 
@@ -102,26 +101,9 @@ async def _crawl_one(desk: Desk, sid: str, mode: Mode, stop: Stop) -> Ended:
         run = await one_pass(desk, sid, mode, should_stop=lambda: stop.is_wanted)
     except FreshetError as error:
         return Ended(sid, {"status": "failed"}, str(error), is_trouble=True)
-    details = await desk.sources.details(sid)
-    if not details:
-        return Ended(sid, run, f"{sid} was removed meanwhile.", is_trouble=True)
     message = run.get("message", "")
-    if details.get("held"):
-        return Ended(sid, run, details["held"], is_trouble=True)
-    if source_class(details["kind"]).follows_links:
-        sentence = await _root_trouble(desk, sid, run)
-        more = message.removeprefix(LINKS_DECIDE).removeprefix("; ")
-        return Ended(sid, run, sentence or (f"{sid}: {more}" if more else ""), is_trouble=bool(sentence))
-    return Ended(sid, run, f"{sid}: {message}" if message else "", is_trouble=bool(message))
-
-
-async def _root_trouble(desk: Desk, sid: str, run: Mapping[str, str]) -> str:
-    """Nothing but failures: then the root says why."""
-    if run.get("visited", "0") == "0" or run.get("failed") != run.get("visited"):
-        return ""
-    root_id = await desk.client.hget(desk.keys.source(sid), "root_id")
-    why = await desk.client.hget(desk.keys.item(str(root_id)), "errorMessage")
-    return f"{sid}: nothing could be read. {why or ''}".strip()
+    sentence = f"{sid}: {message}" if message and not message.startswith(f"{sid}: ") else message
+    return Ended(sid, run, sentence, is_trouble=run["status"] in TROUBLE)
 
 
 @contextlib.asynccontextmanager
@@ -161,7 +143,7 @@ def _tell(ended: list[Ended], stop: Stop) -> int:
     if stop.is_wanted:
         say("Stopped. What is left is due; the next crawl, or the timer, goes on with it.", file=sys.stderr)
         return INTERRUPTED
-    return int(any(one.is_trouble or one.run["status"] == "failed" for one in ended))
+    return int(any(one.is_trouble for one in ended))
 
 
 def _planned(plans: list[Plan]) -> str:

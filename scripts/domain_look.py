@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from core.console.terminal import say
 from core.keys import Keys
@@ -11,8 +12,10 @@ from core.secrets import redacted
 from core.stores import connect
 from core.stores.connect import Client
 from core.stores.domains import DomainStore, StoredDomain
+from core.stores.due import DueItems
 from core.stores.runs import KEPT, RunStore
 from core.stores.selecting import Selecting
+from core.stores.source_items import SourceItems
 from core.stores.sources import LossLimit, SourceStore
 from scripts import session
 from scripts.domain_remove import known
@@ -58,15 +61,23 @@ async def list_domains() -> int:
 
 async def _row(client: Client, keys: Keys, sid: str, now: float) -> tuple[object, ...]:
     details = await SourceStore(client, keys, LossLimit()).details(sid)
-    how = details.get("last_listing", "")
     return (
         sid.partition(".")[2],
         details.get("kind", "–"),
-        await client.zcard(keys.refs(sid)),
-        await client.zcount(keys.due(sid), "-inf", now),
+        await SourceItems(client, keys).count(sid),
+        await DueItems(client, keys).count(sid, now),
         ago(float(details.get("last_listed_ts") or 0), now),
-        f"🛑 {details['held']}" if details.get("held") else how[:HOW_CHARS] or "–",
+        how_it_ended(details),
     )
+
+
+def how_it_ended(details: Mapping[str, str]) -> str:
+    """How the last listing of a source ended, or what a person should do about it."""
+    if details.get("held"):
+        return f"🛑 {details['held']}"
+    if details.get("full"):
+        return f"🚧 {details['full']}"
+    return details.get("last_listing", "")[:HOW_CHARS] or "–"
 
 
 # ── one ──
@@ -79,7 +90,7 @@ async def report(domain_id: str) -> int:
         now = await connect.now(client)
         lines = [f"{domain.id}: {domain.name}", ""]
         lines += await _runs(client, keys, domain_id, now)
-        lines += await _held(client, keys, domain)
+        lines += await _open_questions(client, keys, domain, "\n".join(lines))
         lines += await _refused(client, keys, domain)
         lines += await _items(client, keys, domain)
     say("\n".join(lines))
@@ -91,8 +102,13 @@ async def _runs(client: Client, keys: Keys, domain_id: str, now: float) -> list[
     if not runs:
         return [f"No run yet. python -m scripts.domain crawl {domain_id}"]
     rows = [run_row(run, now) for run in runs]
-    told = [f"  {run['source']}: {redacted(run['message'])}" for run in runs if run.get("message")]
+    told = [f"  {_by_its_source(run)}" for run in runs if run.get("message")]
     return [table(RUN_HEAD, rows), *dict.fromkeys(told)]
+
+
+def _by_its_source(run: Mapping[str, str]) -> str:
+    said, source = redacted(run["message"]), run["source"]
+    return said if said.startswith(f"{source}: ") else f"{source}: {said}"
 
 
 def run_row(run: dict[str, str], now: float) -> tuple[object, ...]:
@@ -101,24 +117,25 @@ def run_row(run: dict[str, str], now: float) -> tuple[object, ...]:
     return (started, run["source"], run["mode"], run["status"], *(run.get(name, "0") for name in COUNTERS))
 
 
-async def _held(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
-    told = [await client.hget(keys.source(sid), "held") for sid in domain.sources]
-    return [f"🛑 {sentence}" for sentence in told if sentence]
+async def _open_questions(client: Client, keys: Keys, domain: StoredDomain, told: str) -> list[str]:
+    """What a person should do something about, unless a run has told it already."""
+    store, lines = SourceStore(client, keys, LossLimit()), []
+    for sid in domain.sources:
+        details = await store.details(sid)
+        if (held := details.get("held", "")) and held not in told:
+            lines.append(f"🛑 {held}")
+        if (full := details.get("full", "")) and f"{sid}: {full}" not in told:
+            lines.append(f"🚧 {sid}: {full}")
+    return lines
 
 
 async def _refused(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
     lines: list[str] = []
     for sid in domain.sources:
-        total = await client.hlen(keys.refused(sid))
-        if not total:
-            continue
-        lines += ["", f"Refused by {sid}: {total}"]
-        shown = 0
-        async for link, reason in client.hscan_iter(keys.refused(sid), count=MOST_SHOWN):
-            lines.append(f"  {reason} → {redacted(link)}")
-            shown += 1
-            if shown == MOST_SHOWN:
-                break
+        total, some = await SourceStore(client, keys, LossLimit()).refused(sid, MOST_SHOWN)
+        if total:
+            lines += ["", f"Refused by {sid}: {total}"]
+            lines += [f"  {reason} → {redacted(link)}" for link, reason in some]
     return lines
 
 
@@ -136,7 +153,6 @@ async def _items(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
     if troubled:
         in_error, outside = counts[str(Status.ERROR)], counts[str(Status.OUT_OF_SCOPE)]
         lines += ["", f"In error: {in_error}, not for us: {outside}"]
-    for item_id in troubled:
-        shown, message = await client.hmget(keys.item(item_id), ["displaySource", "errorMessage"])
-        lines.append(f"  {redacted(message or 'no reason kept')} → {redacted(shown or item_id)}")
+    for shown, message in await SourceItems(client, keys).errors_of(troubled):
+        lines.append(f"  {redacted(message)} → {redacted(shown)}")
     return lines

@@ -19,7 +19,7 @@ from core.stores.embed_queue import EmbedQueue
 from core.stores.runs import RunStore
 from core.stores.sources import LossLimit, SourceStore
 from core.stores.spaces import Spaces
-from scripts.domain_look import RUN_HEAD, run_row
+from scripts.domain_look import RUN_HEAD, how_it_ended, run_row
 from scripts.tables import ago, table
 
 MOST_SOURCES = 10
@@ -55,6 +55,7 @@ async def _sources(keys: Keys, client: Client, now: float) -> dict[str, dict[str
             "last_listed_ts": float(details.get("last_listed_ts") or 0),
             "last_listing": details.get("last_listing", ""),
             "held": details.get("held", ""),
+            "full": details.get("full", ""),
         }
     return seen
 
@@ -110,5 +111,4 @@ def _waiting(queues: dict[str, int] | str) -> str:
 
 
 def _source_row(sid: str, one: dict[str, Any], now: float) -> tuple[object, ...]:
-    how = f"🛑 {one['held']}" if one["held"] else one["last_listing"][:60] or "–"
-    return (sid, one["kind"], one["items"], ago(one["last_listed_ts"], now), how)
+    return (sid, one["kind"], one["items"], ago(one["last_listed_ts"], now), how_it_ended(one))

@@ -389,7 +389,7 @@ async def test_narrower_scope_lets_go_of_what_it_had(settings: Settings, site: S
 
         await crawl(desk, SID, Mode.INCREMENTAL)
 
-        assert (await item(desk, site.url("/b")))["status"] == "Gone"
+        assert (await item(desk, site.url("/b")))["status"] == "OutOfScope"
         assert await text(desk, site.url("/a"))
 
 

@@ -172,7 +172,7 @@ async def test_what_is_not_for_us_says_why(shelf: Shelf) -> None:
         record = await shelf.item(name)
         assert record["status"] == "OutOfScope"
         assert record["errorMessage"].endswith(".")
-    assert counts(await shelf.crawl()) == {"discovered": 3, "unchanged": 3}
+    assert counts(await shelf.crawl()) == {"discovered": 3, "visited": 3, "unchanged": 3}
 
 
 # ── nothing changed ─────────────────────────────────────────────────────────────────────────────
@@ -189,7 +189,7 @@ async def test_unchanged_folder_costs_a_walk_and_no_open(shelf: Shelf, opened: l
 
     run = await shelf.crawl()
 
-    assert counts(run) == {"discovered": 20, "unchanged": 20}
+    assert counts(run) == {"discovered": 20, "visited": 20, "unchanged": 20}
     assert opened == []
     assert await shelf.desk.client.xlen(shelf.desk.keys.events) == events + 1  # run.finished
 
@@ -204,12 +204,12 @@ async def test_touched_file_is_opened_and_found_unchanged(shelf: Shelf, opened: 
 
     run = await shelf.crawl()
 
-    assert counts(run) == {"discovered": 2, "visited": 1, "unchanged": 2}
+    assert counts(run) == {"discovered": 2, "visited": 2, "unchanged": 2}
     assert opened == [str(shelf.root / "a.md")]
     assert len(await shelf.events("item.changed")) == 2
     record = await shelf.item("a.md")
     assert record["fileEtag"] == record["httpEtag"]
-    assert counts(await shelf.crawl()) == {"discovered": 2, "unchanged": 2}
+    assert counts(await shelf.crawl()) == {"discovered": 2, "visited": 2, "unchanged": 2}
 
 
 async def test_young_file_is_read_until_its_time_can_be_trusted(shelf: Shelf) -> None:
@@ -242,7 +242,7 @@ async def test_changed_new_and_removed_files_are_found(shelf: Shelf) -> None:
 
     run = await shelf.crawl()
 
-    assert counts(run) == {"discovered": 3, "visited": 3, "changed": 2, "unchanged": 1, "gone": 1}
+    assert counts(run) == {"discovered": 3, "visited": 4, "changed": 2, "unchanged": 1, "gone": 1}
     assert "Corrected." in await shelf.text("a.md")
     assert "Brand new." in await shelf.text("d.md")
     after = await shelf.item("a.md")
@@ -284,7 +284,7 @@ async def test_file_comes_back(shelf: Shelf) -> None:
 
     run = await shelf.crawl()
 
-    assert counts(run) == {"discovered": 2, "visited": 1, "changed": 1, "unchanged": 1}
+    assert counts(run) == {"discovered": 2, "visited": 2, "changed": 1, "unchanged": 1}
     back = await shelf.item("a.md")
     assert (back["status"], back["missingChecks"], back["goneTs"], back["sources"]) == ("Crawled", "0", "", SID)
     assert back["firstSeen"] == first["firstSeen"]
@@ -304,7 +304,7 @@ async def test_rename_is_recognised_by_content(shelf: Shelf) -> None:
 
     run = await shelf.crawl()
 
-    assert counts(run) == {"discovered": 2, "visited": 2, "changed": 1, "unchanged": 1, "gone": 1}
+    assert counts(run) == {"discovered": 2, "visited": 3, "changed": 1, "unchanged": 1, "gone": 1}
     old, new = await shelf.item("drafts/a.md"), await shelf.item("final/z.md")
     assert (old["status"], old["movedTo"]) == ("Gone", new["id"])
     assert (new["status"], new["movedFrom"], new["firstSeen"]) == ("Crawled", old["id"], "2020-01-01T00:00:00Z")
@@ -431,7 +431,7 @@ async def test_vanished_root_deletes_nothing(shelf: Shelf) -> None:
     assert "A." in await shelf.text("a.md")
     assert (await shelf.item("a.md"))["status"] == "Crawled"
     away.rename(shelf.root)
-    assert counts(await shelf.crawl()) == {"discovered": 1, "unchanged": 1}
+    assert counts(await shelf.crawl()) == {"discovered": 1, "visited": 1, "unchanged": 1}
 
 
 async def test_due_files_of_a_vanished_root_are_failures(shelf: Shelf) -> None:
@@ -487,7 +487,7 @@ async def test_held_files_that_come_back_were_never_away(shelf: Shelf) -> None:
 
     run = await shelf.crawl()
 
-    assert (counts(run), run["message"]) == ({"discovered": 4, "unchanged": 4}, "")
+    assert (counts(run), run["message"]) == ({"discovered": 4, "visited": 4, "unchanged": 4}, "")
     assert "held" not in await shelf.desk.sources.details(SID)
 
 

@@ -110,7 +110,7 @@ async def test_unchanged_repository_is_one_request_that_costs_nothing(repo: Repo
 
     run = await repo.crawl()
 
-    assert counts(run) == {"discovered": 5, "unchanged": 5}
+    assert counts(run) == {"discovered": 5, "visited": 5, "unchanged": 5}
     assert (repo.hub.paths, repo.hub.quota_used) == (["/repos/o/r/commits/HEAD"], 0)
     assert await repo.desk.client.xlen(repo.desk.keys.events) == events + 1
     assert run["message"] == ""
@@ -127,7 +127,7 @@ async def test_new_commit_fetches_what_it_changed(repo: Repository) -> None:
 
     run = await repo.crawl()
 
-    assert counts(run) == {"discovered": 6, "visited": 3, "changed": 2, "unchanged": 4, "gone": 1}
+    assert counts(run) == {"discovered": 6, "visited": 7, "changed": 2, "unchanged": 4, "gone": 1}
     raw = [path for path in repo.hub.paths if not path.startswith("/repos/")]
     assert sorted(raw) == ["/o/r/main/1.md", "/o/r/main/new.md"]
     assert "Corrected." in await repo.text("1.md")
@@ -145,7 +145,7 @@ async def test_commit_that_touches_no_document_fetches_nothing(repo: Repository)
 
     run = await repo.crawl()
 
-    assert counts(run) == {"discovered": 1, "unchanged": 1}
+    assert counts(run) == {"discovered": 1, "visited": 1, "unchanged": 1}
     assert all(path.startswith("/repos/") for path in repo.hub.paths)
 
 
@@ -177,7 +177,7 @@ async def test_file_comes_back(repo: Repository) -> None:
 
     run = await repo.crawl()
 
-    assert counts(run) == {"discovered": 2, "visited": 1, "changed": 1, "unchanged": 1}
+    assert counts(run) == {"discovered": 2, "visited": 2, "changed": 1, "unchanged": 1}
     back = await repo.item("a.md")
     assert (back["status"], back["goneTs"], back["sources"]) == ("Crawled", "", SID)
     assert "Here." in await repo.text("a.md")
@@ -202,7 +202,7 @@ async def test_listing_cut_short_deletes_nothing(repo: Repository) -> None:
     repo.hub.web._pages.clear()
     repo.hub.truncate_above(100_000)
     run = await repo.crawl()
-    assert counts(run) == {"discovered": 4, "visited": 2, "changed": 1, "unchanged": 3, "gone": 1}
+    assert counts(run) == {"discovered": 4, "visited": 5, "changed": 1, "unchanged": 3, "gone": 1}
     assert "Corrected." in await repo.text("docs/0.md")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,13 +18,14 @@ from core.console import progress
 from core.errors import FreshetError
 from core.models import Batch, End
 from core.registry import iso
+from core.sources.protocol import LINKS_DECIDE, UNCHANGED
 from core.stores.clock import ServerClock
 from core.stores.commit import Lease, new_token
 from core.stores.due import RUN_HOLD_SECONDS
 from core.stores.events import event
 from core.stores.registering import Listing
 from core.stores.runs import COUNTERS
-from workers import stopping
+from workers import root_trouble, stopping
 from workers.book import Book, OpenSource
 from workers.desk import Desk
 from workers.heartbeat import Heartbeat
@@ -40,7 +41,6 @@ PATIENCE_SECONDS = 65.0
 RETRY_PAUSE_SECONDS = 1.0
 MOST_RENAMES = 5_000
 CUT_SHORT = "the listing was cut short"
-UNCHANGED = "unchanged"
 
 
 class Mode(StrEnum):
@@ -125,8 +125,8 @@ async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
             await _list(work)
             await _ask_for(work, mode)
             await _drain(work)
-            sentence = await _take_away(work)
-        status = "stopped" if work.is_over() else "incomplete" if _is_incomplete(work) else "finished"
+            await _take_away(work)
+            status, sentence = await _verdict(work, mode)
     except FreshetError as error:
         status, sentence = "failed", str(error)
         raise
@@ -149,6 +149,28 @@ async def _finish(work: Pass, status: str, sentence: str) -> Mapping[str, str]:
     told = {name: ended.get(name, "") for name in ("id", "source", "domain", "mode", "status", *COUNTERS)}
     await desk.leases.run([event(desk.keys, "run.finished", **told)])
     return ended
+
+
+async def _verdict(work: Pass, mode: Mode) -> tuple[str, str]:
+    """How the pass ended, and what a person should know of it."""
+    told = await work.desk.sources.details(work.sid)
+    how = work.end.reason.removeprefix(LINKS_DECIDE).removeprefix("; ") if work.end else CUT_SHORT
+    notes = [told.get("held", ""), "" if how == UNCHANGED else how, told.get("full", "")]
+    if work.is_over():
+        return "stopped", _sentence(notes)
+    if work.visitor.network.is_down:
+        return "incomplete", _sentence(["nearly no host answers: our own network looks down", *notes])
+    was_asked, counts = mode is not Mode.SCHEDULED, work.visitor.counts
+    trouble = await root_trouble.find(work.desk, work.found, counts, was_asked=was_asked, since=work.asked_ts)
+    if trouble:
+        return trouble.status, _sentence([trouble.sentence, *notes])
+    if told.get("held"):
+        return "held", _sentence(notes)
+    return "incomplete" if _is_incomplete(work) else "finished", _sentence(notes)
+
+
+def _sentence(notes: Sequence[str]) -> str:
+    return "; ".join(filter(None, notes))
 
 
 def _is_incomplete(work: Pass) -> bool:
@@ -188,6 +210,8 @@ async def _register(work: Pass, part: Batch, listing: Listing) -> None:
     await work.desk.sources.refuse(work.sid, part.refused)
     for refused in part.refused[:5]:
         log.warning("🚫 %s → %s", refused.reason, refused.link)
+    if registered.left_out:
+        await work.desk.sources.fill(work.sid, listing.most)
     if work.found.follows_links and part.refs:
         named = [*registered.new, *registered.moved, *registered.known]
         await work.desk.members.name(work.sid, named)
@@ -232,32 +256,35 @@ async def _drain(work: Pass) -> None:
 # ── the end ──
 
 
-async def _take_away(work: Pass) -> str:
-    """Remove what is no longer there, as far as there is evidence; a sentence if something was not removed."""
+async def _take_away(work: Pass) -> None:
+    """Remove what is no longer there, as far as there is evidence."""
     desk, found = work.desk, work.found
-    removal = Removal(desk, found, work.book, work.clock, work.run_id, await _new_names(work), work.watch)
+    new_names = await _new_names(work)
+    removal = Removal(desk, found, work.book, work.clock, work.run_id, work.asked_ts, new_names, work.watch)
+    await _count_untouched(work)
     how = "complete" if work.end and work.end.is_complete else (work.end.reason if work.end else CUT_SHORT)
     refusal = ""
     if found.follows_links:
         refusal = await _orphans(work, removal)
     elif work.end and work.end.is_complete:
         refusal = await removal.unlist_unseen(work.asked_ts)
-    await _count_untouched(work)
     now = work.clock.now()
     memory = work.end.memory if work.end and not refusal else None
     await desk.sources.listed(work.sid, memory, how, now, now + work.book.interval_seconds(found))
-    return refusal or ("" if how in ("complete", UNCHANGED) else how)
 
 
 async def _count_untouched(work: Pass) -> None:
-    """What a listing proved to be as it was counts as unchanged, though nobody visited it."""
-    is_proved = work.end is not None and (work.end.is_complete or work.end.reason == UNCHANGED)
+    """What a listing proved to be as it was counts as visited and unchanged, though nobody opened it."""
+    is_same = work.end is not None and work.end.reason == UNCHANGED
+    is_proved = is_same or (work.end is not None and work.end.is_complete)
     if not work.found.is_listing_evidence or not is_proved:
         return
-    counts = work.visitor.counts
-    untouched = await work.desk.members.count(work.sid) - counts["visited"] + counts["gone"]
+    members, seen = work.desk.members, work.visitor.counts
+    missing = 0 if is_same else await members.count_unseen(work.sid, work.asked_ts)
+    untouched = await members.count(work.sid) - missing - (seen["visited"] - seen["gone"])
     if untouched > 0:
-        await work.desk.leases.run(work.desk.runs.counted(work.run_id, {"unchanged": untouched}, work.clock.now()))
+        counts = {"visited": untouched, "unchanged": untouched}
+        await work.desk.leases.run(work.desk.runs.counted(work.run_id, counts, work.clock.now()))
 
 
 async def _new_names(work: Pass) -> Mapping[str, str]:

@@ -94,7 +94,7 @@ class Following:
         registered = await self._desk.registrar.register(refs, listing, self._clock.now())
         if registered.left_out and found.sid not in self._is_full:
             self._is_full.add(found.sid)
-            log.warning("🚧 %s is full: max_pages is %d, further pages are left out", found.sid, listing.most)
+            log.warning("🚧 %s: %s", found.sid, await self._desk.sources.fill(found.sid, listing.most))
         return [*registered.new, *registered.moved, *registered.known]
 
     # ── other names ──

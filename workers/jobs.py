@@ -114,6 +114,8 @@ async def _go_on(desk: Desk, source: str) -> None:
 async def _crawl(desk: Desk, limit: Limit, source_id: str) -> None:
     if await desk.sources.read(source_id) is None:
         return  # removed since the job was sent
-    await passes.crawl(desk, source_id, passes.Mode.SCHEDULED, should_stop=limit.is_over)
+    run = await passes.crawl(desk, source_id, passes.Mode.SCHEDULED, should_stop=limit.is_over)
+    if run["status"] not in ("finished", "stopped") and run.get("message"):
+        log.error("🛑 %s", run["message"])
     if not limit.is_stopped:
         await _go_on(desk, source_id)

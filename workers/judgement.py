@@ -19,16 +19,19 @@ from workers.desk import Desk
 
 log = logging.getLogger("refresh")
 
+KEPT = "It is missing, and kept: its source would lose too much at once."
 DISTRUST_SECONDS = 30 * 86_400.0
 
 
 class Judgement:
     """What one batch knows about its sites; asked once each."""
 
-    def __init__(self, desk: Desk, book: Book, clock: ServerClock) -> None:
+    def __init__(self, desk: Desk, book: Book, clock: ServerClock, *, is_told_by_run: bool = False) -> None:
+        """`is_told_by_run`: a run says at its end why something was not removed, so nobody else has to."""
         self._desk = desk
         self._book = book
         self._clock = clock
+        self._is_told_by_run = is_told_by_run
         self._thinking = asyncio.Lock()
         """One at a time: what one page's judgement counts, the next one has to know."""
         self._is_down: dict[str, bool] = {}
@@ -52,7 +55,7 @@ class Judgement:
                 return Circumstances(is_site_down=True)
             refusal = await self.may_lose(found, 1)
             if refusal:
-                return Circumstances(loss_refused=refusal)
+                return Circumstances(loss_refused=KEPT)
         return NOTHING_SPECIAL
 
     async def may_lose(self, found: OpenSource, count: int) -> str:
@@ -70,7 +73,8 @@ class Judgement:
             return ""
         if sid not in self._refusals:
             self._refusals[sid] = await self._desk.sources.hold(found.state, why)
-            log.error("🛑 %s", self._refusals[sid])
+            if not self._is_told_by_run:
+                log.error("🛑 %s", self._refusals[sid])
         return self._refusals[sid]
 
     async def _site_is_down(self, found: OpenSource, item: Item) -> bool:

@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 from core import decide
-from core.decide import Circumstances
-from core.outcomes import Missing
+from core.decide import Circumstances, Count, Decision
+from core.outcomes import Excluded, Missing
 from core.registry import Item
 from core.stores.clock import ServerClock
 from core.stores.commit import Command
@@ -31,6 +31,7 @@ class Removal:
         book: Book,
         clock: ServerClock,
         run_id: str = "",
+        run_began: float = 0.0,
         new_names: Mapping[str, str] | None = None,
         watch: Callable[[Progress], None] | None = None,
     ) -> None:
@@ -39,7 +40,9 @@ class Removal:
         self._found = found
         self._clock = clock
         self._new_names = new_names or {}
-        self._judgement = Judgement(desk, book, clock)
+        self._run_id = run_id
+        self._run_began = run_began
+        self._judgement = Judgement(desk, book, clock, is_told_by_run=bool(run_id))
         self._ledger = Ledger(desk, clock, run_id, watch)
 
     async def unlist_unseen(self, before: float) -> str:
@@ -61,25 +64,36 @@ class Removal:
             if left:
                 await self._desk.leases.commit(one.lease, self._unlisted(one.item))
             else:
-                await self._gone(one)
+                await self._take_away(one)
         await self._ledger.flush()
 
-    async def _gone(self, leased: Leased) -> None:
+    async def _take_away(self, leased: Leased) -> None:
         item, now = leased.item, self._clock.now()
-        outcome, policy, around = self._outcome(), self._desk.decide_policy, Circumstances()
+        outcome, policy, around = self._outcome(item), self._desk.decide_policy, Circumstances()
         chance = random.random()
         decision = decide.decide(item, outcome, now, chance, policy, around)
+        decision.next_at, decision.fields["nextCrawlAt"] = None, ""  # no source is left that could make it due
         moved_to = self._new_names.get(item.body_hash, "") if item.body_hash else ""
         commands = [*await self._desk.documents.apply(leased, decision, outcome, now)]
         commands += self._judgement.consequences(item, self._found, decision, now)
         if moved_to:
             commands += self._renamed(item, moved_to)
-        commands += self._unlisted(item)
+        commands += [*self._unlisted(item), *self._counted_once(item, decision)]
         await self._ledger.add(Entry(leased, outcome, policy, around, chance, decision, commands))
 
-    def _outcome(self) -> Missing:
-        """Nobody asked for it, so no status says so."""
-        sid = self._found.sid
+    def _counted_once(self, item: Item, decision: Decision) -> list[Command]:
+        """What was visited in this very run is counted already: as what it is now, and not twice."""
+        if not self._run_id or item.checked_ts < self._run_began:
+            return []
+        was = Count.CHANGED if item.changed_ts >= self._run_began else Count.UNCHANGED
+        counts = {"visited": -1, str(was if item.has_text else decision.count): -1}
+        return self._desk.runs.counted(self._run_id, counts, self._clock.now())
+
+    def _outcome(self, item: Item) -> Missing | Excluded:
+        """Nobody asked for it, so no status says so; or the source does not want it any more."""
+        sid, unwanted = self._found.sid, self._found.source.unwanted(item.fetch_url)
+        if unwanted:
+            return Excluded(f"The configuration of {sid} does not want it ({unwanted}).", is_withdrawn=True)
         is_site = self._found.follows_links
         why = f"Nothing in {sid} leads to it any more." if is_site else f"It is not in the complete listing of {sid}."
         return Missing(0, is_listed_nowhere=True, reason=why)

@@ -47,7 +47,7 @@ class Visitor:
         self._clock = clock
         self._ledger = Ledger(desk, clock, run_id, watch)
         self._links = LinkVisits(desk, clock)
-        self._engine = VisitEngine(desk, clock, book, self._ledger, self._links)
+        self._engine = VisitEngine(desk, clock, book, self._ledger, self._links, is_run=bool(run_id))
         self._held: Mapping[str, Leased] = {}
 
     @property

@@ -42,7 +42,17 @@ OFFLINE = Deferred(60.0, "our own network looked down")
 class VisitEngine:
     """Visits items and links for one run or one job; `ledger` and `links` take what came of it."""
 
-    def __init__(self, desk: Desk, clock: ServerClock, book: Book, ledger: Ledger, links: LinkVisits) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        clock: ServerClock,
+        book: Book,
+        ledger: Ledger,
+        links: LinkVisits,
+        *,
+        is_run: bool = False,
+    ) -> None:
+        """`is_run`: a run tells at its end what nobody has to tell twice."""
         self._desk = desk
         self._clock = clock
         self._book = book
@@ -50,7 +60,7 @@ class VisitEngine:
         self._links = links
         self._reader = Reader(desk)
         self._following = Following(desk, book, clock)
-        self._judgement = Judgement(desk, book, clock)
+        self._judgement = Judgement(desk, book, clock, is_told_by_run=is_run)
         self._moving = Moving(desk, clock, self._following, self._settle, self._visit_now, ledger.flush)
         self._unreached: list[tuple[Leased, OpenSource, Failed]] = []
         self.network = NetworkHealth()

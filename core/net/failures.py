@@ -32,7 +32,7 @@ EXPECTED = (aiohttp.ClientError, HttpProcessingError, BodyTooLarge, CutShort, Da
 
 _Family = tuple[FailCode, FailDetail, str]
 _BLOCKED: _Family = (FailCode.HTTP, FailDetail.BLOCKED, "The address is not public.")
-_DNS: _Family = (FailCode.HTTP, FailDetail.DNS, "The host name does not resolve.")
+_DNS: _Family = (FailCode.HTTP, FailDetail.DNS, "The host name does not resolve (DNS).")
 _PROTOCOL: _Family = (FailCode.HTTP, FailDetail.PROTOCOL, "The answer is not valid HTTP.")
 _REFUSED: _Family = (FailCode.HTTP, FailDetail.REFUSED, "The host does not accept connections.")
 _RESET: _Family = (FailCode.HTTP, FailDetail.RESET, "The connection broke off.")

@@ -45,6 +45,8 @@ class Known:
     until_ts: float
     rules: Rules | None = None
     sitemaps: tuple[str, ...] = ()
+    why: str = ""
+    """Why it cannot be read."""
 
     @property
     def size(self) -> int:
@@ -86,7 +88,8 @@ class Robots:
         if not isinstance(known, Known):
             return known
         if known.policy is Policy.WAIT:
-            return Deferred(max(known.until_ts - self._clock(), 1.0), _UNREADABLE)
+            reason = f"{_UNREADABLE} ({known.why})" if known.why else _UNREADABLE
+            return Deferred(max(known.until_ts - self._clock(), 1.0), reason)
         if known.rules is None:
             return Permit()
         if not known.rules.allows(url):
@@ -130,21 +133,31 @@ class Robots:
         if result.detail in _ABSENT:
             return await self._store(origin, Policy.ALLOW, result.detail, "")
         if result.detail in _DAMAGED:
-            return await self._store(origin, Policy.WAIT, result.detail, "")
+            return await self._store(origin, Policy.WAIT, result.detail, "", result.text)
         # The host is down: its page would meet the same, so this question gets the failure as it is, and all that
         # come within the next minutes are asked to wait.
-        await self._store(origin, Policy.WAIT, result.detail or result.code, "")
+        await self._store(origin, Policy.WAIT, result.detail or result.code, "", result.text)
         return result
 
-    async def _store(self, origin: str, kind: Policy, status: str, body: str) -> Known:
+    async def _store(self, origin: str, kind: Policy, status: str, body: str, why: str = "") -> Known:
         now, life = self._clock(), WAIT_SECONDS if kind is Policy.WAIT else LIFE_SECONDS
         key = self._keys.robots(origin)
-        fields = ("policy", kind.value, "status", status, "fetched_ts", f"{now:.0f}", "body", body)
+        fields = (
+            "policy",
+            kind.value,
+            "status",
+            status,
+            "fetched_ts",
+            f"{now:.0f}",
+            "body",
+            body,
+            *(("why", why) if why else ()),
+        )
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.execute_command("HSET", key, *fields)
             pipe.execute_command("EXPIRE", key, life)
             await pipe.execute()
-        return self._remember(origin, kind, body, now + life)
+        return self._remember(origin, kind, body, now + life, why)
 
     async def _stored(self, origin: str) -> Known | None:
         fields = cast(dict[str, str], await self._redis.hgetall(self._keys.robots(origin)))
@@ -153,7 +166,9 @@ class Robots:
         kind = Policy(fields["policy"])
         life = WAIT_SECONDS if kind is Policy.WAIT else LIFE_SECONDS
         until_ts = float(fields["fetched_ts"]) + life
-        return self._remember(origin, kind, fields.get("body", ""), until_ts) if until_ts > self._clock() else None
+        if until_ts <= self._clock():
+            return None
+        return self._remember(origin, kind, fields.get("body", ""), until_ts, fields.get("why", ""))
 
     def _remembered(self, origin: str) -> Known | None:
         known = self._memory.get(origin)
@@ -162,9 +177,10 @@ class Robots:
         self._memory.move_to_end(origin)
         return known
 
-    def _remember(self, origin: str, kind: Policy, body: str, until_ts: float) -> Known:
+    def _remember(self, origin: str, kind: Policy, body: str, until_ts: float, why: str = "") -> Known:
         rules = Rules(body, self._product) if kind is Policy.RULES else None
-        known = Known(kind, min(until_ts, self._clock() + MEMORY_SECONDS), rules, sitemaps(body) if rules else ())
+        named = sitemaps(body) if rules else ()
+        known = Known(kind, min(until_ts, self._clock() + MEMORY_SECONDS), rules, named, why.rstrip("."))
         self._forget(origin)
         self._memory[origin] = known
         self._chars += known.size

@@ -31,6 +31,7 @@ from core.models import Batch, End, Failed, Fetched, FetchResult, Ref, Rejected
 from core.net.room import Room
 from core.patterns import DOCUMENTS, Patterns
 from core.registry import Item
+from core.scope import EXCLUDED
 from core.settings import Settings
 from core.sources.folder_walk import Walk, is_utf8, is_young, shown, version
 from core.sources.protocol import Source, Tools
@@ -135,6 +136,11 @@ class FolderSource(Source):
     def list_seconds(cls, settings: Settings) -> float:
         """A walk asks nobody."""
         return settings.folder_list_seconds
+
+    def unwanted(self, address: str) -> str:
+        """What the patterns shut out."""
+        inside = address.removeprefix(f"{str(self._root).rstrip('/')}/")
+        return "" if self._patterns.takes(inside) else EXCLUDED
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Every file that is taken, folder by folder in order of names; memory is not needed."""

@@ -25,9 +25,10 @@ from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Ref,
 from core.net.room import Room
 from core.patterns import DOCUMENTS, Patterns
 from core.registry import Item
+from core.scope import EXCLUDED
 from core.settings import Settings
 from core.sources.github_api import RAW, SHA, Fetches, GithubApi
-from core.sources.protocol import Source, Tools
+from core.sources.protocol import UNCHANGED, Source, Tools
 from core.sources.web import WebConfig
 
 WIKI_SUFFIX = "-wiki"
@@ -35,7 +36,6 @@ BATCH_ITEMS = 500
 TREE_BYTES = 100_000_000
 """A hundred thousand entries, the most GitHub gives at once, are a fifth of this."""
 SMALL_BYTES = 1_000_000
-UNCHANGED = "unchanged"
 PRESENT_SECONDS = 60.0
 """How long a repository that answered is believed to be there, when files of it are missing."""
 
@@ -140,6 +140,13 @@ class GithubSource(Source):
     def list_seconds(cls, settings: Settings) -> float:
         """One request tells whether anything has changed."""
         return settings.github_list_seconds
+
+    def unwanted(self, address: str) -> str:
+        """What the patterns shut out."""
+        at = address.removeprefix(self._blobs)
+        branch = f"{github.escaped(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
+        is_ours = address.startswith(self._blobs) and at.startswith(branch)
+        return EXCLUDED if is_ours and not self._patterns.takes(unquote(at.removeprefix(branch))) else ""
 
     # ── listing ──
 

@@ -22,6 +22,11 @@ from core.registry import Item
 from core.scope import Scope
 from core.settings import Settings
 
+UNCHANGED = "unchanged"
+"""Why a listing ended at once: nothing has changed since the last one."""
+LINKS_DECIDE = "links decide"
+"""Why a listing is never complete: it only adds to what links lead to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tools:
@@ -62,6 +67,10 @@ class Source(Protocol):
     def root(cls, config: Mapping[str, Any]) -> Ref | None:
         """The item that all others are found from, where there is one."""
         return None
+
+    def unwanted(self, address: str) -> str:
+        """Why the configuration does not want something that the source may have had; empty if it does."""
+        return ""
 
     def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Everything the source has, in bounded batches, an `End` last.

@@ -22,7 +22,7 @@ from core.registry import Item
 from core.scope import OUT_OF_SCOPE, Scope
 from core.sitemaps import Listed
 from core.sources.pages import look_and_fetch, page_request
-from core.sources.protocol import Source, Tools
+from core.sources.protocol import LINKS_DECIDE, Source, Tools
 from core.sources.sitemap_walk import Fetches, Parses, SitemapWalk
 
 MAX_DEPTH = 10
@@ -30,7 +30,6 @@ MAX_PAGES = 10_000
 BATCH_REFS = 500
 MOST_REFUSED = 1_000
 """Examples in one listing; a hostile sitemap could name millions."""
-LINKS_DECIDE = "links decide"
 _SCOPE = "scope"
 
 
@@ -151,6 +150,11 @@ class WebSource(Source):
         origin = urls.origin_of(self._scope.root)
         named = await self._named_sitemaps(origin) if self._named_sitemaps else ()
         return named or (f"{origin}/sitemap.xml",)
+
+    def unwanted(self, address: str) -> str:
+        """What the scope shuts out."""
+        reason = self._scope.admits(address, 0)
+        return reason if reason in OUT_OF_SCOPE else ""
 
     # ── fetching ──
 

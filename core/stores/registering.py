@@ -26,9 +26,9 @@ MOST_PAGES = 10_000_000
 _KNOWN = "s"
 _QUERY = re.compile(r"\?|%3F", re.IGNORECASE)
 
-# KEYS[1] refs, KEYS[2] due, KEYS[3] seen, KEYS[4] items by status Pending · ARGV[1] JSON: source, now, iso, most,
-# revives, believes, force, token, must_exist, events, events_kept, entries (id, record key, partition key, depth,
-# version, record, address, display).
+# KEYS[1] refs, KEYS[2] due, KEYS[3] seen, KEYS[4] items by status Pending, KEYS[5] by status Gone
+# ARGV[1] JSON: source, now, iso, most, revives, believes, force, token, must_exist, events, events_kept, entries
+# (id, record key, partition key, depth, version, record, address, display).
 # Of several spellings of one address the least is fetched, and the shortest way counts as depth: so whatever order
 # things are listed in, the registry is the same. What was visited keeps its address, to which its validators belong.
 # For each: n = new to the source, m = known and its content has moved, s = known, f = no place left.
@@ -42,12 +42,21 @@ local function make_due(key, id, ...)
   for _, word in ipairs({'CH', asked.now, id}) do words[#words + 1] = word end
   if call('ZADD', KEYS[2], unpack(words)) > 0 then call('HSET', key, 'nextCrawlAt', asked.iso) end
 end
+local room
+-- How many more the source may have; counted when it first matters. What is gone takes no place.
+local function has_room()
+  if not room then
+    room = asked.most - call('ZCARD', KEYS[1])
+    if room <= 0 then room = room + call('ZINTERCARD', 2, KEYS[1], KEYS[5]) end
+  end
+  return room > 0
+end
 local is_removed = asked.must_exist ~= '' and call('HEXISTS', asked.must_exist, 'config') == 0
 for _, entry in ipairs(asked.entries) do
   local id, key, partition, depth, version, record, address, display = unpack(entry)
   local is_listed = call('ZSCORE', KEYS[1], id)
   local answer = 's'
-  if is_removed or (not is_listed and call('ZCARD', KEYS[1]) >= asked.most) then
+  if is_removed or (not is_listed and not has_room()) then
     answer = 'f'
   else
     if call('EXISTS', key) == 0 then
@@ -59,6 +68,7 @@ for _, entry in ipairs(asked.entries) do
     end
     if not is_listed then
       answer = 'n'
+      room = room - 1
       local sources = call('HGET', key, 'sources') or ''
       if not string.find(',' .. sources .. ',', ',' .. asked.source .. ',', 1, true) then
         call('HSET', key, 'sources', sources == '' and asked.source or sources .. ',' .. asked.source)
@@ -161,8 +171,8 @@ class Registrar:
             "events_kept": EVENTS_KEPT,
             "entries": entries,
         }
-        pending = self._keys.status(str(Status.PENDING))
-        keys = (self._keys.refs(source), self._keys.due(source), self._keys.seen(source), pending)
+        pending, gone = (self._keys.status(str(status)) for status in (Status.PENDING, Status.GONE))
+        keys = (self._keys.refs(source), self._keys.due(source), self._keys.seen(source), pending, gone)
         said = await self._client.eval(_REGISTER, len(keys), *keys, msgspec.json.encode(asked))
         answers: dict[str, str] = {}
         for entry, answer in zip(entries, cast(str, said), strict=True):

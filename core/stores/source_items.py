@@ -87,6 +87,18 @@ class SourceItems:
                 return True
         return False
 
+    async def error_of(self, item_id: str) -> str:
+        """Why an item could not be read; empty if it could."""
+        return str(await self._client.hget(self._keys.item(item_id), "errorMessage") or "")
+
+    async def errors_of(self, item_ids: Sequence[str]) -> list[tuple[str, str]]:
+        """How people know each of these, and why it could not be read."""
+        pipe = self._client.pipeline(transaction=False)
+        for item_id in item_ids:
+            pipe.hmget(self._keys.item(item_id), ["displaySource", "errorMessage"])
+        rows = zip(item_ids, await pipe.execute() if item_ids else [], strict=True)
+        return [(shown or item_id, message or "no reason kept") for item_id, (shown, message) in rows]
+
     # ── listed and linked ──
 
     async def name(self, sid: str, item_ids: Sequence[str]) -> None:

@@ -166,6 +166,16 @@ class SourceStore:
             told: HashFields = {link.encode("utf-8", "replace").decode()[:500]: reason for link, reason in named}
             await self._client.hset(key, mapping=told)
 
+    async def refused(self, sid: str, most: int) -> tuple[int, list[tuple[str, str]]]:
+        """How many were not taken, and some of them with the reason."""
+        key = self._keys.refused(sid)
+        some: list[tuple[str, str]] = []
+        async for link, reason in self._client.hscan_iter(key, count=most):
+            some.append((str(link), str(reason)))
+            if len(some) == most:
+                break
+        return int(await self._client.hlen(key)), some
+
     async def forget_refused(self, sid: str) -> None:
         """A new listing tells anew."""
         await self._client.delete(self._keys.refused(sid))
@@ -212,7 +222,13 @@ class SourceStore:
 
     async def let_go(self, sid: str) -> None:
         """A new pass judges anew."""
-        await self._client.hdel(self._keys.source(sid), "held")
+        await self._client.hdel(self._keys.source(sid), "held", "full")
+
+    async def fill(self, sid: str, most: int) -> str:
+        """There is no place for more pages; the sentence that tells people. Links are looked at again: for a place."""
+        told = f"max_pages ({most:,}) is reached, and further pages are left out; a larger max_pages takes them in"
+        await self._client.hset(self._keys.source(sid), mapping={"full": told, "links_dirty": "1"})
+        return told
 
     def lost(self, sid: str, item_id: str, now: float) -> list[Command]:
         """Commands that remember a loss for a day."""

@@ -1,0 +1,270 @@
+"""What a pass says of itself adds up: counts, its end, and one sentence for whatever a person should know."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from core.keys import Keys
+from core.registry import Status
+from core.settings import Settings
+from core.stores import connect
+from core.stores.connect import Client
+from core.stores.purging import Purging
+from scripts import domain_add, domain_crawl, domain_look, status
+from scripts.domain_crawl import Asked
+from tests import commands
+from tests.site import FILLER, Site
+from tests.test_crawl import SID, add_site, counts, item, item_id, office, text
+from tests.web import FakeWeb
+from workers.crawl import Mode, crawl
+from workers.desk import Desk
+
+PARTS = ("changed", "unchanged", "gone", "failed", "excluded")
+
+
+@pytest.fixture
+async def site(redis: Client) -> AsyncIterator[Site]:
+    async with FakeWeb() as web:
+        yield Site(web)
+
+
+@pytest.fixture
+def adopted(monkeypatch: pytest.MonkeyPatch, settings: Settings, redis: Client) -> None:
+    commands.adopt(monkeypatch, settings)
+
+
+def adds_up(run: Mapping[str, str]) -> bool:
+    return int(run["visited"]) == sum(int(run[name]) for name in PARTS)
+
+
+def write(path: Path, text: str = "") -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"# {path.stem}\n\n{FILLER} {path.stem}\n{text}")
+    os.utime(path, (1_700_000_000, 1_700_000_000 + len(text)))
+
+
+async def crawl_folder(desk: Desk, mode: Mode = Mode.INCREMENTAL) -> Mapping[str, str]:
+    [sid] = await desk.sources.ids()
+    return await crawl(desk, sid, mode)
+
+
+# ── counts ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("mode", [Mode.INCREMENTAL, Mode.FULL])
+async def test_counts_of_a_folder_add_up(settings: Settings, adopted: None, tmp_path: Path, mode: Mode) -> None:
+    """Every file counts once: changed, as it was, new, and gone."""
+    folder = tmp_path / "notes"
+    for name in ("a", "b", "c"):
+        write(folder / f"{name}.md")
+    await domain_add.add(str(folder), None)
+    async with office(settings) as desk:
+        first = await crawl_folder(desk)
+        (folder / "a.md").unlink()
+        write(folder / "b.md", "Corrected.")
+        write(folder / "d.md")
+
+        run = await crawl_folder(desk, mode)
+
+    assert counts(first) == {"discovered": 3, "visited": 3, "changed": 3}
+    assert adds_up(run), run
+    assert (run["visited"], run["gone"]) == ("4", "1")
+
+
+async def test_counts_of_orphans_add_up(settings: Settings, site: Site) -> None:
+    """A page that answered and that nothing leads to any more is gone, and counted once."""
+    site.page("/", links=["/a", "/b"])
+    site.page("/a")
+    site.page("/b")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.page("/", links=["/a"])
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+    assert counts(run) == {"discovered": 2, "visited": 3, "unchanged": 2, "gone": 1}
+
+
+# ── the loss guard ──────────────────────────────────────────────────────────────────────────────
+
+
+async def test_run_that_the_guard_stopped_says_so(settings: Settings, adopted: None, tmp_path: Path) -> None:
+    """Its end is `held`, and what the listing lacks does not count as unchanged."""
+    folder = tmp_path / "notes"
+    for n in range(6):
+        write(folder / f"{n}.md")
+    await domain_add.add(str(folder), None)
+    async with office(settings) as desk:
+        await crawl_folder(desk)
+        for n in range(6):
+            (folder / f"{n}.md").unlink()
+
+        run = await crawl_folder(desk)
+
+    assert (run["status"], run["unchanged"], run["gone"]) == ("held", "0", "0")
+    assert "6 of 6 items would be gone within a day" in run["message"]
+
+
+async def test_guard_speaks_once(
+    settings: Settings,
+    adopted: None,
+    site: Site,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its sentence is on the terminal once after a crawl, and once in a report."""
+    caplog.set_level(logging.INFO)
+    commands.adopt(monkeypatch, settings.model_copy(update={"loss_limit_items": 1, "loss_limit_percent": 1.0}))
+    site.page("/", links=[f"/{n}" for n in range(6)])
+    for n in range(6):
+        site.page(f"/{n}")
+    await domain_add.add(site.url(), "docs")
+    await domain_crawl.crawl(Asked("docs"))
+    site.page("/", links=["/0"])
+    for n in range(1, 4):
+        site.remove(f"/{n}", 410)
+    capsys.readouterr()
+    caplog.clear()
+
+    assert await domain_crawl.crawl(Asked("docs")) == 1
+    said = capsys.readouterr()
+    assert (said.out + said.err + caplog.text).count("would be gone within a day") == 1
+    await domain_look.report("docs")
+    assert capsys.readouterr().out.count("would be gone within a day") == 1
+
+
+# ── max_pages ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_full_source_is_told(
+    adopted: None, site: Site, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """That pages were left out stands in the run, in the report and in the status."""
+    site.page("/", links=[f"/{n}" for n in range(6)])
+    for n in range(6):
+        site.page(f"/{n}")
+    path = tmp_path / "domain.json"
+    path.write_text(f'{{"id": "docs", "web_sources": [{{"id": "site", "url": "{site.url()}", "max_pages": 3}}]}}')
+    await domain_add.add(str(path), None)
+
+    assert await domain_crawl.crawl(Asked("docs")) == 0
+    assert "max_pages (3) is reached" in capsys.readouterr().out
+    await domain_look.report("docs")
+    assert capsys.readouterr().out.count("max_pages (3) is reached") == 1
+    await domain_look.list_domains()
+    assert "max_pages (3) is reached" in capsys.readouterr().out
+    await status.status(as_json=False)
+    assert "max_pages (3) is reached" in capsys.readouterr().out
+
+
+async def test_tombstones_take_no_place(settings: Settings, site: Site) -> None:
+    """A page that is gone makes room for a new one."""
+    site.page("/", links=["/a", "/b"])
+    site.page("/a")
+    site.page("/b")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"), max_pages=3)
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.remove("/a", 410)
+        site.page("/", links=["/a", "/b", "/c", "/d"])
+        site.page("/c")
+        site.page("/d")
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert [bool(await text(desk, site.url(path))) for path in ("/b", "/c", "/d")] == [True, True, False]
+        assert "max_pages (3) is reached" in run["message"]
+        site.remove("/c", 410)
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        assert await text(desk, site.url("/d"))  # a place was free, though the page that links to it answered 304
+
+
+# ── what the configuration shuts out ────────────────────────────────────────────────────────────
+
+
+async def test_excluded_page_is_out_of_scope_and_not_gone(
+    settings: Settings, site: Site, redis: Client, keys: Keys
+) -> None:
+    """A page that a new `exclude` shuts out says so, leaves search, is never due again, and is forgotten in the end."""
+    site.page("/", links=["/a", "/b"])
+    site.page("/a")
+    site.page("/b")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        await add_site(desk, site.url("/"), exclude=["/b"])
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+        record = await item(desk, site.url("/b"))
+        assert counts(run) == {"discovered": 2, "visited": 3, "unchanged": 2, "excluded": 1}
+        assert (record["status"], record["sources"], record["nextCrawlAt"]) == ("OutOfScope", "", "")
+        assert "does not want it (excluded)" in record["errorMessage"]
+        assert await text(desk, site.url("/b")) == ""
+        assert await redis.zscore(keys.due(SID), item_id(site.url("/b"))) is None
+        now = await connect.now(redis)
+        assert await Purging(redis, keys, 100).run(now + 50) == 0
+        assert await Purging(redis, keys, 100).run(now + 200) == 1
+        assert await redis.smembers(keys.status(str(Status.OUT_OF_SCOPE))) == set()
+
+
+async def test_excluded_file_is_out_of_scope_and_not_gone(
+    settings: Settings, adopted: None, tmp_path: Path, redis: Client, keys: Keys
+) -> None:
+    """The same for a file that is there and that new patterns do not take."""
+    write(tmp_path / "notes" / "a.md")
+    write(tmp_path / "notes" / "b.md")
+    config = tmp_path / "domain.json"
+    config.write_text('{"id": "d", "folder_sources": [{"id": "f", "path": "notes"}]}')
+    await domain_add.add(str(config), None)
+    async with office(settings) as desk:
+        await crawl_folder(desk)
+        config.write_text('{"id": "d", "folder_sources": [{"id": "f", "path": "notes", "exclude": ["b.md"]}]}')
+        await domain_add.add(str(config), None)
+
+        run = await crawl_folder(desk)
+
+    assert (run["excluded"], run["gone"]) == ("1", "0")
+    assert await redis.scard(keys.status(str(Status.OUT_OF_SCOPE))) == 1
+
+
+# ── a site that cannot be asked ─────────────────────────────────────────────────────────────────
+
+
+async def test_name_that_does_not_resolve_is_a_failure_that_names_dns(
+    adopted: None, redis: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not a finished run with an unreadable robots.txt: it failed, and says that the name does not resolve."""
+
+    def resolve(host: str, *_: object, **__: object) -> object:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    await domain_add.add("https://docs.example.org/", "docs")
+    for _ in range(2):  # also while robots.txt is remembered as unreadable
+        assert await domain_crawl.crawl(Asked("docs")) == 1
+        said = capsys.readouterr()
+        assert "DNS" in said.err
+        assert "failed" in said.out
+
+
+# ── everything anew ─────────────────────────────────────────────────────────────────────────────
+
+
+async def test_run_without_trouble_says_nothing(settings: Settings, site: Site) -> None:
+    """No sentence where there is nothing to tell."""
+    site.page("/")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+    assert (run["status"], run["message"]) == ("finished", "")
