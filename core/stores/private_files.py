@@ -1,0 +1,42 @@
+"""Folders and files that only their owner may read: the store's data, its password, its address."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+
+def make_folder(path: Path) -> bool:
+    """Make a folder that only we can enter, or tighten one that is there; False if it is not ours to tighten."""
+    path.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
+    found = path.stat()
+    if stat.S_IMODE(found.st_mode) & 0o077 == 0:
+        return True
+    # A folder with a sticky bit is shared on purpose, as /tmp is.
+    if found.st_uid != os.geteuid() or found.st_mode & stat.S_ISVTX:
+        return False
+    path.chmod(FOLDER_MODE)
+    return True
+
+
+def tighten(path: Path) -> None:
+    """Take every right of others from a folder and all that is in it; an earlier version left it readable."""
+    if not path.is_dir():
+        return
+    for place in (path, *path.rglob("*")):
+        mode = stat.S_IMODE(place.lstat().st_mode)
+        if mode & 0o077 and not place.is_symlink():
+            place.chmod(mode & 0o700)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file that only we can read, whole or not at all."""
+    whole = path.with_name(f"{path.name}.{os.getpid()}.new")
+    whole.unlink(missing_ok=True)
+    with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "w", encoding="utf-8") as file:
+        file.write(text)
+    whole.replace(path)
