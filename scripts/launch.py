@@ -1,44 +1,44 @@
 """Start everything: the embedded server, the sample site while there are no other feeds, the Procfile.
 
-Called by `./scripts/up`, which has set up the environment. Whatever is started here ends with it, the server last.
+Called by `./scripts/up`, which has set up the environment. Whatever is started here ends with it, however that ends:
+workers first, the server last.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import fcntl
 import logging
 import os
-import signal
-import subprocess
+import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-
-import redis as sync_redis
-from redis.exceptions import RedisError
+from typing import IO
 
 from core.console import log as console
 from core.console.terminal import say
 from core.errors import FreshetError, SettingsError
 from core.keys import Keys
 from core.queues.names import QueueName
-from core.registry import ARTICLES_SOURCE, URLS_SOURCE
 from core.settings import Settings, load
-from core.stores import connect, embedded
-from scripts import launch_sample, tied
+from core.stores import connect, private_files
+from core.stores.overview import Overview
+from scripts import guard, launch_sample
+from scripts.launch_family import ROOT, Family, Process
+from scripts.launch_server import Server
+from scripts.launch_stop import Stop, Stopped
 
 log = logging.getLogger("up")
 
-ROOT = Path(__file__).resolve().parents[1]
-SAMPLE_PORT = 8765
-WATCH_SECONDS = 2.0
-STOP_SECONDS = 10.0
-POLL_SECONDS = 0.1
 MOST_RUNS = 6
-BUILT_IN = (ARTICLES_SOURCE, URLS_SOURCE)
+CLEANUP_SECONDS = 30.0
+"""How long the guard of a killed `up` may take to end what that one started."""
+PROCFILE_LINE = re.compile(r"([A-Za-z0-9_-]+):\s*(.+)")
 
 
 def main() -> int:
@@ -46,34 +46,32 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./scripts/up", description="Start Freshet.")
     parser.add_argument("--once", action="store_true", help="one full pass to quiet, then a summary")
     once = parser.parse_args().once
-    # Ours, so that asyncio.run does not put its own in place, which may lose a Ctrl-C at the end of a coroutine.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    os.umask(0o077)
+    stop = Stop()
+    stop.listen()
     try:
         settings = load()
         console.set_up(settings)
         _make_folder(settings.persistent_storage_path)
-        return _run(settings, once)
+        return _run(settings, stop, once)
     except FreshetError as error:
         say(error, file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except Stopped:
         return 0
 
 
 def _make_folder(path: Path) -> None:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        is_private = private_files.make_folder(path)
     except OSError as error:
         raise SettingsError(f"Cannot start. PERSISTENT_STORAGE_PATH: {path}: {error.strerror}.") from None
+    if not is_private:
+        log.warning("🚨 Other users can look into %s. Set PERSISTENT_STORAGE_PATH to a folder of your own.", path)
 
 
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _run(settings: Settings, once: bool) -> int:
-    with _ownership(settings) as is_owner:
+def _run(settings: Settings, stop: Stop, once: bool) -> int:
+    with _ownership(settings.persistent_storage_path / "up.lock", stop) as (lock, is_owner):
         if not is_owner and not once:
             say(
                 f"Freshet is already running on {settings.persistent_storage_path}. Stop it there first, "
@@ -81,116 +79,147 @@ def _run(settings: Settings, once: bool) -> int:
                 file=sys.stderr,
             )
             return 2
-        with _server(settings, is_owner), launch_sample.running(settings, is_owner, patient=not once):
-            return _one_pass(settings) if once else _procfile()
+        with Family(lock) as family, _server(settings, family, stop, is_owner) as look_at_server:
+            up = Up(settings, family, stop, look_at_server)
+            with launch_sample.running(settings, family, stop, is_owner, patient=not once):
+                return _one_pass(up) if once else _procfile(up)
 
 
 @contextlib.contextmanager
-def _ownership(settings: Settings) -> Iterator[bool]:
-    """Are we the one `up` of this folder? The lock goes with the process, also when it is killed."""
-    with (settings.persistent_storage_path / "up.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+def _ownership(path: Path, stop: Stop) -> Iterator[tuple[int, bool]]:
+    """Are we the one `up` of this folder? The lock goes with the process and its guard, also when it is killed."""
+    with path.open("a+") as lock:
+        deadline = time.monotonic() + CLEANUP_SECONDS
+        while not (is_owner := _try_lock(lock)) and not _is_alive(path) and time.monotonic() < deadline:
+            stop.pause()  # its guard is still ending what it started
+        if is_owner:
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+        yield lock.fileno(), is_owner
 
 
-# ── the server ──
+def _try_lock(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_alive(path: Path) -> bool:
+    """Does the process live that wrote its number into the lock? One that has not yet written it does."""
+    number = path.read_text()
+    try:
+        os.kill(int(number or os.getpid()), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 @contextlib.contextmanager
-def _server(settings: Settings, is_owner: bool) -> Iterator[None]:
+def _server(settings: Settings, family: Family, stop: Stop, is_owner: bool) -> Iterator[Callable[[], None]]:
     """An embedded server, unless REDIS_URL names one or a running `up` has started it."""
     if settings.redis_url or not is_owner:
-        yield
+        yield lambda: None
         return
-    folder = settings.persistent_storage_path / "redis"
-    _stop_orphan(settings, folder)
-    server = embedded.start(folder, embedded.free_port(settings.embedded_redis_port))
-    connect.write_url(settings.persistent_storage_path, server.url)
-    log.info("🟥 Embedded Redis on 127.0.0.1:%d, data in %s → redis-cli -p %d", server.port, folder, server.port)
-    try:
-        yield
-    finally:
-        server.stop()
-        log.info("🟥 Embedded Redis stopped, everything is on disk")
-
-
-def _stop_orphan(settings: Settings, folder: Path) -> None:
-    """A server of ours that outlived a killed `up` holds the data files; it must end before the next one starts."""
-    url = connect.url_of(settings)
-    with contextlib.suppress(RedisError, OSError), sync_redis.Redis.from_url(url, decode_responses=True) as client:
-        if client.config_get("dir")["dir"] == str(folder.resolve()):
-            client.shutdown(nosave=True)  # returns when the server has closed the connection
+    with Server(settings, family, stop) as server:
+        yield server.look
 
 
 # ── the work ──
 
 
-def _one_pass(settings: Settings) -> int:
+@dataclass(frozen=True, slots=True)
+class Up:
+    """What the work needs."""
+
+    settings: Settings
+    family: Family
+    stop: Stop
+    look_at_server: Callable[[], None]
+
+    def watch(self, processes: dict[str, Process]) -> tuple[str, int]:
+        """Look after everything until one of these ends; its name and exit code."""
+        while True:
+            for name, process in processes.items():
+                if process.poll() is not None:
+                    self.family.forget(process.pid)
+                    return name, process.returncode
+            self.look_at_server()
+            self.family.look()
+            self.stop.pause()
+
+    def run(self, *words: str) -> int:
+        """Run a module of ours to its end; its exit code."""
+        return self.watch({"": self.family.start([sys.executable, "-m", *words])})[1]
+
+
+def _one_pass(up: Up) -> int:
     """Every stage once, in the order of the pipeline, then the summary."""
-    stages = (_poll, _fetch, _refresh, lambda _: _run_module("scripts.status"))
-    return next((code for code in (stage(settings) for stage in stages) if code), 0)
+    stages = (_poll, _fetch, _refresh, lambda up: up.run("scripts.status"))
+    return next((code for code in (stage(up) for stage in stages) if code), 0)
 
 
-def _run_module(*words: str) -> int:
-    return subprocess.run([sys.executable, "-m", *words], cwd=ROOT, check=False).returncode
+def _poll(up: Up) -> int:
+    return up.run("workers.ingestor", "--once")
 
 
-def _poll(settings: Settings) -> int:
-    return _run_module("workers.ingestor", "--once")
-
-
-def _fetch(settings: Settings) -> int:
+def _fetch(up: Up) -> int:
     """The canonical fetcher stops when its time is over, so it is called until it leaves nothing."""
     for _ in range(MOST_RUNS):
-        code = _run_module("workers.canonical_fetcher")
-        if code or not _deferred(settings):
+        code = up.run("workers.canonical_fetcher")
+        if code or not asyncio.run(_deferred(up.settings)):
             return code
     return 0
 
 
-def _refresh(settings: Settings) -> int:
+def _refresh(up: Up) -> int:
     """Jobs for what is due, and a worker that runs them; again until nothing is due."""
     for _ in range(MOST_RUNS):
-        if not _due(settings):
+        if not asyncio.run(_due(up.settings)):
             return 0
-        code = _run_module("workers.timer", "--once") or _run_module("workers", *QueueName, "--burst")
+        code = up.run("workers.timer", "--once") or up.run("workers", *QueueName, "--burst")
         if code:
             return code
     return 0
 
 
-def _deferred(settings: Settings) -> int:
-    with connect.open_bytes(settings, connect.url_of(settings)) as client:
-        return int(client.hget(Keys.of(settings).canonical_last_run, "deferred") or 0)
+async def _deferred(settings: Settings) -> int:
+    async with _overview(settings) as overview:
+        return int((await overview.last_run()).get("deferred") or 0)
 
 
-def _due(settings: Settings) -> int:
-    """Items and sources whose time has come, and texts that search does not know."""
-    keys = Keys.of(settings)
-    with connect.open_bytes(settings, connect.url_of(settings)) as client:
-        sources = [*BUILT_IN, *(sid.decode() for sid in client.smembers(keys.sources))]
-        places = [keys.sources_due, *map(keys.due, sources)]
-        unknown = 0 if client.exists(keys.embed_away) else int(client.zcard(keys.embed_due))
-        return unknown + sum(int(client.zcount(place, "-inf", time.time())) for place in places)
+async def _due(settings: Settings) -> int:
+    async with _overview(settings) as overview:
+        return await overview.count_due()
 
 
-def _procfile() -> int:
-    """honcho, until Ctrl-C; then it ends the workers, and we wait for it before the server goes."""
+@contextlib.asynccontextmanager
+async def _overview(settings: Settings) -> AsyncIterator[Overview]:
+    async with connect.open_store(settings) as client:
+        yield Overview(client, Keys.of(settings))
+
+
+def _procfile(up: Up) -> int:
+    """The processes of the Procfile, until Ctrl-C or until one of them ends."""
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    stops: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: stops.append(number))
-    honcho = subprocess.Popen(tied.command(sys.executable, "-m", "honcho", "start"), cwd=ROOT, env=environment)
-    while honcho.poll() is None:
-        if stops:
-            honcho.terminate()
-            honcho.wait()
-        time.sleep(POLL_SECONDS)
-    return 0 if stops else honcho.returncode
+    lines = PROCFILE_LINE.findall((ROOT / "Procfile").read_text(encoding="utf-8"))
+    width = max(len(name) for name, _ in lines)
+    processes = {}
+    for name, command in lines:
+        processes[name] = up.family.start(["/bin/sh", "-c", command], environment, is_piped=True)
+        up.family.relay(name, width, processes[name])
+    try:
+        name, code = up.watch(processes)
+    except Stopped:
+        log.info("👋 Stopping")
+        up.family.end_all(guard.WORKER)
+        raise
+    log.error("💥 %s ended (%s); everything else is stopped", name, f"signal {-code}" if code < 0 else f"exit {code}")
+    return code if code > 0 else 1
 
 
 if __name__ == "__main__":

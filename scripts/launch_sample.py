@@ -6,12 +6,10 @@ import asyncio
 import contextlib
 import logging
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 from redis.exceptions import RedisError
 
@@ -23,50 +21,44 @@ from core.stores import connect, embedded, presence
 from core.stores.links import LinkStore, Lives
 from core.stores.roster import Roster
 from core.stores.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
-from scripts import tied
+from scripts.launch_family import Family, Process
+from scripts.launch_stop import Stop
 
 log = logging.getLogger("up")
 
-ROOT = Path(__file__).resolve().parents[1]
 SAMPLE_PORT = 8765
 WATCH_SECONDS = 2.0
 START_SECONDS = 10.0
-STOP_SECONDS = 10.0
 
 
 @contextlib.contextmanager
-def running(settings: Settings, is_owner: bool, patient: bool) -> Iterator[None]:
+def running(settings: Settings, family: Family, stop: Stop, is_owner: bool, patient: bool) -> Iterator[None]:
     """The sample site, as long as there is no other feed. Patient: a server that does not answer is waited for."""
-    if not is_owner or not asyncio.run(_wants_sample(settings, patient)):
+    if not is_owner or not asyncio.run(_wants_sample(settings, stop, patient)):
         yield
         return
     base = sample.read_url(settings)
     port = embedded.free_port(int(base.rstrip("/").rpartition(":")[2]) if base else SAMPLE_PORT)
-    site = subprocess.Popen(
-        tied.command(sys.executable, "-m", "scripts.sample_site", "--port", str(port), *_changes(settings)),
-        cwd=ROOT,
-        start_new_session=True,
-    )
-    _await_answer(port)
+    site = family.start([sys.executable, "-m", "scripts.sample_site", "--port", str(port), *_changes(settings)])
+    _await_answer(port, stop)
     sample.write_url(settings, f"http://127.0.0.1:{port}")
-    asyncio.run(_enrol_sample(settings))
+    asyncio.run(_enrol_sample(settings, stop))
     done = threading.Event()
-    watcher = threading.Thread(target=_watch_sample, args=(settings, site, done), daemon=True)
+    watcher = threading.Thread(target=_watch_sample, args=(settings, family, site, done), daemon=True)
     watcher.start()
     try:
         yield
     finally:
         done.set()
-        _end(site)
 
 
-def _await_answer(port: int) -> None:
+def _await_answer(port: int, stop: Stop) -> None:
     """The first poll should find it open; if it never opens, the feeds' health says so."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return
-        time.sleep(0.05)
+        stop.pause(0.05)
 
 
 def _changes(settings: Settings) -> list[str]:
@@ -74,9 +66,9 @@ def _changes(settings: Settings) -> list[str]:
     return ["--change-every", str(seconds)] if seconds else []
 
 
-async def _wants_sample(settings: Settings, patient: bool) -> bool:
+async def _wants_sample(settings: Settings, stop: Stop, patient: bool) -> bool:
     """Read the feed file, then look: is there any feed that is not the sample's?"""
-    async with _subscriptions(settings, patient) as (client, subscriptions):
+    async with _subscriptions(settings, stop, patient) as (client, subscriptions):
         shared = client, Keys.of(settings), Lives.of(settings)
         await Roster(client, subscriptions, LinkStore(*shared), settings).refresh()
         wanted = all(category.startswith(SAMPLE_PREFIX) for category in await subscriptions.by_category())
@@ -85,40 +77,32 @@ async def _wants_sample(settings: Settings, patient: bool) -> bool:
     return wanted
 
 
-async def _enrol_sample(settings: Settings) -> None:
-    async with _subscriptions(settings) as (_, subscriptions):
+async def _enrol_sample(settings: Settings, stop: Stop) -> None:
+    async with _subscriptions(settings, stop) as (_, subscriptions):
         await subscriptions.sync(SAMPLE_ORIGIN, sample_site.feeds(sample.read_url(settings)))
 
 
 @contextlib.asynccontextmanager
 async def _subscriptions(
-    settings: Settings, patient: bool = False
+    settings: Settings, stop: Stop, patient: bool = False
 ) -> AsyncIterator[tuple[connect.Client, Subscriptions]]:
-    client = connect.open_store(settings)
-    try:
-        await presence.wait(client, settings, give_up_seconds=None if patient else presence.ONCE_WAIT_SECONDS)
+    async with connect.open_store(settings) as client:
+        give_up_seconds = None if patient else presence.ONCE_WAIT_SECONDS
+        await presence.wait(client, settings, stop.sleep, give_up_seconds)
         yield client, Subscriptions(client, Keys.of(settings))
-    finally:
-        await client.aclose()
 
 
-def _watch_sample(settings: Settings, site: subprocess.Popen[bytes], done: threading.Event) -> None:
+def _watch_sample(settings: Settings, family: Family, site: Process, done: threading.Event) -> None:
     """Close the site when the ingestor has let the sample step aside."""
-    keys = Keys.of(settings)
-    with connect.open_bytes(settings, connect.url_of(settings)) as client:
-        while not done.wait(WATCH_SECONDS):
-            with contextlib.suppress(RedisError, OSError):  # the workers tell about a server that is gone
-                if not any(c.decode().startswith(SAMPLE_PREFIX) for c in client.smembers(keys.categories)):
-                    sample.remove_url(settings)
-                    _end(site)
-                    log.info("👋 The sample site is closed")
-                    return
+    while not done.wait(WATCH_SECONDS):
+        with contextlib.suppress(RedisError, OSError):  # the workers tell about a server that is gone
+            if not asyncio.run(_has_sample(settings)):
+                sample.remove_url(settings)
+                family.end(site)
+                log.info("👋 The sample site is closed")
+                return
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+async def _has_sample(settings: Settings) -> bool:
+    async with connect.open_store(settings) as client:
+        return await Subscriptions(client, Keys.of(settings)).has_sample()

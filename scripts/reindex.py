@@ -42,8 +42,10 @@ from core.stores.commit import new_token
 from core.stores.connect import Client
 from core.stores.domains import DomainStore
 from core.stores.forcing import Forcing
+from core.stores.overview import Overview
 from core.stores.retrying import Retrying
 from core.stores.selecting import Selecting
+from core.stores.sources import LossLimit, SourceStore
 from core.stores.spaces import Spaces
 from scripts import session
 from scripts.domain_remove import counted, known
@@ -112,7 +114,7 @@ async def choose(settings: Settings, keys: Keys, client: Client, asked: Asked) -
     if asked.word is not None:
         return await _one(keys, client, selecting, asked.word, asked.force)
     if asked.category is not None:
-        if not await client.sismember(keys.categories, asked.category):
+        if not await selecting.has_category(asked.category):
             raise FreshetError(
                 f"There is no category {asked.category}. `python -m scripts.status` shows what there is."
             )
@@ -131,8 +133,8 @@ async def _one(keys: Keys, client: Client, selecting: Selecting, word: str, forc
     if fruitless and force:
         return Chosen(_these([]), _these(fruitless))
     if fruitless:
-        story = await client.hmget(keys.failure(named.uid), ["code", "detail"])
-        why = "/".join(str(word) for word in story if word) or "it gave no article"
+        story = await Overview(client, keys).failure(named.uid)
+        why = "/".join(filter(None, (story.code, story.detail))) or "it gave no article"
         raise FreshetError(f"{redacted(word)} is a link that was tried ({why}); --force tries it again.")
     raise FreshetError(
         f"{redacted(word)} is not in the registry. `python -m scripts.domain add URL` or a feed brings it in."
@@ -153,7 +155,7 @@ async def _many(settings: Settings, keys: Keys, client: Client, asked: Asked) ->
 
 
 async def _source(keys: Keys, client: Client, sid: str) -> str:
-    if sid in (ARTICLES_SOURCE, URLS_SOURCE) or await client.sismember(keys.sources, sid):
+    if sid in (ARTICLES_SOURCE, URLS_SOURCE) or await SourceStore(client, keys, LossLimit()).has(sid):
         return sid
     raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
 

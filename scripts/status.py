@@ -14,18 +14,16 @@ from typing import Any
 from core import redis_url, urls
 from core.console.terminal import say
 from core.keys import Keys
-from core.registry import ARTICLES_SOURCE, Status
 from core.secrets import redacted
 from core.settings import Settings
 from core.stores import connect, presence
 from core.stores.feeds import FeedStore
 from core.stores.links import Lives
+from core.stores.overview import Overview
 from core.stores.subscriptions import Subscriptions
 from scripts import session, status_registry
 from scripts.tables import ago, ahead, table
 
-SAMPLED = 20
-FAILURES_READ = 500
 MOST_HOSTS = 10
 
 
@@ -36,22 +34,19 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
     feeds = FeedStore(client, keys, Lives.of(settings))
     by_category = await subscriptions.by_category()
     states = await feeds.states(sorted({url for urls in by_category.values() for url in urls}))
-    info = await client.info("memory")
+    overview = Overview(client, keys)
+    memory, key_count = await overview.size()
     next_due = await feeds.next_due()
     return {
         "now_ts": now,
         "redis": {
             "url": redis_url.masked(connect.url_of(settings)),
-            "used_memory_human": info["used_memory_human"],
-            "keys": await client.dbsize(),
+            "used_memory_human": memory,
+            "keys": key_count,
             "warnings": await presence.dangers(client),
         },
         "categories": {
-            category: {
-                "feeds": len(by_category.get(category, [])),
-                "links": await client.scard(keys.category_links(category)),
-                "articles": await client.scard(keys.articles_by_category(category)),
-            }
+            category: await _category(overview, category, len(by_category.get(category, [])))
             for category in await subscriptions.categories()
         },
         "feeds": {
@@ -65,41 +60,27 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
             for state in states
             if state.error_class
         ],
-        "articles": await _articles(keys, client, now),
-        "failures": await _failures(keys, client),
+        "articles": await overview.articles(now),
+        "failures": await _failures(overview),
         "registry": await status_registry.collect(settings, keys, client, now),
-        "last_cycle": await client.hgetall(keys.ingest_last_run),
-        "all_cycles": await client.hgetall(keys.ingest_stats),
-        "last_run": await client.hgetall(keys.canonical_last_run),
-        "all_runs": await client.hgetall(keys.canonical_stats),
+        "last_cycle": await overview.last_cycle(),
+        "all_cycles": await overview.all_cycles(),
+        "last_run": await overview.last_run(),
+        "all_runs": await overview.all_runs(),
     }
 
 
-async def _articles(keys: Keys, client: connect.Client, now: float) -> dict[str, Any]:
-    """How many, what waits for whom, and what one costs (the mean of the newest few)."""
-    newest = await client.zrange(keys.article_index, 0, SAMPLED - 1, desc=True)
-    sizes = [size for uid in newest if (size := await client.memory_usage(keys.article(str(uid)), samples=0))]
-    return {
-        "stored": await client.zcard(keys.article_index),
-        "waiting_for_index": await client.scard(keys.status(str(Status.CRAWLED))),
-        "waiting_for_retry": await client.zcard(keys.retry),
-        "due_for_check": await client.zcount(keys.due(ARTICLES_SOURCE), "-inf", now),
-        "bytes_per_article": round(sum(sizes) / len(sizes)) if sizes else 0,
-    }
+async def _category(overview: Overview, category: str, feeds: int) -> dict[str, int]:
+    links, articles = await overview.category(category)
+    return {"feeds": feeds, "links": links, "articles": articles}
 
 
-async def _failures(keys: Keys, client: connect.Client) -> dict[str, Any]:
+async def _failures(overview: Overview) -> dict[str, Any]:
     """By code and by host, over the newest few hundred."""
-    newest = await client.zrange(keys.failures, 0, FAILURES_READ - 1, desc=True)
-    pipe = client.pipeline(transaction=False)
-    for member in newest:
-        pipe.hmget(keys.failure(str(member).partition(":")[0]), ["code", "detail", "url"])
-    stories = [story for story in (await pipe.execute() if newest else []) if story[2]]
-    return {
-        "total": await client.zcard(keys.failures),
-        "by_code": dict(Counter("/".join(filter(None, story[:2])) for story in stories).most_common()),
-        "by_host": dict(Counter(urls.host_of(story[2]) for story in stories).most_common(MOST_HOSTS)),
-    }
+    total, newest = await overview.failures()
+    codes = Counter("/".join(filter(None, (failure.code, failure.detail))) for failure in newest)
+    hosts = Counter(urls.host_of(failure.url) for failure in newest)
+    return {"total": total, "by_code": dict(codes.most_common()), "by_host": dict(hosts.most_common(MOST_HOSTS))}
 
 
 def page(seen: dict[str, Any]) -> str:

@@ -11,11 +11,12 @@ from core import redis_url
 from core.keys import Keys
 from core.queues.names import QueueName
 from core.queues.send import Sender
-from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Status
+from core.registry import ARTICLES_SOURCE, URLS_SOURCE
 from core.settings import Settings
 from core.stores import connect
 from core.stores.connect import Client
 from core.stores.embed_queue import EmbedQueue
+from core.stores.overview import Overview
 from core.stores.runs import RunStore
 from core.stores.sources import LossLimit, SourceStore
 from core.stores.spaces import Spaces
@@ -28,14 +29,15 @@ MOST_RUNS = 5
 
 async def collect(settings: Settings, keys: Keys, client: Client, now: float) -> dict[str, Any]:
     """Everything as plain values."""
-    sources, queue = await _sources(keys, client, now), EmbedQueue(client, keys)
+    overview, queue = Overview(client, keys), EmbedQueue(client, keys)
+    sources = await _sources(overview, SourceStore(client, keys, LossLimit()))
     return {
-        "items": {str(status): await client.scard(keys.status(str(status))) for status in Status},
-        "due": await _due(keys, client, [ARTICLES_SOURCE, URLS_SOURCE, *sources], now),
+        "items": await overview.items(),
+        "due": await _due(overview, [ARTICLES_SOURCE, URLS_SOURCE, *sources], now),
         "sources": sources,
         "runs": await RunStore(client, keys).newest(MOST_RUNS, now),
         "queues": await asyncio.to_thread(_queues, settings),
-        "refreshed": await client.hgetall(keys.refresh_stats),
+        "refreshed": await overview.refreshed(),
         "search": {
             "waiting": await queue.count(),
             "space": await Spaces(client, keys).current(),
@@ -44,14 +46,13 @@ async def collect(settings: Settings, keys: Keys, client: Client, now: float) ->
     }
 
 
-async def _sources(keys: Keys, client: Client, now: float) -> dict[str, dict[str, Any]]:
-    store = SourceStore(client, keys, LossLimit())
+async def _sources(overview: Overview, store: SourceStore) -> dict[str, dict[str, Any]]:
     seen = {}
     for sid in await store.ids():
         details = await store.details(sid)
         seen[sid] = {
             "kind": details.get("kind", ""),
-            "items": await client.zcard(keys.refs(sid)),
+            "items": await overview.items_of(sid),
             "last_listed_ts": float(details.get("last_listed_ts") or 0),
             "last_listing": details.get("last_listing", ""),
             "held": details.get("held", ""),
@@ -60,12 +61,9 @@ async def _sources(keys: Keys, client: Client, now: float) -> dict[str, dict[str
     return seen
 
 
-async def _due(keys: Keys, client: Client, sources: list[str], now: float) -> dict[str, int]:
+async def _due(overview: Overview, sources: list[str], now: float) -> dict[str, int]:
     """Due now, of the sources that have most of it."""
-    pipe = client.pipeline(transaction=False)
-    for sid in sources:
-        pipe.zcount(keys.due(sid), "-inf", now)
-    counted = sorted(zip(await pipe.execute(), sources, strict=True), reverse=True)
+    counted = sorted(((count, sid) for sid, count in (await overview.due(sources, now)).items()), reverse=True)
     return {sid: count for count, sid in counted[:MOST_SOURCES] if count}
 
 

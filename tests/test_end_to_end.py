@@ -137,7 +137,7 @@ def test_first_run_shows_the_sample_in_every_key(freshet: Freshet) -> None:
 
     assert re.search(r"^\[ingest\] ✅ \d+ new links, 0 rejected → http://127", done.stderr, re.M)
     assert len(re.findall(r"^\[ingest\] 🏁 ", done.stderr, re.M)) == 1
-    assert "redis-cli -p" in done.stderr
+    assert "./scripts/redis-cli" in done.stderr
     assert "sample_news" in done.stdout
 
 

@@ -38,3 +38,9 @@ class InlineWorker(Worker):
         """The job looks at this between its items."""
         stop.request()
         super().request_stop(signum, frame)
+
+    def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
+        """Do nothing more: Ctrl-C comes from the terminal and again from whoever started us.
+
+        RQ would raise SystemExit in the middle of the job, which ends as a traceback.
+        """

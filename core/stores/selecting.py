@@ -106,6 +106,10 @@ class Selecting:
 
     # ── many ──
 
+    async def has_category(self, category: str) -> bool:
+        """Return whether there is such a category."""
+        return bool(await self._client.sismember(self._keys.categories, category))
+
     async def of_category(self, category: str) -> AsyncIterator[list[str]]:
         """Items of the articles of a category."""
         async for uids in scanning.members(self._client, self._keys.articles_by_category(category)):

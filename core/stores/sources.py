@@ -91,6 +91,10 @@ class SourceStore:
         """All sources of all domains."""
         return sorted(texts(await self._client.smembers(self._keys.sources)))
 
+    async def has(self, sid: str) -> bool:
+        """Return whether there is such a source."""
+        return bool(await self._client.sismember(self._keys.sources, sid))
+
     async def add(self, config: SourceConfig, root_id: str, now: float) -> None:
         """A new source, or a new configuration of a known one; listed at once."""
         fields: HashFields = {

@@ -64,6 +64,10 @@ class Subscriptions:
         members = await pipe.execute()
         return {name: sorted(urls) for name, urls in zip(names, members, strict=True) if urls}
 
+    async def has_sample(self) -> bool:
+        """Return whether a category of the sample is left."""
+        return any(name.startswith(SAMPLE_PREFIX) for name in texts(await self._client.smembers(self._keys.categories)))
+
     async def by_feed(self) -> dict[str, list[str]]:
         """Every feed URL with its categories."""
         feeds: dict[str, list[str]] = {}

@@ -1,0 +1,91 @@
+"""The embedded server of `./scripts/up`: started unless REDIS_URL names another, started again when it dies."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Self
+
+from core.errors import StoreUnreachable
+from core.settings import Settings
+from core.stores import aof_files, connect, embedded
+from scripts import guard
+from scripts.launch_family import Family, Process
+from scripts.launch_stop import Stop
+
+log = logging.getLogger("up")
+
+FIRST_DELAY_SECONDS = 1.0
+LONGEST_DELAY_SECONDS = 60.0
+"""Also how long a server has to live for the delays to begin anew."""
+
+
+class Server:
+    """A running embedded server. Port and password stay the same, so that workers find it again."""
+
+    def __init__(self, settings: Settings, family: Family, stop: Stop, clock: Callable[[], float] = time.monotonic):
+        self._home = settings.persistent_storage_path
+        self._folder = self._home / "redis"
+        self._family = family
+        self._stop = stop
+        self._clock = clock
+        self._delay = FIRST_DELAY_SECONDS
+        self._due_at = self._started_at = clock()
+        embedded.stop_orphan(connect.url_of(settings), self._folder)
+        if (self._home / connect.URL_FILE).exists():
+            aof_files.check_still_there(self._folder)
+        self._port = embedded.free_port(settings.embedded_redis_port)
+        self._password = connect.embedded_password(self._home)
+        self._running: embedded.EmbeddedServer | None = self._start()
+        log.info(
+            "🟥 Embedded Redis on 127.0.0.1:%d, data in %s → ./scripts/redis-cli (its password is in %s)",
+            self._port,
+            self._folder,
+            self._home / connect.URL_FILE,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The workers are ended first: they may have something to give back."""
+        self._family.end_all(guard.WORKER)
+        self._family.end_all(guard.SERVER)
+        log.info("🟥 Embedded Redis stopped, everything is on disk")
+
+    def look(self) -> None:
+        """Start it again if it has died."""
+        if self._running is not None and self._running.process.poll() is not None:
+            self._plan(self._running.process)
+        if self._running is None and self._clock() >= self._due_at:
+            try:
+                self._running = self._start()
+                log.info("✅ Embedded Redis is back → 127.0.0.1:%d", self._port)
+            except StoreUnreachable as error:
+                self._family.end_all(guard.SERVER)
+                log.error("⚠️ %s Trying again in %.0f s.", error, self._delay)
+                self._put_off()
+
+    def _start(self) -> embedded.EmbeddedServer:
+        self._started_at = self._clock()
+        server = embedded.start(self._folder, self._port, self._password, self._watch)
+        connect.write_url(self._home, server.url)
+        return server
+
+    def _watch(self, process: Process) -> None:
+        self._family.adopt(process, guard.SERVER)
+        self._stop.check()
+
+    def _plan(self, process: Process) -> None:
+        if self._clock() - self._started_at >= LONGEST_DELAY_SECONDS:
+            self._delay = FIRST_DELAY_SECONDS
+        self._family.forget(process.pid)
+        cause = f"signal {-process.returncode}" if process.returncode < 0 else f"exit {process.returncode}"
+        log.error("💥 Embedded Redis died (%s); started again in %.0f s", cause, self._delay)
+        self._running = None
+        self._put_off()
+
+    def _put_off(self) -> None:
+        self._due_at = self._clock() + self._delay
+        self._delay = min(self._delay * 2, LONGEST_DELAY_SECONDS)

@@ -1,0 +1,327 @@
+"""However `./scripts/up` ends, everything that it started ends; what dies under it is started again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from core.keys import Keys
+
+ROOT = Path(__file__).parents[1]
+KEYS = Keys()
+UP = shlex.join([sys.executable, "-m", "scripts.launch"])
+PATIENCE_SECONDS = 90.0
+ROLES = ("workers.ingestor", "workers.timer", "workers refresh", "--parent", "scripts.sample_site", "valkey-server")
+
+
+class Up:
+    """A shell line with `up` in it, in a process group of its own as a terminal makes one."""
+
+    def __init__(self, folder: Path, line: str = UP, root: Path = ROOT, **environment: str) -> None:
+        self.folder = folder
+        self._log = folder / "up.log"
+        folder.mkdir(exist_ok=True)
+        base = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        self._log.touch()
+        with self._log.open("ab") as log:
+            self.shell = subprocess.Popen(
+                ["bash", "-c", line],
+                cwd=root,
+                env=base
+                | {
+                    "PERSISTENT_STORAGE_PATH": str(folder),
+                    "FEEDS_FILE": str(folder / "feeds.toml"),
+                    "EMBEDDED_REDIS_PORT": "16490",
+                    "INGEST_CYCLE_SECONDS": "0.5",
+                    "TIMER_SECONDS": "0.5",
+                }
+                | environment,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def processes(self) -> list[psutil.Process]:
+        """Everything that runs for this folder, whoever its parent is now, and the children of all that."""
+        found: set[psutil.Process] = set()
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("PERSISTENT_STORAGE_PATH") == str(self.folder):
+                    found |= {process, *process.children(recursive=True)}
+        return [one for one in found if _is_alive(one) and "resource_tracker" not in _words(one)]
+
+    def find(self, *words: str) -> psutil.Process | None:
+        """The process with these words in its command line; not a shell that will become it."""
+        for process in self.processes():
+            line = _words(process)
+            if all(word in line for word in words) and not line.startswith(("bash", "/bin/sh")):
+                return process
+        return None
+
+    @property
+    def pid(self) -> int:
+        launch = self.find("scripts.launch")
+        assert launch, self.log
+        return launch.pid
+
+    def until(self, is_so: Callable[[], object]) -> None:
+        """Wait until it is so; fail with the log if it never is."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not is_so():
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.05)
+
+    def until_busy(self) -> None:
+        """Wait until every kind of process runs."""
+        self.until(lambda: all(self.find(role) for role in ROLES) and self.find("core.parsing.child"))
+
+    def assert_everything_ends(self) -> None:
+        self.until(lambda: not self.processes())
+        assert "Traceback" not in self.log
+
+    def client(self) -> redis.Redis:
+        return redis.Redis.from_url((self.folder / "redis.url").read_text().strip(), decode_responses=True)
+
+
+def _words(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+@pytest.fixture
+def ups(tmp_path: Path) -> Iterator[Callable[..., Up]]:
+    """Starts `up`; whatever a test leaves is killed."""
+    started: list[Up] = []
+
+    def start(line: str = UP, root: Path = ROOT, **environment: str) -> Up:
+        started.append(Up(tmp_path / "data", line, root, **environment))
+        return started[-1]
+
+    yield start
+    for up in started:
+        for process in up.processes():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        up.shell.wait()
+
+
+# ── ways to end ──
+
+
+def _ctrl_c(up: Up) -> None:
+    os.killpg(up.shell.pid, signal.SIGINT)
+
+
+def _hang_up(up: Up) -> None:
+    os.killpg(up.shell.pid, signal.SIGHUP)
+
+
+def _terminate(up: Up) -> None:
+    os.kill(up.pid, signal.SIGTERM)
+
+
+def _kill(up: Up) -> None:
+    os.kill(up.pid, signal.SIGKILL)
+
+
+def _kill_group(up: Up) -> None:
+    os.killpg(up.shell.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("line", "end"),
+    [
+        (f"{UP} 2>&1 | tee $PERSISTENT_STORAGE_PATH/tee.log", _ctrl_c),
+        (f"exec {UP}", _ctrl_c),
+        (f"exec {UP}", _hang_up),
+        (f"exec {UP}", _terminate),
+        (f"exec {UP}", _kill),
+        (f"{UP} | cat", _kill_group),
+    ],
+    ids=["ctrl-c and tee", "ctrl-c", "hang-up", "terminate", "kill -9", "kill -9 of the group"],
+)
+def test_everything_ends_with_up(ups: Callable[..., Up], line: str, end: Callable[[Up], None]) -> None:
+    """Ingestor, timer, worker, embedder, parse children, sample site and server: none is left, and no traceback."""
+    up = ups(line)
+    up.until_busy()
+    end(up)
+
+    up.assert_everything_ends()
+
+
+@pytest.mark.parametrize("line", [f"{UP} | head -1", f"{UP} 2>&1 | head -1", f"{UP} --once | head -1"])
+def test_everything_ends_when_nobody_reads(ups: Callable[..., Up], line: str) -> None:
+    """A closed pipe ends `up` also when it has nothing to print."""
+    up = ups(line)
+    up.until(lambda: up.shell.poll() is not None)
+
+    up.assert_everything_ends()
+
+
+def test_ctrl_c_ends_a_pass_of_once(ups: Callable[..., Up]) -> None:
+    """`--once` in the middle of a stage: the stage ends in good order, exit code 0."""
+    up = ups(f"exec {UP} --once")
+    up.until(lambda: up.find("core.parsing.child"))
+    _ctrl_c(up)
+
+    up.assert_everything_ends()
+    assert up.shell.wait() == 0
+    with contextlib.suppress(redis.ConnectionError):
+        assert not list(up.client().scan_iter("*lease*"))
+
+
+def test_killed_guard_is_replaced(ups: Callable[..., Up]) -> None:
+    """Who kills the guard, and later `up`, leaves nothing behind either."""
+    up = ups(f"exec {UP}")
+    up.until_busy()
+    first = up.find("scripts.guard")
+    assert first
+    first.kill()
+    up.until(lambda: (found := up.find("scripts.guard")) and found.pid != first.pid)
+    _kill(up)
+
+    up.assert_everything_ends()
+
+
+def test_killed_worker_leaves_no_job_behind(ups: Callable[..., Up]) -> None:
+    """`up` ends with a sentence when one of its processes dies, and ends what that one had started."""
+    up = ups(f"exec {UP}")
+    up.until_busy()
+    worker = up.find("workers refresh")
+    assert worker
+    worker.kill()
+
+    up.until(lambda: "worker ended (signal 9)" in up.log)
+    up.assert_everything_ends()
+    assert up.shell.wait() == 1
+
+
+def test_next_up_waits_for_the_guard_of_a_killed_one(ups: Callable[..., Up]) -> None:
+    """Two servers never have the same files; what was written is there."""
+    up = ups(f"exec {UP}")
+    up.until_busy()
+    with up.client() as client:
+        client.set("kept", "yes")
+    before = up.find("valkey-server")
+    _kill(up)
+    again = ups(f"exec {UP}")
+    again.until(lambda: (found := again.find("valkey-server")) and found != before and again.find("workers.timer"))
+
+    with again.client() as client:
+        again.until(client.ping)
+        assert client.get("kept") == "yes"
+    assert "already running" not in again.log
+
+
+# ── a job under way ──
+
+
+class Slow(BaseHTTPRequestHandler):
+    """A site of one page that takes its time."""
+
+    asked = threading.Event()
+    let_go = threading.Event()
+
+    def do_GET(self) -> None:
+        if self.path == "/robots.txt":
+            self.send_response(404)
+            self.end_headers()
+            return
+        self.asked.set()
+        self.let_go.wait(PATIENCE_SECONDS)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def test_ctrl_c_in_the_middle_of_a_job_is_no_traceback(ups: Callable[..., Up]) -> None:
+    """The job comes to its end, or goes back to its queue, without a traceback."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{site.server_address[1]}/"
+        up = ups(f"exec {UP}", FETCH_ALLOWED_HOSTS="127.0.0.1", FETCH_TIMEOUT_SECONDS="60")
+        up.until_busy()
+        environment = os.environ | {"PERSISTENT_STORAGE_PATH": str(up.folder), "FETCH_ALLOWED_HOSTS": "127.0.0.1"}
+        subprocess.run(
+            [sys.executable, "-m", "scripts.domain", "add", url], cwd=ROOT, env=environment, check=True, timeout=60
+        )
+        up.until(Slow.asked.is_set)
+        _ctrl_c(up)
+
+        up.assert_everything_ends()
+        Slow.let_go.set()
+        site.shutdown()
+
+
+# ── the server ──
+
+
+def test_dead_server_is_started_again(ups: Callable[..., Up]) -> None:
+    """Same address, same data; the workers go on, and the rest of `up` does not end."""
+    up = ups(f"exec {UP}", FETCH_ALLOWED_HOSTS="127.0.0.1")
+    up.until_busy()
+    with up.client() as client:
+        client.set("kept", "yes")
+        client.execute_command("WAITAOF", 1, 0, 5000)
+    url = (up.folder / "redis.url").read_text()
+    server = up.find("valkey-server")
+    assert server
+    server.kill()
+    up.until(lambda: "Embedded Redis is back" in up.log)
+
+    with up.client() as client:
+        assert client.get("kept") == "yes"
+        client.sadd(KEYS.feeds("mine"), "http://127.0.0.1:9/feed")
+        up.until(lambda: client.smembers(KEYS.categories) == {"mine"})  # the ingestor has seen it
+    assert (up.folder / "redis.url").read_text() == url
+    _ctrl_c(up)
+    up.assert_everything_ends()
+
+
+# ── settings ──
+
+
+def test_environment_wins_over_env_file_under_up(ups: Callable[..., Up], tmp_path: Path) -> None:
+    """Workers of `up` see the environment's value, not that of `.env`; a misspelt name of the file is told."""
+    checkout = tmp_path / "checkout"
+    for name in ("core", "workers", "scripts", "sample_site"):
+        shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (checkout / "Procfile").write_text(
+        "timer: exec python -c 'import os; from core.settings import load; s = load();"
+        " print(s.log_level, s.timer_seconds, s.fetch_concurrency)'\n"
+    )
+    (checkout / ".env").write_text("TIMER_SECONDS=77\nFETCH_CONCURRENCY=3\nLOG_LEVELL=DEBUG\n")
+    up = ups(f"exec {UP}", checkout, TIMER_SECONDS="5")
+    up.until(lambda: up.shell.poll() is not None)
+
+    assert "timer | INFO 5.0 3" in up.log
+    assert ".env: LOG_LEVELL is not a setting; did you mean LOG_LEVEL?" in up.log
+    up.assert_everything_ends()
