@@ -1,0 +1,5 @@
+"""Commands for people."""
+
+from core.console import interpreter
+
+interpreter.require()

@@ -1,0 +1,30 @@
+"""Say in one sentence that this Python cannot run Freshet, instead of a traceback about a missing module.
+
+Imported before anything else by every package with commands, so it uses nothing but the standard library, and only
+what old versions of Python have too.
+"""
+
+import importlib.util
+import sys
+
+NEEDED = ["ada_url", "aiohttp", "brotli", "charset_normalizer", "feedparser", "htmldate", "lxml", "lxml_html_clean"]
+NEEDED += ["msgspec", "protego", "publicsuffixlist", "py3langid", "pydantic_settings", "redis", "rq", "selectolax"]
+NEEDED += ["tqdm", "trafilatura"]
+"""Every dependency of pyproject.toml by its module, without what only `up` needs."""
+OLDEST = (3, 11)
+
+
+def require() -> None:
+    """Exit with a sentence unless this Python is new enough and has what Freshet needs."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if sys.version_info >= OLDEST and not missing:
+        return
+    version = ".".join(map(str, sys.version_info[:2]))
+    lacks = "is too old" if sys.version_info < OLDEST else "has no module " + missing[0]
+    words = list(getattr(sys, "orig_argv", []))
+    command = " ".join(words[words.index("-m") :]) if "-m" in words else "-m scripts.status"
+    sys.stderr.write(
+        f"Freshet cannot run with {sys.executable} (Python {version}), which {lacks}. "
+        f"Run ./scripts/setup, then .venv/bin/python {command}\n"
+    )
+    sys.exit(2)

