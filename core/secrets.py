@@ -48,12 +48,14 @@ _BLOB_HOST = re.compile(r"https?://[^/?#]+\.(?:blob|dfs|file)\.core\.[^/?#]+[/?#
 
 _HIDDEN = "…"
 _PUNCTUATION = re.compile(r"[^a-z0-9]+")
-_USERINFO = re.compile(
-    r"(?<=redis://)\S*@|(?<=rediss://)\S*@|(?<=sentinel://)\S*@|(?<=unix://)\S*@"  # a password may hold anything
-    r"|(?<=://)[^/?#\s\"'<>]*@|(?<=//)[^/?#\s\"'<>:@]+:[^/?#\s\"'<>]*@"
+_USERINFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
+_USERINFO_IN_TEXT = re.compile(
+    r"((?:redis|rediss|sentinel|unix)://)\S{0,500}@"  # a password may hold anything
+    r"|((?<=:)//)[^/?#\s\"'<>]*@|(//)[^/?#\s\"'<>:@]+:[^/?#\s\"'<>]*@"
 )
-_ENCODED_USERINFO = re.compile(r"(?<=%2F%2F)[^/?#&\s]*?(?::|%3A)[^/?#&\s]*?(?:@|%40)", re.IGNORECASE)
-_PAIR = re.compile(r"([?&;#])([^?&;#=\s\"'<>/]{1,80})=([^&;#\s\"'<>]*)")
+_ENCODED_USERINFO = re.compile(r"(?<=%2F%2F)[^/?#&\s:@]{0,100}?(?::|%3A)[^/?#&\s@]{0,100}?(?:@|%40)", re.IGNORECASE)
+_NAME = re.compile(r"[?&;#]([^?&;#=\s\"'<>/]{1,80})=")
+_VALUE = re.compile(r"[^&;#\s\"'<>]*")
 # A URL inside a parameter of another, encoded once or several times: `?url=https%3A%2F%2Fh%2Fx%3Fsig%3D…`.
 _ENCODED_PAIR = re.compile(
     r"(%(?:25)*(?:3F|26|3B|23))((?:(?!%(?:25)*3D)[^?&;#=\s/]){1,80})(=|%(?:25)*3D)"
@@ -102,7 +104,7 @@ def _without_secret_pairs(query: str, is_blob: bool) -> str:
 def _without_nested(url: str) -> str:
     """A URL written plainly inside a parameter of another: its secrets lose their values."""
     before, mark, query = url.partition("?")
-    return url if "?" not in query and "//" not in query else before + mark + _blanked(_USERINFO.sub("", query))
+    return url if "?" not in query and "//" not in query else before + mark + _replaced(_USERINFO.sub("", query), "")
 
 
 def _without_encoded(url: str) -> str:
@@ -110,15 +112,6 @@ def _without_encoded(url: str) -> str:
     if "%40" in url or "@" in url:
         url = _ENCODED_USERINFO.sub("", url)
     return _ENCODED_PAIR.sub(_encoded_blank, url)
-
-
-def _blanked(query: str) -> str:
-    return _PAIR.sub(_blank, query)
-
-
-def _blank(match: re.Match[str]) -> str:
-    value = "" if _is_secret(_plain(match[2]), match[3]) else _blanked(match[3])
-    return f"{match[1]}{match[2]}={value}"
 
 
 def _encoded_blank(match: re.Match[str]) -> str:
@@ -132,28 +125,34 @@ def _encoded_blank(match: re.Match[str]) -> str:
 def redacted(text: str, known: tuple[str, ...] = ()) -> str:
     """The text with passwords in URLs, secret parameters and all known secret values replaced by `…`."""
     if "@" in text or "%40" in text:
-        text = _USERINFO.sub(_HIDDEN + "@", text)
+        text = _USERINFO_IN_TEXT.sub(lambda m: f"{m[1] or m[2] or m[3]}{_HIDDEN}@", text)
         text = _ENCODED_USERINFO.sub(_HIDDEN + "%40", text)
     if "=" in text or "%" in text:
-        text = _with_pairs_hidden(text, _beside(_plain(found[2]) for found in _PAIR.finditer(text)))
+        text = _replaced(text, _HIDDEN, _beside(_plain(found[1]) for found in _NAME.finditer(text)))
         text = _ENCODED_PAIR.sub(_hidden_encoded, text)
     for value in known:
         text = text.replace(value, _HIDDEN)
     return text
 
 
-def _with_pairs_hidden(text: str, beside: set[str]) -> str:
-    def hidden(match: re.Match[str]) -> str:
-        name, value = _plain(match[2]), match[3]
-        is_secret = bool(value) and (name in beside or _is_secret(name, None))
-        return f"{match[1]}{match[2]}={_HIDDEN if is_secret else _with_pairs_hidden(value, beside)}"
-
-    return _PAIR.sub(hidden, text)
-
-
 def _hidden_encoded(match: re.Match[str]) -> str:
     mark, name, equals, value = match.groups()
     return f"{mark}{name}{equals}{_HIDDEN}" if value and _is_secret(_plain(name), None) else match[0]
+
+
+def _replaced(text: str, by: str, beside: Iterable[str] = ()) -> str:
+    """The text with the values of secret parameters replaced; also in a URL that is the value of another parameter."""
+    parts, done = [], 0
+    for named in _NAME.finditer(text):
+        name = _plain(named[1])
+        if named.start() < done or not (name in beside or _is_secret(name, None)):
+            continue
+        found = _VALUE.match(text, named.end())
+        value = found[0] if found else ""
+        if value and (by or _is_secret(name, value)):  # a URL keeps what is harmless, a text hides it
+            parts += [text[done : named.end()], by]
+            done = named.end() + len(value)
+    return "".join((*parts, text[done:]))
 
 
 # ── names ───────────────────────────────────────────────────────────────────────────────────────

@@ -13,10 +13,11 @@ from core.settings import Settings
 from core.sources.rss import permanent_target
 from core.stores import connect
 from tests.site import Site, html
+from tests.test_canonical_fetcher import article
 from tests.test_crawl import SID, add_site, item, office, text
 from tests.web import FakeWeb
 from tests.web_replies import redirect
-from workers import ingestor
+from workers import canonical_fetcher, ingestor
 from workers.crawl import Mode, crawl
 
 
@@ -108,3 +109,16 @@ async def test_page_behind_a_signed_target_keeps_its_own_name(settings: Settings
         assert "About weirs." in await text(desk, web.url("/file"))
         assert await item(desk, web.url("/store")) == {}
     assert [one.target for one in web.asked("/store")] == ["/store?sig=CANARY1", "/store?sig=CANARY2"]
+
+
+@pytest.mark.parametrize("status", [301, 302])
+async def test_article_behind_a_signed_target_keeps_its_own_name(settings: Settings, web: FakeWeb, status: int) -> None:
+    """Its record is fetched by the link's own URL."""
+    web.redirect("/a", "/there?X-Amz-Signature=CANARY", status)
+    web.page("/there", article())
+    async with office(settings) as desk:
+        await desk.client.sadd(desk.keys.category_links("world"), web.url("/a"))
+        await canonical_fetcher.run_once(desk, 60.0)
+        record = await item(desk, web.url("/a"))
+
+        assert record.get("fetchUrl") == web.url("/a")
