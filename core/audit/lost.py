@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core import key_lists
 from core.audit.index_keys import NOTHING, types_of
 from core.audit.placing import Placing
 from core.keys import Keys
 from core.registry import Status
 from core.stores.chunk_removal import ChunkRemoval
-from core.stores.commit import Command, batched
-from core.stores.connect import Client, texts
+from core.stores.commit import Command
+from core.stores.connect import Client
+from core.stores.removing import Removing
 
 
 class Lost:
@@ -24,7 +26,8 @@ class Lost:
         self._client = client
         self._keys = keys
         self._placing = Placing(client, keys)
-        self._removal = ChunkRemoval(client, keys)
+        self._chunks = ChunkRemoval(client, keys)
+        self._removing = Removing(client, keys)
 
     async def look(self, item_ids: Sequence[str], place: str = "") -> list[str]:
         """Those of the ids that have no record and are named somewhere, or in the set `place`."""
@@ -36,13 +39,12 @@ class Lost:
     async def commands(self, item_id: str, place: str = "") -> list[Command]:
         """Commands that leave nothing of it, but its links: other pages may be reached only by them."""
         keys, sources = self._keys, await self._placing.sources()
-        children = texts(await self._client.smembers(keys.images(item_id)))
-        own = [build(item_id) for build in (keys.document, keys.images, keys.snapshot, keys.crashes, keys.aliases)]
         return [
-            *await self._removal.of(item_id),
-            *batched(("DEL",), [*own, *map(keys.item, children)]),
+            *await self._chunks.of(item_id),
+            ("DEL", *key_lists.text_keys(keys, item_id), keys.crashes(item_id)),
+            *self._removing.children(await self._removing.children_of(item_id)),
             *(("SREM", key, item_id) for key in self._sets(sources, place)),
-            *(("ZREM", key, item_id) for key in self._ranks(sources)),
+            *(("ZREM", key, item_id) for key in key_lists.item_ranks(keys, sources)),
             *await self._look_anew(item_id, sources),
         ]
 
