@@ -10,7 +10,10 @@ from dataclasses import replace
 import pytest
 
 from core import ids
-from core.feed_state import Answer, Broken, ErrorClass, FeedState, PollResult, Unchanged
+from core.errors import FailCode, FailDetail
+from core.feed_state import Answer, FeedState, FeedUnchanged, PollResult
+from core.models import Failed
+from core.outcomes import Broken
 from core.settings import Settings
 from core.stores.connect import Client
 from workers import ingestor, poll
@@ -56,7 +59,7 @@ async def subscribe(desk: Desk, count: int) -> list[str]:
 
 
 async def unchanged(_: FeedState) -> PollResult:
-    return Unchanged(Answer(http_status=304))
+    return FeedUnchanged(Answer(http_status=304))
 
 
 async def test_no_more_leases_than_polls_in_flight(desk: Desk) -> None:
@@ -74,7 +77,7 @@ async def test_hosts_that_do_not_answer_hold_no_leases_either(desk: Desk) -> Non
 
     async def every_second(state: FeedState) -> PollResult:
         if int(state.url.removeprefix("https://site").partition(".")[0]) % 2:
-            return Broken(ErrorClass.TEMPORARY, "refused", is_connect_failure=True)
+            return Broken(Failed(FailCode.HTTP, FailDetail.REFUSED, "refused"))
         return await unchanged(state)
 
     await subscribe(desk, FEEDS)
