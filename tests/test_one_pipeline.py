@@ -369,6 +369,19 @@ async def test_alias_of_a_gone_article_is_fetched_again(desk: Desk, web: FakeWeb
     assert (await stored(desk, web.url("/print")))["status"] == "success"
 
 
+async def test_article_behind_a_token_is_not_asked_again_without_it(desk: Desk, web: FakeWeb) -> None:
+    """The token of a link is stored nowhere, so a refresh could only be refused: the article lives out its TTL."""
+    path = "/a?access_token=s3cr3tS3cr3t"
+    web.page(path, article())
+    await add(desk, web.url(path))
+    await run(desk)
+    record = await item(desk, web.url("/a"))
+
+    assert (await stored(desk, web.url(path)))["status"] == "success"
+    assert (record["status"], record["nextCrawlAt"]) == ("Crawled", "")
+    assert await desk.client.zscore(desk.keys.due("rss"), record["id"]) is None
+
+
 # ── smaller ─────────────────────────────────────────────────────────────────────────────────────
 
 

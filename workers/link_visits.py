@@ -19,7 +19,7 @@ from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, Link, Rejected
 from core.outcomes import Broken, Changed, Excluded, Missing, Outcome, Parked
 from core.registry import ARTICLES_SOURCE, Item
-from core.secrets import without_credentials
+from core.secrets import has_credentials, without_credentials
 from core.stores.articles import Before
 from core.stores.clock import ServerClock
 from core.stores.commit import Answer, Command, Lease, Work
@@ -144,6 +144,9 @@ class LinkVisits:
         """Commit an article with the record of its page; whoever changed that record meanwhile is respected."""
         link, item, desk = leased.link, leased.item, self._desk
         assert link is not None
+        decision = replace(decision, event="")  # `article.stored` says it
+        if has_credentials(link.url):  # its token is stored nowhere, so it cannot be asked again
+            decision = replace(decision, next_at=None, fields=decision.fields | {"nextCrawlAt": ""})
         blank = registry.blank(
             item.source, item.fetch_url, self._clock.now(), strategy=desk.settings.registry_partition_strategy
         )

@@ -281,8 +281,7 @@ class VisitEngine:
         commands = [*visited.commands, *await self._desk.documents.apply(leased, decision, outcome, now)]
         commands += self._judgement.consequences(leased.item, source, decision, now)
         if is_first_visit and isinstance(outcome, Changed):
-            told = replace(decision, event="")  # `article.stored` says it
-            await self._links.store(leased, told, commands, outcome.document.title)
+            await self._links.store(leased, decision, commands, outcome.document.title)
         else:
             await self._ledger.add(Entry(leased, outcome, policy, around, chance, decision, commands))
 
