@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from core import spider_traps, urls
@@ -65,12 +66,52 @@ _PAGE_ENDINGS = frozenset(
     }
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+MOST_LANDINGS = 20
+
+
+OTHER_DOMAIN, ABOVE = "another domain", "above what it covers"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address, and what a source reaches from it."""
+
+    url: str
+    parts: urls.Parts
+    domain: str
+    folder: str
+
+    @classmethod
+    def of(cls, url: str) -> Place:
+        """Raises ValueError, with a sentence, for what is no web address."""
+        cleaned = urls.clean(url)
+        found = None if isinstance(cleaned, Rejected) else urls.parts(cleaned)
+        if isinstance(cleaned, Rejected) or found is None:
+            raise ValueError("The root of a web source must be an http or https URL.")
+        return cls(cleaned, found, urls.registrable_domain(found.host), _folder(_normal_path(found)))
+
+    def is_at(self, found: urls.Parts) -> bool:
+        """Is it this very address?"""
+        same_path = found.path.rstrip("/") == self.parts.path.rstrip("/")
+        return same_path and found.query == self.parts.query and _is_same_site(found, self.parts)
+
+    def reaches(self, found: urls.Parts, kind: ScopeKind) -> bool:
+        """Does a source of this kind cover an address from here?"""
+        if kind is ScopeKind.DOMAIN:
+            return urls.registrable_domain(found.host) == self.domain
+        if not _is_same_site(found, self.parts):
+            return False
+        if kind is ScopeKind.HOST:
+            return True
+        path = _normal_path(found)
+        return path.startswith(self.folder) or f"{path}/" == self.folder
 
 
 class Scope:
     """What one web source covers. `root` is always part of it.
 
-    Raises ValueError, with a sentence, for a root or a kind that cannot be used.
+    A root may lead elsewhere (`/stable/` to `/1.2/`): where it has landed is covered as well, and what it led to before
+    is no longer followed but not given up. Raises ValueError, with a sentence, for a root or a kind that cannot be.
     """
 
     def __init__(
@@ -82,19 +123,22 @@ class Scope:
         max_depth: int | None = None,
         *,
         now: float = 0.0,
+        landings: Sequence[str] = (),
     ) -> None:
-        """Args: now: when the run began; 0: calendars are not judged (`spider_traps.trap`)."""
-        cleaned = urls.clean(root)
-        found = None if isinstance(cleaned, Rejected) else urls.parts(cleaned)
-        if isinstance(cleaned, Rejected) or found is None:
-            raise ValueError("The root of a web source must be an http or https URL.")
-        self.root = cleaned
+        """Args:
+
+        now: when the run began; 0: calendars are not judged (`spider_traps.trap`).
+        landings: where redirects have led the root so far, the present place last.
+        """
+        self._root = Place.of(root)
+        self.root = self._root.url
         self.kind = ScopeKind(kind)
         self.max_depth = max_depth
-        self.version = _version(cleaned, self.kind, include, exclude, max_depth)
-        self._parts = found
-        self._domain = urls.registrable_domain(found.host)
-        self._folder = _folder(_normal_path(found))
+        self.landings = tuple(landings)
+        self._places = (self._root, *map(Place.of, landings))
+        self._present = self._places[-1]
+        self._patterns = tuple(include), tuple(exclude)
+        self.version = _version([self.root, *landings[-1:]], self.kind, include, exclude, max_depth)
         # Apart, so that the reason can say which of them spoke.
         self._includes = UrlPatterns(tuple(include), ())
         self._excludes = UrlPatterns((), tuple(exclude))
@@ -105,9 +149,9 @@ class Scope:
         found = urls.parts(url)
         if found is None:
             return NO_ADDRESS
-        if self._is_root(found):
+        if self._root.is_at(found):
             return ""
-        if not self._reaches(found):
+        if not any(place.reaches(found, self.kind) for place in (self._root, self._present)):
             return OUTSIDE[self.kind]
         return self._of_configuration(url, depth) or self._of_itself(url, found.path)
 
@@ -121,31 +165,69 @@ class Scope:
     def _of_itself(self, url: str, path: str) -> str:
         return NO_DOCUMENT if _is_no_document(path) else spider_traps.trap(url, self._now)
 
-    def _is_root(self, found: urls.Parts) -> bool:
-        root = self._parts
-        same_path = found.path.rstrip("/") == root.path.rstrip("/")
-        return same_path and found.query == root.query and _is_same_site(found, root)
+    # ── a root that leads elsewhere ──
 
-    def _reaches(self, found: urls.Parts) -> bool:
-        if self.kind is ScopeKind.DOMAIN:
-            return urls.registrable_domain(found.host) == self._domain
-        if not _is_same_site(found, self._parts):
+    @property
+    def present(self) -> str:
+        """Where the root leads now."""
+        return self._present.url
+
+    def is_root(self, url: str) -> bool:
+        """Is it the address of the root?"""
+        found = urls.parts(url)
+        return found is not None and self._root.is_at(found)
+
+    def holds(self, url: str) -> bool:
+        """Does it lie where the root leads now?"""
+        found = urls.parts(url)
+        return found is not None and self._present.reaches(found, self.kind)
+
+    def refuses_landing(self, url: str) -> str:
+        """Why the scope cannot follow its root there; empty if it can.
+
+        Another domain may be anybody's, and a folder above the root's own is where sections go that are no more:
+        from there the source would cover far more than it was asked to.
+        """
+        try:
+            place = Place.of(url)
+        except ValueError:
+            return NO_ADDRESS
+        is_same_port = _is_same_port(place.parts, self._root.parts)
+        if place.domain != self._root.domain or not is_same_port:
+            return OTHER_DOMAIN
+        is_above = self._root.folder.startswith(place.folder) and place.folder != self._root.folder
+        return ABOVE if self.kind is ScopeKind.SUBPAGES and is_above else ""
+
+    def landed(self, url: str) -> Scope:
+        """The same scope after its root has led to this address."""
+        include, exclude = self._patterns
+        landings = [*(known for known in self.landings if known != url), url][-MOST_LANDINGS:]
+        return Scope(self.root, self.kind, include, exclude, self.max_depth, now=self._now, landings=landings)
+
+    def is_former(self, url: str) -> bool:
+        """Was it covered before the root led elsewhere? Then that nothing leads there any more is no evidence."""
+        found = urls.parts(url)
+        if found is None or not self.landings or self.holds(url):
             return False
-        if self.kind is ScopeKind.HOST:
-            return True
-        path = _normal_path(found)
-        return path.startswith(self._folder) or f"{path}/" == self._folder
+        return any(place.reaches(found, self.kind) for place in self._places)
 
 
-def _version(root: str, kind: str, include: Sequence[str], exclude: Sequence[str], max_depth: int | None) -> str:
+def _version(
+    roots: Sequence[str], kind: str, include: Sequence[str], exclude: Sequence[str], max_depth: int | None
+) -> str:
     """Changes with anything that could admit other URLs, our own rules included."""
-    said = [spider_traps.RULES_VERSION, root, kind, list(include), list(exclude), max_depth]
+    said = [spider_traps.RULES_VERSION, *roots, kind, list(include), list(exclude), max_depth]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
 
 
 def _is_same_site(one: urls.Parts, other: urls.Parts) -> bool:
-    """The same host and port; the default ports of http and https count as one."""
-    return one.host == other.host and (one.port == other.port or (_is_default(one) and _is_default(other)))
+    """The same host and port."""
+    return one.host == other.host and _is_same_port(one, other)
+
+
+def _is_same_port(one: urls.Parts, other: urls.Parts) -> bool:
+    """The default ports of http and https count as one."""
+    return one.port == other.port or (_is_default(one) and _is_default(other))
 
 
 def _is_default(found: urls.Parts) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.domains import SourceConfig
@@ -48,6 +49,7 @@ class Book:
         self._desk = desk
         self._now = now
         self._open: dict[str, OpenSource | None] = {}
+        self._notes: dict[str, Mapping[str, str]] = {}
 
     async def of(self, item: Item) -> OpenSource | None:
         """The source through which an item is fetched; None if all of its sources are gone.
@@ -71,14 +73,23 @@ class Book:
     async def _read(self, sid: str) -> OpenSource | None:
         tools = Tools(self._desk.settings, self._desk.fetcher, self._desk.pool, self._now)
         if sid in BUILT_IN:
-            return OpenSource(sid, table.source_class(sid).open(SourceConfig(sid, sid, "", {}), tools))
+            return OpenSource(sid, table.source_class(sid).open(SourceConfig(sid, sid, "", {}), tools, {}))
         state = await self._desk.sources.read(sid)
         if state is None:
             return None
         try:
-            return OpenSource(sid, table.source_class(state.config.kind).open(state.config, tools), state)
+            source = table.source_class(state.config.kind).open(state.config, tools, state.notes)
         except (ValueError, KeyError) as error:
             raise FreshetError(f"{sid} cannot be opened: {error}") from error
+        self._notes[sid] = state.notes
+        return OpenSource(sid, source, state)
+
+    async def keep_notes(self, found: OpenSource) -> None:
+        """Store what a source has learnt about itself since it was opened."""
+        notes = found.source.notes
+        if found.state is not None and notes != self._notes[found.sid]:
+            self._notes[found.sid] = notes
+            await self._desk.sources.keep_notes(found.sid, notes)
 
     def interval_seconds(self, found: OpenSource) -> float:
         """How often a source is listed."""

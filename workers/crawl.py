@@ -155,7 +155,7 @@ async def _verdict(work: Pass, mode: Mode) -> tuple[str, str]:
     """How the pass ended, and what a person should know of it."""
     told = await work.desk.sources.details(work.sid)
     how = work.end.reason.removeprefix(LINKS_DECIDE).removeprefix("; ") if work.end else CUT_SHORT
-    notes = [told.get("held", ""), "" if how == UNCHANGED else how, told.get("full", "")]
+    notes = [told.get("held", ""), work.found.source.news, "" if how == UNCHANGED else how, told.get("full", "")]
     if work.is_over():
         return "stopped", _sentence(notes)
     if work.visitor.network.is_down:
@@ -302,6 +302,7 @@ async def _new_names(work: Pass) -> Mapping[str, str]:
 async def _orphans(work: Pass, removal: Removal) -> str:
     """Pages that nothing leads to any more; and links that lead to pages we do not know."""
     desk = work.desk
+    await work.book.keep_notes(work.found)
     current = await desk.sources.read(work.sid)
     if current is None or not current.is_dirty or work.is_over() or not work.end:
         return ""

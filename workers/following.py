@@ -36,6 +36,7 @@ class Following:
         opened = [await self._book.open(sid) for sid in item.sources]
         sites = [found for found in opened if found and found.scope]
         for found in sites:
+            await self._book.keep_notes(found)
             await self._register(item, links, found)
         scopes = ",".join(found.scope.version for found in sites if found.scope)
         stored = self._desk.documents.outlinks(item, links, scopes)

@@ -36,12 +36,22 @@ class Reachability:
         """Stamp all that can be reached; how many items are new."""
         assert self._found.state is not None
         members, sid = self._desk.members, self._found.sid
-        waiting = deque(self._new_ones([self._found.state.root_id, *await members.named(sid)]))
+        first = [self._found.state.root_id, *await members.named(sid), *await self._former()]
+        waiting = deque(self._new_ones(first))
         before = await members.count(sid)
         while waiting:
             some = [waiting.popleft() for _ in range(min(PAGES_AT_ONCE, len(waiting)))]
             waiting += self._new_ones(await self._linked_from(some))
         return await members.count(sid) - before
+
+    async def _former(self) -> list[str]:
+        """Pages of where the root led before: they stay while they answer, unless a person has said yes to losses."""
+        state, scope = self._found.state, self._found.scope
+        assert state is not None
+        if scope is None or not scope.landings or state.loss_allowed_until > self._clock.now():
+            return []
+        pages = self._desk.members.addresses(self._found.sid)
+        return [item_id async for item_id, url in pages if scope.is_former(url)]
 
     def _new_ones(self, item_ids: list[str]) -> list[str]:
         """Those not reached before. Numbers instead of ids: a set of them takes a third of the memory."""

@@ -126,7 +126,7 @@ class FolderSource(Source):
         self._clock = clock
 
     @classmethod
-    def open(cls, config: SourceConfig, tools: Tools) -> Self:
+    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
         """The folder of a stored configuration."""
         said = config.config
         include, exclude = said.get("include", ()), said.get("exclude", ())

@@ -130,7 +130,7 @@ class GithubSource(Source):
         self._present_until = 0.0
 
     @classmethod
-    def open(cls, config: SourceConfig, tools: Tools) -> Self:
+    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
         """The repository of a stored configuration."""
         said = config.config
         include, exclude = said.get("include", ()), said.get("exclude", ())

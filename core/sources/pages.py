@@ -35,7 +35,7 @@ class PageSource(Source):
         self._max_bytes = settings.fetch_max_bytes
 
     @classmethod
-    def open(cls, config: SourceConfig, tools: Tools) -> Self:
+    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
         """There is nothing to configure."""
         return cls(tools.fetcher, tools.settings)
 

@@ -50,11 +50,21 @@ class Source(Protocol):
     """Is what a complete listing lacks gone, and what it names there?"""
     asks_nobody: ClassVar[bool] = False
     """Does a visit cost no request?"""
-    scope: Scope | None = None
-    """Which links are followed; None where none are."""
+    news: str = ""
+    """What it has learnt about itself at visits since it was opened, for people."""
+
+    @property
+    def scope(self) -> Scope | None:
+        """Which links are followed; None where none are."""
+        return None
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """What it has learnt about itself at visits; kept for it, and given back when it is opened."""
+        return {}
 
     @classmethod
-    def open(cls, config: SourceConfig, tools: Tools) -> Self:
+    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
         """The source of a stored configuration. Raises ValueError, a sentence, for one that cannot be used."""
         ...
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from pydantic import AfterValidator, Field
 
 from core import lastmod, secrets, urls
 from core.domains import SourceConfig, SourceModel, UrlGlobs, slug
-from core.models import Batch, End, FetchResult, Ref, Rejected
+from core.models import Batch, End, Fetched, FetchResult, Ref, Rejected
 from core.net.room import Room
 from core.registry import Item
 from core.scope import OUT_OF_SCOPE, Scope
@@ -25,12 +26,15 @@ from core.sources.pages import look_and_fetch, page_request
 from core.sources.protocol import LINKS_DECIDE, Source, Tools
 from core.sources.sitemap_walk import Fetches, Parses, SitemapWalk
 
+log = logging.getLogger("refresh")
+
 MAX_DEPTH = 10
 MAX_PAGES = 10_000
 BATCH_REFS = 500
 MOST_REFUSED = 1_000
 """Examples in one listing; a hostile sitemap could name millions."""
 _SCOPE = "scope"
+_ROOT, _LANDINGS = "root", "landings"
 
 
 def _clean_url(url: str) -> str:
@@ -95,19 +99,21 @@ class WebSource(Source):
     ) -> None:
         self._fetcher = fetcher
         self._pool = pool
-        self.scope = self._scope = scope
+        self._scope = scope
         self._max_pages = max_pages
         self._sitemap = sitemap
         self._named_sitemaps = named_sitemaps
         self._tracking_params = tracking_params
         self._clock = clock
+        self._told: set[str] = set()
 
     @classmethod
-    def open(cls, config: SourceConfig, tools: Tools) -> Self:
+    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
         """The site of a stored configuration."""
         said = config.config
         include, exclude = said.get("include", ()), said.get("exclude", ())
-        scope = Scope(said["url"], said["scope"], include, exclude, said["max_depth"], now=tools.now)
+        landings = notes.get(_LANDINGS, "").split() if notes.get(_ROOT) == said["url"] else ()
+        scope = Scope(said["url"], said["scope"], include, exclude, said["max_depth"], now=tools.now, landings=landings)
         return cls(
             tools.fetcher,
             tools.pool,
@@ -122,6 +128,17 @@ class WebSource(Source):
     def root(cls, config: Mapping[str, Any]) -> Ref | None:
         """The page that the person named."""
         return Ref(config["url"])
+
+    @property
+    def scope(self) -> Scope:
+        """What it covers; follows its root where redirects lead it."""
+        return self._scope
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """Where its root has led so far."""
+        landings = self._scope.landings
+        return {_ROOT: self._scope.root, _LANDINGS: " ".join(landings)} if landings else {}
 
     # ── listing ──
 
@@ -147,7 +164,7 @@ class WebSource(Source):
         yield End(is_complete=False, reason=reason, memory={_SCOPE: self._scope.version, **walk.memory})
 
     async def _first_sitemaps(self) -> Sequence[str]:
-        origin = urls.origin_of(self._scope.root)
+        origin = urls.origin_of(self._scope.present)
         named = await self._named_sitemaps(origin) if self._named_sitemaps else ()
         return named or (f"{origin}/sitemap.xml",)
 
@@ -159,8 +176,28 @@ class WebSource(Source):
     # ── fetching ──
 
     async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
-        """One page; robots.txt and politeness are the fetcher's."""
-        return await look_and_fetch(self._fetcher, item, page_request(item, conditional), room)
+        """One page; robots.txt and politeness are the fetcher's. Where the root leads, the scope follows."""
+        answer = await look_and_fetch(self._fetcher, item, page_request(item, conditional), room)
+        if isinstance(answer, Fetched) and answer.status < 400 and self._scope.is_root(item.fetch_url):
+            self._follow_root(answer.final_url)
+        return answer
+
+    def _follow_root(self, url: str) -> None:
+        if self._scope.holds(url):
+            return
+        shown, before = urls.display(url), urls.display(self._scope.present)
+        refusal = self._scope.refuses_landing(url)
+        if refusal:
+            self.news = f"the root leads to {shown}, {refusal}: nothing there is followed unless it is given as url"
+        else:
+            self._scope = self._scope.landed(url.partition("?")[0])
+            self.news = (
+                f"the root leads to {shown} now, and the scope follows it; pages of {before} stay while they answer"
+                " (crawl --yes lets go of those that nothing leads to)"
+            )
+        if self.news not in self._told:
+            self._told.add(self.news)
+            log.warning("↪️ %s: %s", urls.display(self._scope.root), self.news)
 
 
 class _Sorting:

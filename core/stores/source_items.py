@@ -60,6 +60,15 @@ class SourceItems:
             if not int(cursor):
                 return
 
+    async def addresses(self, sid: str) -> AsyncIterator[tuple[str, str]]:
+        """All of them, with what is fetched."""
+        async for some in self.pieces(sid):
+            pipe = self._client.pipeline(transaction=False)
+            for item_id in some:
+                pipe.hget(self._keys.item(item_id), "fetchUrl")
+            for item_id, address in zip(some, await pipe.execute(), strict=True):
+                yield item_id, str(address or "")
+
     async def depths(self, sid: str, item_ids: Sequence[str]) -> list[int | None]:
         """How deep each of these lies; None for those that it does not have."""
         scores = await self._client.zmscore(self._keys.refs(sid), list(item_ids)) if item_ids else []

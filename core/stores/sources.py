@@ -19,7 +19,7 @@ REFUSED_KEPT = 1_000
 DAY_SECONDS = 86_400.0
 STATE = (
     *("config", "memory", "links_dirty", "lastmod_right", "lastmod_wrong", "root_id", "loss_allowed_until"),
-    "last_listed_ts",
+    *("last_listed_ts", "notes"),
 )
 
 # KEYS[1] sources by next listing, KEYS[2] answer · ARGV: now, new stamp, life of the answer.
@@ -53,6 +53,8 @@ class SourceState:
     loss_allowed_until: float = 0.0
     listed_ts: float = 0.0
     """When its last pass came to its end."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What it has learnt about itself at visits."""
 
     @property
     def sid(self) -> str:
@@ -128,7 +130,7 @@ class SourceStore:
         values = await self._client.hmget(self._keys.source(sid), STATE)
         if values[0] is None:
             return None
-        config, memory, dirty, right, wrong, root_id, allowed, listed = values
+        config, memory, dirty, right, wrong, root_id, allowed, listed, notes = values
         return SourceState(
             config=SourceConfig.from_json(cast(str, config)),
             memory=json.loads(memory or "{}"),
@@ -137,6 +139,7 @@ class SourceStore:
             root_id=cast(str, root_id or ""),
             loss_allowed_until=float(allowed or 0),
             listed_ts=float(listed or 0),
+            notes=json.loads(notes or "{}"),
         )
 
     async def details(self, sid: str) -> dict[str, str]:
@@ -197,6 +200,11 @@ class SourceStore:
     async def looked(self, sid: str) -> None:
         """The look has come to its end; what changed meanwhile is for the next time."""
         await self._client.eval(_LOOKED, 1, self._keys.source(sid))
+
+    async def keep_notes(self, sid: str, notes: Mapping[str, str]) -> None:
+        """What a source has learnt about itself; links are looked at anew by it."""
+        kept: HashFields = {"notes": json.dumps(dict(notes)), "links_dirty": "1"}
+        await self._client.hset(self._keys.source(sid), mapping=kept)
 
     def graded(self, sid: str, was_right: bool) -> Command:
         """The command that counts whether a sitemap's word was true."""

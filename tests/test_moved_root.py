@@ -1,0 +1,175 @@
+"""A root that leads elsewhere: the scope follows it where that is safe, says so, and loses nothing by it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from core.scope import Scope
+from core.settings import Settings
+from core.stores import connect
+from core.stores.connect import Client
+from core.stores.purging import Purging
+from tests.site import Site
+from tests.test_crawl import SID, add_site, item, office, text
+from tests.web import FakeWeb
+from workers.crawl import Mode, crawl
+from workers.desk import Desk
+
+
+@pytest.fixture
+async def site(redis: Client) -> AsyncIterator[Site]:
+    async with FakeWeb() as web:
+        yield Site(web)
+
+
+def tree(site: Site, root: str, *names: str) -> None:
+    """A version of a guide: a first page that links to the others."""
+    site.page(root, f"Guide at {root}", links=[f"{root.rstrip('/')}/{name}" for name in names])
+    for name in names:
+        site.page(f"{root.rstrip('/')}/{name}", f"{name} of {root}", links=[root])
+
+
+async def texts(desk: Desk, site: Site, *paths: str) -> list[bool]:
+    return [bool(await text(desk, site.url(path))) for path in paths]
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_scope_follows_the_root(
+    settings: Settings, site: Site, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a guide that has moved to its next version the whole new tree is read at once, and the run says why."""
+    tree(site, "/v2.0/guide", "a", "b")
+    site.web.redirect("/v1.0/guide", "/v2.0/guide", status)
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/v1.0/guide"))
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert await texts(desk, site, "/v2.0/guide/a", "/v2.0/guide/b") == [True, True]
+        assert run["status"] == "finished"
+        assert "/v2.0/guide now, and the scope follows it" in run["message"]
+        assert "the scope follows it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("status", [301, 302])
+async def test_old_tree_is_not_lost(settings: Settings, site: Site, status: int) -> None:
+    """Pages of the old version stay as long as they answer, pass for pass; one that is gone goes."""
+    tree(site, "/v1.0/guide", "a", "b")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/v1.0/guide"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        tree(site, "/v2.0/guide", "a", "c")
+        site.web.redirect("/v1.0/guide", "/v2.0/guide", status)
+
+        for _ in range(3):
+            await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert await texts(desk, site, "/v2.0/guide/a", "/v2.0/guide/c") == [True, True]
+        assert await texts(desk, site, "/v1.0/guide/a", "/v1.0/guide/b") == [True, True]
+        site.remove("/v1.0/guide/b", 410)
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        assert await texts(desk, site, "/v1.0/guide/a", "/v1.0/guide/b") == [True, False]
+
+
+async def test_root_that_moves_again_and_again(settings: Settings, site: Site) -> None:
+    """Each version is read and stays while it answers; a person's yes lets go of what nothing leads to."""
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/stable/"))
+        for version in ("/1.2", "/1.3", "/1.4"):
+            tree(site, f"{version}/", "a")
+            site.web.redirect("/stable/", f"{version}/")
+            await crawl(desk, SID, Mode.INCREMENTAL)
+            await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert await texts(desk, site, "/1.2/a", "/1.3/a", "/1.4/a") == [True, True, True]
+        await desk.sources.allow_loss(SID, await connect.now(desk.client) + 3600)
+        site.page("/1.4/", "Guide", links=["/1.4/a", "/1.4/b"])
+        site.page("/1.4/b", "New.")
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        assert await texts(desk, site, "/1.2/a", "/1.3/a", "/1.4/a", "/1.4/b") == [False, False, True, True]
+
+
+async def test_redirect_that_ends_brings_the_scope_back(settings: Settings, site: Site) -> None:
+    """A root that answers for itself again leads to its own tree, and what it led to meanwhile stays."""
+    tree(site, "/docs/", "a")
+    tree(site, "/maintenance/", "soon")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/docs/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.web.redirect("/docs/", "/maintenance/")
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.page("/docs/", "Back again", links=["/docs/a", "/docs/b"])
+        site.page("/docs/b", "New.")
+
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert await texts(desk, site, "/docs/a", "/docs/b", "/maintenance/soon") == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("root", "to", "why"),
+    [("/docs/guide/", "/", "above what it covers"), ("/docs/guide/", "/docs/", "above what it covers")],
+)
+async def test_scope_grows_to_nothing_above_it(settings: Settings, site: Site, root: str, to: str, why: str) -> None:
+    """A section that is sent to the front page does not make the whole site part of the source; the run says so."""
+    site.page(to, "Front page", links=["/shop/1", f"{to}other"])
+    site.page("/shop/1")
+    site.page(f"{to}other")
+    site.web.redirect(root, to)
+    async with office(settings) as desk:
+        await add_site(desk, site.url(root))
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert why in run["message"]
+        assert await texts(desk, site, "/shop/1", f"{to}other") == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("root", "kind", "to", "why"),
+    [
+        ("https://e.org/a/", "subpages", "https://evil.org/a/", "another domain"),
+        ("https://e.org/a/", "domain", "https://evil.org/", "another domain"),
+        ("https://e.org/a/", "subpages", "https://e.org:8443/b/", "another domain"),
+        ("https://e.org/a/", "subpages", "https://www.e.org/", "above what it covers"),
+        ("https://e.org/a/", "subpages", "https://www.e.org/a/", ""),
+        ("https://e.org/", "subpages", "https://www.e.org/", ""),
+        ("http://e.org/a/", "host", "https://docs.e.org/", ""),
+        ("http://e.org/v1.0/guide", "subpages", "https://e.org/v2.0/guide", ""),
+        ("https://someone.github.io/a/", "subpages", "https://other.github.io/a/", "another domain"),
+    ],
+)
+def test_where_a_scope_follows(root: str, kind: str, to: str, why: str) -> None:
+    """Within its registrable domain and not above its own folder."""
+    assert Scope(root, kind).refuses_landing(to) == why
+
+
+def test_scope_after_a_landing() -> None:
+    """Root and present place are covered; what lies between is former, and admits nothing new."""
+    scope = Scope("https://e.org/stable/").landed("https://e.org/1.2/").landed("https://e.org/1.3/")
+
+    said = {path: scope.admits(f"https://e.org{path}", 1) for path in ("/stable/x", "/1.2/x", "/1.3/x", "/x")}
+    assert said == {"/stable/x": "", "/1.2/x": "outside subpages", "/1.3/x": "", "/x": "outside subpages"}
+    former = {path: scope.is_former(f"https://e.org{path}") for path in said}
+    assert former == {"/stable/x": True, "/1.2/x": True, "/1.3/x": False, "/x": False}
+
+
+async def test_purged_page_that_comes_back_is_found(settings: Settings, site: Site) -> None:
+    """Though the page that links to it answers 304 all the time."""
+    site.page("/", links=["/a"])
+    site.page("/a", "Here.")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.remove("/a", 410)
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        now = await connect.now(desk.client)
+        assert await Purging(desk.client, desk.keys, 100).run(now + 200) == 1
+        assert await item(desk, site.url("/a")) == {}
+        site.page("/a", "Here again.")
+
+        await crawl(desk, SID, Mode.SCHEDULED)
+
+        assert "Here again." in await text(desk, site.url("/a"))
