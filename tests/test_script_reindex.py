@@ -22,6 +22,7 @@ from scripts import domain_add, domain_crawl, reindex
 from scripts.reindex import Asked
 from tests import commands
 from tests.site import Site
+from tests.test_canonical_fetcher import article
 from tests.web import FakeWeb
 
 
@@ -248,3 +249,25 @@ async def test_a_record_from_before_there_were_sources(site: Site, redis: Client
     await reindex.reindex(Asked(item_id))
 
     assert await redis.zrange(keys.due("rss"), 0, -1) == [item_id]
+
+
+async def test_a_gone_article_comes_back_by_force(settings: Settings, redis: Client, keys: Keys) -> None:
+    """Its page said 410, and is there again: one forced job stores the article, and nothing is left requested."""
+    async with FakeWeb() as web:
+        web.page("/a", article())
+        url = web.url("/a")
+        await redis.sadd(keys.category_links("world"), url)
+        assert (await commands.run(settings, "workers.canonical_fetcher")).returncode == 0
+        web.gone("/a")
+        await reindex.reindex(Asked(url))
+        await commands.run(settings, "workers", "reindex", "--burst")
+        gone = await redis.exists(keys.article(ids.article_uid(url)))
+        web.page("/a", article(text="Back again."))
+        await reindex.reindex(Asked(url, force=True))
+        done = await commands.run(settings, "workers", "reindex", "--burst")
+        found = await redis.hgetall(keys.article(ids.article_uid(url)))
+
+    assert done.returncode == 0, done.stderr
+    assert gone == 0
+    assert "Back again." in found["clean_text"]
+    assert await redis.hmget(keys.item(item_of(url)), ["status", "reindexRequested"]) == ["Crawled", "false"]
