@@ -18,8 +18,9 @@ from datetime import UTC, datetime, timedelta
 from core.console.terminal import Styled, bold, say
 from core.errors import FreshetError
 from core.indexes.answers import LEXICAL_WEIGHT, Found, Query, Result
+from core.indexes.facets import date_of
 from core.indexes.opening import open_searcher
-from core.indexes.protocols import Filters
+from core.indexes.protocols import Filters, Page
 from core.indexes.searcher import MOST_CANDIDATES
 from core.keys import Keys
 from core.printable import one_line, printable
@@ -30,6 +31,7 @@ from scripts import session
 from scripts.domain_remove import counted
 
 MOST_FRESHNESS = 10.0
+ITEM_TYPES = ("url", "file")
 
 
 class WrongQuestion(FreshetError):
@@ -102,6 +104,7 @@ def _page(found: Found, query: Query, explain: bool) -> list[str]:
     for place, result in enumerate(found.results, start=1 + (query.page - 1) * query.per_page):
         best = result.passages[0]
         lines += ["", f"{place:3}. {one_line(result.page.title or result.page.url)}", f"     {result.page.url}"]
+        lines.append(f"     {_about(result.page)}")
         if best.headings:
             lines.append(f"     {' › '.join(best.headings)}")
         lines.append(_marked(best.snippet, best.highlights))
@@ -111,6 +114,20 @@ def _page(found: Found, query: Query, explain: bool) -> list[str]:
             lines.append(f"     score {result.score:.3f} ({parts}; {len(result.passages)} passages; {best.chunk_id})")
         lines += [f"     image: {image['url']} {image['alt'] or ''}".rstrip() for image in result.images[:5]]
     return lines
+
+
+def _about(page: Page) -> str:
+    """When it was published or changed, and where it belongs: to categories and domains, else to its host."""
+    belongs = [*page.categories, *page.domains] or [page.host or page.type]
+    return " · ".join([*_date(date_of(page)), *belongs])
+
+
+def _date(stamp: float) -> list[str]:
+    """The day; nothing, if it is not known."""
+    try:
+        return [f"{datetime.fromtimestamp(stamp, UTC):%Y-%m-%d}"] if stamp > 0 else []
+    except (OverflowError, ValueError, OSError):  # a number that is no date
+        return []
 
 
 def _waiting(found: Found) -> list[str]:
@@ -152,6 +169,9 @@ def _query(given: argparse.Namespace) -> Query:
         raise WrongQuestion("--page begins at 1, and --per-page is between 1 and 100.")
     if given.page * given.per_page > MOST_CANDIDATES:
         raise WrongQuestion(f"Only the first {MOST_CANDIDATES:,} results are ranked; ask more closely, or use filters.")
+    for name in given.type or ():
+        if name not in ITEM_TYPES:
+            raise WrongQuestion(f"There is no type {name}; there are: {', '.join(ITEM_TYPES)}.")
     filters = Filters(
         categories=tuple(given.category or ()),
         domains=tuple(given.domain or ()),
@@ -175,8 +195,10 @@ def main() -> int:
         prog="python -m scripts.search", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("query", help='words or a question; "quoted words" are wanted as they are')
-    for name in ("category", "domain", "host", "language", "type"):
+    for name in ("category", "domain", "host", "language"):
         parser.add_argument(f"--{name}", action="append", help="may be given several times")
+    kinds = "url (articles, pages, files of repositories) or file (files of folders); may be given several times"
+    parser.add_argument("--type", action="append", help=kinds)
     parser.add_argument("--since", help="published or changed since this date")
     parser.add_argument("--until", help="and until this one")
     parser.add_argument("--page", type=int, default=1)

@@ -481,3 +481,25 @@ async def test_shared_orphans_leave_one_source_together(settings: Settings, site
 
         assert [(await item(desk, site.url(path)))["sources"] for path in shared] == ["two.b"] * 4
         assert [key async for key in desk.client.scan_iter(desk.keys.lease("*"))] == []
+
+
+@pytest.mark.parametrize("level", ["INFO", "DEBUG"])
+async def test_pages_are_told_in_sum(
+    settings: Settings, site: Site, capsys: pytest.CaptureFixture[str], level: str
+) -> None:
+    """A run says what became of its pages in one line, and that some failed in another; single pages at DEBUG only."""
+    site.page("/", links=["/a", "/b", "/c", "/d"])
+    for path in ("/a", "/b"):
+        site.page(path)
+    for path in ("/c", "/d"):
+        site.remove(path, 500)
+    async with office(settings, log_level=level) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+
+    lines = capsys.readouterr().err.splitlines()
+    named = {f"[refresh] ✅ Stored → {site.url(path)}" for path in ("/", "/a", "/b")}
+    assert {line for line in lines if "Stored" in line} == (named if level == "DEBUG" else set())
+    assert len([line for line in lines if "2 of" in line and "failed, for instance: HTTP 500 → " in line]) == 1
+    assert len([line for line in lines if "🏁" in line and "3 changed" in line and "2 failed" in line]) == 1
+    assert len(lines) == (2 if level == "INFO" else 2 + 5)

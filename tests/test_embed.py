@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -561,3 +563,38 @@ async def test_swap_in_the_middle_of_a_visit(settings: Settings, answer: int) ->
         assert sets == {record["status"]}
         assert record["indexedHash"] == record["contentHash"]
         assert await client.zscore(keys.embed_due, library.id("/a")) is None
+
+
+# ── what a person sees ──
+
+
+async def test_job_sums_up(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line for all pages of a job, single pages for whoever looks closely, and nothing if nothing was done."""
+    async with open_library(settings, {"/a": "The weir.", "/b": "The lock."}) as library:
+        await library.embed()
+        await library.embed()
+        library.site.page("/a", "The weir is new.")
+        await library.crawl()
+        await library.embed()
+
+    assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("[embed]")] == [
+        "[embed] 🧭 Indexed 3 pages: 3 chunks embedded, 0 as they were",
+        "[embed] 🧭 Indexed 1 pages: 1 chunks embedded, 0 as they were",
+    ]
+
+
+async def test_bar_counts_the_pages(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal a bar goes from 0 to all pages of the job."""
+    steps: list[int] = []
+
+    def bar(total: int, what: str) -> contextlib.nullcontext[SimpleNamespace]:
+        steps.append(total)
+        assert what == "Embedding"
+        return contextlib.nullcontext(SimpleNamespace(update=steps.append))
+
+    async with open_library(settings, {"/a": "The weir.", "/b": "The lock."}) as library:
+        monkeypatch.setattr("core.console.progress.bar", bar)
+        await library.embed()
+
+    assert steps[0] == 3
+    assert sum(steps[1:]) == 3

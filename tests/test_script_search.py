@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from core.indexes.protocols import Page
 from core.settings import Settings
+from scripts import search as script
 from tests import commands
 from tests.library import Library, open_library
 
@@ -36,6 +38,7 @@ async def test_answer_for_people(library: Library) -> None:
     assert "  1. weir" in done.stdout
     assert library.site.url("/weir") in done.stdout
     assert "The weir was repaired." in done.stdout
+    assert f"     {datetime.now(UTC).date().isoformat()} · docs\n" in done.stdout
     assert "score 1.000 (words 1.000, meaning 0.000; 1 passages; c_" in done.stdout
 
 
@@ -92,6 +95,7 @@ async def test_language_as_people_write_it(library: Library) -> None:
         (["x", "--freshness", "nan"], "--freshness is a number from 0 to 10."),
         (["x", "--freshness", "-1"], "--freshness is a number from 0 to 10."),
         (["  "], 'Say what to look for, for instance: python -m scripts.search "flood wall".'),
+        (["x", "--type", "page"], "There is no type page; there are: url, file."),
         (["?!"], 'Say what to look for, for instance: python -m scripts.search "flood wall".'),
     ],
 )
@@ -148,3 +152,20 @@ async def test_says_how_many_texts_wait(library: Library) -> None:
     assert nothing.stdout.splitlines() == ["Nothing found by words.", line]
     assert after["pending"] == 1
     assert after["results"][0]["url"] == library.site.url("/gauge")
+
+
+async def test_help_lists_the_types(settings: Settings) -> None:
+    """What `--type` may be is told before somebody guesses."""
+    done = await commands.run(settings, "scripts.search", "--help")
+
+    assert "url (articles, pages, files of repositories) or file (files of folders)" in " ".join(done.stdout.split())
+
+
+def test_what_a_result_tells_of_its_page() -> None:
+    """The day and where the page belongs; its host where it belongs to nothing; no date where none is known."""
+    day = datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()
+    article = Page("url_1", "v", categories=("news", "world"), domains=("docs",), host="e.org", published_ts=day)
+
+    assert script._about(article) == "2026-01-31 · news · world · docs"
+    assert script._about(Page("url_2", "v", host="e.org", updated_ts=day)) == "2026-01-31 · e.org"
+    assert script._about(Page("file_3", "v", type="file", published_ts=1e18)) == "file"

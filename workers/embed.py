@@ -36,19 +36,29 @@ TEXTS_AT_ONCE = 64
 Held = dict[str, Lease]
 """Item id → its lease, as long as it is ours."""
 IsOver = Callable[[], bool]
+Tell = Callable[[int], object]
 
 
 class Embedding:
     """Embeds items for one job."""
 
     def __init__(
-        self, client: Client, keys: Keys, leases: Leases, store: ChunkStore, embedder: Embedder, clock: ServerClock
+        self,
+        client: Client,
+        keys: Keys,
+        leases: Leases,
+        store: ChunkStore,
+        embedder: Embedder,
+        clock: ServerClock,
+        tell: Tell = lambda _: None,
     ) -> None:
+        """`tell` hears how many more pages came to their end."""
         self._keys = keys
         self._leases = leases
         self._store = store
         self._embedder = embedder
         self._clock = clock
+        self._tell = tell
         self._items = ItemStore(client, keys)
         self._texts = LiveTexts(client, keys)
         self._spaces = Spaces(client, keys)
@@ -178,13 +188,13 @@ class Embedding:
         for page, answer in zip(pages, answers, strict=True):
             if answer is Answer.WRITTEN:
                 self.counts["indexed"] += 1
-                log.info("🧭 Indexed %d chunks → %s", len(page.chunks), page.item.fetch_url)
+                log.debug("🧭 Indexed %d chunks → %s", len(page.chunks), page.item.fetch_url)
                 continue
             self.counts["superseded"] += 1
             if answer is Answer.MOVED_ON:
                 # Refused would mean that somebody else may be writing the same chunks; those end by themselves.
                 await self._store.discard(page.chunks, await self._store.old(page.item.id))
-            log.info("🔁 Changed meanwhile → %s", page.item.fetch_url)
+            log.debug("🔁 Changed meanwhile → %s", page.item.fetch_url)
 
     def _expected(self, item: Item) -> tuple[str, ...]:
         key = self._keys.item(item.id)
@@ -194,6 +204,7 @@ class Embedding:
     async def _commit(self, item_ids: Sequence[str], works: Sequence[Work], held: Held) -> list[Answer]:
         """Each work for itself, all in one step; what has moved on is still held."""
         answers = await self._leases.commit_many(works) if works else []
+        self._tell(len(works))
         for item_id, answer in zip(item_ids, answers, strict=True):
             if answer is not Answer.MOVED_ON:
                 del held[item_id]

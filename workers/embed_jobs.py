@@ -11,6 +11,7 @@ import time
 from collections import Counter
 
 from core.console import log as console
+from core.console import progress
 from core.errors import FreshetError, SettingsError
 from core.indexes.embedders import open_embedder
 from core.indexes.local import LocalEmbedder
@@ -49,21 +50,33 @@ async def embed_items(settings: Settings, item_ids: list[str], ends_at: float) -
     try:
         await presence.wait(client, settings, give_up_seconds=presence.ONCE_WAIT_SECONDS)
         clock, leases = await ServerClock.ask(client), Leases(client, keys)
-        embedding = Embedding(client, keys, leases, ChunkStore(client, raw, keys), embedder, clock)
-        async with leases.keep_alive():
-            try:
-                await embedding.embed_many(item_ids, lambda: stop.is_requested() or time.monotonic() > ends_at)
-            except EmbedderAway as away:
-                await _pause(client, keys, away, away.retry_after_seconds)
-            except SettingsError as refused:
-                await _pause(client, keys, refused, REFUSED_SECONDS)
-            else:
-                await _go_on(settings, client, keys)
+        store = ChunkStore(client, raw, keys)
+        with progress.bar(len(item_ids), "Embedding") as bar:
+            embedding = Embedding(client, keys, leases, store, embedder, clock, bar.update)
+            async with leases.keep_alive():
+                try:
+                    await embedding.embed_many(item_ids, lambda: stop.is_requested() or time.monotonic() > ends_at)
+                except EmbedderAway as away:
+                    await _pause(client, keys, away, away.retry_after_seconds)
+                except SettingsError as refused:
+                    await _pause(client, keys, refused, REFUSED_SECONDS)
+                else:
+                    await _go_on(settings, client, keys)
+        _tell(embedding.counts)
         return embedding.counts
     finally:
         await _close(embedder)
         await raw.aclose()
         await client.aclose()
+
+
+def _tell(counts: Counter[str]) -> None:
+    """One line for all pages of the job; nothing if there was nothing to do."""
+    if not (counts["indexed"] or counts["superseded"]):
+        return
+    changed = f"; {counts['superseded']} changed meanwhile" if counts["superseded"] else ""
+    told = "🧭 Indexed %d pages: %d chunks embedded, %d as they were%s"
+    log.info(told, counts["indexed"], counts["embedded"], counts["reused"], changed)
 
 
 async def _pause(client: connect.Client, keys: Keys, why: FreshetError, seconds: float) -> None:

@@ -136,6 +136,7 @@ class Ledger:
                         again.append(entry)
                     case Answer.REFUSED:
                         log.warning("⚠️ Lease lost, result discarded → %s", entry.leased.item.fetch_url)
+            _tell_failures([e for e, answer in zip(entries, answers, strict=True) if answer is Answer.WRITTEN])
             await self._uncount(entries, answers)
             await self._come_back_for([entry for entry in again if isinstance(entry.outcome, Moved)])
             entries = [await self._once_more(entry) for entry in again if not isinstance(entry.outcome, Moved)]
@@ -189,15 +190,26 @@ class Ledger:
         is_deleted = decision.event == "item.gone"
         if self._watch:
             self._watch(Progress(item.id, item.source, decision.count, is_deleted))
-        name = item.fetch_url
-        match decision.count:
-            case Count.CHANGED:
-                log.info("✅ Stored → %s", name)
-            case Count.GONE:
-                log.info("🪦 Gone, %s → %s", decision.fields["errorMessage"], name)
-            case Count.FAILED:
-                log.warning("⚠️ %s → %s", decision.fields["errorMessage"], name)
-            case Count.EXCLUDED:
-                log.info("🚫 %s → %s", decision.fields["errorMessage"], name)
-            case Count.UNCHANGED:
-                log.debug("💤 Unchanged → %s", name)
+        # Each page for whoever looks closely; the run or job sums up.
+        log.debug(_LINES[decision.count], decision.fields.get("errorMessage", ""), item.fetch_url)
+
+
+_LINES = {
+    Count.CHANGED: "✅ Stored%.0s → %s",
+    Count.GONE: "🪦 Gone, %s → %s",
+    Count.FAILED: "⚠️ %s → %s",
+    Count.EXCLUDED: "🚫 %s → %s",
+    Count.UNCHANGED: "💤 Unchanged%.0s → %s",
+}
+
+
+def _tell_failures(written: Sequence[Entry]) -> None:
+    """One line for all of a commit."""
+    failed = [entry for entry in written if entry.decision.count is Count.FAILED]
+    if failed:
+        first = failed[0]
+        log.warning(
+            "⚠️ %d of %d failed%s: %s → %s",
+            *(len(failed), len(written), ", for instance" if len(failed) > 1 else ""),
+            *(first.decision.fields["errorMessage"], first.leased.item.fetch_url),
+        )
