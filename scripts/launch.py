@@ -30,12 +30,16 @@ from core.stores import connect, private_files
 from core.stores.overview import Overview
 from scripts import guard, launch_sample
 from scripts.launch_family import ROOT, Family, Process
+from scripts.launch_log import BackgroundLog
 from scripts.launch_server import Server
 from scripts.launch_stop import Stop, Stopped
 
 log = logging.getLogger("up")
 
 MOST_RUNS = 6
+FAILED = 2
+LOG_SECONDS = 2.0
+"""How long the last lines may take to be written."""
 CLEANUP_SECONDS = 30.0
 """How long the guard of a killed `up` may take to end what that one started."""
 PROCFILE_LINE = re.compile(r"([A-Za-z0-9_-]+):\s*(.+)")
@@ -51,12 +55,24 @@ def main() -> int:
     stop.listen()
     try:
         settings = load()
-        console.set_up(settings)
+    except FreshetError as error:
+        say(error, file=sys.stderr)
+        return FAILED
+    console.set_up(settings)
+    log_lines = BackgroundLog()
+    code = _try(settings, stop, once)
+    if not log_lines.is_written(LOG_SECONDS):
+        os._exit(code)  # the log waits for its reader, and Python would wait for the log
+    return code
+
+
+def _try(settings: Settings, stop: Stop, once: bool) -> int:
+    try:
         _make_folder(settings.persistent_storage_path)
         return _run(settings, stop, once)
     except FreshetError as error:
         say(error, file=sys.stderr)
-        return 2
+        return FAILED
     except Stopped:
         return 0
 
@@ -78,7 +94,7 @@ def _run(settings: Settings, stop: Stop, once: bool) -> int:
                 "or set PERSISTENT_STORAGE_PATH to another folder.",
                 file=sys.stderr,
             )
-            return 2
+            return FAILED
         with Family(lock) as family, _server(settings, family, stop, is_owner) as look_at_server:
             up = Up(settings, family, stop, look_at_server)
             with launch_sample.running(settings, family, stop, is_owner, patient=not once):

@@ -29,7 +29,8 @@ class Stop:
     def listen(self) -> None:
         """Take the signals of this process."""
         for number in SIGNALS:
-            signal.signal(number, self._ask)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # `nohup` means it
+                signal.signal(number, self._ask)
 
     def _ask(self, *_: object) -> None:
         self._is_asked = True

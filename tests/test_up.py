@@ -31,7 +31,9 @@ ROLES = ("workers.ingestor", "workers.timer", "workers refresh", "--parent", "sc
 class Up:
     """A shell line with `up` in it, in a process group of its own as a terminal makes one."""
 
-    def __init__(self, folder: Path, line: str = UP, root: Path = ROOT, **environment: str) -> None:
+    def __init__(
+        self, folder: Path, line: str = UP, root: Path = ROOT, output: int | None = None, **environment: str
+    ) -> None:
         self.folder = folder
         self._log = folder / "up.log"
         folder.mkdir(exist_ok=True)
@@ -50,8 +52,8 @@ class Up:
                     "TIMER_SECONDS": "0.5",
                 }
                 | environment,
-                stdout=log,
-                stderr=log,
+                stdout=log if output is None else output,
+                stderr=log if output is None else output,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -121,8 +123,8 @@ def ups(tmp_path: Path) -> Iterator[Callable[..., Up]]:
     """Starts `up`; whatever a test leaves is killed."""
     started: list[Up] = []
 
-    def start(line: str = UP, root: Path = ROOT, **environment: str) -> Up:
-        started.append(Up(tmp_path / "data", line, root, **environment))
+    def start(line: str = UP, root: Path = ROOT, output: int | None = None, **environment: str) -> Up:
+        started.append(Up(tmp_path / "data", line, root, output, **environment))
         return started[-1]
 
     yield start
@@ -182,6 +184,36 @@ def test_everything_ends_when_nobody_reads(ups: Callable[..., Up], line: str) ->
     """A closed pipe ends `up` also when it has nothing to print."""
     up = ups(line)
     up.until(lambda: up.shell.poll() is not None)
+
+    up.assert_everything_ends()
+
+
+def test_everything_ends_beside_a_reader_that_stands_still(ups: Callable[..., Up]) -> None:
+    """`up 2>&1 | less`: nobody takes what is printed, and Ctrl-C works all the same."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    up = ups(f"exec {UP}", output=writer)
+    up.until_busy()
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 512)
+    os.set_blocking(writer, True)  # of the pipe's end that we share
+    _ctrl_c(up)
+
+    up.assert_everything_ends()
+    os.close(reader)
+    os.close(writer)
+
+
+def test_nohup_outlives_its_terminal(ups: Callable[..., Up]) -> None:
+    """Who says `nohup` means it; SIGTERM ends it."""
+    up = ups(f"exec nohup {UP}")
+    up.until_busy()
+    _hang_up(up)
+    with up.client() as client:
+        client.sadd(KEYS.feeds("mine"), "http://127.0.0.1:9/feed")
+        up.until(lambda: client.smembers(KEYS.categories) == {"mine"})  # a cycle later
+    _terminate(up)
 
     up.assert_everything_ends()
 
@@ -304,6 +336,8 @@ def test_dead_server_is_started_again(ups: Callable[..., Up]) -> None:
     assert (up.folder / "redis.url").read_text() == url
     _ctrl_c(up)
     up.assert_everything_ends()
+    places = [up.folder, up.folder / "redis.url", up.folder / "redis", *(up.folder / "redis").rglob("*")]
+    assert [path for path in places if path.stat().st_mode & 0o077] == []
 
 
 # ── settings ──
