@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from core.indexes.protocols import Filters
 from core.settings import Settings
 from core.stores import connect
 from core.stores.clock import ServerClock
+from tests.library import Library, open_library
 from tests.site import Site
 from tests.test_article_refresh import Paper
 from tests.test_canonical_fetcher import add, article, feed_with_text, run, stored
@@ -426,3 +428,41 @@ async def test_broken_link_on_a_first_crawl_is_a_failure(desk: Desk, site: Site)
 
     assert counts(ended) == {"discovered": 2, "visited": 2, "changed": 1, "failed": 1}
     assert (await item(desk, site.url("/nowhere")))["errorMessage"].startswith("HTTP 404")
+
+
+def embedded(library: Library) -> int:
+    """How often a text about weirs was sent to the model."""
+    return sum("weirs" in text for question in library.server.questions for text in question["input"])
+
+
+async def test_shared_page_is_found_by_its_domain_and_its_category(settings: Settings) -> None:
+    """Crawled and embedded first, listed by a feed later: both filters find it, nothing is embedded again."""
+    async with open_library(settings, {"/a": "About weirs.", "/b": "About sluices."}) as library:
+        await library.embed()
+        asked = embedded(library)
+        await add(library.desk, library.site.url("/a"))
+        await run(library.desk)
+        await library.embed()
+        asked_again = embedded(library)
+
+        for filters in (Filters(domains=("docs",)), Filters(categories=("world",))):
+            assert "/a" in await library.urls("weirs", filters=filters)
+        assert await library.urls("sluices", filters=Filters(categories=("world",))) in ([], ["/a"])
+        assert asked_again == asked
+        assert (await library.record("/a"))["status"] == "Indexed"
+
+
+async def test_new_date_is_shown_without_new_vectors(settings: Settings) -> None:
+    """Metadata alone: search shows it at once, nothing is embedded."""
+    async with open_library(settings, {"/a": "About weirs."}) as library:
+        await library.embed()
+        asked = embedded(library)
+        stated = '<meta property="article:published_time" content="2026-03-01T12:00:00Z">'
+        library.site.page("/a", "About weirs.", head=stated)
+        await library.crawl()
+        await library.embed()
+        asked_again = embedded(library)
+        (found,) = (one for one in (await library.ask("weirs")).results if one.page.url.endswith("/a"))
+
+        assert found.page.published_ts == 1_772_366_400
+        assert asked_again == asked
