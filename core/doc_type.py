@@ -75,8 +75,15 @@ def refusal(body: bytes, name: str, content_type: str = "") -> str:
         return "This Word file is encrypted, or of the format before 2007; neither is read."
     if named in (DocKind.PDF, DocKind.DOCX):
         return f"This is no {named.upper()} file, although it is called one."
+    if named is not None and page_type.is_binary(body):
+        return "This is binary data, whatever its name says."
     what = f"Files of this kind ({stated or (f'.{ending}' if ending else 'binary')}) are not read"
     return f"{what}; PDF, DOCX, Markdown, text, CSV, TSV and HTML are."
+
+
+def is_named(name: str) -> bool:
+    """Does the name's ending say how to read it?"""
+    return _ending(name) in ENDINGS
 
 
 def stem(name: str) -> str:

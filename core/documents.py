@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core import doc_type, extract, http_headers
+from core import doc_type, extract, http_headers, page_data
 from core.doc_type import DocKind
 from core.errors import FailCode, FailDetail
 from core.extract import Reading
@@ -16,10 +16,7 @@ from core.models import Document, Failed
 
 _EXTRA = frozenset(("pypdf", "mammoth", "cobble", "markdown_it", "mdurl"))
 """What the extra brings along."""
-_PACKED = frozenset((DocKind.PDF, DocKind.DOCX))
-_CONTROLS = bytes({*range(32)} - {9, 10, 12, 13, 27})
-_SAMPLE_BYTES = 4_096
-_WIDE = (b"\xff\xfe", b"\xfe\xff")
+_BLANK = b"\xef\xbb\xbf \t\r\n\f\v"
 _SHOWN = {DocKind.PDF: "PDF", DocKind.DOCX: "Word", DocKind.MARKDOWN: "Markdown"}
 
 
@@ -41,15 +38,15 @@ def reading(
         main_text: of a page; other kinds are read whole.
         links: also collect the links of pages and Markdown.
     """
+    if not body.strip(_BLANK):
+        return Reading(Failed(FailCode.EMPTY, text="The file is empty."))
     kind = doc_type.kind(body, name, content_type)
     if kind is None:
-        sentence = doc_type.refusal(body, name, content_type) if body else "The file is empty."
-        code, detail = (FailCode.PARSE, FailDetail.TYPE) if body else (FailCode.EMPTY, FailDetail.NONE)
-        return Reading(Failed(code, detail, sentence))
+        return Reading(Failed(FailCode.PARSE, FailDetail.TYPE, doc_type.refusal(body, name, content_type)))
+    if kind is DocKind.TEXT and not doc_type.is_named(name) and page_data.is_json(body):
+        return Reading(Failed(FailCode.PARSE, FailDetail.TYPE, extract.IS_DATA))
     if kind is DocKind.HTML:
         return _page(body, name, content_type, url, main_text, links)
-    if kind not in _PACKED and _is_binary(body):
-        return Reading(Failed(FailCode.PARSE, FailDetail.TYPE, "This is binary data, whatever its name says."))
     try:
         answer = _read(kind, body, name, content_type, links)
     except ModuleNotFoundError as missing:
@@ -93,10 +90,3 @@ def _what_to_install(kind: DocKind) -> str:
         f"Reading {_SHOWN.get(kind, kind)} files needs the extra `documents`: "
         "run ./scripts/setup, or pip install 'freshet[documents]'."
     )
-
-
-def _is_binary(body: bytes) -> bool:
-    """Text has next to no control characters; UTF-16 announces itself."""
-    sample = body[:_SAMPLE_BYTES]
-    controls = len(sample) - len(sample.translate(None, _CONTROLS))
-    return not sample.startswith(_WIDE) and controls * 50 > len(sample)

@@ -14,10 +14,12 @@ from core.page_canonical import trusted_canonical
 
 __all__ = ["EXTRACTOR_VERSION", "Reading", "best", "extract", "from_feed_text", "reading", "trusted_canonical"]
 
-EXTRACTOR_VERSION = "2"
+EXTRACTOR_VERSION = "3"
 """Raise it when the same bytes give another text: stored pages are then read anew (trap T42)."""
 MIN_HTML_CHARS = 200
 MIN_TEXT_CHARS = 80
+IS_BINARY = "This is binary data, whatever its server says."
+IS_DATA = "This is data (JSON), not a text."
 FEED_MUST_BE_LONGER = 1.5
 """A feed's text replaces the page's only if the page clearly shows less of it."""
 
@@ -56,13 +58,14 @@ def reading(
     Args:
         is_article: articles have a least length (spec 004); a page of a site may be as short as it likes.
     """
-    from core import page_charset, page_read, page_type
+    from core import page_charset, page_data, page_read, page_type
 
     kind = page_type.kind(body, content_type)
     if kind is page_type.PageKind.OTHER:
-        stated = content_type.partition(";")[0].strip()[:60] or "of no stated type"
-        return Reading(Failed(FailCode.PARSE, FailDetail.TYPE, f"This is no page ({stated})."))
+        return Reading(Failed(FailCode.PARSE, FailDetail.TYPE, _what_else(body, content_type)))
     text = page_charset.decode(body, content_type)
+    if page_data.is_undecodable(text):
+        return Reading(Failed(FailCode.PARSE, FailDetail.TYPE, IS_BINARY))
     is_short = is_article and len(text) < MIN_HTML_CHARS
     if is_short and not links:
         return Reading(_too_short(text))
@@ -111,16 +114,33 @@ def best(page: Document | Failed, feed: Document | None) -> Document | Failed:
     )
 
 
+def _what_else(body: bytes, content_type: str) -> str:
+    from core import page_data, page_type
+
+    if page_data.is_json(body):
+        return IS_DATA
+    if page_type.is_binary(body):
+        return IS_BINARY
+    stated = content_type.partition(";")[0].strip()[:60] or "of no stated type"
+    return f"This is no page ({stated})."
+
+
 def _too_short(text: str) -> Failed:
     return Failed(FailCode.BAD_HTML, text=f"Only {len(text)} characters.")
 
 
 def _refusal(document: Document, url: str, least: int) -> Failed | None:
-    from core import page_walls
+    from core import page_data, page_walls
 
+    if page_data.is_noise(document.clean_text):
+        return Failed(FailCode.PARSE, FailDetail.TYPE, IS_BINARY)
+    if page_data.is_only_data(document.clean_text, MIN_TEXT_CHARS):
+        return Failed(FailCode.PARSE, FailDetail.TYPE, IS_DATA)
     wall = page_walls.wall(url, document.title, document.clean_text)
     if wall:
         return Failed(FailCode.EMPTY, FailDetail.BLOCKED, f"Instead of the article there is {wall}.")
+    if not document.text_len:
+        return Failed(FailCode.EMPTY, text="There is no text in it.")
     if document.text_len < least:
         return Failed(FailCode.EMPTY, text=f"Only {document.text_len} characters of text.")
     return None

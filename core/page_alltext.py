@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from core import page_flatten
+from core import page_flatten, page_noscript
 from core.page_head import TAGS, Element
 from core.page_image import Attributes
 from core.page_images import MAX_SOURCES, Picture
@@ -18,7 +18,7 @@ from core.page_text import line, visible
 
 MIN_CHARS = 250
 """Less than this without the furniture, and the furniture was the page."""
-_UNSEEN = ["script", "style", "noscript", "template", "svg", "iframe"]
+_UNSEEN = ["script", "style", "template", "svg", "iframe"]
 _CHROME = ["nav", "header", "footer", "aside", "form", "button", "select", "dialog"]
 _AROUND = frozenset(("nav", "footer", "aside", "dialog"))
 _MOST_BYLINES = 5
@@ -95,12 +95,23 @@ class QuickPage:
     def lines(self) -> list[str]:
         """All text, block by block, white space collapsed; without furniture where something else remains."""
         self._tree.strip_tags(_UNSEEN + _CHROME)
+        inside = [node.text(separator=" ") for node in self._tree.css("noscript")]
+        self._tree.strip_tags(["noscript"])
         lines = _lines(self._tree)
-        if sum(map(len, lines)) >= MIN_CHARS:
+        is_hidden = page_noscript.is_article(inside, " ".join(lines))
+        if sum(map(len, lines)) >= MIN_CHARS and not is_hidden:
             return lines
-        again = _parsed(self._html)
-        again.strip_tags(_UNSEEN)
+        self._tree = again = _parsed(self._html)
+        again.strip_tags(_UNSEEN + _CHROME if is_hidden else [*_UNSEEN, "noscript"])
+        for node in again.css("noscript"):
+            if page_noscript.is_long(node.text(separator=" ")):
+                node.unwrap()
+        again.strip_tags(["noscript"])
         return _lines(again)
+
+    def has_samples(self) -> bool:
+        """Does the page show code or data as such?"""
+        return self._tree.css_first("pre") is not None
 
     def paragraphs(self) -> frozenset[str]:
         """Those of the lines that stand in one of the first `<p>`."""
@@ -119,7 +130,7 @@ def _outer(node: LexborNode, region: LexborNode) -> list[tuple[str, LexborNode]]
 
 def _parsed(html: str) -> LexborHTMLParser:
     # React separates words by comments; left in, each would begin a line.
-    html = page_flatten.bounded(html.replace("<!-- -->", ""))
+    html = page_noscript.without_unclosed(page_flatten.bounded(html.replace("<!-- -->", "")))
     if page_flatten.is_suspect(html):
         html = page_flatten.flattened(html, is_strict=True)
     return LexborHTMLParser(html)

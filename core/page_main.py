@@ -52,7 +52,8 @@ def main_text(root: etree._Element) -> etree._Element | None:
     _free_headings(root)
     _free_links(root)
     strict, strict_chars = _extracted(_lean(root), _strict())
-    is_enough = strict_chars >= ENOUGH_CHARS or strict_chars >= LITTLE_SHARE * _running_chars(root)
+    # Nothing is never enough, also where all text of the page looks like furniture.
+    is_enough = strict_chars >= ENOUGH_CHARS or strict_chars >= max(1, LITTLE_SHARE * _running_chars(root))
     if is_enough or size > MAX_FOR_GENEROUS:
         return strict
     generous, generous_chars = _extracted(root, _generous())

@@ -14,12 +14,14 @@ from lxml import etree
 from core import (
     page_alltext,
     page_blocks,
+    page_data,
     page_fragment,
     page_head,
     page_image,
     page_images,
     page_links,
     page_main,
+    page_noscript,
     page_published,
     page_title,
     page_tree,
@@ -68,6 +70,8 @@ def page(html: str, url: str, *, links: bool = False) -> Page:
     published_ts = page_published.stated(head)
     if published_ts is None and len(html) <= MAX_GUESSING_CHARS:
         published_ts = page_published.guessed(root, url)
+    page_noscript.freed(root)
+    page_data.blanked(root)
     body = page_main.main_text(root)
     found = page_blocks.blocks(body) if body is not None else []
     source = TextSource.PAGE
@@ -85,7 +89,10 @@ def quick_page(html: str, url: str, *, links: bool = False) -> Page:
     image = page_image.stated(head) or page_image.first(read.images(), head)
     images = page_images.collected(head, read.pictures())
     targets = _targets(read.anchors(), head) if links else ()
-    found = page_blocks.lines(read.lines(), read.paragraphs())
+    lines = read.lines()
+    if not read.has_samples():
+        lines = [words for words in lines if not page_data.is_stray(words)]
+    found = page_blocks.lines(lines, read.paragraphs())
     published_ts = page_published.stated(head)
     document = assemble(head, found, TextSource.ALL_TEXT, image, published_ts, images, targets)
     return Page(document, page_links.is_noindex(head))

@@ -10,7 +10,7 @@ from typing import cast
 from lxml import etree
 from lxml.html import HTMLParser
 
-from core import page_flatten
+from core import page_flatten, page_noscript
 from core.page_head import TAGS, Element
 from core.page_image import Attributes
 from core.page_images import MAX_SOURCES, Picture
@@ -32,7 +32,7 @@ _ASIDE = ("nav", "footer", "aside", "dialog")
 
 def parse(html: str) -> etree._Element | None:
     """The root of the page, complete; None if there is not one element in it, or if libxml2 cannot read to its end."""
-    html = page_flatten.bounded(html)
+    html = page_noscript.without_unclosed(page_flatten.bounded(html))
     root, is_complete = _read(html)
     if not is_complete:
         root, is_complete = _read(page_flatten.flattened(html))

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
+from core import page_data
+
 _SNIFF_BYTES = 1024
 _HTML_TYPES = {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"}
 _TEXT_TYPES = {"text/plain", "text/markdown", "text/x-markdown"}
@@ -45,7 +47,6 @@ _HTML_TAG = re.compile(
     re.IGNORECASE,
 )
 _PAGE_START = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
-_JSON = re.compile(rb'\s*(?:\{\s*["}]|\[\s*[\[{"\d\]])')
 
 
 class PageKind(StrEnum):
@@ -61,7 +62,7 @@ def kind(body: bytes, content_type: str) -> PageKind:
     """How to read this body."""
     stated = content_type.partition(";")[0].strip().lower()
     start = body[:_SNIFF_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if _is_binary(start) or (_JSON.match(start) and not _HTML_TAG.search(start)):
+    if is_binary(body) or page_data.is_json(body):
         return PageKind.OTHER
     if stated in _HTML_TYPES:
         return PageKind.HTML
@@ -73,8 +74,14 @@ def kind(body: bytes, content_type: str) -> PageKind:
 
 
 def is_binary(body: bytes) -> bool:
-    """Do the first bytes belong to no text of any encoding?"""
-    return _is_binary(body[:_SNIFF_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n"))
+    """Do these bytes belong to no text of any encoding?"""
+    start = body[:_SNIFF_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return _is_binary(start) or (not is_wide(body) and page_data.is_binary(body))
+
+
+def is_wide(body: bytes) -> bool:
+    """Does it begin as text of more than one byte for each character does?"""
+    return body.lstrip(b" \t\r\n").startswith(_UTF_16_OR_32)
 
 
 def is_html(body: bytes) -> bool:

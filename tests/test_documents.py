@@ -84,15 +84,18 @@ async def test_a_path_is_no_wall() -> None:
 @pytest.mark.parametrize(
     ("body", "name", "code", "words"),
     [
-        (b"", "a.txt", FailCode.EMPTY, "no text"),
-        (b" \n\t", "a.txt", FailCode.EMPTY, "no text"),
+        (b"", "a.txt", FailCode.EMPTY, "The file is empty."),
+        (b" \n\t", "a.txt", FailCode.EMPTY, "The file is empty."),
+        (b"\xef\xbb\xbf\r\n", "a.md", FailCode.EMPTY, "The file is empty."),
+        (b"", "page.html", FailCode.EMPTY, "The file is empty."),
+        (b"", "README", FailCode.EMPTY, "The file is empty."),
         (b"---\ntitle: x\n---\n", "a.md", FailCode.EMPTY, "no text"),
         (b"\n,,\n", "a.csv", FailCode.EMPTY, "no text"),
         (files.docx(""), "a.docx", FailCode.EMPTY, "no text"),
         (b"", "a.pdf", FailCode.EMPTY, "empty"),
         (files.pdf([]), "a.pdf", FailCode.EMPTY, "scan"),
         (b"\x89PNG\r\n\x1a\n", "a.png", FailCode.PARSE, "not read"),
-        (b"<p></p>", "a.html", FailCode.EMPTY, "Only 0"),
+        (b"<p></p>", "a.html", FailCode.EMPTY, "no text"),
     ],
 )
 def test_nothing_to_read(body: bytes, name: str, code: FailCode, words: str) -> None:
