@@ -294,8 +294,11 @@ class Slow(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-def test_ctrl_c_in_the_middle_of_a_job_is_no_traceback(ups: Callable[..., Up]) -> None:
-    """The job comes to its end, or goes back to its queue, without a traceback."""
+@pytest.mark.parametrize("end", [_ctrl_c, _kill], ids=["ctrl-c", "kill -9"])
+def test_end_in_the_middle_of_a_job_is_no_traceback(ups: Callable[..., Up], end: Callable[[Up], None]) -> None:
+    """The job comes to its end, or goes back to its queue, without a traceback; its process ends too."""
+    Slow.asked.clear()
+    Slow.let_go.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as site:
         threading.Thread(target=site.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{site.server_address[1]}/"
@@ -306,7 +309,7 @@ def test_ctrl_c_in_the_middle_of_a_job_is_no_traceback(ups: Callable[..., Up]) -
             [sys.executable, "-m", "scripts.domain", "add", url], cwd=ROOT, env=environment, check=True, timeout=60
         )
         up.until(Slow.asked.is_set)
-        _ctrl_c(up)
+        end(up)
 
         up.assert_everything_ends()
         Slow.let_go.set()

@@ -69,7 +69,7 @@ def explain(error: BaseException, url: str) -> str:
     """
     where = f"Redis at {redis_url.masked(url)}" if url else "Redis"
     if isinstance(error, AuthenticationError):
-        return f"{where} refuses our password. Check REDIS_URL."
+        return f"{where} refuses our password. Check REDIS_URL, or, if it is unset, restart ./scripts/up."
     if isinstance(error, BusyLoadingError):
         return f"{where} is still loading its data."
     if _takes_no_writes(error):
