@@ -404,27 +404,31 @@ def _of_registry(picture: Picture) -> Iterator[str]:
     start = keys.item("")
     records = {item_id: held.content for _, item_id, held in picture.named(start)}
     items = {item_id: record for item_id, record in records.items() if not record.get("parentPageId")}
-    yield from _of_memberships(picture, items)
+    yield from _of_memberships(picture, items, records)
     for item_id, record in items.items():
         yield from (f"{start}{item_id}: {told}" for told in _of_item(picture, item_id, record))
     for item_id, record in records.items():
         page = record.get("parentPageId")
         if page and item_id not in picture.content(keys.images(page)):
             yield f"{start}{item_id}: an image that its page does not know"
+        if page:
+            yield from (f"{start}{item_id}: {told}" for told in _of_sets(picture, item_id, record))
     for family in (keys.document, keys.links, keys.images, keys.snapshot):
         for key, item_id, _ in picture.named(family("")):
             if item_id not in items:
                 yield f"{key}: belongs to no item"
 
 
-def _of_memberships(picture: Picture, items: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Members of the registry's sets have a record that says so."""
+def _of_memberships(
+    picture: Picture, items: Mapping[str, Mapping[str, str]], records: Mapping[str, Mapping[str, str]]
+) -> Iterator[str]:
+    """Members of the registry's sets have a record that says so; `records` are items and their images."""
     keys = picture.keys
     for family, name in ((keys.status, "status"), (keys.partition, "PartitionKey")):
         for key, value, held in picture.named(family("")):
             for item_id in held.content:
-                if items.get(item_id, {}).get(name) != value:
-                    yield f"{key}: has {item_id}, whose {name} is {items.get(item_id, {}).get(name)}"
+                if records.get(item_id, {}).get(name) != value:
+                    yield f"{key}: has {item_id}, whose {name} is {records.get(item_id, {}).get(name)}"
     for sid in _sources(picture):
         refs = set(picture.content(keys.refs(sid)))
         for item_id in sorted(refs):
@@ -440,11 +444,8 @@ def _sources(picture: Picture) -> list[str]:
 
 
 def _of_item(picture: Picture, item_id: str, record: Mapping[str, str]) -> Iterator[str]:
-    keys, status = picture.keys, record["status"]
-    if item_id not in picture.content(keys.status(status)):
-        yield f"not in the set of its status {status}"
-    if item_id not in picture.content(keys.partition(record["PartitionKey"])):
-        yield f"not in its partition {record['PartitionKey']}"
+    keys = picture.keys
+    yield from _of_sets(picture, item_id, record)
     is_parked = not record["nextCrawlAt"]
     for sid in filter(None, record["sources"].split(",")):
         if item_id not in picture.content(keys.refs(sid)):
@@ -452,6 +453,14 @@ def _of_item(picture: Picture, item_id: str, record: Mapping[str, str]) -> Itera
         if (item_id in picture.content(keys.due(sid))) is is_parked:
             yield f"its next check is {record['nextCrawlAt'] or 'never'}, and the due set of {sid} says otherwise"
     yield from _of_text(picture, item_id, record)
+
+
+def _of_sets(picture: Picture, item_id: str, record: Mapping[str, str]) -> Iterator[str]:
+    keys, status = picture.keys, record["status"]
+    if item_id not in picture.content(keys.status(status)):
+        yield f"not in the set of its status {status}"
+    if item_id not in picture.content(keys.partition(record["PartitionKey"])):
+        yield f"not in its partition {record['PartitionKey']}"
 
 
 def _of_text(picture: Picture, item_id: str, record: Mapping[str, str]) -> Iterator[str]:
