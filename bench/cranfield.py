@@ -24,6 +24,7 @@ from core.indexes.answers import LEXICAL_WEIGHT, Query
 from core.indexes.opening import open_searcher
 from core.indexes.searcher import Searcher
 from core.settings import Settings
+from core.sources import permission
 from core.sources.domain_file import quick
 from core.stores import embedded
 from workers.crawl import Mode, crawl
@@ -60,7 +61,7 @@ async def fill(desk: Desk, folder: Path) -> None:
     for document in read("corpus.jsonl"):
         (folder / f"{document['_id']}.md").write_text(f"# {document['title']}\n\n{document['text']}\n")
     for config in quick(str(folder), str(folder)).sources():
-        await desk.sources.add(config, "", 0.0)
+        await desk.sources.add(permission.signed(desk.settings, config), "", 0.0)
         await crawl(desk, config.sid, Mode.INCREMENTAL)
     began = time.process_time()
     waiting = await desk.client.zrange(desk.keys.embed_due, 0, -1)

@@ -38,10 +38,13 @@ class SourceConfig:
     """Its line in `core.sources.table`."""
     domain: str
     config: Mapping[str, Any]
+    signature: str = ""
+    """Of the command that added it, where its kind needs one (`core.sources.permission`)."""
 
     def to_json(self) -> str:
         """One line, the same for the same source."""
         fields = {"sid": self.sid, "kind": self.kind, "domain": self.domain, "config": dict(self.config)}
+        fields |= {"signature": self.signature} if self.signature else {}
         return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 
     @classmethod
@@ -49,7 +52,8 @@ class SourceConfig:
         """What `to_json` wrote."""
         try:
             read = json.loads(text)
-            return cls(str(read["sid"]), str(read["kind"]), str(read["domain"]), dict(read["config"]))
+            sid, kind, domain = (str(read[name]) for name in ("sid", "kind", "domain"))
+            return cls(sid, kind, domain, dict(read["config"]), str(read.get("signature", "")))
         except (ValueError, KeyError, TypeError):
             raise DomainFileError("A stored source cannot be read; add its domain again.") from None
 

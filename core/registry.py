@@ -99,6 +99,8 @@ class Item:
     changed_ts: float = 0.0
     first_seen: str = ""
     next_crawl_at: str = ""
+    file_signature: str = ""
+    """Of the command that registered a single file (`core.sources.permission`)."""
     alias_of: str = ""
     links_hash: str = ""
 
@@ -141,6 +143,7 @@ _TEXTS = {
     "visited_version": "visitedVersion",
     "first_seen": "firstSeen",
     "next_crawl_at": "nextCrawlAt",
+    "file_signature": "fileSignature",
     "alias_of": "aliasOf",
     "links_hash": "linksHash",
 }

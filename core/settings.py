@@ -105,6 +105,7 @@ class Settings(BaseSettings):
     timer_seconds: float = Field(default=10.0, gt=0)
     refresh_batch_items: int = Field(default=1000, ge=1, le=2000)
     refresh_budget_seconds: float = Field(default=240.0, gt=0)
+    folder_roots: CommaSeparated = ()
     folder_list_seconds: float = Field(default=300.0, gt=0)
     github_list_seconds: float = Field(default=3600.0, gt=0)
     loss_limit_items: int = Field(default=20, ge=0)
@@ -171,7 +172,9 @@ class Settings(BaseSettings):
         """How many of one domain are worked on at once."""
         return self.host_parallel or self.fetch_concurrency
 
-    @field_validator("fetch_allowed_hosts", "fetch_allowed_ports", "tracking_param_prefixes", mode="before")
+    @field_validator(
+        "fetch_allowed_hosts", "fetch_allowed_ports", "tracking_param_prefixes", "folder_roots", mode="before"
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):

@@ -9,7 +9,7 @@ from pathlib import Path
 from core.console.terminal import say
 from core.domains import Domain, DomainFileError, SourceConfig
 from core.settings import Settings
-from core.sources import domain_file
+from core.sources import domain_file, permission
 from core.sources.table import place, source_class
 from core.stores import connect
 from core.stores.domains import DomainStore, StoredDomain
@@ -31,7 +31,7 @@ async def add(what: str, name: str | None) -> int:
         before = await store.read(domain.id)
         if before and name is None and not _is_file(what):
             _refuse_another(domain, before, what)
-        sources = domain.sources(settings.github_web_url)
+        sources = [_signed(settings, one) for one in domain.sources(settings.github_web_url)]
         dropped = [sid for sid in (before.sources if before else ()) if sid not in {one.sid for one in sources}]
         # With those that go, until they are gone: broken off in between, the next add goes on.
         await store.save(domain, [*(one.sid for one in sources), *dropped], now)
@@ -92,6 +92,11 @@ def _refuse_another(domain: Domain, before: StoredDomain, what: str) -> None:
 
 def _registrar(settings: Settings, keys, client: connect.Client) -> Registrar:
     return Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes)
+
+
+def _signed(settings: Settings, source: SourceConfig) -> SourceConfig:
+    """This is the person's own command: what it names may be read."""
+    return permission.signed(settings, source) if source_class(source.kind).needs_signature else source
 
 
 async def _add_sources(store: SourceStore, registrar: Registrar, sources: Sequence[SourceConfig], now: float) -> None:

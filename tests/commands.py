@@ -22,6 +22,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "REDIS_URL": connect.url_of(settings),
         "PERSISTENT_STORAGE_PATH": str(settings.persistent_storage_path),
         "FEEDS_FILE": str(settings.feeds_file),
+        "FOLDER_ROOTS": ",".join(settings.folder_roots),
         "FETCH_ALLOWED_HOSTS": "127.0.0.0/8",
         "FETCH_HOST_GAP_SECONDS": "0",
         "LOG_LEVEL": "WARNING",

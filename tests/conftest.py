@@ -48,6 +48,7 @@ def settings(server: embedded.EmbeddedServer, tmp_path: Path) -> Settings:
         redis_url=SecretStr(server.url),
         persistent_storage_path=tmp_path,
         feeds_file=tmp_path / "feeds.toml",
+        folder_roots=(str(tmp_path),),
         fetch_host_gap_seconds=0,
         fetch_timeout_seconds=5,
     )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from core import decide, polling, schedule, urls
 from core.console import log as console
@@ -13,7 +14,7 @@ from core.keys import Keys
 from core.net.fetcher import Fetcher, open_fetcher
 from core.parsing.pool import ParsePool
 from core.settings import Settings
-from core.sources import sample
+from core.sources import permission, sample
 from core.sources.rss import FeedSource
 from core.stores import connect, presence, version
 from core.stores.articles import ArticleStore
@@ -103,7 +104,13 @@ async def furnish(settings: Settings, client: connect.Client, keys: Keys) -> Asy
             articles=articles,
             items=ItemStore(client, keys),
             documents=DocumentStore(client, keys, lives, settings.snapshot_days, settings.registry_partition_strategy),
-            registrar=Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes),
+            registrar=Registrar(
+                client,
+                keys,
+                settings.registry_partition_strategy,
+                settings.tracking_param_prefixes,
+                partial(permission.sign_file, settings),
+            ),
             sources=SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent)),
             members=SourceItems(client, keys),
             due=DueItems(client, keys),

@@ -33,11 +33,15 @@ from core.patterns import DOCUMENTS, Patterns
 from core.registry import Item
 from core.scope import EXCLUDED
 from core.settings import Settings
+from core.sources import permission
 from core.sources.folder_walk import Walk, is_utf8, is_young, shown, version
 from core.sources.protocol import Source, Tools
 
 BATCH_ITEMS = 500
 READS = 3
+HASH_MOST_BYTES = 1_000_000_000
+HASH_SECONDS = 20.0
+"""A file that is too large to be read is hashed, unless it is larger than this or takes longer: others wait for it."""
 _HASH_BYTES = 1024 * 1024
 _FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: opening a FIFO that nobody writes to would otherwise wait for ever.
@@ -106,6 +110,7 @@ class FolderSource(Source):
     config_model = FolderConfig
     is_listing_evidence = True
     asks_nobody = True
+    needs_signature = True
 
     def __init__(
         self,
@@ -114,15 +119,20 @@ class FolderSource(Source):
         exclude: Iterable[str] = (),
         *,
         max_bytes: int,
+        refusal: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Raises ValueError, a sentence, for a pattern or a root that cannot be used."""
+        """Raises ValueError, a sentence, for a pattern or a root that cannot be used.
+
+        `refusal`: why nothing below the root may be read; then nothing is, and nothing counts as gone.
+        """
         if not is_utf8(str(root)):
             raise ValueError(f"the folder {shown(str(root))} has a name that is no UTF-8")
         # As it was named, not resolved: a root that is a symlink keeps its items when it is turned to another folder.
         self._root = Path(file_identity(str(root.absolute())).address)
         self._patterns = Patterns(include, exclude)
         self._max_bytes = max_bytes
+        self._refusal = refusal
         self._clock = clock
 
     @classmethod
@@ -130,7 +140,8 @@ class FolderSource(Source):
         """The folder of a stored configuration."""
         said = config.config
         include, exclude = said.get("include", ()), said.get("exclude", ())
-        return cls(Path(said["path"]), include, exclude, max_bytes=tools.settings.fetch_max_bytes)
+        refusal = permission.folder_refusal(tools.settings, config, said["path"])
+        return cls(Path(said["path"]), include, exclude, max_bytes=tools.settings.fetch_max_bytes, refusal=refusal)
 
     @classmethod
     def list_seconds(cls, settings: Settings) -> float:
@@ -144,6 +155,9 @@ class FolderSource(Source):
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Every file that is taken, folder by folder in order of names; memory is not needed."""
+        if self._refusal:
+            yield End(is_complete=False, reason=self._refusal)
+            return
         walk = Walk(self._root, self._patterns, self._clock)
         found = iter(walk)
         while piece := await asyncio.to_thread(lambda: tuple(islice(found, BATCH_ITEMS))):
@@ -156,13 +170,17 @@ class FolderSource(Source):
 
     async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
         """The file as an answer of a web server; its ETag is mtime and size, with a hash while it is young."""
+        if self._refusal:
+            return Failed(FailCode.HTTP, FailDetail.REFUSED, self._refusal)
         if room is not None:
             await room.take()
         known = {name.lower(): value for name, value in conditional.items()}.get("if-none-match", "")
         return await asyncio.to_thread(self._fetch, item.fetch_url, known)
 
     async def hash_of(self, item: Item) -> str | None:
-        """sha256 of the file in pieces, for one that is too large to be read at once; None if it cannot be read."""
+        """sha256 of the file in pieces, for one that is too large to be read at once; None if that takes too long."""
+        if self._refusal:
+            return None
         stop = threading.Event()
         try:
             return await asyncio.to_thread(_hash_inside, self._root, item.fetch_url, stop.is_set)
@@ -244,11 +262,16 @@ def _open_inside(root: Path, path: str) -> int:
 
 
 def _hash_inside(root: Path, path: str, is_stopped: Callable[[], bool]) -> str | None:
-    digest = hashlib.sha256()
+    """None for what cannot be read, and for what would hold up all other files: too large, or on too slow a disk."""
+    digest, ends_at = hashlib.sha256(), time.monotonic() + HASH_SECONDS
     try:
         with open(_open_inside(root, path), "rb", buffering=0) as file:
+            if os.fstat(file.fileno()).st_size > HASH_MOST_BYTES:
+                return None
             while not is_stopped() and (piece := file.read(_HASH_BYTES)):
                 digest.update(piece)
+                if time.monotonic() > ends_at:
+                    return None
     except (OSError, _Blocked):
         return None
     return digest.hexdigest()

@@ -17,6 +17,7 @@ from core.net.fetcher import Fetcher
 from core.net.room import Room
 from core.registry import Item
 from core.settings import Settings
+from core.sources import permission
 from core.sources.folder import FolderSource
 from core.sources.protocol import Source, Tools
 from core.sources.sitemap_walk import Fetches
@@ -31,6 +32,7 @@ class PageSource(Source):
 
     def __init__(self, fetcher: Fetcher, settings: Settings) -> None:
         self._fetcher = fetcher
+        self._settings = settings
         self._sas = settings.blob_sas_token
         self._max_bytes = settings.fetch_max_bytes
 
@@ -52,7 +54,8 @@ class PageSource(Source):
     async def _file(self, item: Item, conditional: Mapping[str, str], room: Room | None) -> FetchResult:
         if file_paths.file_identity(item.fetch_url).kind == "blob":
             return await self._blob(item, page_request(item, conditional), room)
-        folder = FolderSource(Path(item.fetch_url).parent, max_bytes=self._max_bytes)
+        refusal = permission.file_refusal(self._settings, item.fetch_url, item.file_signature)
+        folder = FolderSource(Path(item.fetch_url).parent, max_bytes=self._max_bytes, refusal=refusal)
         return await folder.fetch(item, conditional, room)
 
     async def _blob(self, item: Item, request: Request, room: Room | None) -> FetchResult:

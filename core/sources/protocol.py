@@ -50,6 +50,8 @@ class Source(Protocol):
     """Is what a complete listing lacks gone, and what it names there?"""
     asks_nobody: ClassVar[bool] = False
     """Does a visit cost no request?"""
+    needs_signature: ClassVar[bool] = False
+    """Is its record good only if the person's own command signed it?"""
     news: str = ""
     """What it has learnt about itself at visits since it was opened, for people."""
 

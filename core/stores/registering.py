@@ -7,7 +7,7 @@ says that its content has moved. One script per batch, and a resend changes noth
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -144,12 +144,19 @@ class Registrar:
     """Turns refs into items."""
 
     def __init__(
-        self, client: Client, keys: Keys, partition_strategy: str, tracking_params: tuple[str, ...] = ()
+        self,
+        client: Client,
+        keys: Keys,
+        partition_strategy: str,
+        tracking_params: tuple[str, ...] = (),
+        sign_file: Callable[[str], str] | None = None,
     ) -> None:
+        """`sign_file`: makes the signature without which a single file is not read (`core.sources.permission`)."""
         self._client = client
         self._trackers = matcher(tracking_params)
         self._keys = keys
         self._strategy = partition_strategy
+        self._sign_file = sign_file
 
     async def register(self, refs: Sequence[Ref], listing: Listing, now: float) -> Registered:
         """Make sure that all of these are items of the source."""
@@ -185,8 +192,11 @@ class Registrar:
         ref = named(source, item_type, self._trackers)
         if isinstance(ref, Rejected):
             return ref
+        item_id = item_id_of(ref)
         await self.register([ref], Listing(URLS_SOURCE, force=force, token=new_token()), now)
-        return item_id_of(ref)
+        if ref.type == "file" and self._sign_file:
+            await self._client.hset(self._keys.item(item_id), "fileSignature", self._sign_file(ref.address))
+        return item_id
 
     def _entry(self, ref: Ref, now: float) -> list[object]:
         record = blank_record(ref, now, self._strategy)

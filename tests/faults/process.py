@@ -42,6 +42,7 @@ class Worker:
             "PYTHONPATH": str(ROOT),
             "REDIS_URL": redis_url,
             "PERSISTENT_STORAGE_PATH": str(folder),
+            "FOLDER_ROOTS": str(folder),
             "FEEDS_FILE": str(folder / "feeds.toml"),
             "FETCH_ALLOWED_HOSTS": "127.0.0.0/8",
             "FETCH_HOST_GAP_SECONDS": "0",
