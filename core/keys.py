@@ -292,6 +292,15 @@ class Keys:
         """HASH, no expiry: schema and normaliser versions of this store."""
         return f"{self.prefix}freshet:version"
 
+    @property
+    def quarantine(self) -> str:
+        """ZSET, 30 d: names of keys that hold what was damaged and put aside, by when."""
+        return f"{self.prefix}freshet:quarantine"
+
+    def quarantined(self, name: str) -> str:
+        """Any type, 30 d: a key of another type as it was, or a HASH of damaged fields; `<milliseconds>:<key>`."""
+        return f"{self.prefix}freshet:quarantine:{name}"
+
     # ── politeness, shared by every process ──
 
     def gate(self, domain: str) -> str:

@@ -49,4 +49,4 @@ def content_hash(text: str) -> str:
     words = normal.strip().replace("\n\n", " ").replace("\n", " ")
     if "  " in words or "\t" in words:  # blocks are lines already, only code has runs of spaces
         words = " ".join(words.split())
-    return hashlib.sha256(words.encode()).hexdigest()
+    return hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
-from core import ids, urls
+from core import ids, lenient, urls
 
 ARTICLES_SOURCE = "rss"
 """The source of everything that feeds list."""
@@ -107,7 +107,7 @@ class Item:
     @property
     def next_ts(self) -> float | None:
         """When it is checked next; None: not before somebody asks."""
-        return datetime.fromisoformat(self.next_crawl_at).timestamp() if self.next_crawl_at else None
+        return lenient.iso_timestamp(self.next_crawl_at)
 
     @property
     def validators(self) -> dict[str, str]:
@@ -161,14 +161,19 @@ _INTEGERS = {
 _TIMES = {"missing_since": "missingSinceTs", "checked_ts": "checkedTs", "changed_ts": "changedTs"}
 FIELDS = ("status", "sources", *_TEXTS.values(), *_INTEGERS.values(), *_TIMES.values())
 """The fields of a record that `parse` reads, in its order."""
+INTEGER_FIELDS = tuple(_INTEGERS.values())
+TIME_FIELDS = tuple(_TIMES.values())
 _NAMES = (*_TEXTS, *_INTEGERS, *_TIMES)
 _INTEGERS_FROM, _TIMES_FROM = len(_TEXTS), len(_TEXTS) + len(_INTEGERS)
 
 
-def parse(item_id: str, values: Sequence[str | None], text_hash: str | None, via: str = "") -> Item | None:
+def parse(
+    item_id: str, values: Sequence[str | None], text_hash: str | None, via: str = "", damaged: set[str] | None = None
+) -> Item | None:
     """The record from the values of `FIELDS`; None if there is no such record. `via` is one more of its sources.
 
-    `text_hash` is the content hash of the item's document, None without one.
+    `text_hash` is the content hash of the item's document, None without one. A field that cannot be read counts as
+    empty; then the item is added to `damaged`.
     """
     if values[0] is None:
         return None
@@ -179,14 +184,25 @@ def parse(item_id: str, values: Sequence[str | None], text_hash: str | None, via
         listed = ARTICLES_SOURCE
     sources = tuple(dict.fromkeys(filter(None, (*listed.split(","), via))))
     read: list[object] = [value or "" for value in rest[:_INTEGERS_FROM]]
-    read += [int(value or 0) for value in rest[_INTEGERS_FROM:_TIMES_FROM]]
-    read += [float(value or 0) for value in rest[_TIMES_FROM:]]
+    read += [lenient.integer(value, 0, item_id, damaged) for value in rest[_INTEGERS_FROM:_TIMES_FROM]]
+    read += [lenient.timestamp(value, 0.0, item_id, damaged) for value in rest[_TIMES_FROM:]]
     named = dict(zip(_NAMES, read, strict=True))
-    known = Item(item_id, status=Status(str(status)), sources=sources, has_text=text_hash is not None, **named)  # type: ignore[arg-type]
+    where = status_of(status, item_id, damaged)
+    known = Item(item_id, status=where, sources=sources, has_text=text_hash is not None, **named)  # type: ignore[arg-type]
     known.text_hash = text_hash or ""
-    known.stored_status = str(status)
+    known.stored_status = str(where)
     known.stored_sources = "0" if stored_sources is None else stored_sources
     return known
+
+
+def status_of(value: object, item_id: str = "", damaged: set[str] | None = None) -> Status:
+    """A status by its name; what is no name of one is Pending."""
+    try:
+        return Status(str(value))
+    except ValueError:
+        if damaged is not None:
+            damaged.add(item_id)
+        return Status.PENDING
 
 
 def with_text(item: Item, has_text: bool) -> Item:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from core import lenient
 from core.console.terminal import say
 from core.keys import Keys
 from core.registry import Status
@@ -66,7 +67,7 @@ async def _row(client: Client, keys: Keys, sid: str, now: float) -> tuple[object
         details.get("kind", "–"),
         await SourceItems(client, keys).count(sid),
         await DueItems(client, keys).count(sid, now),
-        ago(float(details.get("last_listed_ts") or 0), now),
+        ago(lenient.timestamp(details.get("last_listed_ts")), now),
         how_it_ended(details),
     )
 
@@ -113,7 +114,7 @@ def _by_its_source(run: Mapping[str, str]) -> str:
 
 def run_row(run: dict[str, str], now: float) -> tuple[object, ...]:
     """A run as a line of a table."""
-    started = ago(float(run.get("started_ts") or 0), now)
+    started = ago(lenient.timestamp(run.get("started_ts")), now)
     return (started, run["source"], run["mode"], run["status"], *(run.get(name, "0") for name in COUNTERS))
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from core import lenient
 from core.console import log as console
 from core.console.terminal import say
 from core.errors import FreshetError, SettingsError
@@ -205,7 +206,7 @@ def _refresh(up: Up) -> int:
 
 async def _deferred(settings: Settings) -> int:
     async with _overview(settings) as overview:
-        return int((await overview.last_run()).get("deferred") or 0)
+        return lenient.integer((await overview.last_run()).get("deferred"))
 
 
 async def _due(settings: Settings) -> int:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
-from core import redis_url, urls
+from core import lenient, redis_url, urls
 from core.console.terminal import say
 from core.keys import Keys
 from core.secrets import redacted
@@ -130,18 +130,20 @@ def _listed(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
-def _last_run(last: dict[str, str], now: float) -> str:
+def _last_run(stored: dict[str, str], now: float) -> str:
+    last = defaultdict(lambda: "–", stored)
     return (
-        f"Last run   {ago(float(last['ts']), now)}, {last['seconds']} s: {last['found']} links found = "
+        f"Last run   {ago(lenient.timestamp(last['ts']), now)}, {last['seconds']} s: {last['found']} links found = "
         f"{last['new']} new + {last['known']} known + {last['rejected']} rejected\n"
         f"  new: {last['stored']} stored, {last['failed']} failed, {last['retry']} to retry, {last['alias']} aliases, "
         f"{last['duplicate']} duplicates, {last['deferred']} deferred"
     )
 
 
-def _last_cycle(last: dict[str, str], now: float) -> str:
+def _last_cycle(stored: dict[str, str], now: float) -> str:
+    last = defaultdict(lambda: "–", stored)
     return (
-        f"Last cycle {ago(float(last['ts']), now)}, {last['seconds']} s: {last['polled']} feeds polled, "
+        f"Last cycle {ago(lenient.timestamp(last['ts']), now)}, {last['seconds']} s: {last['polled']} feeds polled, "
         f"{last['changed']} changed, {last['unchanged']} unchanged, {last['errors']} failed, "
         f"{last['deferred']} put off\n"
         f"  links: {last['links_found']} found = {last['links_new']} new + {last['links_known']} known "

@@ -7,7 +7,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from core import redis_url
+from core import lenient, redis_url
 from core.keys import Keys
 from core.queues.names import QueueName
 from core.queues.send import Sender
@@ -53,7 +53,7 @@ async def _sources(overview: Overview, store: SourceStore) -> dict[str, dict[str
         seen[sid] = {
             "kind": details.get("kind", ""),
             "items": await overview.items_of(sid),
-            "last_listed_ts": float(details.get("last_listed_ts") or 0),
+            "last_listed_ts": lenient.timestamp(details.get("last_listed_ts")),
             "last_listing": details.get("last_listing", ""),
             "held": details.get("held", ""),
             "full": details.get("full", ""),

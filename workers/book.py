@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from core.stores.sources import SourceState
 from workers.desk import Desk
 
 BUILT_IN = (ARTICLES_SOURCE, URLS_SOURCE)
+
+log = logging.getLogger("refresh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,17 @@ class Book:
 
         A site first: only through it the links of a page are followed that a feed has listed as well.
         """
-        opened = [found for sid in item.sources if (found := await self.open(sid))]
+        opened = [found for sid in item.sources if (found := await self._readable(sid))]
         return next((found for found in opened if found.follows_links), opened[0] if opened else None)
+
+    async def _readable(self, sid: str) -> OpenSource | None:
+        """The same as `open`; a source that is damaged is as good as none, and is named."""
+        try:
+            return await self.open(sid)
+        except FreshetError as error:
+            log.warning("⚠️ %s Its items are left alone → %s", error, sid)
+            self._open[sid] = None
+            return None
 
     async def open(self, sid: str) -> OpenSource | None:
         """A source, or None if there is none of that id."""

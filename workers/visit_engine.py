@@ -11,7 +11,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from core import decide, ids, outcomes, statuses, stored_fields, urls
+from core import decide, ids, lenient, outcomes, statuses, stored_fields, urls
 from core.decide import Policy
 from core.errors import FailCode, FailDetail
 from core.extract import EXTRACTOR_VERSION
@@ -327,7 +327,7 @@ def _says_less(leased: Leased, document: Document | Failed) -> bool:
     """A feed's own text is not replaced by less, nor given up for a page without any."""
     if isinstance(document, Failed):
         return document.code in outcomes.NO_TEXT
-    return document.text_len < int(leased.article.get("text_len") or 0)
+    return document.text_len < lenient.integer(leased.article.get("text_len"))
 
 
 def _forbids_index(answer: Fetched) -> bool:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-import msgspec
-
 from core.audit.index_keys import types_of
 from core.keys import Keys
 from core.stores.chunk_removal import CACHE_SECONDS
 from core.stores.connect import Client, texts
+from core.stores.packing import packed_json
 
 # KEYS[1] any key of it · ARGV[1] JSON: ids of chunks, whether they shall go, how keys begin, seconds in the cache.
 # The ids that are astray. Looked at and taken away in one step, so that a swap in between is not hurt; a vector goes to
@@ -78,4 +77,4 @@ class Astray:
             "cache_seconds": CACHE_SECONDS,
         }
         place = self._keys.chunk(names[0])
-        return texts(cast(list[str], await self._client.eval(_ASTRAY, 1, place, msgspec.json.encode(asked))))
+        return texts(cast(list[str], await self._client.eval(_ASTRAY, 1, place, packed_json(asked))))

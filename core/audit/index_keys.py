@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
+from core import lenient
 from core.keys import Keys
 from core.stores.connect import Client, texts
 
@@ -51,7 +52,7 @@ class IndexKeys:
 
     async def next(self) -> list[str]:
         """The next few; where we are is kept in the store, so that one slice after the other all are seen."""
-        cursor = int(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD) or 0)
+        cursor = lenient.integer(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD))
         names: dict[str, None] = {}
         for _ in range(MOST_CALLS):
             cursor, found = await self._client.scan(cursor, match=self._keys.index_pattern, count=SCAN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
+from core import lenient
 from core.audit.astray import Astray
 from core.audit.findings import FIELDS, Finding, Record, Wrong, every, is_known, judge
 from core.audit.index_keys import IndexKeys, ids_in
@@ -127,7 +128,7 @@ class Looking:
                 continue
             wrong = judge(pages[item_id] is not None, record, live, chunks, waiting)
             if wrong is None and pages[item_id] is not None and live:
-                count = int(record["chunkCount"] or 0)
+                count = lenient.integer(record["chunkCount"])
                 state = await self._inspecting.state(item_id, chunks, count, space)
                 least = State.WHOLE if is_known(record) else State.BY_WORDS
                 wrong = None if state >= least else Wrong.NOT_EMBEDDED
@@ -141,7 +142,7 @@ class Looking:
     async def is_usable(self, item_id: str) -> bool:
         """Are the texts of its chunks there, as it has them?"""
         record, _, chunks, _ = (await self._rows([item_id]))[item_id]
-        state = await self._inspecting.state(item_id, chunks, int(record["chunkCount"] or 0), None)
+        state = await self._inspecting.state(item_id, chunks, lenient.integer(record["chunkCount"]), None)
         return state is not State.UNUSABLE
 
     async def _rows(self, item_ids: Sequence[str]) -> dict[str, tuple[Record, str, list[str], float | None]]:

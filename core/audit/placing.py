@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import cast
 
-import msgspec
-
 from core.keys import Keys
 from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.stores.connect import Client, texts
+from core.stores.packing import packed_json
 
 SCAN = 500
 
@@ -109,7 +108,7 @@ class Placing:
             "partition": self._keys.partition(""),
         }
         place = self._keys.item(item_ids[0])
-        return texts(cast(list[str], await self._client.eval(_MISPLACED, 1, place, msgspec.json.encode(asked))))
+        return texts(cast(list[str], await self._client.eval(_MISPLACED, 1, place, packed_json(asked))))
 
 
 async def _pieces(members: AsyncIterator[object]) -> AsyncIterator[list[str]]:

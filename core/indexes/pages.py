@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core import urls
+from core import lenient, urls
 from core.indexes.protocols import Page
 from core.keys import Keys
 from core.stores.connect import Client
@@ -66,21 +66,21 @@ class PageReader:
             return None
         live = document[6] or ""
         said = article[2:6] if uid else document[1:5]
-        url, title, language, published = (value or "" for value in said)
-        stamp = (article[6] if uid else document[5]) or "0"
-        sources = [sid for sid in (record[2] or "").split(",") if sid]
+        url, title, language, published = map(lenient.text, said)
+        stamp = article[6] if uid else document[5]
+        sources = [sid for sid in lenient.text(record[2]).split(",") if sid]
         page = Page(
             item_id=item_id,
-            version=content_hash,
-            url=url or record[3] or "",
+            version=lenient.text(content_hash),
+            url=url or lenient.text(record[3]),
             title=title,
             language=language,
-            type=record[1],
-            host=urls.host_of(record[4] or ""),
-            categories=tuple(filter(None, (article[7] or "").split(","))) if uid else (),
+            type=lenient.text(record[1]),
+            host=urls.host_of(lenient.text(record[4])),
+            categories=tuple(filter(None, lenient.text(article[7]).split(","))) if uid else (),
             domains=tuple(dict.fromkeys(sid.partition(".")[0] for sid in sources if "." in sid)),
-            published_ts=float(published or 0),
-            updated_ts=float(stamp),
+            published_ts=lenient.timestamp(published),
+            updated_ts=lenient.timestamp(stamp),
         )
         key = self._keys.article(uid) if uid else self._keys.document(item_id)
         return LivePage(page, live == content_hash, key, uid)

@@ -14,6 +14,7 @@ from typing import cast
 
 from redis.asyncio import Redis
 
+from core import lenient
 from core.errors import FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult
@@ -163,9 +164,11 @@ class Robots:
         fields = cast(dict[str, str], await self._redis.hgetall(self._keys.robots(origin)))
         if not fields:
             return None
+        if fields.get("policy") not in set(Policy):
+            return None
         kind = Policy(fields["policy"])
         life = WAIT_SECONDS if kind is Policy.WAIT else LIFE_SECONDS
-        until_ts = float(fields["fetched_ts"]) + life
+        until_ts = min(lenient.timestamp(fields.get("fetched_ts")), self._clock()) + life
         if until_ts <= self._clock():
             return None
         return self._remember(origin, kind, fields.get("body", ""), until_ts, fields.get("why", ""))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from redis.asyncio.client import Pipeline
 
-from core import ids
+from core import ids, lenient
 from core.errors import FailCode
 from core.keys import Keys
 from core.models import Failed, Link
@@ -100,7 +100,7 @@ class ArticleStore:
         if acquired is None:
             return None
         is_live = bool(uid) and bool(await self._client.exists(self._keys.article(uid)))
-        known = replace(link, entry=entry, earlier_tries=int(tries or 0))
+        known = replace(link, entry=entry, earlier_tries=lenient.integer(tries))
         before = Before(bool(attempted), bool(is_stored), uid if is_live else "", uid is not None, known)
         return *acquired, before
 
@@ -163,7 +163,7 @@ class ArticleStore:
         if before.get("status") == "success":
             return commands
         # It was hidden, and is found again where it was.
-        again: Command = ("ZADD", self._keys.article_index, "NX", before.get("fetched_ts") or 0, link.uid)
+        again: Command = ("ZADD", self._keys.article_index, "NX", lenient.timestamp(before.get("fetched_ts")), link.uid)
         return [*commands, again, *self._indexed(link.uid, link.categories)]
 
     def remember(self, link: Link, now: float) -> list[Command]:

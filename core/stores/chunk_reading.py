@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from redis.asyncio import Redis
 
-from core import vectors
+from core import lenient, vectors
 from core.keys import Keys
 from core.models import Chunk, Space
 
@@ -67,15 +66,15 @@ class ChunkReader:
         answers = await pipe.execute() if versions else []
         found: dict[str, StoredPage] = {}
         for (item_id, version), (live, *rows) in zip(versions.items(), answers, strict=True):
-            if live == version.encode():
+            if live == version.encode("utf-8", "surrogateescape"):
                 chunks = [_stored(place, row, space) for place, row in enumerate(rows) if row[1] is not None]
                 found[item_id] = StoredPage(chunks, len(chunks) == len(rows))
         return found
 
 
 def _stored(place: int, row: Row, space: Space | None) -> StoredChunk:
-    name, text, headings, text_hash, of = (value.decode() if value else "" for value in row[:5])
-    chunk = Chunk(name, text, tuple(json.loads(headings or "[]")), place, text_hash)
+    name, text, headings, text_hash, of = (value.decode("utf-8", "replace") if value else "" for value in row[:5])
+    chunk = Chunk(name, text, tuple(map(str, lenient.sequence(headings))), place, text_hash)
     if space is None or of != space.name:
         return StoredChunk(chunk, None)
     vector = bytes(row[5] or b"")

@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-import msgspec
 from redis.asyncio import Redis
 
 from core.keys import Keys
@@ -20,6 +19,7 @@ from core.stores.chunk_removal import CACHE_SECONDS, ChunkRemoval, OldChunks
 from core.stores.commit import Command, batched
 from core.stores.connect import Client
 from core.stores.events import event
+from core.stores.packing import packed_json
 from core.vectors import is_sound
 
 AT_ONCE = 500
@@ -164,7 +164,7 @@ class ChunkStore:
             "cache": cache,
             "cache_hash": cache_hash,
         }
-        return msgspec.json.encode(asked)
+        return packed_json(asked)
 
     async def remember(self, space: Space, vectors: Mapping[str, bytes]) -> None:
         """Keep vectors of a space that is being built, or of texts that may come back."""

@@ -17,13 +17,13 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, cast
 
-import msgspec
 from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
 from core.keys import Keys
 from core.stores import cancelling, commit_scripts
 from core.stores.connect import Client
+from core.stores.packing import packed_json
 
 Word = str | int | float
 Command = tuple[Word, ...]
@@ -150,7 +150,7 @@ class Leases:
         packed = [self._packed(work.lease, work.commands, work.expected) for work in works]
         extra = [["", [], [], _words(also)]] if (also := list(also)) else []
         done = self._keys.done(new_token())
-        body = msgspec.json.encode(packed + extra)
+        body = packed_json(packed + extra)
         said = str(await self._client.eval(commit_scripts.COMMIT_MANY, 1, done, body, str(DONE_MILLISECONDS)))
         answers = [Answer(letter) for letter in said[: len(works)]]
         for work, answer in zip(works, answers, strict=True):
@@ -194,7 +194,7 @@ class Leases:
 
     async def _run(self, lease: Lease, commands: Iterable[Command]) -> bool:
         # One JSON value: hundreds of words as arguments of their own cost the client more than all else in a commit.
-        packed = msgspec.json.encode(_words(commands))
+        packed = packed_json(_words(commands))
         # One token may hold many leases, each committed for itself.
         mark = f"{lease.token}-{zlib.crc32(lease.keys[0].encode()):08x}" if lease.keys else lease.token
         keys = (self._keys.done(mark), *lease.keys)

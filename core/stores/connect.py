@@ -24,8 +24,10 @@ from redis.sentinel import Sentinel as SyncSentinel
 
 from core import redis_url
 from core.errors import SettingsError, StoreUnreachable
+from core.keys import Keys
 from core.settings import Settings
 from core.stores import private_files
+from core.stores.guarded import GuardedClient
 
 DEFAULT_URL = "redis://127.0.0.1:6379/0"
 URL_FILE = "redis.url"
@@ -88,9 +90,11 @@ def _open_async(settings: Settings, reading: dict[str, Any]) -> Client:
     with _told(settings, url):
         if "sentinel" in urlsplit(url).scheme:
             nodes, service, extra = _sentinel(url)
-            master: Client = Sentinel(nodes, sentinel_kwargs=options).master_for(service, **options, **extra)
-            return master
-        return redis.Redis.from_pool(redis.BlockingConnectionPool.from_url(url, **limits, **options))
+            sentinel = Sentinel(nodes, sentinel_kwargs=options)
+            master: GuardedClient = sentinel.master_for(service, redis_class=GuardedClient, **options, **extra)
+            return master.guard(Keys.of(settings))
+        pool = redis.BlockingConnectionPool.from_url(url, **limits, **options)
+        return cast(GuardedClient, GuardedClient.from_pool(pool)).guard(Keys.of(settings))
 
 
 def open_queue(settings: Settings) -> sync_redis.Redis:

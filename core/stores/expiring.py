@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from core import lenient
 from core.keys import Keys
 from core.registry import ARTICLES_SOURCE, Status
 from core.stores import scanning
@@ -93,9 +94,12 @@ class Expiring:
             return True
         if _others(sources):
             return False
-        if status == Status.GONE and _number(gone_ts):
-            return now - _number(gone_ts) > self._lives.attempted
-        return bool(_number(checked_ts)) and now - _number(checked_ts) > self._lives.article + self._lives.attempted
+        if status == Status.GONE and lenient.timestamp(gone_ts):
+            return now - lenient.timestamp(gone_ts) > self._lives.attempted
+        return (
+            bool(lenient.timestamp(checked_ts))
+            and now - lenient.timestamp(checked_ts) > self._lives.article + self._lives.attempted
+        )
 
     # ── ending ──
 
@@ -131,11 +135,3 @@ def _is_news(fields: Sequence[str]) -> bool:
 
 def _others(sources: str) -> list[str]:
     return [name for name in sources.split(",") if name and name != ARTICLES_SOURCE]
-
-
-def _number(value: str) -> float:
-    """0 for what is no number: such a record is not old, but damaged."""
-    try:
-        return float(value or 0)
-    except ValueError:
-        return 0.0

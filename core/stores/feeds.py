@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from core import ids
+from core import ids, lenient
 from core.feed_state import FeedState, FeedStatus
 from core.keys import Keys
 from core.models import PublisherHints
@@ -20,6 +20,7 @@ from core.stores.articles import ArticleStore
 from core.stores.commit import Command, Lease, Leases, batched
 from core.stores.connect import Client, texts
 from core.stores.links import LinkStore, Lives
+from core.stores.quarantine import Quarantine
 
 CHUNK = 2_000
 
@@ -52,6 +53,7 @@ class FeedStore:
         self._links = LinkStore(client, keys, lives)
         self._articles = ArticleStore(client, keys, lives)
         self._leases = leases or Leases(client, keys)
+        self._quarantine = Quarantine(client, keys)
 
     # ── the due set ──
 
@@ -96,6 +98,8 @@ class FeedStore:
         pipe.zscore(self._keys.feeds_due, fid)
         pipe.hgetall(self._keys.feed(fid))
         score, stored = await pipe.execute()
+        damaged = await self._quarantine.mend_fields(self._keys.feed(fid), "feed", stored)
+        stored = {name: value for name, value in stored.items() if name not in damaged}
         state = from_hash(url, stored)
         if stored.get("categories", "") != ",".join(categories):
             state = replace(state, renewed_ts=0.0)  # a 304 must still bring its links into the new category
@@ -163,7 +167,9 @@ class FeedStore:
 
 # ── the hash, field by field ────────────────────────────────────────────────────────────────────
 
-_PLAIN = {f.name: str(f.type) for f in fields(FeedState) if f.name not in {"url", "status", "hints", "events"}}
+_BY_THEMSELVES = {"url", "status", "next_poll_ts", "hints", "events"}
+_PLAIN = {f.name: str(f.type) for f in fields(FeedState) if f.name not in _BY_THEMSELVES}
+_READERS: dict[str, Callable[[str], Any]] = {"int": lenient.integer, "float": lenient.number, "str": lenient.text}
 
 
 def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
@@ -172,6 +178,7 @@ def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
     hints = state.hints
     return plain | {
         "url": without_credentials(state.url),
+        "next_poll_ts": _word(state.next_poll_ts),
         "error_text": redacted(state.error_text),
         "rejected_example": redacted(state.rejected_example),
         "categories": ",".join(categories),
@@ -188,13 +195,10 @@ def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
 
 def from_hash(url: str, stored: Mapping[str, str]) -> FeedState:
     """The state in a hash; what is missing or unreadable takes its default."""
-    readers: dict[str, type] = {"int": int, "float": float, "str": str}
-    plain: dict[str, Any] = {
-        name: _read(readers[kind], stored[name]) for name, kind in _PLAIN.items() if stored.get(name)
-    }
+    plain: dict[str, Any] = {name: _READERS[kind](stored[name]) for name, kind in _PLAIN.items() if stored.get(name)}
     hints = PublisherHints(
-        ttl_seconds=_read(float, stored.get("hint_ttl_seconds", "")) or None,
-        update_period_seconds=_read(float, stored.get("hint_update_period_seconds", "")) or None,
+        ttl_seconds=lenient.number(stored.get("hint_ttl_seconds")) or None,
+        update_period_seconds=lenient.number(stored.get("hint_update_period_seconds")) or None,
         skip_hours=_numbers(stored.get("hint_skip_hours", "")),
         skip_days=_numbers(stored.get("hint_skip_days", "")),
     )
@@ -202,6 +206,7 @@ def from_hash(url: str, stored: Mapping[str, str]) -> FeedState:
     return FeedState(
         url=url,
         status=FeedStatus(stored["status"]) if known else FeedStatus.NEW,
+        next_poll_ts=lenient.timestamp_or_never(stored.get("next_poll_ts")),
         hints=hints,
         events=tuple(stored.get("events", "").splitlines()),
         **plain,
@@ -214,12 +219,5 @@ def _word(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _read(kind: type, word: str) -> Any:
-    try:
-        return kind(word)
-    except ValueError:
-        return kind()
-
-
 def _numbers(words: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in words.split(",") if word.isdigit())
+    return tuple(int(word) for word in words.split(",") if word.isdecimal() and len(word) < 3)

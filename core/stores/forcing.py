@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-import msgspec
-
 from core.keys import Keys
 from core.stores.commit import new_token
 from core.stores.connect import Client
+from core.stores.packing import packed_json
 
 # KEYS: records · ARGV[1] JSON: ids, now, force, token, how due sets begin and end, how crash counters begin, since.
 # 1 = done (also by an earlier copy of this very call), 0 = there is no such record. A parked item is free again, unless
@@ -86,5 +85,5 @@ class Forcing:
             **({} if since is None else {"since": since}),
         }
         keys = [self._keys.item(item_id) for item_id in item_ids]
-        said = await self._client.eval(_MAKE_DUE, len(keys), *keys, msgspec.json.encode(asked))
+        said = await self._client.eval(_MAKE_DUE, len(keys), *keys, packed_json(asked))
         return [letter == "1" for letter in cast(str, said)]

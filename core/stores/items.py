@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, cast
 
-from core import registry, urls
+from core import lenient, registry, urls
 from core.decide import Decision
 from core.extract import EXTRACTOR_VERSION
 from core.keys import Keys
@@ -17,6 +17,7 @@ from core.stored_fields import ARTICLE_BEFORE
 from core.stores.commit import LEASE_SECONDS, Command, Lease, Leases
 from core.stores.connect import Client
 from core.stores.events import event
+from core.stores.quarantine import Quarantine
 from core.stores.removing import Removing
 
 # KEYS pairs of record and document · ARGV the fields. For each record its values, and the content hash of its document.
@@ -59,6 +60,7 @@ class ItemStore:
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
+        self._quarantine = Quarantine(client, keys)
 
     # ── taking ──
 
@@ -105,10 +107,14 @@ class ItemStore:
             return []
         keys = [key for item_id in item_ids for key in (self._keys.item(item_id), self._keys.document(item_id))]
         answers = cast(list[list[Any]], await self._client.eval(_READ, len(keys), *keys, *registry.FIELDS))
-        return [
-            registry.parse(item_id, values[:-1], values[-1], via)
+        damaged: set[str] = set()
+        items = [
+            registry.parse(item_id, values[:-1], values[-1], via, damaged)
             for item_id, values in zip(item_ids, answers, strict=True)
         ]
+        if damaged:
+            await self._quarantine.put_aside(map(self._keys.item, sorted(damaged)))
+        return items
 
     async def _around(self, items: Sequence[Item], now: float) -> dict[str, tuple[dict[str, str], bool, bool]]:
         """By item id: its article, whether its host is trusted, whether there is a snapshot of it."""
@@ -125,17 +131,26 @@ class ItemStore:
             pipe.exists(self._keys.snapshot(item.id))
         answers = await pipe.execute() if named or articles or stale else []
         trust = dict(zip(named, answers, strict=False))
-        distrusted = {host for host, until in trust.items() if until and float(until) > now}
-        stored = dict(zip((item.id for item in articles), answers[len(named) :], strict=False))
+        distrusted = {host for host, until in trust.items() if lenient.timestamp(until) > now}
+        stored = await self._articles(articles, answers[len(named) :])
         kept = dict(zip((item.id for item in stale), answers[len(named) + len(articles) :], strict=True))
         return {
             item.id: (
-                _article(stored.get(item.id)),
+                stored.get(item.id, {}),
                 hosts[item.id] not in distrusted,
                 bool(kept.get(item.id)),
             )
             for item in items
         }
+
+    async def _articles(self, items: Sequence[Item], answers: Sequence[Any]) -> dict[str, dict[str, str]]:
+        """By item id the stored articles, without what is damaged of them."""
+        found = {}
+        for item, values in zip(items, answers, strict=False):
+            stored = _article(values)
+            damaged = await self._quarantine.mend_fields(self._keys.article(item.article_uid), "article", stored)
+            found[item.id] = {**stored, **dict.fromkeys(damaged, "")}
+        return found
 
     # ── writing ──
 
@@ -170,8 +185,8 @@ class ItemStore:
         listed = [*filter(None, str(sources or "").split(",")), *item.sources]
         return replace(
             item,
-            generation=int(generation or 0),
-            status=Status(str(status)) if status else item.status,
+            generation=lenient.integer(generation),
+            status=registry.status_of(status) if status else item.status,
             indexed_hash=str(known or ""),
             sources=tuple(dict.fromkeys(listed)),
             stored_status=str(status or "0"),
@@ -228,8 +243,8 @@ class ItemStore:
         await Removing(self._client, self._keys).forget([item_id])
 
 
-def _article(values: Sequence[Any] | None) -> dict[str, str]:
-    if not values or values[0] is None:
+def _article(values: Sequence[Any]) -> dict[str, str]:
+    if values[0] is None:
         return {}
     return {name: value or "" for name, value in zip(ARTICLE_BEFORE, values, strict=True)}
 

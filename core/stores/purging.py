@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core import lenient
 from core.keys import Keys
 from core.registry import Status
 from core.stores import scanning
@@ -50,7 +51,4 @@ class Purging:
         ]
 
     def _is_over(self, gone_ts: str, now: float) -> bool:
-        try:
-            return now - float(gone_ts) > self._ttl
-        except ValueError:  # damaged, not old: the doctor's to find
-            return False
+        return now - lenient.timestamp(gone_ts, now) > self._ttl  # what is damaged is not old

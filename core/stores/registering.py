@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-import msgspec
-
 from core import file_paths, ids, registry, secrets, urls
 from core.keys import Keys
 from core.models import Ref, Rejected
@@ -20,6 +18,7 @@ from core.registry import URLS_SOURCE, Status
 from core.stores.commit import new_token
 from core.stores.connect import Client
 from core.stores.events import EVENTS_KEPT
+from core.stores.packing import packed_json
 from core.trackers import Trackers, matcher
 
 MOST_PAGES = 10_000_000
@@ -180,7 +179,7 @@ class Registrar:
         }
         pending, gone = (self._keys.status(str(status)) for status in (Status.PENDING, Status.GONE))
         keys = (self._keys.refs(source), self._keys.due(source), self._keys.seen(source), pending, gone)
-        said = await self._client.eval(_REGISTER, len(keys), *keys, msgspec.json.encode(asked))
+        said = await self._client.eval(_REGISTER, len(keys), *keys, packed_json(asked))
         answers: dict[str, str] = {}
         for entry, answer in zip(entries, cast(str, said), strict=True):
             if answers.get(str(entry[0]), _KNOWN) == _KNOWN:  # two spellings of one thing: new once

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Mapping
 from typing import cast
 
+from core import lenient
 from core.keys import Keys
 from core.registry import iso
 from core.stores.commit import Command
@@ -16,6 +17,8 @@ LIFE_SECONDS = 30 * 86_400
 COUNTERS = ("discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded")
 SILENT_SECONDS = 90.0
 """A run that says nothing for so long was interrupted."""
+_NOTHING_KNOWN = {"source": "", "domain": "", "mode": "", "status": "", **dict.fromkeys(COUNTERS, "0")}
+"""A run that was damaged is told with what is left of it."""
 
 
 class RunStore:
@@ -70,8 +73,8 @@ class RunStore:
         pipe = self._client.pipeline(transaction=False)
         for run_id in run_ids:
             pipe.hgetall(self._keys.run(run_id))
-        found = [run for run in (await pipe.execute() if run_ids else []) if run]
+        found = [_NOTHING_KNOWN | run for run in (await pipe.execute() if run_ids else []) if run]
         for run in found:
-            if run["status"] == "running" and now - float(run["heartbeat_ts"]) > SILENT_SECONDS:
+            if run.get("status") == "running" and now - lenient.timestamp(run.get("heartbeat_ts")) > SILENT_SECONDS:
                 run["status"] = "interrupted"
         return found

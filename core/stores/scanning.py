@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+from core import lenient
 from core.stores.connect import Client, texts
 
 AT_ONCE = 1_000
@@ -56,7 +57,6 @@ async def next_ranked(client: Client, key: str, cursors: str, field: str, count:
 
 
 async def _next(client: Client, cursors: str, field: str, step: Step) -> Any:
-    kept = str(await client.hget(cursors, field) or "")
-    cursor, found = await step(int(kept) if kept.isdigit() else 0)
+    cursor, found = await step(max(lenient.integer(await client.hget(cursors, field)), 0))
     await client.hset(cursors, field, str(cursor))
     return found

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from core import lenient
 from core.keys import Keys
 from core.registry import Item, Status
 from core.stores.commit import Command
@@ -162,7 +163,7 @@ class SourceItems:
             for item_id in some:
                 pipe.hmget(self._keys.item(item_id), ["addedTs", "bodyHash"])
             for item_id, (added, body) in zip(some, await pipe.execute(), strict=True):
-                if body and float(added or 0) > since and len(names) < most:
+                if body and lenient.timestamp(added) > since and len(names) < most:
                     names[cast(str, body)] = item_id
         return names
 

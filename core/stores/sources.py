@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from core import secrets
-from core.domains import SourceConfig
+from core import lenient, secrets
+from core.domains import DomainFileError, SourceConfig
 from core.keys import Keys
 from core.lastmod import Grade
 from core.models import Rejected
+from core.sources import domain_file
 from core.stores.commit import DONE_MILLISECONDS, Command, new_token
 from core.stores.connect import Client, HashFields, texts
+
+log = logging.getLogger("store")
 
 REFUSED_KEPT = 1_000
 DAY_SECONDS = 86_400.0
@@ -128,19 +132,40 @@ class SourceStore:
     async def read(self, sid: str) -> SourceState | None:
         """A source, or None."""
         values = await self._client.hmget(self._keys.source(sid), STATE)
-        if values[0] is None:
+        if values[0] is None and not await self._client.sismember(self._keys.sources, sid):
             return None
         config, memory, dirty, right, wrong, root_id, allowed, listed, notes = values
         return SourceState(
-            config=SourceConfig.from_json(cast(str, config)),
-            memory=json.loads(memory or "{}"),
+            config=await self._config(sid, str(config or "")),
+            memory=lenient.mapping(memory),
             is_dirty=dirty != "0",
-            grade=Grade(int(right or 0), int(wrong or 0)),
+            grade=Grade(lenient.integer(right), lenient.integer(wrong)),
             root_id=cast(str, root_id or ""),
-            loss_allowed_until=float(allowed or 0),
-            listed_ts=float(listed or 0),
-            notes=json.loads(notes or "{}"),
+            loss_allowed_until=lenient.timestamp(allowed),
+            listed_ts=lenient.timestamp(listed),
+            notes=lenient.mapping(notes),
         )
+
+    async def _config(self, sid: str, text: str) -> SourceConfig:
+        """What a source is; from the domain that it belongs to, where its own record is damaged."""
+        try:
+            return SourceConfig.from_json(text)
+        except DomainFileError:
+            found = await self.config_of_domain(sid)
+            if found is None:
+                raise
+            fields: HashFields = {"sid": sid, "kind": found.kind, "domain": found.domain, "config": found.to_json()}
+            await self._client.hset(self._keys.source(sid), mapping=fields)
+            log.warning("⚠️ The record of a source was damaged; what it is was read from its domain → %s", sid)
+            return found
+
+    async def config_of_domain(self, sid: str) -> SourceConfig | None:
+        """A source as its domain describes it; None if there is no such domain, or it cannot be read either."""
+        text = await self._client.hget(self._keys.domain(sid.partition(".")[0]), "config")
+        try:
+            return next((one for one in domain_file.parse(str(text or ""), "/").sources() if one.sid == sid), None)
+        except DomainFileError:
+            return None
 
     async def details(self, sid: str) -> dict[str, str]:
         """Everything stored about a source, for people."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-import msgspec
-
 from core.errors import SettingsError
 from core.keys import Keys
 from core.models import Space
 from core.registry import Status
 from core.stores.connect import Client
+from core.stores.packing import packed_json
 from core.vectors import MOST_DIMENSIONS
 
 FIELD = "space"
@@ -134,7 +133,7 @@ class Spaces:
             "is_damaged": is_damaged,
         }
         keys = [key for item_id in item_ids for key in (self._keys.item(item_id), self._keys.chunks(item_id))]
-        return int(cast(int, await self._client.eval(_MAKE_DUE, len(keys), *keys, msgspec.json.encode(asked))))
+        return int(cast(int, await self._client.eval(_MAKE_DUE, len(keys), *keys, packed_json(asked))))
 
 
 def refusal(current: str, space: Space) -> str:

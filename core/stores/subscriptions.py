@@ -5,14 +5,11 @@ People add feeds by a file, by OPML or by SADD; an import removes only what that
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 
 from core import ids
 from core.keys import Keys
 from core.stores.connect import Client, texts
-
-log = logging.getLogger("ingest")
 
 SAMPLE_PREFIX = "sample_"
 """Reserved: these categories go as soon as there is a feed in any other."""
@@ -28,23 +25,10 @@ class Subscriptions:
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._told: set[str] = set()
 
     async def categories(self) -> list[str]:
-        """Known categories, sorted. One whose keys somebody made as another type is left out, and told once."""
-        names = sorted(texts(await self._client.smembers(self._keys.categories)))
-        pipe = self._client.pipeline(transaction=False)
-        for name in names:
-            for key in (self._keys.feeds, self._keys.category_links, self._keys.articles_by_category):
-                pipe.type(key(name))
-            pipe.type(self._keys.category_links_seen(name))
-        kinds = await pipe.execute() if names else []
-        per_name = [kinds[i : i + 4] for i in range(0, len(kinds), 4)]
-        usable = [name for name, kind in zip(names, per_name, strict=True) if _are_right(kind)]
-        for name in set(names) - set(usable) - self._told:
-            self._told.add(name)
-            log.warning("⚠️ Category %s is skipped: somebody made one of its keys as another type", name)
-        return usable
+        """Known categories, sorted."""
+        return sorted(texts(await self._client.smembers(self._keys.categories)))
 
     async def find_categories(self) -> None:
         """Learn of categories that somebody made by hand with SADD, or that a late worker has just filled again."""
@@ -128,11 +112,6 @@ class Subscriptions:
             await self.remove(url)
         await self._client.delete(self._keys.feeds(category))
         await self._client.srem(self._keys.categories, category)
-
-
-def _are_right(kinds: Sequence[str]) -> bool:
-    *sets, stamps = kinds
-    return set(sets) <= {"none", "set"} and stamps in {"none", "zset"}
 
 
 def _pair(line: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core import lenient
 from core.errors import SettingsError
 from core.keys import Keys
 from core.stores.connect import Client
@@ -12,7 +13,7 @@ SCHEMA_VERSION = 1
 
 async def check(client: Client, keys: Keys) -> None:
     """Stamp a new store; refuse one that a newer Freshet wrote, with a sentence."""
-    stored = int(await client.hget(keys.version, "schema") or 0)
+    stored = lenient.integer(await client.hget(keys.version, "schema"))
     if stored > SCHEMA_VERSION:
         raise SettingsError(
             f"This store was written by a newer Freshet (schema {stored}, this program knows {SCHEMA_VERSION}). "

@@ -1,0 +1,94 @@
+"""Which family a key belongs to, and of which type it has to be. Read from `Keys`, where each type is written."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from core.keys import Keys
+
+_MARK = "\n"
+_TYPE = re.compile(r"(SET|ZSET|HASH|STRING|STREAM|Any type)\b")
+ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Keys that are built alike."""
+
+    name: str
+    """The method or property of `Keys`."""
+    type: str
+    """As the TYPE command says it, or `ANY`."""
+    head: str
+    tail: str = ""
+    is_one_key: bool = False
+
+    def has(self, key: str) -> bool:
+        """Is it one of them?"""
+        if self.is_one_key:
+            return key == self.head
+        return len(key) >= len(self.head) + len(self.tail) and key.startswith(self.head) and key.endswith(self.tail)
+
+    def id_in(self, key: str) -> str:
+        """What stands between head and tail."""
+        return key[len(self.head) : len(key) - len(self.tail)]
+
+
+class Families:
+    """All families of one deployment."""
+
+    def __init__(self, keys: Keys) -> None:
+        found = [_family(keys, name, member) for name, member in vars(Keys).items()]
+        self._all = sorted(filter(None, found), key=lambda one: -len(one.tail))
+        self._by_name = {one.name: one for one in self._all}
+        self._one_key = {one.head: one for one in self._all if one.is_one_key}
+        self._by_head: dict[str, list[Family]] = {}
+        for one in self._all:
+            if not one.is_one_key:
+                # With the longest tail first: `source:<sid>:due` is not `source:<sid>`.
+                self._by_head.setdefault(one.head, []).append(one)
+
+    def __iter__(self) -> Iterator[Family]:
+        return iter(self._all)
+
+    def __getitem__(self, name: str) -> Family:
+        return self._by_name[name]
+
+    def of(self, key: str) -> Family | None:
+        """The family of a key; None if it is not ours."""
+        if key in self._one_key:
+            return self._one_key[key]
+        end = key.rfind(":")
+        while end >= 0:
+            for family in self._by_head.get(key[: end + 1], ()):
+                if family.has(key):
+                    return family
+            end = key.rfind(":", 0, end)
+        return None
+
+    def type_of(self, key: str) -> str:
+        """Of which type it has to be; empty if it is not ours, or may be of any."""
+        family = self.of(key)
+        return family.type if family and family.type != ANY else ""
+
+    @property
+    def heads(self) -> frozenset[str]:
+        """How keys begin to which an id is added; scripts are given these."""
+        return frozenset(self._by_head)
+
+
+def _family(keys: Keys, name: str, member: object) -> Family | None:
+    is_one_key = isinstance(member, property)
+    described = _TYPE.match(inspect.getdoc(member) or "")
+    if described is None or name.startswith("_"):
+        return None
+    kind = ANY if described[1] == "Any type" else described[1].lower()
+    if is_one_key:
+        return Family(name, kind, getattr(keys, name), is_one_key=True)
+    build = getattr(keys, name)
+    built = build(*[_MARK] * len(inspect.signature(build).parameters))
+    head, _, rest = built.partition(_MARK)
+    return Family(name, kind, head, rest.rpartition(_MARK)[2])
