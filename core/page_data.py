@@ -37,7 +37,7 @@ _SAMPLES = ("pre", "code", "samp", "script", "style")
 
 def is_json(body: bytes) -> bool:
     """Is this body JSON, in one piece or line by line, or the beginning of some, and no page?"""
-    text = body[:MOST_PARSED_BYTES].decode("utf-8", "replace").removeprefix("\ufeff")
+    text = body[:MOST_PARSED_BYTES].decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     start = _START.match(text)
     if start is None:
         return False
@@ -90,8 +90,9 @@ def is_noise(text: str) -> bool:
     if len(text) < _NOISE_CHARS or len(text.split()) * 100 >= len(text):
         return False
     foreign = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
-    unspaced = sum(char >= _FIRST_UNSPACED and char.isalpha() for char in text)
-    return foreign * 2 > len(text) and unspaced * 10 < len(text)
+    if foreign * 2 <= len(text):
+        return False
+    return sum(char >= _FIRST_UNSPACED and char.isalpha() for char in text) * 10 < len(text)
 
 
 def blanked(root: etree._Element) -> None:
