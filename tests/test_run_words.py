@@ -260,6 +260,25 @@ async def test_name_that_does_not_resolve_is_a_failure_that_names_dns(
 # ── everything anew ─────────────────────────────────────────────────────────────────────────────
 
 
+async def test_full_mode_counts_as_changed_what_differs(
+    settings: Settings, adopted: None, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Everything is read anew, and the table says of what is equal that it is unchanged."""
+    site.page("/", links=["/a", "/b"])
+    site.page("/a")
+    site.page("/b")
+    await domain_add.add(site.url(), "docs")
+    await domain_crawl.crawl(Asked("docs"))
+    site.page("/b", "Corrected.")
+    capsys.readouterr()
+
+    await domain_crawl.crawl(Asked("docs", Mode.FULL))
+
+    head, row = (line.split() for line in capsys.readouterr().out.splitlines()[:2])
+    said = dict(zip(head[1:7], row[1:7], strict=True))
+    assert said == {"END": "finished", "KNOWN": "3", "VISITED": "3", "CHANGED": "1", "UNCHANGED": "2", "GONE": "0"}
+
+
 async def test_run_without_trouble_says_nothing(settings: Settings, site: Site) -> None:
     """No sentence where there is nothing to tell."""
     site.page("/")
