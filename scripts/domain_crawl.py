@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.console.terminal import say
@@ -80,6 +80,8 @@ async def crawl(asked: Asked) -> int:
             for sid in wanted:
                 if not stop.is_wanted:
                     ended.append(await _crawl_one(desk, sid, asked.mode, stop))
+        if stop.is_wanted:
+            ended += await _broken_off(desk, wanted[len(ended) :])
     return _tell(ended, stop)
 
 
@@ -104,6 +106,12 @@ async def _crawl_one(desk: Desk, sid: str, mode: Mode, stop: Stop) -> Ended:
     message = run.get("message", "")
     sentence = f"{sid}: {message}" if message and not message.startswith(f"{sid}: ") else message
     return Ended(sid, run, sentence, is_trouble=run["status"] in TROUBLE)
+
+
+async def _broken_off(desk: Desk, sids: Sequence[str]) -> list[Ended]:
+    """What the pass did that was cancelled in the middle."""
+    newest = await desk.runs.newest(1, await connect.now(desk.client))
+    return [Ended(run["source"], run) for run in newest if run["source"] in sids and run["status"] == "stopped"]
 
 
 @contextlib.asynccontextmanager

@@ -129,10 +129,11 @@ async def test_ctrl_c_keeps_what_was_read(settings: Settings, half_read: Site, r
     while "/slow3" not in half_read.web.paths or "/a" not in half_read.web.paths:  # noqa: ASYNC110 - another process
         await asyncio.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, err = await asyncio.to_thread(process.communicate, timeout=30)
+    out, err = await asyncio.to_thread(process.communicate, timeout=30)
     now, sid = await connect.now(redis), await sid_of(redis, keys)
 
     assert process.returncode == 130, err
+    assert out.splitlines()[1].split()[1:4] == ["stopped", "22", "2"]  # known and visited
     assert "About weirs." in (await redis.hget(keys.document(item_id(half_read.url("/a"))), "markdown") or "")
     slow = [await redis.zscore(keys.due(sid), item_id(half_read.url(f"/slow{n}"))) for n in range(20)]
     assert max(slow) <= now
