@@ -91,7 +91,7 @@ async def test_paused_past_its_lease_the_late_writer_is_refused(room: Newsroom, 
     left_out = (*state.POLITENESS, *NOT_OURS)
 
     assert (held, code) == (1, 0), late.log
-    assert len(late.lines("Too late")) >= 1
+    assert len(late.lines("Lease lost")) >= 1
     assert late.tracebacks == []
     same = (state.only_families_of(dump, room.keys, left_out) for dump in (before, after))
     assert state.difference(*same) == ""

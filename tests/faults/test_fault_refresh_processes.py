@@ -109,7 +109,7 @@ async def test_killed_during_a_fetch(scene: Scene, tmp_path: Path, kill: Kill) -
 
     assert broken == []
     assert await scene.astray(LATER | (ORPHANS if kill is _kill_worker else set())) == "", worker.log
-    assert bool(worker.lines("Too late")) is (kill is _kill_worker), worker.log
+    assert bool(worker.lines("Lease lost")) is (kill is _kill_worker), worker.log
 
 
 @KILLS
@@ -134,7 +134,7 @@ async def test_killed_during_the_commit(
 
         assert broken == []
         assert await scene.astray(LATER | (ORPHANS if kill is _kill_worker else set())) == "", worker.log
-        assert bool(worker.lines("Too late")) is (kill is _kill_worker), worker.log
+        assert bool(worker.lines("Lease lost")) is (kill is _kill_worker), worker.log
 
 
 async def test_stopped_past_its_lease_the_late_writer_is_refused(scene: Scene, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ async def test_stopped_past_its_lease_the_late_writer_is_refused(scene: Scene, t
         before = await scene.dump()
         gate.open()
         horse.resume()
-        await worker.until(lambda: bool(worker.lines("Too late")))
+        await worker.until(lambda: bool(worker.lines("Lease lost")))
         assert await worker.ended() == 0
     record = await scene.item("/docs/changed")
 
