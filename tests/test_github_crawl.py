@@ -247,7 +247,7 @@ async def test_full_mode_reads_every_file_anew(repo: Repository) -> None:
 
     run = await repo.crawl(Mode.FULL)
 
-    assert counts(run) == {"discovered": 1, "visited": 1, "changed": 1}
+    assert counts(run) == {"discovered": 1, "visited": 1, "unchanged": 1}
     assert "/o/r/main/a.md" in repo.hub.paths
     assert len(await repo.events("item.changed")) == 1
 
