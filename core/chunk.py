@@ -40,12 +40,13 @@ def chunks(
     cutter = Cutter(count_tokens, most_tokens)
     seen: Counter[tuple[tuple[str, ...], str]] = Counter()
     found: list[Chunk] = []
-    for headings, blocks in chunk_blocks.sections(text):
-        for piece in cutter.texts(blocks):
+    for headings, blocks, level in chunk_blocks.sections(text):
+        for piece, kinds in cutter.pieces(blocks):
             text_hash = content_hash(piece)
             seen[headings, text_hash] += 1
             cid = chunk_id(item_id, headings, text_hash, seen[headings, text_hash])
-            found.append(Chunk(cid, piece, headings, len(found), text_hash))
+            types = tuple(map(str, kinds))
+            found.append(Chunk(cid, piece, headings, len(found), text_hash, level, types))
     return found
 
 

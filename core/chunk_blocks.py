@@ -52,6 +52,8 @@ class Section(NamedTuple):
 
     headings: tuple[str, ...]
     blocks: list[Block]
+    level: int = 0
+    """Of the innermost of the headings, as its mark says; 0: there is none."""
 
 
 def sections(markdown: str) -> list[Section]:
@@ -81,13 +83,13 @@ def sections(markdown: str) -> list[Section]:
 def _add(found: list[Section], path: list[tuple[int, str]], block: Block) -> None:
     headings = tuple(words for _, words in path)
     if found[-1].headings != headings:
-        found.append(Section(headings, []))
+        found.append(Section(headings, [], path[-1][0] if path else 0))
     found[-1].blocks.append(block)
 
 
 def _keep_bare(found: list[Section], path: list[tuple[int, str]]) -> None:
     _, words = path.pop()
-    _add(found, path, Block(Kind.TEXT, words))
+    _add(found, path, Block(Kind.HEADING, words))
 
 
 def _blocks(lines: list[str]) -> Iterator[Block]:

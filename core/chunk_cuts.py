@@ -70,12 +70,22 @@ class Unit(NamedTuple):
     """Of the boundary before it: the run is cut at the least."""
     finer: tuple[Boundary, ...]
     """The ways to take it apart that are left."""
+    kind: Kind
+    """Of the block it is of."""
     fits: bool = False
     """It was counted. False: its tokens are only its share of something longer."""
 
 
+class Piece(NamedTuple):
+    """A text that fits, and what it is made of."""
+
+    text: str
+    kinds: tuple[Kind, ...]
+
+
 _FINER = {
     Kind.TEXT: (Boundary.SENTENCE, Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
+    Kind.HEADING: (Boundary.SENTENCE, Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
     Kind.LIST: (Boundary.ITEM, Boundary.SENTENCE, Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
     Kind.TABLE: (Boundary.LINE, Boundary.SENTENCE, Boundary.WORD, Boundary.CHARACTER),
     Kind.CODE: (Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
@@ -90,7 +100,7 @@ class Cutter:
         self._most_tokens = max(1, most_tokens)
         self._most_joined = self._most_tokens * JOINED_SHARE
 
-    def texts(self, blocks: list[Block]) -> Iterator[str]:
+    def pieces(self, blocks: list[Block]) -> Iterator[Piece]:
         """The blocks as texts of at most so many tokens, in order."""
         run: list[Unit] = []
         before = ""
@@ -103,10 +113,10 @@ class Cutter:
                 run = []
             else:
                 kind = Boundary.ANNOUNCED if before.endswith(":") else Boundary.BLOCK
-                unit = Unit(
-                    whole + _GAP, tokens, _key(kind, whole), _FINER[block.kind], fits=tokens <= self._most_tokens
+                fits = tokens <= self._most_tokens
+                run += self._refined(
+                    Unit(whole + _GAP, tokens, _key(kind, whole), _FINER[block.kind], block.kind, fits)
                 )
-                run += self._refined(unit)
             before = whole
         yield from self._packed(run)
 
@@ -123,7 +133,7 @@ class Cutter:
         """The rows or lines of a block that is too long, each heavier by its share of the frame."""
         most = self._most_tokens
         grown = tokens * most / (most - self._size(block.head + block.tail))
-        return list(self._refined(Unit(block.body, grown, 0, _FINER[block.kind])))
+        return list(self._refined(Unit(block.body, grown, 0, _FINER[block.kind], block.kind)))
 
     def _refined(self, unit: Unit) -> Iterator[Unit]:
         """The unit in pieces that fit as far as can be told without counting: by their share of its characters."""
@@ -134,10 +144,11 @@ class Cutter:
         per_char = unit.tokens / len(unit.text)
         key = unit.key  # the first piece begins where the unit does
         for text in _split(kind, unit.text, self._most_tokens / per_char):
-            yield from self._refined(Unit(text, len(text) * per_char, key or _key(kind, text), tuple(finer)))
+            weight = len(text) * per_char
+            yield from self._refined(Unit(text, weight, key or _key(kind, text), tuple(finer), unit.kind))
             key = 0
 
-    def _packed(self, units: list[Unit], frame: Frame = _BARE) -> Iterator[str]:
+    def _packed(self, units: list[Unit], frame: Frame = _BARE) -> Iterator[Piece]:
         """The units joined into texts that fit; counted once more, since tokens need not add up."""
         if not units:
             return
@@ -148,7 +159,7 @@ class Cutter:
             first, last = waiting.pop()
             most = self._most_tokens if last - first == 1 else self._most_joined
             if last - first == 1 and units[first].fits:
-                yield _whole(units[first].text, frame)
+                yield Piece(_whole(units[first].text, frame), (units[first].kind,))
             elif ends[last] - ends[first] <= most:
                 yield from self._checked(units[first:last], frame)
             elif last - first == 1:
@@ -157,26 +168,26 @@ class Cutter:
                 cut = _cut(ends, keys, first, last)
                 waiting += ((cut, last), (first, cut))
 
-    def _checked(self, units: list[Unit], frame: Frame) -> Iterator[str]:
+    def _checked(self, units: list[Unit], frame: Frame) -> Iterator[Piece]:
         """One text, if it fits when counted; otherwise its units again with the weights they turned out to have."""
         words = "".join(unit.text for unit in units)
         if not words.strip():
             return
         text = _whole(words, frame)
         if (tokens := self._size(text)) <= self._most_tokens:
-            yield text
+            yield Piece(text, tuple(dict.fromkeys(unit.kind for unit in units)))
         else:
             by = 1.01 * tokens / sum(unit.tokens for unit in units)
             yield from self._packed([unit._replace(tokens=unit.tokens * by) for unit in units], frame)
 
-    def _apart(self, unit: Unit, frame: Frame) -> Iterator[str]:
+    def _apart(self, unit: Unit, frame: Frame) -> Iterator[Piece]:
         """A unit that did not fit, in pieces; a single character stays as it is."""
         tokens = max(unit.tokens, self._most_tokens + 1)
         pieces = list(self._refined(unit._replace(tokens=tokens, finer=unit.finer or (Boundary.CHARACTER,))))
         if len(pieces) > 1:
             yield from self._packed(pieces, frame)
         elif unit.text.strip():
-            yield _whole(unit.text, frame)
+            yield Piece(_whole(unit.text, frame), (unit.kind,))
 
 
 def _whole(text: str, frame: Frame) -> str:

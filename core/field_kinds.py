@@ -73,7 +73,7 @@ KINDS: Mapping[str, Mapping[str, Kind]] = {
         **_all(INTEGER, "discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded"),
         **_all(TIME, "started_ts", "heartbeat_ts"),
     },
-    "chunk": {"headings": SEQUENCE},
+    "chunk": {"headings": SEQUENCE, "types": SEQUENCE, "level": INTEGER},
     "trust": {"false_304": INTEGER, "untrusted_until": TIME},
     "gate": _all(TIME, "next_at", "last_at", "until"),
     "robots": _all(TIME, "fetched_ts"),

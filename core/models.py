@@ -331,6 +331,10 @@ class Chunk:
     """The path of headings above it, outermost first."""
     order: int = 0
     text_hash: str = ""
+    level: int = 0
+    """Of the heading that it stands below: 1 to 6; 0: below none."""
+    types: tuple[str, ...] = ()
+    """What it is made of, in order: `text`, `list`, `table`, `code`, `heading` (one with nothing below it)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def _as_json(found: Found, query: Query) -> str:
 
 def _row(result: Result) -> dict[str, object]:
     page = asdict(result.page)
-    del page["reads_as"]  # the index's own note
+    del page["reads_as"], page["group"]  # the index's own notes
     return {
         "id": page.pop("item_id"),
         "score": round(result.score, 4),

@@ -224,6 +224,7 @@ MARKDOWN = st.lists(
 ).map("\n".join)
 
 
+@settings(deadline=None)  # how long it takes depends on who else works on this machine
 @given(MARKDOWN, st.integers(1, 300))
 def test_any_text(markdown: str, most_tokens: int) -> None:
     """No text is refused; no chunk is empty or too long, ids differ, and all of it comes out the same again."""
@@ -427,3 +428,36 @@ def test_estimate_adds_up() -> None:
     """Over a break between words, the estimate of two texts is the sum of theirs."""
     one, other = "\n\n".join(article(10)), "\n\n".join(article(11))
     assert estimate_tokens(f"{one}\n\n{other}") == estimate_tokens(one) + estimate_tokens(other)
+
+
+# ── level and types ──
+
+
+def test_chunks_tell_what_they_are_made_of() -> None:
+    """The level of the heading above, as its mark says, and the kinds of blocks in order, each once."""
+    text = (
+        "Before all.\n\n# A\n\nWords.\n\n- one\n- two\n\nMore words.\n\n### B\n\n```py\nx = 1\n```\n\n"
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n## Bare"
+    )
+
+    assert [(one.headings, one.level, one.types) for one in chunks("url_1", text, estimate_tokens)] == [
+        ((), 0, ("text",)),
+        (("A",), 1, ("text", "list")),
+        (("A", "B"), 3, ("code", "table")),
+        (("A",), 1, ("heading",)),
+    ]
+
+
+def test_pieces_of_a_long_block_keep_its_type() -> None:
+    """However it is cut: between items, lines, sentences or words."""
+    blocks = {
+        "list": "\n".join(f"- item {n} {'with a sentence. ' * 5}" for n in range(40)),
+        "code": "```\n" + "\n".join(f"x{n} = {n}" for n in range(300)) + "\n```",
+        "table": "| a | b |\n|---|---|\n" + "\n".join(f"| {n} | {n} |" for n in range(300)),
+        "text": "One sentence of many words. " * 200,
+    }
+    for kind, text in blocks.items():
+        found = chunks("url_1", text, estimate_tokens, 60)
+
+        assert len(found) > 2
+        assert {one.types for one in found} == {(kind,)}

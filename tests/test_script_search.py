@@ -53,10 +53,10 @@ async def test_answer_for_programs(library: Library) -> None:
     assert (told["query"], told["page"], told["by"]) == ("weir repaired", 1, "words and meaning")
     assert set(first) == {
         *("id", "score", "version", "url", "title", "language", "type", "host", "categories", "domains"),
-        *("published_ts", "updated_ts", "passages", "aliases", "duplicates", "images"),
+        *("published_ts", "updated_ts", "author", "image", "passages", "aliases", "duplicates", "images"),
     }
     assert set(first["passages"][0]) == {
-        *("chunk_id", "headings", "snippet", "highlights", "score", "lexical", "semantic")
+        *("chunk_id", "headings", "level", "types", "snippet", "highlights", "score", "lexical", "semantic")
     }
 
 

@@ -509,3 +509,83 @@ async def test_expired_page_makes_room_for_the_next(settings: Settings) -> None:
     assert len(found.results) == 2
     assert not {library.site.url(path) for path in best} & {one.page.url for one in found.results}
     assert found.total == 4
+
+
+# ── what changes while the text stays ──
+
+
+async def test_metadata_is_shown_at_once_and_costs_no_vector(settings: Settings) -> None:
+    """Title, author, date and image of a page are corrected: search shows them and finds the new title, with the same
+    chunks and vectors, and an embed worker that is woken for it asks the model nothing."""
+    async with open_library(settings, {"/a": "The weir was repaired in spring."}) as library:
+        await library.embed()
+        client, keys, page_id = library.desk.client, library.desk.keys, library.id("/a")
+        await library.ask("weir")
+        chunks = await client.zrange(keys.chunks(page_id), 0, -1)
+        raw = connect.open_raw(library.settings)
+        vectors = [await raw.get(keys.vector(name)) for name in chunks]
+        asked = len(library.server.texts)
+
+        new = {"title": "Corrected headline", "author": "A. Weaver", "published_ts": "1769000000"}
+        await client.hset(keys.document(page_id), mapping={**new, "image": "https://e.org/new.jpg"})
+        await client.xadd(keys.events, {"type": "item.changed", "id": page_id})
+        found = await library.ask("corrected headline", lexical_weight=1.0)
+
+        page = found.results[0].page
+        assert (page.url, page.title, page.author) == (library.site.url("/a"), "Corrected headline", "A. Weaver")
+        assert (page.published_ts, page.image) == (1_769_000_000, "https://e.org/new.jpg")
+        assert await library.urls("corrected", filters=filters(since_ts=1_768_999_999, until_ts=1_769_000_001)) == [
+            "/a"
+        ]
+
+        for status in ("Indexed", "Crawled"):
+            await client.hset(keys.item(page_id), "status", status)
+            await client.zadd(keys.embed_due, {page_id: 1})
+            await library.embed()
+        assert await library.waiting() == []
+        assert await client.zrange(keys.chunks(page_id), 0, -1) == chunks
+        assert [await raw.get(keys.vector(name)) for name in chunks] == vectors
+        assert [text for text in library.server.texts[asked:] if "weir" in text] == []
+        await raw.aclose()
+
+
+async def test_chunks_of_before_have_no_level_and_get_it_without_the_model(settings: Settings) -> None:
+    """They are found as they are; when they are next written they have level, types and created_at, under the same id
+    and with the same vector."""
+    async with open_library(settings, {"/a": "The weir was repaired in spring."}) as library:
+        await library.embed()
+        client, keys, page_id = library.desk.client, library.desk.keys, library.id("/a")
+        [name] = await client.zrange(keys.chunks(page_id), 0, -1)
+        whole = await client.hgetall(keys.chunk(name))
+        await client.hdel(keys.chunk(name), "level", "types", "created_at")
+        [passage] = (await library.ask("weir", lexical_weight=1.0)).results[0].passages
+        assert (passage.level, passage.types) == (0, ())
+
+        asked = len(library.server.texts)
+        await client.hset(keys.item(page_id), "indexedHash", "")
+        await client.zadd(keys.embed_due, {page_id: 1})
+        await library.embed()
+        again = await client.hgetall(keys.chunk(name))
+        [passage] = (await library.ask("weir", lexical_weight=1.0)).results[0].passages
+
+        assert {**again, "created_at": ""} == {**whole, "created_at": ""}
+        assert again["created_at"] >= whole["created_at"]
+        assert (again["level"], again["types"]) == ("0", '["text"]')
+        assert (passage.level, passage.types) == (0, ("text",))
+        assert [text for text in library.server.texts[asked:] if "weir" in text] == []
+        [stayed] = await client.zrange(keys.chunks(page_id), 0, -1)
+        assert stayed == name
+
+
+async def test_created_at_stays_while_a_chunk_does(settings: Settings) -> None:
+    """An edit elsewhere in the page writes the chunk again: it is as old as it was."""
+    async with open_library(settings, {"/a": "The weir was repaired in spring."}) as library:
+        await library.embed()
+        client, keys, page_id = library.desk.client, library.desk.keys, library.id("/a")
+        [name] = await client.zrange(keys.chunks(page_id), 0, -1)
+        await client.hset(keys.chunk(name), "created_at", "2020-01-01T00:00:00Z")
+        await client.hset(keys.item(page_id), "indexedHash", "")
+        await client.zadd(keys.embed_due, {page_id: 1})
+        await library.embed()
+
+        assert await client.hget(keys.chunk(name), "created_at") == "2020-01-01T00:00:00Z"

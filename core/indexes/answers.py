@@ -38,6 +38,8 @@ class Passage:
 
     chunk_id: str
     headings: tuple[str, ...]
+    level: int
+    types: tuple[str, ...]
     snippet: str
     highlights: tuple[tuple[int, int], ...]
     """Where in the snippet the words of the question are."""
@@ -54,7 +56,7 @@ class Result:
     score: float
     passages: tuple[Passage, ...]
     duplicates: tuple[str, ...] = ()
-    """Other pages with the same text."""
+    """Other pages with the same text, and this page by http or https."""
     aliases: tuple[str, ...] = ()
     """Other URLs of this page."""
     images: tuple[Mapping[str, str], ...] = ()
@@ -94,11 +96,23 @@ def candidates(hits: Sequence[Hit], freshness: float, now: float) -> list[Candid
 
 
 def folded(found: Sequence[Candidate]) -> list[list[Candidate]]:
-    """Pages with the same text stand together, in the place of their best."""
-    by_text: dict[str, list[Candidate]] = {}
+    """Pages with the same text stand together, in the place of their best; so do a page by http and by https.
+
+    Pages of one content group with another query and another text are other pages: `?id=1` and `?id=2`.
+    """
+    groups: list[list[Candidate]] = []
+    place_of: dict[tuple[str, ...], int] = {}
     for one in found:
-        by_text.setdefault(one.page.version, []).append(one)
-    return list(by_text.values())
+        first, *others = sorted({place_of[name] for name in _names_of(one.page) if name in place_of}) or [len(groups)]
+        if first == len(groups):
+            groups.append([])
+        joined = [*(member for place in others for member in groups[place]), one]
+        groups[first] += joined
+        for place in others:
+            groups[place] = []
+        for member in joined:
+            place_of |= dict.fromkeys(_names_of(member.page), first)
+    return [group for group in groups if group]
 
 
 def result(
@@ -116,6 +130,13 @@ def result(
     )
 
 
+def _names_of(page: Page) -> list[tuple[str, ...]]:
+    """What a page shares with those it is folded with: its text, or its address but for the scheme."""
+    scheme, _, address = page.url.partition("://")
+    by_scheme = [(page.group, address)] if page.group and scheme in ("http", "https") else []
+    return [(page.version,), *by_scheme]
+
+
 def _candidate(hits: Sequence[Hit], freshness: float, now: float) -> Candidate:
     page = hits[0].page
     assert page  # whoever found it says of which page it is
@@ -124,7 +145,8 @@ def _candidate(hits: Sequence[Hit], freshness: float, now: float) -> Candidate:
 
 def _passage(hit: Hit, said: ChunkText, words: tuple[str, ...]) -> Passage:
     shown, ranges = highlight.snippet(said.text, words, SNIPPET_CHARS)
-    return Passage(hit.chunk_id, said.headings, shown, tuple(ranges), hit.score, hit.lexical, hit.semantic)
+    why = (hit.score, hit.lexical, hit.semantic)
+    return Passage(hit.chunk_id, said.headings, said.level, said.types, shown, tuple(ranges), *why)
 
 
 def _freshness(page: Page, weight: float, now: float) -> float:

@@ -10,9 +10,12 @@ from core.indexes.protocols import Page
 from core.keys import Keys
 from core.stores.connect import Client
 
-_ITEM = ("articleUid", "type", "sources", "fetchUrl", "normalizedSource")
-_TEXT = ("content_hash", "url", "title", "language", "published_ts", "updated_ts", "live")
-_ARTICLE = ("status", "content_hash", "url", "title", "language", "published_ts", "fetched_ts", "categories")
+_ITEM = ("articleUid", "type", "sources", "fetchUrl", "normalizedSource", "contentGroupId")
+_TEXT = ("content_hash", "url", "title", "language", "published_ts", "updated_ts", "live", "author", "image")
+_ARTICLE = (
+    *("status", "content_hash", "url", "title", "language", "published_ts", "fetched_ts", "categories"),
+    *("author", "image"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,9 @@ class PageReader:
             domains=tuple(dict.fromkeys(sid.partition(".")[0] for sid in sources if "." in sid)),
             published_ts=lenient.timestamp(published),
             updated_ts=lenient.timestamp(stamp),
+            author=lenient.text(article[8] if uid else document[7]),
+            image=lenient.text(article[9] if uid else document[8]),
+            group=lenient.text(record[5]),
         )
         key = self._keys.article(uid) if uid else self._keys.document(item_id)
         return LivePage(page, live == content_hash, key, uid)

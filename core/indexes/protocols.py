@@ -75,6 +75,10 @@ class Page:
     domains: tuple[str, ...] = ()
     published_ts: float = 0.0
     updated_ts: float = 0.0
+    author: str = ""
+    image: str = ""
+    group: str = ""
+    """`contentGroupId`: the same for http and https and whatever the query, of pages at one host and path."""
     reads_as: str = ""
     """The language its text reads as, whatever it says of itself; "": not known, and written in Latin letters."""
 
@@ -122,6 +126,8 @@ class ChunkText:
 
     text: str
     headings: tuple[str, ...] = ()
+    level: int = 0
+    types: tuple[str, ...] = ()
 
 
 class Index(Protocol):

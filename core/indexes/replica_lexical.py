@@ -40,6 +40,8 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
     chunk_id: str
     text: str
     headings: tuple[str, ...] = ()
+    level: int = 0
+    types: tuple[str, ...] = ()
 
 
 def _schema() -> tantivy.Schema:
@@ -122,7 +124,9 @@ class Lexical:
                 document.add_text("facet", facet)
             document.add_unsigned("number", number)
             document.add_float("date", date_of(page))
-            document.add_bytes("body", msgspec.json.encode(Body(chunk.id, chunk.text, chunk.headings)))
+            document.add_bytes(
+                "body", msgspec.json.encode(Body(chunk.id, chunk.text, chunk.headings, chunk.level, chunk.types))
+            )
             with _writing():
                 self._writing.add_document(document)
 

@@ -78,7 +78,7 @@ class View:
         bodies = [(number, self.lexical.body(self.searcher, place)) for number, place in places.items()]
         # A replica made anew uses the numbers again: what has another id is another chunk.
         return {
-            body.chunk_id: ChunkText(body.text, body.headings)
+            body.chunk_id: ChunkText(body.text, body.headings, body.level, body.types)
             for number, body in bodies
             if body.chunk_id == wanted[number]
         }

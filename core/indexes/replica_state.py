@@ -19,7 +19,7 @@ import msgspec
 from core.errors import FreshetError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-SCHEMA = 2
+SCHEMA = 3
 """Of all files of a replica; another number is not read but built anew."""
 
 

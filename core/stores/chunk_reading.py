@@ -34,15 +34,16 @@ class StoredPage:
 
 
 # KEYS the page's list, its text · ARGV how keys of chunks and of vectors begin. The live version, then for each chunk
-# its name, text, headings, text hash, space and vector; what is of another type is not there.
+# its name, text, headings, text hash, space, level, types and vector; what is of another type is not there.
 # One call for a page: a tenth of the time of asking for each.
 _READ = """
 local found = {redis.call('HGET', KEYS[2], 'live')}
 for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-  local said = redis.pcall('HMGET', ARGV[1] .. name, 'text', 'headings', 'text_hash', 'space')
-  local text, headings, text_hash, space = unpack(said.err and {false, false, false, false} or said)
+  local said = redis.pcall('HMGET', ARGV[1] .. name, 'text', 'headings', 'text_hash', 'space', 'level', 'types')
+  if said.err then said = {false, false, false, false, false, false} end
   local vector = redis.pcall('GET', ARGV[2] .. name)
-  found[#found + 1] = {name, text, headings, text_hash, space, type(vector) == 'string' and vector}
+  found[#found + 1] = {name, unpack(said)}
+  found[#found][8] = type(vector) == 'string' and vector
 end
 return found
 """
@@ -73,9 +74,12 @@ class ChunkReader:
 
 
 def _stored(place: int, row: Row, space: Space | None) -> StoredChunk:
-    name, text, headings, text_hash, of = (value.decode("utf-8", "replace") if value else "" for value in row[:5])
-    chunk = Chunk(name, text, tuple(map(str, lenient.sequence(headings))), place, text_hash)
+    said = (value.decode("utf-8", "replace") if value else "" for value in row[:7])
+    name, text, headings, text_hash, of, level, types = said
+    path, kinds = (tuple(map(str, lenient.sequence(value))) for value in (headings, types))
+    # Chunks of before these fields have neither level nor types until they are next written.
+    chunk = Chunk(name, text, path, place, text_hash, lenient.integer(level), kinds)
     if space is None or of != space.name:
         return StoredChunk(chunk, None)
-    vector = bytes(row[5] or b"")
+    vector = bytes(row[7] or b"")
     return StoredChunk(chunk, vector) if vectors.is_sound(vector, space.dimension) else StoredChunk(chunk, None, vector)

@@ -17,7 +17,7 @@ from core.models import Chunk, Space
 from core.registry import Item, Status, iso
 from core.stores.chunk_removal import CACHE_SECONDS, ChunkRemoval, OldChunks
 from core.stores.commit import Command, batched
-from core.stores.connect import Client
+from core.stores.connect import Client, now
 from core.stores.events import event
 from core.stores.packing import packed_json
 from core.vectors import is_sound
@@ -39,6 +39,7 @@ if before and before ~= '' and before ~= asked.space then
   if call('COPY', KEYS[2], kept, 'REPLACE') == 1 then call('EXPIRE', kept, asked.cache_seconds) end
 end
 call('HSET', KEYS[1], unpack(ARGV, 3))
+call('HSETNX', KEYS[1], 'created_at', asked.created_at)
 if ARGV[2] == '' then call('DEL', KEYS[2]) else call('SET', KEYS[2], ARGV[2]) end
 if asked.space ~= '' then
   call('EXPIRE', asked.cache .. asked.space .. asked.cache_hash .. asked.text_hash, asked.cache_seconds)
@@ -143,6 +144,7 @@ class ChunkStore:
     ) -> None:
         """The same for the chunks of several pages, by item id."""
         flat = [(item_id, chunk) for item_id, chunks in pages.items() for chunk in chunks]
+        created_at = iso(await now(self._client)) if flat else ""
         for start in range(0, len(flat), AT_ONCE):
             pipe = self._raw.pipeline(transaction=False)
             for item_id, chunk in flat[start : start + AT_ONCE]:
@@ -150,15 +152,16 @@ class ChunkStore:
                 name = space.name if space and vector else ""
                 keys = (self._keys.chunk(chunk.id), self._keys.vector(chunk.id), self._keys.chunks(item_id))
                 words = _words(item_id, chunk, name)
-                pipe.eval(_WRITE, 3, *keys, self._asked(chunk, name), vector or b"", *words)
+                pipe.eval(_WRITE, 3, *keys, self._asked(chunk, name, created_at), vector or b"", *words)
             await pipe.execute()
 
-    def _asked(self, chunk: Chunk, space: str) -> bytes:
+    def _asked(self, chunk: Chunk, space: str, created_at: str) -> bytes:
         cache, cache_hash, _ = self._keys.embed_cache("\n", "\n").split("\n")
         asked = {
             "id": chunk.id,
             "text_hash": chunk.text_hash,
             "space": space,
+            "created_at": created_at,
             "seconds": BESIDE_SECONDS,
             "cache_seconds": CACHE_SECONDS,
             "cache": cache,
@@ -183,14 +186,14 @@ class ChunkStore:
 
     # ── the swap ──
 
-    def swap(self, item: Item, chunks: Sequence[Chunk], old: OldChunks, now: float) -> list[Command]:
+    def swap(self, item: Item, chunks: Sequence[Chunk], old: OldChunks, at: float) -> list[Command]:
         """Commands that make these the page's chunks, and the page known to search."""
         key, status = self._keys.chunks(item.id), str(_known(item.status))
         placed = [word for place, chunk in enumerate(chunks) for word in (place, chunk.id)]
         record = {
             "status": status,
             "indexedHash": item.content_hash,
-            "lastIndexed": iso(now),
+            "lastIndexed": iso(at),
             "lastIndexedDocId": item.id,
             "chunkCount": str(len(chunks)),
         }
@@ -211,9 +214,16 @@ class ChunkStore:
 
 def _words(item_id: str, chunk: Chunk, space: str) -> list[str]:
     """Fields and values of a chunk's hash."""
-    headings = json.dumps(chunk.headings, ensure_ascii=False)
-    words = ("item", item_id, "text", chunk.text, "headings", headings, "text_hash", chunk.text_hash, "space", space)
-    return list(words)
+    fields = {
+        "item": item_id,
+        "text": chunk.text,
+        "headings": json.dumps(chunk.headings, ensure_ascii=False),
+        "level": str(chunk.level),
+        "types": json.dumps(chunk.types),
+        "text_hash": chunk.text_hash,
+        "space": space,
+    }
+    return [word for pair in fields.items() for word in pair]
 
 
 def _known(status: Status) -> Status:
