@@ -29,7 +29,8 @@ log = logging.getLogger("refresh")
 WORKS_PER_COMMIT = 100
 COMMIT_SECONDS = 2.0
 """A decision is written at the latest after this, however few there are."""
-AGAIN_SECONDS = 1.0
+AGAIN_SECONDS = 2.0
+"""An alias whose page has no text yet is visited again after this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +76,10 @@ class Ledger:
         self.decided = 0
         """How many visits came to their end, written or not yet."""
 
-    async def add(self, entry: Entry) -> None:
+    async def add(self, *entries: Entry) -> None:
         """Keep it for the next commit, which comes when there are enough of them or after some seconds."""
-        self._entries.append(entry)
-        self.decided += 1
+        self._entries += entries
+        self.decided += len(entries)
         if len(self._entries) >= WORKS_PER_COMMIT or (self._late and self._late.done()):
             await self.flush()
         elif self._timer is None:

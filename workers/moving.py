@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from core import canonical, outcomes
 from core.extract import EXTRACTOR_VERSION
 from core.models import Document, Fetched, Ref
-from core.outcomes import Changed, Moved, Outcome, Unchanged
+from core.outcomes import Changed, Moved, Outcome
 from core.page_canonical import trusted_canonical
 from core.registry import Item, PageVisit
 from core.stores.clock import ServerClock
@@ -32,6 +32,8 @@ class Visited:
     commands: Sequence[Command] = ()
     leased: Leased | None = None
     """What was visited, if the visit found its real name."""
+    target: tuple[Leased, Visited] | None = None
+    """Of an alias: the page that it leads to, which the same answer is about."""
 
 
 MOST_ALIASES = 5
@@ -40,22 +42,17 @@ Settle = Callable[[Leased, OpenSource, Visited], Awaitable[None]]
 """Bring a visit to its end."""
 VisitNow = Callable[[Leased], Awaitable[None]]
 """Visit another item, and write what came of it."""
-Flush = Callable[[], Awaitable[None]]
-"""Write what was settled so far."""
 
 
 class Moving:
     """Finds out what a page is really called."""
 
-    def __init__(
-        self, desk: Desk, clock: ServerClock, following: Following, settle: Settle, visit: VisitNow, flush: Flush
-    ) -> None:
+    def __init__(self, desk: Desk, clock: ServerClock, following: Following, settle: Settle, visit: VisitNow) -> None:
         self._desk = desk
         self._clock = clock
         self._following = following
         self._settle = settle
         self._visit = visit
-        self._flush = flush
 
     async def is_still_alias(self, leased: Leased, found: OpenSource) -> bool:
         """Ask the old name with the validators of the real one: a 304 from there says all, in one tiny answer."""
@@ -91,24 +88,37 @@ class Moving:
         if not is_redirect:
             page = await self._has_or_gets_text(target_id, found, item)
             return Visited(_moved(page, visit)) if page else False
-        others = await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid)
-        for other in others:
-            if other.item.alias_of == item.id:
+        return await self._redirected(leased, found, target_id, visit, read, commands)
+
+    async def _redirected(
+        self,
+        leased: Leased,
+        found: OpenSource,
+        target_id: str,
+        visit: PageVisit,
+        read: Read,
+        commands: Sequence[Command],
+    ) -> Visited | bool:
+        """A permanent redirect: the answer is the target's, and both are written in one commit.
+
+        Where somebody visits the target just now, its text is expected to be the one that was read here.
+        """
+        document, seen = read.document, replace(visit, redirects=())
+        if not isinstance(document, Document):
+            return False
+        for other in await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid):
+            if other.item.alias_of == leased.item.id:
                 await self._leave(other)
                 return False
-            if isinstance(read.document, Document):
-                seen = replace(visit, normalised=other.item.source, redirects=())
-                same = outcomes.is_same(other.item, seen, EXTRACTOR_VERSION)
-                meaning = Unchanged(visit.http_status, visit=seen) if same else Changed(read.document, seen)
-                # Its links too: it keeps them when the old name is gone.
-                followed = await self._following.follow(other.item, read.links, found)
-                await self._settle(other, found, Visited(meaning, followed))
-            else:
+            seen = replace(seen, normalised=other.item.source)
+            if outcomes.is_same(other.item, seen, EXTRACTOR_VERSION):
                 await self._leave(other)
-        if others:  # its text is written before this one is given up
-            await self._flush()
-        page = await self._page_behind(target_id, item)
-        return Visited(_moved(page, visit), commands) if page else False
+                return Visited(_moved(other.item, visit), commands)
+            # Its links too: it keeps them when the old name is gone.
+            followed = await self._following.follow(other.item, read.links, found)
+            target = (other, Visited(Changed(document, seen), followed))
+            return Visited(Moved(target_id, visit, seen.content_hash), commands, target=target)
+        return Visited(Moved(target_id, visit, seen.content_hash), commands)
 
     async def _has_or_gets_text(self, target_id: str, found: OpenSource, item: Item) -> Item | None:
         """The canonical page. If nobody has looked yet, we do: a page gives up its text for no empty name."""

@@ -61,7 +61,7 @@ class VisitEngine:
         self._reader = Reader(desk)
         self._following = Following(desk, book, clock)
         self._judgement = Judgement(desk, book, clock, is_told_by_run=is_run)
-        self._moving = Moving(desk, clock, self._following, self._settle, self._visit_now, ledger.flush)
+        self._moving = Moving(desk, clock, self._following, self._settle, self._visit_now)
         self._unreached: list[tuple[Leased, OpenSource, Failed]] = []
         self.network = NetworkHealth()
 
@@ -275,15 +275,24 @@ class VisitEngine:
             if with_text is None:
                 return
             leased = with_text
+        entries = [await self._entry(leased, source, visited)]
+        if is_first_visit and isinstance(outcome, Changed):
+            (entry,) = entries
+            await self._links.store(leased, entry.decision, entry.commands, outcome.document.title)
+            return
+        if visited.target:  # before its alias, and in the same commit
+            entries.insert(0, await self._entry(visited.target[0], source, visited.target[1]))
+        await self._ledger.add(*entries)
+
+    async def _entry(self, leased: Leased, source: OpenSource, visited: Visited) -> Entry:
+        """What is decided about a visit, and everything that is written of it."""
+        outcome = visited.outcome
         around = await self._judgement.around(leased.item, outcome)
         policy, chance, now = self._policy(leased, source), random.random(), self._clock.now()
         decision = decide.decide(leased.item, outcome, now, chance, policy, around)
         commands = [*visited.commands, *await self._desk.documents.apply(leased, decision, outcome, now)]
         commands += self._judgement.consequences(leased.item, source, decision, now)
-        if is_first_visit and isinstance(outcome, Changed):
-            await self._links.store(leased, decision, commands, outcome.document.title)
-        else:
-            await self._ledger.add(Entry(leased, outcome, policy, around, chance, decision, commands))
+        return Entry(leased, outcome, policy, around, chance, decision, commands)
 
     def _policy(self, leased: Leased, source: OpenSource) -> Policy:
         item, policy = leased.item, self._desk.decide_policy
