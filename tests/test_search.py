@@ -97,7 +97,10 @@ async def test_odd_questions_have_answers(settings: Settings) -> None:
                 "\0",
                 "a" * 50_000,
             ):
-                await searcher.search(Query(text), time.time())
+                found = await searcher.search(Query(text), time.time())
+
+                assert {one.page.url for one in found.results} <= {library.site.url("/"), library.site.url("/a")}
+                assert len(found.results) <= found.total <= 2
 
 
 # ── filters, pages, places ──

@@ -103,9 +103,10 @@ class Moving:
 
         Where somebody visits the target just now, its text is expected to be the one that was read here.
         """
-        document, seen = read.document, replace(visit, redirects=())
+        document = read.document
         if not isinstance(document, Document):
             return False
+        seen = replace(visit, redirects=(), canonical_url=document.canonical_url)
         for other in await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid):
             if other.item.alias_of == leased.item.id:
                 await self._leave(other)

@@ -68,6 +68,11 @@ async def test_key_of_a_wrong_type_stops_only_its_own_feeds(newsroom: Newsroom) 
     await newsroom.rewind()
     await newsroom.client.set(newsroom.keys.category_links("filed"), "oops")
     await newsroom.run()
+    statuses = newsroom.statuses(await newsroom.look())
+
+    assert {"/known", "/grown", "/first", "/missing"} <= set(newsroom.asked)
+    assert [statuses[newsroom.web.url(path)] for path in ("/known", "/grown", "/first")] == ["ok", "ok", "ok"]
+    assert await newsroom.client.sismember(newsroom.keys.category_links("world"), newsroom.links("first", 1)[0])
 
 
 async def test_stop_gives_back_what_is_unreached(settings: Settings, warm_pool: ParsePool) -> None:
