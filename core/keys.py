@@ -322,6 +322,16 @@ class Keys:
     # ── families, for SCAN ──
 
     @property
+    def article_pattern(self) -> str:
+        """Glob over `article(*)`."""
+        return self._glob("rss:article_canonical:")
+
+    @property
+    def all_pattern(self) -> str:
+        """Glob over every key of this deployment."""
+        return self._glob("")
+
+    @property
     def feeds_pattern(self) -> str:
         """Glob over `feeds(*)`."""
         return self._glob("rss:feeds:")

@@ -5,6 +5,7 @@ To give articles or documents another field: one line here.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 from core import canonical
@@ -40,6 +41,7 @@ def article(
         **_metadata(document, before or link.entry, now),
         "clean_text": document.clean_text,
         "markdown": document.markdown,
+        "text_sha1": text_sha1(document.content_hash, document.markdown, document.clean_text),
         "language": document.language,
         "fetched_ts": before.get("fetched_ts") or round(now, 3),
         "raw_len": document.raw_len,
@@ -62,11 +64,18 @@ def document(item: Item, document: Document, before: Mapping[str, str], now: flo
         "url": item.fetch_url,
         **_metadata(document, before, now),
         "markdown": document.markdown,
+        "text_sha1": text_sha1(document.content_hash, document.markdown),
         "language": document.language,
         "content_hash": document.content_hash,
         "text_len": document.text_len,
         "updated_ts": f"{now:.3f}",
     }
+
+
+def text_sha1(content_hash: str, markdown: str, clean_text: str = "") -> str:
+    """A checksum of a text as it is stored, by which the doctor sees that it was altered."""
+    stored = "\n".join((content_hash, markdown, clean_text)).encode("utf-8", "surrogateescape")
+    return hashlib.sha1(stored, usedforsecurity=False).hexdigest()
 
 
 def _metadata(document: Document, before: Mapping[str, str], now: float) -> dict[str, Value]:

@@ -1,7 +1,9 @@
 """Look for what does not fit together, and heal it.
 
-python -m scripts.doctor          tell
-python -m scripts.doctor --fix    and set it right
+python -m scripts.doctor          tell, and change nothing
+python -m scripts.doctor --fix    and set it right; what nobody can derive again is put aside (freshet:quarantine)
+
+Exit code 0: nothing is wrong, or everything is healed. 1: something is left. 2: it could not look.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.audit.reconciling import Finding, Reconciling, Wrong
+from core.audit.auditor import Auditor
+from core.audit.findings import IDS, Finding, Wrong
 from core.console import progress
 from core.console.terminal import say
 from core.indexes.opening import open_searcher
 from core.keys import Keys
 from core.settings import Settings
 from core.stores import connect
+from core.stores.guarded import GuardedClient
 from scripts import session
 from scripts.domain_remove import counted
 
@@ -31,6 +35,9 @@ class Told:
     """What was found, and what became of it."""
 
     findings: Counter[str] = field(default_factory=Counter)
+    invariants: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    """What only a person can judge or change."""
     examples: list[Finding] = field(default_factory=list)
     replica: dict[str, int] = field(default_factory=dict)
     healed: int = 0
@@ -44,7 +51,11 @@ class Told:
         """For programs."""
         told = {
             "findings": self.findings,
-            "examples": [{"item": one.item_id, "wrong": str(one.wrong)} for one in self.examples],
+            "invariants": self.invariants,
+            "examples": [
+                {"item": one.item_id, "invariant": IDS[one.wrong], "wrong": str(one.wrong)} for one in self.examples
+            ],
+            "notes": self.notes,
             "replica": self.replica,
             "healed": self.healed,
             "left": self.left,
@@ -57,8 +68,11 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
     """Print what is wrong; exit code 1 if something is left."""
     told = Told()
     async with session.open_session() as (settings, keys, client):
-        wants_vectors = settings.embedder != "none"
-        await _look(Reconciling(client, keys, wants_vectors=wants_vectors), client, told, fix)
+        if isinstance(client, GuardedClient):
+            client.guard(keys, only_looks=not fix)
+        auditor = Auditor(client, keys, settings)
+        await _look(auditor, client, told, fix)
+        told.notes = await _notes(auditor)
         if not told.unreadable:
             await _look_at_replica(settings, keys, client, told, fix)
         told.waiting = int(await client.zcard(keys.embed_due))
@@ -66,21 +80,27 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
     return 1 if told.left else 0
 
 
-async def _look(reconciling: Reconciling, client: connect.Client, told: Told, fix: bool) -> None:
+async def _look(auditor: Auditor, client: connect.Client, told: Told, fix: bool) -> None:
     """In pieces: there may be more wrong than fits into memory."""
     with progress.bar(0, "Looking") as bar:
-        async for some in reconciling.everything():
-            bar.update(reconciling.looked_at - bar.n)
-            # A page that was swapped while we looked is not wrong.
-            found = await reconciling.left(some)
+        async for found in auditor.everything():
+            bar.update(auditor.looked_at - bar.n)
             told.findings.update(str(one.wrong) for one in found)
+            told.invariants.update(IDS[one.wrong] for one in found)
             told.examples += found[: EXAMPLES - len(told.examples)]
             if fix:
-                await reconciling.heal(found, await connect.now(client))
-            left = await reconciling.left(found) if fix else found
+                await auditor.heal(found, await connect.now(client))
+            left = await auditor.left(found) if fix else found
             told.left += len(left)
             told.healed += len(found) - len(left)
             told.unreadable += sum(one.wrong is Wrong.WRONG_TYPE for one in left)
+
+
+async def _notes(auditor: Auditor) -> list[str]:
+    """I29 and I31: the server's configuration, and keys that are not of ours."""
+    unknown = auditor.unknown
+    strange = [f"Keys that are none of Freshet's (the server may be shared): {', '.join(unknown)}"] if unknown else []
+    return [*await auditor.warnings(), *strange]
 
 
 async def _look_at_replica(settings: Settings, keys: Keys, client: connect.Client, told: Told, fix: bool) -> None:
@@ -101,6 +121,7 @@ def _differ(replica: Mapping[str, int]) -> int:
 def _page(told: Told, fix: bool) -> str:
     replica = told.replica
     lines = [f"{count:6}  {wrong}" for wrong, count in told.findings.items()] or ["Registry, texts and chunks agree."]
+    lines += [f"Note: {note}" for note in told.notes]
     lines.append(
         f"Replica: {replica['pages']} pages, {replica['chunks']} chunks, "
         f"{replica['missing']} pages missing, {replica['extra']} too many"

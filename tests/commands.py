@@ -55,6 +55,7 @@ async def everything(client: connect.Client) -> dict[str, object]:
         "hash": client.hgetall,
         "set": client.smembers,
         "string": client.get,
+        "list": lambda key: client.lrange(key, 0, -1),
         "zset": lambda key: client.zrange(key, 0, -1, withscores=True),
         "stream": client.xrange,
     }

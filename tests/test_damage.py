@@ -123,9 +123,11 @@ async def failures(scene: Scene, capsys: pytest.CaptureFixture[str], plant: Plan
     raw, found = connect.open_raw(scene.settings), []
     for family in FAMILIES:
         await scene.restore()
-        await plant(raw, family, await key_of(scene, family), junk)
+        key = await key_of(scene, family)
+        await plant(raw, family, key, junk)
         try:
             await everything_works(scene, capsys, family)
+            assert await scene.client.type(key) in ("none", family.type)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next family is tried too
             found.append(f"{family.name} {junk!r}: {error!r}")
     await raw.aclose()
@@ -135,6 +137,9 @@ async def failures(scene: Scene, capsys: pytest.CaptureFixture[str], plant: Plan
 async def test_key_of_another_type_stops_nothing(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     """It is put aside with a line that names it; whoever needs it finds nothing there, and makes it anew."""
     assert await failures(scene, capsys, of_another_type) == []
+    aside = [name async for name in scene.client.scan_iter(f"{scene.keys.quarantined('')}*")]
+    assert len(aside) == 1
+    assert await scene.client.zscore(scene.keys.quarantine, aside[0])
 
 
 async def test_junk_stops_nothing(scene: Scene, capsys: pytest.CaptureFixture[str], full: bool) -> None:

@@ -67,7 +67,7 @@ async def vector_too_short(library: Library) -> list[Finding]:
     name = await first_chunk(library, "/a")
     text_hash = str(await client.hget(keys.chunk(name), "text_hash"))
     await client.set(keys.vector(name), "x" * 32)
-    await client.set(keys.embed_cache("first-16-c1", text_hash), "x" * 32)
+    await client.set(keys.embed_cache("first-16-c1", text_hash), "x" * 32, ex=60)
     return not_embedded(library)
 
 

@@ -132,7 +132,8 @@ async def test_key_of_another_type_is_set_right(
     assert (code, said["findings"], said["replica"]) == (1, expected, {})
     assert "not compared" in (await page(capsys, fix=False))[1]
     code, said = await told(capsys, fix=True)
-    assert (code, said["findings"], said["left"]) == (0, expected, 0)
+    # A record that was put aside is lost, and its partition still names it: that is told and healed as well.
+    assert (code, said["left"], expected.items() <= said["findings"].items()) == (0, 0, True)
     assert await run(capsys) == (0, {}, CLEAN)
 
 

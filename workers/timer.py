@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from redis.exceptions import RedisError
 
-from core.audit.reconciling import Reconciling
+from core.audit.auditor import Auditor
 from core.console import log as console
 from core.keys import Keys
 from core.queues.names import QueueName
@@ -74,11 +74,12 @@ class Timer:
         if now - self._reconciled_ts < RECONCILE_SECONDS:
             return
         self._reconciled_ts = now
-        wants_vectors = self._settings.embedder != "none"
-        reconciling = Reconciling(self._client, self._keys, wants_vectors=wants_vectors)
-        healed = await reconciling.heal(await reconciling.sample(RECONCILE_ITEMS), now)
-        if healed:
-            log.warning("🩹 %d items did not fit what search knows of them, and are set right", healed)
+        auditor = Auditor(self._client, self._keys, self._settings)
+        found = await auditor.sample(RECONCILE_ITEMS)
+        await auditor.heal(found, now)
+        if found:
+            kinds = ", ".join(sorted({str(one.wrong) for one in found}))
+            log.warning("🩹 %d things were not as they should be, and are set right: %s", len(found), kinds)
 
     async def send_listings(self, now: float) -> int:
         """A pass for every source whose next listing has come."""

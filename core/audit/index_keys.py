@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from core import lenient
+from core.key_families import Families
 from core.keys import Keys
 from core.stores.connect import Client, texts
 
@@ -29,14 +30,7 @@ class IndexKeys:
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._types = {
-            keys.chunks(""): "zset",
-            keys.chunk(""): "hash",
-            keys.vector(""): "string",
-            keys.document(""): "hash",
-            keys.aliases(""): "set",
-            keys.item(""): "hash",
-        }
+        self._families = Families(keys)
 
     # ── walking ──
 
@@ -66,8 +60,9 @@ class IndexKeys:
 
     async def mistyped(self, names: Sequence[str]) -> list[str]:
         """Those of the keys that are of another type than such a key is; no command of ours can read them."""
-        found = zip(names, await types_of(self._client, names), strict=True)
-        return [name for name, kind in found if kind not in (NOTHING, self._type_of(name))]
+        wanted = [name for name in names if self._families.type_of(name)]
+        found = zip(wanted, await types_of(self._client, wanted), strict=True)
+        return [name for name, kind in found if kind not in (NOTHING, self._families.type_of(name))]
 
     async def of_pages(self, item_ids: Sequence[str]) -> list[str]:
         """Keys of these pages, and of their records, that are of another type."""
@@ -80,10 +75,6 @@ class IndexKeys:
     @property
     def _of_page(self) -> tuple[Callable[[str], str], ...]:
         return (self._keys.item, self._keys.document, self._keys.chunks)
-
-    def _type_of(self, name: str) -> str:
-        """None that is not ours is wrong."""
-        return next((kind for head, kind in self._types.items() if name.startswith(head)), NOTHING)
 
 
 async def types_of(client: Client, names: Sequence[str]) -> list[str]:

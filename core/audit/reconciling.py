@@ -19,6 +19,7 @@ from core.stores.chunk_removal import ChunkRemoval
 from core.stores.commit import Answer, Command, Lease, Leases, Work
 from core.stores.connect import Client
 from core.stores.events import event
+from core.stores.quarantine import Quarantine
 
 __all__ = ["Finding", "Reconciling", "Wrong"]
 
@@ -38,6 +39,7 @@ class Reconciling:
         self._removal = ChunkRemoval(client, keys)
         self._astray = Astray(client, keys)
         self._index = IndexKeys(client, keys)
+        self._quarantine = Quarantine(client, keys)
         self._placing = Placing(client, keys)
         self._lost = Lost(client, keys)
 
@@ -74,10 +76,9 @@ class Reconciling:
 
     async def _retype(self, findings: Sequence[Finding], now: float) -> int:
         """What no command can read goes first: else it would stop us. Then its page is what is left of it."""
-        names = await self._index.mistyped(_named(findings, Wrong.WRONG_TYPE))
+        names = await self._quarantine.mistyped(_named(findings, Wrong.WRONG_TYPE))
         if not names:
             return 0
-        await self._client.delete(*names)
         pages = {page: one.place for one in findings if (page := self._index.page_of(one.item_id))}
         lost = [Finding(Wrong.NO_RECORD, page, place) for page, place in pages.items()]
         await self.heal([*await self._looking.still(lost), *await self._looking.look(list(pages))], now)

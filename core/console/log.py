@@ -5,7 +5,6 @@ The logger's name is the word in brackets: `ingest`, `canon`, `refresh`, `timer`
 
 from __future__ import annotations
 
-import io
 import logging
 import sys
 from typing import TextIO
@@ -47,9 +46,6 @@ class _OneLine(logging.Formatter):
 
 def set_up(settings: Settings, stream: TextIO | None = None) -> None:
     """Configure logging for this process; call once, in `main`."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # What scripts print may hold bytes that are no UTF-8, which anybody can put into a key.
-        sys.stdout.reconfigure(errors="backslashreplace")
     handler = _LineHandler(stream or sys.stderr, secret_values(settings))
     handler.setFormatter(_OneLine("[%(name)s] %(message)s"))
     root = logging.getLogger()

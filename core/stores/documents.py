@@ -97,6 +97,7 @@ class DocumentStore:
             return []
         fields: dict[str, Word] = {"id": item.id, "url": item.fetch_url, "updated_ts": f"{now:.3f}"}
         fields |= {name: str(value or "") for name, value in zip(stored_fields.SHARED, said, strict=True)}
+        fields["text_sha1"] = stored_fields.text_sha1(str(fields["content_hash"]), str(fields["markdown"]))
         return [("HSET", self._keys.document(item.id), *flat(fields))]
 
     async def metadata(self, item: Item) -> dict[str, str]:

@@ -103,6 +103,11 @@ class Quarantine:
             log.warning("⚠️ Skipped and put aside, as it is of another type than it has to be → %s", name)
         return moved
 
+    async def whole(self, name: str) -> None:
+        """Put a key aside as it is: nobody can read it, and nothing tells what it was."""
+        await self._client.execute_command("EVAL", _MOVE, 0, *self._place, name, "")
+        log.warning("⚠️ Put aside, as it cannot be read → %s", name)
+
     async def _mend(self, name: str) -> bool:
         family = self._families.of(name)
         if family is None:
@@ -114,11 +119,11 @@ class Quarantine:
         return bool(await self.mend_fields(name, family.name, await self._fields(name)))
 
     async def mend_fields(self, name: str, family: str, stored: Mapping[str, str]) -> list[str]:
-        """Put aside those fields of a hash that cannot be read; which. A record without a status is Pending."""
+        """Put aside those fields of a hash that cannot be read; which they were."""
         wrong = field_kinds.damaged(family, stored)
         if not wrong:
             return []
-        words = [word for field, value in wrong.items() for word in (field, value, _instead(family, field))]
+        words = [word for field, value in wrong.items() for word in (field, value, _instead(family, field, stored))]
         if not await self._client.execute_command("EVAL", _MOVE_FIELDS, 0, *self._place, name, *words):
             return []
         log.warning("⚠️ Put aside, as it cannot be read → %s of %s", ", ".join(sorted(wrong)), name)
@@ -138,8 +143,14 @@ class Quarantine:
         return {_text(field): _text(value) for field, value in pairs}
 
 
-def _instead(family: str, field: str) -> str:
-    return str(Status.PENDING) if (family, field) == ("item", "status") else ""
+def _instead(family: str, field: str, stored: Mapping[str, str]) -> str:
+    """What a damaged field becomes; empty: it is not there. A status follows from what else the record says."""
+    if (family, field) != ("item", "status"):
+        return ""
+    content, indexed = stored.get("contentHash", ""), stored.get("indexedHash", "")
+    if not content:
+        return str(Status.PENDING)
+    return str(Status.INDEXED if indexed == content else Status.CRAWLED)
 
 
 def _text(value: object) -> str:
