@@ -171,7 +171,8 @@ class Keys:
         return f"{self.prefix}index:chunks:{item_id}"
 
     def chunk(self, chunk_id: str) -> str:
-        """HASH: a chunk's text, headings, hash and space. An hour until a swap makes it live, then as its page."""
+        """HASH: a chunk's text, headings, level, types, hash, space, created_at. An hour until a swap makes it live,
+        then as its page."""
         return f"{self.prefix}index:chunk:{chunk_id}"
 
     def aliases(self, name: str) -> str:

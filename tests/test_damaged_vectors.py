@@ -126,11 +126,16 @@ async def test_vector_of_another_type_is_made_anew(library: Library) -> None:
     assert vectors.is_sound(await vector_of(library, "/a"), NUMBERS)
 
 
+@pytest.mark.parametrize("is_mistyped", [False, True], ids=["gone", "of another type"])
 @pytest.mark.parametrize("what", ["chunk", "list"])
-async def test_pages_that_lost_chunks_are_found_by_their_text(library: Library, what: str) -> None:
-    """A chunk that is gone from Redis is cut out of the text again, and the page waits to be embedded."""
-    keys, name = library.desk.keys, await chunk_of(library, "/a")
-    await library.desk.client.delete(keys.chunk(name) if what == "chunk" else keys.chunks(library.id("/a")))
+async def test_pages_that_lost_chunks_are_found_by_their_text(library: Library, what: str, is_mistyped: bool) -> None:
+    """A chunk that is gone from Redis, or that somebody made as another type, is cut out of the text again, and the
+    page waits to be embedded."""
+    client, keys, name = library.desk.client, library.desk.keys, await chunk_of(library, "/a")
+    key = keys.chunk(name) if what == "chunk" else keys.chunks(library.id("/a"))
+    await client.delete(key)
+    if is_mistyped:
+        await client.set(key, "x")
 
     found = await library.ask("weirs", lexical_weight=1.0)
 
@@ -138,6 +143,7 @@ async def test_pages_that_lost_chunks_are_found_by_their_text(library: Library, 
     assert await library.waiting() == [library.id("/a")]
     await library.embed()
     assert await library.astray() == []
+    assert vectors.is_sound(await vector_of(library, "/a"), NUMBERS)
 
 
 @pytest.mark.parametrize("how", DAMAGE)

@@ -65,7 +65,7 @@ class View:
         most = limit if limit > 2 * DEPTH else DEPTH + 1  # one more than is joined tells whether there are more
         by_words = _either(unspoken, pending)
         words = self._by_words(question, filters, most) if weight > 0 or by_words is not None else []
-        depth = min(DEPTH, limit) if weight > 0 else limit
+        depth = DEPTH if weight > 0 else limit  # however few are asked for, the same are joined
         meaning = self._by_meaning(vector, filters, unspoken, depth) if vector is not None and weight < 1 else []
         weight = fusion.comparable_weight(words[:DEPTH], weight, _among(pending))
         joined = fusion.weighted(words[:DEPTH], meaning, weight, _among(by_words))
