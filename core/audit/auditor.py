@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from core.audit.findings import Finding, Wrong
@@ -12,10 +13,11 @@ from core.audit.reconciling import Reconciling
 from core.key_families import Families
 from core.keys import Keys
 from core.settings import Settings
-from core.stores import presence
+from core.stores import connect, presence
 from core.stores.connect import Client
 from core.stores.scanning import names as scan
 
+MOST_SKEW_SECONDS = 5.0
 CONFIRM_SECONDS = 0.5
 """A worker that is in the middle of something has ended it then; what is still wrong is."""
 _OURS = frozenset({*(check.wrong for check in CHECKS), *BY_FIELDS, *OF_QUEUES})
@@ -46,8 +48,10 @@ class Auditor:
         return list(self._invariants.unknown)
 
     async def warnings(self) -> list[str]:
-        """Sentences about the server's configuration, which only a person can change."""
-        return await presence.dangers(self._client)
+        """Sentences about the server's configuration and about clocks, which only a person can change."""
+        apart = abs(time.time() - await connect.now(self._client))
+        skewed = [f"The clock here and that of Redis are {apart:.0f} s apart."] if apart > MOST_SKEW_SECONDS else []
+        return [*await presence.dangers(self._client), *skewed]
 
     async def everything(self) -> AsyncIterator[list[Finding]]:
         """What is wrong anywhere, confirmed by a second look, in pieces; one has to be healed before the next."""
