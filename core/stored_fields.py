@@ -15,15 +15,7 @@ from core.secrets import without_credentials
 
 Value = str | int | float
 
-METADATA = ("title", "author", "published_ts", "image", "abstract")
-"""What may be corrected while the text stays: stored anew and told, without new chunks or vectors."""
-SHARED = ("content_hash", *METADATA, "markdown", "language", "text_len")
-"""What an article and a page's own document have in common."""
-ARTICLE_STATE = ("status", "text_source", "text_len", "content_hash", "duplicate_of", "item_id", "final_url")
-"""What a visit wants to know of a stored article, beside what it keeps."""
-_KEPT = ("url", "category", "categories", "fetched_ts")
-"""What an article keeps from its first visit on."""
-ARTICLE_BEFORE = (*ARTICLE_STATE, *_KEPT, *METADATA)
+NOTHING: Mapping[str, str] = {}
 
 
 def article(
@@ -53,23 +45,26 @@ def article(
         "last_modified": visit.last_modified,
         "extractor_version": document.extractor_version,
         "text_source": document.source,
-        **({"updated_ts": f"{now:.3f}"} if before else {}),
     }
 
 
-def document(item: Item, document: Document, before: Mapping[str, str], now: float) -> dict[str, Value]:
+def document(item: Item, document: Document, now: float) -> dict[str, Value]:
     """Every field of a document that belongs to its page; search keeps its own beside them."""
     return {
         "id": item.id,
         "url": item.fetch_url,
-        **_metadata(document, before, now),
+        **_metadata(document, NOTHING, now),
         "markdown": document.markdown,
         "text_sha1": text_sha1(document.content_hash, document.markdown),
         "language": document.language,
         "content_hash": document.content_hash,
         "text_len": document.text_len,
-        "updated_ts": f"{now:.3f}",
     }
+
+
+def updated(now: float) -> dict[str, Value]:
+    """The field that says when people last saw something new; not written where nothing differs."""
+    return {"updated_ts": f"{now:.3f}"}
 
 
 def text_sha1(content_hash: str, markdown: str, clean_text: str = "") -> str:
@@ -78,13 +73,13 @@ def text_sha1(content_hash: str, markdown: str, clean_text: str = "") -> str:
     return hashlib.sha1(stored, usedforsecurity=False).hexdigest()
 
 
-def _metadata(document: Document, before: Mapping[str, str], now: float) -> dict[str, Value]:
-    """What the page says of itself; where it says nothing, what was known before (from its feed, for one)."""
-    known = before.get("published_ts") or ""
+def _metadata(document: Document, otherwise: Mapping[str, str], now: float) -> dict[str, Value]:
+    """What the page says of itself; where it says nothing, what its feed said or what is stored."""
+    known = otherwise.get("published_ts") or ""
     published = canonical.published(document.published_ts, _number(known), now)
     return {
-        "title": document.title or before.get("title", ""),
-        "author": document.author or before.get("author", ""),
+        "title": document.title or otherwise.get("title", ""),
+        "author": document.author or otherwise.get("author", ""),
         "published_ts": "" if published is None else int(published),
         "image": document.image,
         "abstract": document.abstract,
@@ -98,6 +93,18 @@ def _number(text: str) -> float | None:
         return None
 
 
-def is_new_metadata(document: Document, before: Mapping[str, str], now: float) -> bool:
+def is_new_metadata(document: Document, before: Mapping[str, str], *, is_article: bool, now: float) -> bool:
     """Would storing this document change what people see of the page, its text apart?"""
-    return any(str(value) != before.get(name, "") for name, value in _metadata(document, before, now).items())
+    told = _metadata(document, before if is_article else NOTHING, now)
+    return any(str(value) != before.get(name, "") for name, value in told.items())
+
+
+METADATA = tuple(_metadata(Document(), NOTHING, 0.0))
+"""What may be corrected while the text stays: stored anew and told, without new chunks or vectors."""
+SHARED = ("content_hash", *METADATA, "markdown", "language", "text_len")
+"""What an article and a page's own document have in common."""
+ARTICLE_BEFORE = (
+    *("status", "url", "category", "categories", "fetched_ts", "text_source", "text_len", "content_hash"),
+    *("duplicate_of", "item_id", "final_url", *METADATA),
+)
+"""What a visit wants to know of a stored article; `status` first, by which it is known to be there."""

@@ -23,6 +23,7 @@ from core.indexes.opening import open_searcher
 from core.keys import Keys
 from core.settings import Settings
 from core.stores import connect
+from core.stores.embed_queue import EmbedQueue
 from core.stores.guarded import GuardedClient
 from scripts import session
 from scripts.domain_remove import counted
@@ -75,7 +76,7 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
         told.notes = await _notes(auditor)
         if not told.unreadable:
             await _look_at_replica(settings, keys, client, told, fix)
-        told.waiting = int(await client.zcard(keys.embed_due))
+        told.waiting = await EmbedQueue(client, keys).count()
     say(told.as_json() if as_json else _page(told, fix))
     return 1 if told.left else 0
 

@@ -466,3 +466,72 @@ async def test_new_date_is_shown_without_new_vectors(settings: Settings) -> None
 
         assert found.page.published_ts == 1_772_366_400
         assert asked_again == asked
+
+
+async def test_force_accuses_nobody_of_lying(desk: Desk, site: Site) -> None:
+    """Four true 304s, then a forced visit of the same bytes: the host's 304 is believed as before."""
+    site.page("/", links=["/a"])
+    site.page("/a")
+    await add_site(desk, site.url("/"))
+    for mode in (*[Mode.INCREMENTAL] * 5, Mode.FULL):
+        await crawl(desk, SID, mode)
+    site.forget_requests()
+    await crawl(desk, SID, Mode.INCREMENTAL)
+
+    assert not [key async for key in desk.client.scan_iter(desk.keys.trust("*"))]
+    assert "if-none-match" in site.web.asked("/a")[-1].headers
+
+
+async def test_equal_text_read_anew_is_not_updated(desk: Desk, site: Site) -> None:
+    """Forced, or by another canonical: without news the document keeps its time, so search needs not be told."""
+    site.page("/", links=["/a"])
+    site.page("/a", head=f'<link rel=canonical href="{site.url("/a")}">')
+    await add_site(desk, site.url("/"))
+    await crawl(desk, SID, Mode.INCREMENTAL)
+    key = desk.keys.document(item_id(site.url("/a")))
+    before = await desk.client.hgetall(key)
+    await crawl(desk, SID, Mode.FULL)
+    forced = await desk.client.hgetall(key)
+    site.page("/a", head='<link rel=canonical href="https://elsewhere.example/a">')
+    await crawl(desk, SID, Mode.INCREMENTAL)
+
+    assert before == forced == await desk.client.hgetall(key)
+
+
+async def test_alias_that_leads_elsewhere_is_no_name_of_its_old_page(desk: Desk, site: Site) -> None:
+    """`/latest` moves from one version to the next, and is a page of its own at last."""
+    site.page("/", links=["/latest", "/v1", "/v2"])
+    site.page("/v1")
+    site.page("/v2")
+    site.web.redirect("/latest", "/v1", 301)
+    await add_site(desk, site.url("/"))
+    names = []
+    for change in (lambda: None, lambda: site.web.redirect("/latest", "/v2", 301), lambda: site.page("/latest")):
+        change()
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        known = [await desk.client.smembers(desk.keys.aliases(item_id(site.url(path)))) for path in ("/v1", "/v2")]
+        names.append([len(found) for found in known])
+
+    assert names == [[1, 0], [0, 1], [0, 0]]
+
+
+async def test_deferral_is_told_once_and_in_the_record(
+    desk: Desk, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A host that asks to wait: one line for all of its pages, and each record says how long it waits."""
+    paths = [f"/{number}" for number in range(5)]
+    site.page("/", links=paths)
+    for path in paths:
+        site.page(path)
+    await add_site(desk, site.url("/"))
+    await crawl(desk, SID, Mode.INCREMENTAL)
+    for path in ("/", *paths):
+        site.web.retry_after(path, 503, "5000")
+    await visit(desk, site.url("/0"))
+    caplog.clear()
+    await visit(desk, *map(site.url, paths[1:]))
+    record = await item(desk, site.url("/1"))
+    due = await desk.client.zscore(desk.keys.due(SID), record["id"])
+
+    assert len([one for one in caplog.messages if "put off" in one]) == 1
+    assert abs(float(record["crawlIntervalSeconds"]) - (due - await connect.now(desk.client))) < 60

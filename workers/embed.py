@@ -21,6 +21,7 @@ from core.stores.chunks import ChunkStore
 from core.stores.clock import ServerClock
 from core.stores.commit import Answer, Lease, Leases, Work
 from core.stores.connect import Client
+from core.stores.embed_queue import EmbedQueue
 from core.stores.items import ItemStore
 from core.stores.live_texts import LiveTexts, Text
 from core.stores.spaces import Spaces
@@ -61,6 +62,7 @@ class Embedding:
         self._tell = tell
         self._items = ItemStore(client, keys)
         self._texts = LiveTexts(client, keys)
+        self._queue = EmbedQueue(client, keys)
         self._spaces = Spaces(client, keys)
         self.counts: Counter[str] = Counter()
 
@@ -115,7 +117,7 @@ class Embedding:
     async def _let_go(self, items: dict[str, Item | None], held: Held) -> None:
         """Gone, hidden or known already: what made it so has taken its chunks. What has just come to wait goes on."""
         works = [
-            Work(held[item_id], [("ZREM", self._keys.embed_due, item_id)], self._as_read(item_id, item))
+            Work(held[item_id], [self._queue.let_go(item_id)], self._as_read(item_id, item))
             for item_id, item in items.items()
         ]
         await self._commit(list(items), works, held)

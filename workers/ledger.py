@@ -144,8 +144,7 @@ class Ledger:
 
     def _counted(self, counts: Counter[str]) -> list[Command]:
         total = {"visited": sum(counts.values()), **counts}
-        stats = self._desk.keys.refresh_stats
-        commands: list[Command] = [("HINCRBY", stats, name, count) for name, count in total.items()]
+        commands = self._desk.items.counted(total)
         if self._run_id:
             commands += self._desk.runs.counted(self._run_id, total, self._clock.now())
         return commands

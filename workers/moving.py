@@ -36,7 +36,7 @@ class Visited:
     """Of an alias: the page that it leads to, which the same answer is about."""
 
 
-MOST_ALIASES = 5
+MOST_ALIASES = 30
 """A chain of names longer than this leads nowhere."""
 Settle = Callable[[Leased, OpenSource, Visited], Awaitable[None]]
 """Bring a visit to its end."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -22,7 +23,7 @@ from core.outcomes import Broken, Changed, Excluded, Outcome, Parked, Unchanged
 from core.registry import ARTICLES_SOURCE, Item, PageVisit
 from core.statuses import Meaning
 from core.stores.clock import ServerClock
-from core.stores.commit import Command, Work
+from core.stores.commit import Work
 from core.stores.items import Leased
 from workers.book import Book, OpenSource
 from workers.desk import Desk
@@ -63,6 +64,7 @@ class VisitEngine:
         self._judgement = Judgement(desk, book, clock, is_told_by_run=is_run)
         self._moving = Moving(desk, clock, self._following, self._settle, self._visit_now)
         self._unreached: list[tuple[Leased, OpenSource, Failed]] = []
+        self._put_off_for: Counter[str] = Counter()
         self.network = NetworkHealth()
 
     async def visit(self, leased: Leased) -> None:
@@ -109,12 +111,7 @@ class VisitEngine:
 
     async def _let_rest(self, leased: Leased) -> None:
         """Not due any more; a force that nothing can answer is used up."""
-        item = leased.item
-        rested: Command = (
-            *("HSET", self._desk.keys.item(item.id), "reindexRequested", "false"),
-            *("processedGeneration", item.generation),
-        )
-        await self._desk.leases.commit_many([Work(leased.lease, [*self._desk.items.put_off(item, None), rested])])
+        await self._desk.leases.commit_many([Work(leased.lease, self._desk.items.rest(leased.item))])
 
     # ── fetch ──
 
@@ -153,9 +150,11 @@ class VisitEngine:
         if leased.link and leased.link.is_first_visit:
             await self._links.put_off(leased, answer)
             return
-        log.info("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, leased.item.fetch_url)
-        until = self._clock.now() + max(answer.wait_seconds, 1.0)
-        await self._desk.leases.commit_many([Work(leased.lease, self._desk.items.put_off(leased.item, until))])
+        log.debug("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, leased.item.fetch_url)
+        self._put_off_for[answer.reason] += 1
+        wait = max(answer.wait_seconds, 1.0)
+        put_off = self._desk.items.put_off(leased.item, self._clock.now() + wait, wait)
+        await self._desk.leases.commit_many([Work(leased.lease, put_off)])
 
     # ── what it means ──
 
@@ -235,7 +234,8 @@ class VisitEngine:
         if isinstance(outcome, Unchanged) and isinstance(read.document, Document):
             # The text is the same, its pictures need not be.
             commands += await self._desk.documents.replace_images(item, read.document, self._clock.now())
-        if isinstance(outcome, Changed) and self._is_audit(leased):
+        is_new_text = isinstance(outcome, Changed) and visit.content_hash != item.content_hash
+        if is_new_text and self._is_audit(leased):
             await self._judgement.check_304(leased, source, item.validators)
         return Visited(outcome, commands, leased)
 
@@ -248,7 +248,8 @@ class VisitEngine:
         is_new_metadata = False
         if isinstance(document, Document) and item.has_text and item.content_hash == document.content_hash:
             before = leased.article or await self._desk.documents.metadata(item)
-            is_new_metadata = stored_fields.is_new_metadata(document, before, now)
+            is_article = bool(leased.article)
+            is_new_metadata = stored_fields.is_new_metadata(document, before, is_article=is_article, now=now)
         return outcomes.of_document(
             item,
             visit,
@@ -314,6 +315,9 @@ class VisitEngine:
                 await self._put_off(leased, OFFLINE)
             else:
                 await self._settle(leased, source, Visited(Broken(failed)))
+        for reason, count in self._put_off_for.items():
+            log.info("⏳ %d put off: %s", count, reason)
+        self._put_off_for.clear()
 
     def take_unreached(self) -> Sequence[Leased]:
         """Those that are kept to be judged at the end, when there is no such end."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from core import ids, stored_fields
-from core.decide import Decision, Text
+from core.decide import Count, Decision, Text
 from core.keys import Keys
 from core.models import Document, Fetched, Link, TextSource
 from core.outcomes import Changed, Moved
@@ -57,7 +57,7 @@ class DocumentStore:
 
     async def _replace(self, leased: Leased, decision: Decision, outcome: Changed, now: float) -> list[Command]:
         item, document = leased.item, outcome.document
-        written = await self._texts(leased, outcome, now)
+        written = self._texts(leased, decision, outcome, now)
         if decision.status is Status.CRAWLED:
             written.append(("ZADD", self._keys.embed_due, f"{now:.3f}", item.id))
         if item.alias_of:  # a page of its own again
@@ -66,21 +66,22 @@ class DocumentStore:
         written += await self._removing.first_texts(left, {item.article_uid})
         return [*written, *await self.replace_images(item, document, now)]
 
-    async def _texts(self, leased: Leased, outcome: Changed, now: float) -> list[Command]:
+    def _texts(self, leased: Leased, decision: Decision, outcome: Changed, now: float) -> list[Command]:
         """The article that feeds listed; and the document of whoever else lists the page, for when the article ends."""
         item, document = leased.item, outcome.document
+        is_news = decision.count is Count.CHANGED or not item.has_text
+        updated = stored_fields.updated(now) if is_news else {}
         written: list[Command] = []
         if leased.is_article:
             link = leased.link or _link_of(leased)
             fields = stored_fields.article(link, item, document, outcome.visit, leased.article, now)
             if leased.article:
-                written += self._articles.correct(link, fields, leased.article)
+                written += self._articles.correct(link, fields | updated, leased.article)
             else:
                 written += self._articles.store(link, fields, now)
         is_own = not leased.is_article or (_outlives_article(item) and document.source is not TextSource.FEED)
         if is_own:
-            before = await self.metadata(item) if item.has_text else {}
-            fields = stored_fields.document(item, document, before, now)
+            fields = stored_fields.document(item, document, now) | updated
             written.append(("HSET", self._keys.document(item.id), *flat(fields)))
         return written
 
@@ -124,8 +125,13 @@ class DocumentStore:
         return gone
 
     def _named(self, item: Item, outcome: object) -> list[Command]:
-        """An alias is told to the page whose other name it is."""
-        return [("SADD", self._keys.aliases(outcome.target_id), item.fetch_url)] if isinstance(outcome, Moved) else []
+        """An alias is told to the page whose other name it is, and no longer to the one that it named before."""
+        if not isinstance(outcome, Moved):
+            return []
+        told: list[Command] = [("SADD", self._keys.aliases(outcome.target_id), item.fetch_url)]
+        if item.alias_of and item.alias_of != outcome.target_id:
+            told.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
+        return told
 
     def _unindexed(self, leased: Leased) -> list[Command]:
         uid = leased.item.article_uid

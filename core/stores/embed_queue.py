@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.keys import Keys
+from core.stores.commit import Command
 from core.stores.connect import Client, texts
 
 
@@ -16,6 +17,10 @@ class EmbedQueue:
     async def count(self) -> int:
         """How many texts wait."""
         return int(await self._client.zcard(self._keys.embed_due))
+
+    def let_go(self, item_id: str) -> Command:
+        """The command after which an item waits no longer."""
+        return ("ZREM", self._keys.embed_due, item_id)
 
     async def newest(self, count: int) -> list[str]:
         """Items that wait, those that changed last first."""

@@ -218,10 +218,24 @@ class ItemStore:
         """The command that says, for people, that nobody visits it."""
         return ("HSET", self._keys.item(item.id), "lockedUntil", "")
 
-    def put_off(self, item: Item, until: float | None) -> list[Command]:
-        """Not now: due again at that time (None: not before somebody asks), and the record says so."""
+    def rest(self, item: Item) -> list[Command]:
+        """Not due any more, and a force that nothing can answer is used up."""
+        used_up = ("reindexRequested", "false", "processedGeneration", item.generation)
+        return [*self.put_off(item, None), ("HSET", self._keys.item(item.id), *used_up)]
+
+    def counted(self, counts: Mapping[str, int]) -> list[Command]:
+        """Commands that count visits of items."""
+        return [("HINCRBY", self._keys.refresh_stats, name, count) for name, count in counts.items()]
+
+    def put_off(self, item: Item, until: float | None, wait_seconds: float | None = None) -> list[Command]:
+        """Not now: due again at that time (None: not before somebody asks), and the record says so.
+
+        `wait_seconds`: how long that is, if somebody asked for it; else the interval stays what it was.
+        """
         next_at = "" if until is None else registry.iso(until)
-        commands: list[Command] = [("HSET", self._keys.item(item.id), "lockedUntil", "", "nextCrawlAt", next_at)]
+        told = ("lockedUntil", "", "nextCrawlAt", next_at)
+        waits = () if wait_seconds is None else ("crawlIntervalSeconds", f"{wait_seconds:.0f}")
+        commands: list[Command] = [("HSET", self._keys.item(item.id), *told, *waits)]
         for source in item.sources:
             due = self._keys.due(source)
             commands.append(("ZREM", due, item.id) if until is None else ("ZADD", due, f"{until:.3f}", item.id))
