@@ -122,7 +122,7 @@ async def test_guard_speaks_once(
 ) -> None:
     """Its sentence is on the terminal once after a crawl, and once in a report."""
     caplog.set_level(logging.INFO)
-    commands.adopt(monkeypatch, settings.model_copy(update={"loss_limit_items": 1, "loss_limit_percent": 1.0}))
+    commands.adopt(monkeypatch, settings, LOSS_LIMIT_ITEMS="1", LOSS_LIMIT_PERCENT="1")
     site.page("/", links=[f"/{n}" for n in range(6)])
     for n in range(6):
         site.page(f"/{n}")
@@ -139,6 +139,49 @@ async def test_guard_speaks_once(
     assert (said.out + said.err + caplog.text).count("would be gone within a day") == 1
     await domain_look.report("docs")
     assert capsys.readouterr().out.count("would be gone within a day") == 1
+
+
+@pytest.mark.parametrize("status", [404, 410])
+async def test_guard_counts_a_loss_once(settings: Settings, site: Site, status: int) -> None:
+    """Pages that were counted when they stopped answering are not counted again when nothing links to them."""
+    pages = [f"/{n}" for n in range(40)]
+    for page in pages:
+        site.page(page)
+    site.page("/", links=pages)
+    async with office(settings, loss_limit_percent=20.0) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        for page in pages[:12]:
+            site.remove(page, status)
+        lost = await crawl(desk, SID, Mode.INCREMENTAL)
+        site.page("/", links=pages[12:])
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert (lost["gone"], run["status"], run["message"]) == ("12", "finished", "")
+        site.page("/", links=pages[24:])
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        assert run["status"] == "held"  # 12 more are a loss indeed
+        assert "24 of 41 items would be gone" in run["message"]
+
+
+async def test_guard_does_not_count_what_has_no_text(settings: Settings, site: Site) -> None:
+    """Links that never worked and other names of a page are no loss, however many go with a text or two."""
+    dead, names, pages = ([f"/{kind}/{n}" for n in range(25)] for kind in ("dead", "name", "page"))
+    for page, name in zip(pages, names, strict=True):
+        site.page(page)
+        site.web.redirect(name, page, 301)
+    for path in dead:
+        site.remove(path)
+    site.page("/", links=[*dead, *names, *pages])
+    async with office(settings, loss_limit_percent=20.0) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.page("/", links=pages[2:])
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+    assert (run["status"], run["message"], run["gone"]) == ("finished", "", "2")
 
 
 # ── max_pages ───────────────────────────────────────────────────────────────────────────────────

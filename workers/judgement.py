@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from core import urls
 from core.decide import NOTHING_SPECIAL, Circumstances, Count, Decision, Text
@@ -21,6 +22,25 @@ log = logging.getLogger("refresh")
 
 KEPT = "It is missing, and kept: its source would lose too much at once."
 DISTRUST_SECONDS = 30 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class AtStake:
+    """What a source would lose with some of its items, beside what it has lost already."""
+
+    texts: int = 0
+    empty: int = 0
+    """Items without a text: links that never worked, aliases. Nothing is lost with them."""
+
+    def __add__(self, other: AtStake) -> AtStake:
+        return AtStake(self.texts + other.texts, self.empty + other.empty)
+
+
+async def count_at_stake(desk: Desk, sid: str, item_ids: Sequence[str], now: float) -> AtStake:
+    """Count each loss once: what has no text, or is remembered as lost, cannot be lost again."""
+    still_there = await desk.sources.not_lost(sid, item_ids, now)
+    texts = len(await desk.members.with_text(still_there))
+    return AtStake(texts, len(still_there) - texts)
 
 
 class Judgement:
@@ -58,15 +78,21 @@ class Judgement:
                 return Circumstances(loss_refused=KEPT)
         return NOTHING_SPECIAL
 
-    async def may_lose(self, found: OpenSource, count: int) -> str:
-        """Why the source may not lose so many more, or nothing; then they count as lost."""
+    async def may_lose(self, found: OpenSource, count: int, empty: int = 0) -> str:
+        """Why the source may not lose so many more texts, or nothing; then they count as lost.
+
+        `empty`: items without a text that go with them, and that the source does not have in this reckoning.
+        """
         assert found.state is not None
+        if not count:
+            return ""
         sid, now = found.sid, self._clock.now()
         if found.state.loss_allowed_until > now:
             return ""
         if sid not in self._losses:
             self._losses[sid] = await self._desk.sources.losses(sid, now)
         lost, left = self._losses[sid]
+        left -= empty
         why = self._desk.sources.limit.refusal(count, lost, left)
         if not why:
             self._losses[sid] = lost + count, left - count

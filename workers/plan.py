@@ -22,6 +22,7 @@ from core.stores.registering import MOST_PAGES, item_id_of
 from workers.book import Book, OpenSource
 from workers.crawl import CUT_SHORT, Mode
 from workers.desk import Desk
+from workers.judgement import AtStake, count_at_stake
 
 SCAN = 1_000
 
@@ -63,14 +64,13 @@ async def plan(desk: Desk, sid: str, mode: Mode) -> Plan:
     found = await Book(watched, now).open(sid)
     if found is None or found.state is None:
         raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
-    work = _Planning(desk, found, Plan(sid, found.state.config.kind, found.source))
+    work = _Planning(desk, found, Plan(sid, found.state.config.kind, found.source), now)
     made = await work.run()
     made.listing_requests = asking.count
     made.visits = _visits(made, mode)
-    if made.removed:
+    if work.at_stake.texts and found.state.loss_allowed_until <= now:
         lost, left = await desk.sources.losses(sid, now)
-        is_allowed = found.state.loss_allowed_until > now
-        made.held = "" if is_allowed else desk.sources.limit.refusal(made.removed, lost, left)
+        made.held = desk.sources.limit.refusal(work.at_stake.texts, lost, left - work.at_stake.empty)
     return made
 
 
@@ -89,6 +89,9 @@ class _Planning:
     desk: Desk
     found: OpenSource
     plan: Plan
+    now: float
+    at_stake: AtStake = field(default_factory=AtStake)
+    """What a complete listing lacks, as the loss guard counts it."""
     listed: set[int] = field(default_factory=set)
     """What the listing has named; numbers instead of ids take a third of the memory."""
     room: int = 0
@@ -146,8 +149,11 @@ class _Planning:
         """What is known and was not listed: gone, if the listing was complete; else as it was."""
         async for some in self.desk.members.scanned(self.plan.sid):
             left = [name for name in some if hash(name) not in self.listed]
+            is_removed = is_complete and self.found.is_listing_evidence
+            if is_removed:
+                self.at_stake += await count_at_stake(self.desk, self.plan.sid, left, self.now)
             for known in await self._known(left):
-                if is_complete and self.found.is_listing_evidence:
+                if is_removed:
                     self.plan.removed += 1
                 elif known is not None:
                     self._count(known, has_moved=False)

@@ -15,7 +15,7 @@ from core.stores.commit import Command
 from core.stores.items import Leased
 from workers.book import Book, OpenSource
 from workers.desk import Desk
-from workers.judgement import Judgement
+from workers.judgement import AtStake, Judgement, count_at_stake
 from workers.ledger import Entry, Ledger, Progress
 
 log = logging.getLogger("refresh")
@@ -48,8 +48,10 @@ class Removal:
     async def unlist_unseen(self, before: float) -> str:
         """Remove everything not listed or linked since then; or why that would be too much."""
         members, sid = self._desk.members, self._found.sid
-        count = await members.count_unseen(sid, before)
-        refusal = await self._judgement.may_lose(self._found, count) if count else ""
+        at_stake = AtStake()
+        async for some in members.unseen(sid, before):
+            at_stake += await count_at_stake(self._desk, sid, some, self._clock.now())
+        refusal = await self._judgement.may_lose(self._found, at_stake.texts, at_stake.empty)
         if refusal:
             return refusal
         async for some in members.unseen(sid, before):

@@ -90,6 +90,22 @@ class SourceItems:
         rows = zip(answers[::2], answers[1::2], strict=True)
         return [(status or "", version or "") if depth is not None else None for depth, (status, version) in rows]
 
+    async def with_text(self, item_ids: Sequence[str]) -> set[str]:
+        """Those of these that can be found: by a document of their own, or by the article that feeds made of them."""
+        pipe = self._client.pipeline(transaction=False)
+        for item_id in item_ids:
+            pipe.hget(self._keys.item(item_id), "articleUid")
+            pipe.hexists(self._keys.document(item_id), "content_hash")
+        answers = await pipe.execute() if item_ids else []
+        rows = [*zip(item_ids, answers[::2], answers[1::2], strict=True)]
+        articles = [(item_id, str(uid)) for item_id, uid, _ in rows if uid]
+        for _, uid in articles:
+            pipe.hget(self._keys.article(uid), "status")
+        told = zip(articles, await pipe.execute() if articles else [], strict=True)
+        # An article that has ended leaves what a site has of the same page.
+        shown = {item_id: status == "success" for (item_id, _), status in told if status is not None}
+        return {item_id for item_id, _, has_document in rows if shown.get(item_id, bool(has_document))}
+
     async def has_unread(self, sid: str) -> bool:
         """Has nobody read one of its items yet?"""
         async for item_id in self._client.sscan_iter(self._keys.status(str(Status.PENDING)), count=AT_ONCE):

@@ -250,6 +250,12 @@ class SourceStore:
         scores = await self._client.zmscore(self._keys.refs(sid), lost) if lost else []
         return len(lost), listed - sum(score is not None for score in scores)
 
+    async def not_lost(self, sid: str, item_ids: Sequence[str], now: float) -> list[str]:
+        """Those of these that the source has not lost within a day."""
+        scores = await self._client.zmscore(self._keys.lost(sid), list(item_ids)) if item_ids else []
+        pairs = zip(item_ids, scores, strict=True)
+        return [item_id for item_id, lost_ts in pairs if lost_ts is None or lost_ts < now - DAY_SECONDS]
+
     async def hold(self, state: SourceState, why: str) -> str:
         """Nothing is removed before a person says so; the sentence that tells them."""
         command = f"python -m scripts.domain crawl {state.config.domain} --yes"
