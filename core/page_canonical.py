@@ -39,6 +39,12 @@ def trusted_canonical(canonical: str, url: str) -> str:
     return "" if _DOOR.search(named.path) or _is_too_general(named, own) else cleaned
 
 
+def is_door(url: str) -> bool:
+    """Is it the address of a login, a consent page or an error, by its path?"""
+    found = urls.parts(url)
+    return found is not None and bool(_DOOR.search(found.path))
+
+
 def _publisher_url(url: str) -> str:
     """An address in an AMP cache carries the publisher's own."""
     target = unwrap(url)

@@ -90,6 +90,16 @@ class Place:
             raise ValueError("The root of a web source must be an http or https URL.")
         return cls(cleaned, found, urls.registrable_domain(found.host), _folder(_normal_path(found)))
 
+    @property
+    def name(self) -> str:
+        """The last name in its path; empty for a front page."""
+        return self.parts.path.rstrip("/").rpartition("/")[2]
+
+    @property
+    def is_folder(self) -> bool:
+        """Is it a folder, or the first page of one?"""
+        return self.name.partition(".")[0] in ("index", "default") or self.folder.startswith(_normal_path(self.parts))
+
     def is_at(self, found: urls.Parts) -> bool:
         """Is it this very address?"""
         same_path = found.path.rstrip("/") == self.parts.path.rstrip("/")
@@ -197,6 +207,20 @@ class Scope:
             return OTHER_DOMAIN
         is_above = self._root.folder.startswith(place.folder) and place.folder != self._root.folder
         return ABOVE if self.kind is ScopeKind.SUBPAGES and is_above else ""
+
+    def is_like_root(self, url: str, links: Sequence[str]) -> bool:
+        """Does a place look like what the root was, so that a temporary redirect there is no notice for the moment?
+
+        It has the root's folder or its last name (`/v1.0/guide`, `/v2.0/guide`), or is a folder with pages in it
+        (`/stable/`, `/1.2/`), by the links of its first page.
+        """
+        place = Place.of(url)
+        if place.folder == self._root.folder or (place.name and place.name == self._root.name):
+            return True
+        if self.kind is ScopeKind.SUBPAGES and not place.is_folder:
+            return False
+        inside = (found for link in links if (found := urls.parts(link)))
+        return any(place.reaches(found, self.kind) and not place.is_at(found) for found in inside)
 
     def landed(self, url: str) -> Scope:
         """The same scope after its root has led to this address."""

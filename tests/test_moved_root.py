@@ -108,6 +108,85 @@ async def test_redirect_that_ends_brings_the_scope_back(settings: Settings, site
         assert await texts(desk, site, "/docs/a", "/docs/b", "/maintenance/soon") == [True, True, True]
 
 
+async def test_scope_does_not_follow_into_a_login(settings: Settings, site: Site) -> None:
+    """All pages lead to a login for a while: the visits fail, the scope stays, and no page is lost."""
+    tree(site, "/p/", "a", "b")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/p/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.page("/login", "Please log in.", links=["/login/help"])
+        for path in ("/p/", "/p/a", "/p/b"):
+            site.web.redirect(path, f"/login?next={path}")
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+        assert "the scope follows" not in run["message"]
+        assert (await desk.sources.details(SID)).get("notes", "{}") == "{}"
+        assert await texts(desk, site, "/p/", "/p/a", "/p/b", "/login/help") == [True, True, True, False]
+
+
+@pytest.mark.parametrize("notice", ["/maintenance/sorry", "/errors/sorry.html"])
+async def test_scope_does_not_follow_to_a_notice(settings: Settings, site: Site, notice: str) -> None:
+    """A root that shows a notice for a while keeps its own text, scope and pages; the run says where it leads."""
+    tree(site, "/docs/", "a", "b")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/docs/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.page(notice, "We are back soon.", links=["/contact", "/"])
+        site.web.redirect("/docs/", notice)
+
+        for _ in range(2):
+            run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+            assert "does not look like the place itself" in run["message"]
+            assert await texts(desk, site, "/docs/a", "/docs/b") == [True, True]
+            assert "Guide at /docs/" in await text(desk, site.url("/docs/"))
+        tree(site, "/docs/", "a", "c")
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        assert (run["status"], run["message"]) == ("finished", "")
+        assert await texts(desk, site, "/docs/a", "/docs/b", "/docs/c") == [True, False, True]
+
+
+async def test_words_about_the_root_are_true(settings: Settings, site: Site) -> None:
+    """Of pages that stay is spoken only where there are some, and a root that is back is said to be back."""
+    tree(site, "/1.2/", "a")
+    site.web.redirect("/stable/", "/1.2/")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/stable/"))
+        first = await crawl(desk, SID, Mode.INCREMENTAL)
+        again = await crawl(desk, SID, Mode.INCREMENTAL)
+        tree(site, "/stable/", "b")
+        back = await crawl(desk, SID, Mode.INCREMENTAL)
+
+    assert first["message"].endswith("/1.2/ now, and the scope follows it")
+    assert again["message"] == ""
+    assert back["message"].startswith("the root answers at its own address again; pages of")
+    assert "the scope follows" not in back["message"]
+
+
+@pytest.mark.parametrize(
+    ("root", "kind", "to", "links", "is_like"),
+    [
+        ("/v1.0/guide", "subpages", "/v2.0/guide", (), True),
+        ("/stable/", "subpages", "/1.2/", ("/1.2/a",), True),
+        ("/stable", "subpages", "/1.2", ("/1.2/a",), True),
+        ("/stable/", "subpages", "/1.2/index.html", ("/1.2/a",), True),
+        ("/stable/", "subpages", "/1.2/", ("/1.2/", "/contact"), False),
+        ("/docs/", "subpages", "/maintenance/sorry", ("/maintenance/", "/"), False),
+        ("/docs/", "subpages", "/maintenance/sorry.html", ("/maintenance/status",), False),
+        ("/", "subpages", "//www.e.org/home.html", (), True),
+        ("/", "host", "//www.e.org/home.html", ("//www.e.org/a",), True),
+        ("/", "host", "//sorry.e.org/", ("//e.org/",), True),
+        ("/a/", "host", "//sorry.e.org/x", ("//e.org/",), False),
+    ],
+)
+def test_what_looks_like_the_root(root: str, kind: str, to: str, links: tuple[str, ...], is_like: bool) -> None:
+    """The same folder or last name, or a folder with pages of its own."""
+    named = [link if link.startswith("//") else f"//e.org{link}" for link in (root, to, *links)]
+    first, there, *found = (f"https:{link}" for link in named)
+    assert Scope(first, kind).is_like_root(there, found) is is_like
+
+
 @pytest.mark.parametrize(
     ("root", "to", "why"),
     [("/docs/guide/", "/", "above what it covers"), ("/docs/guide/", "/docs/", "above what it covers")],

@@ -92,6 +92,23 @@ async def test_counts_of_orphans_add_up(settings: Settings, site: Site) -> None:
     assert counts(run) == {"discovered": 2, "visited": 3, "unchanged": 2, "gone": 1}
 
 
+async def test_counts_of_failing_orphans_add_up(settings: Settings, site: Site) -> None:
+    """The same for one that failed in the very run that found nothing leading to it: no count is below zero."""
+    site.page("/", links=["/a", "/b"])
+    site.page("/a")
+    site.page("/b")
+    async with office(settings) as desk:
+        await add_site(desk, site.url("/"))
+        await crawl(desk, SID, Mode.INCREMENTAL)
+        site.page("/", links=["/a"])
+        site.remove("/b", 500)
+
+        run = await crawl(desk, SID, Mode.INCREMENTAL)
+
+    assert adds_up(run), run
+    assert (run["unchanged"], run["gone"], run["failed"]) == ("2", "1", "0")
+
+
 # ── the loss guard ──────────────────────────────────────────────────────────────────────────────
 
 

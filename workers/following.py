@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from core import spider_traps
-from core.models import Ref, Rejected
+from core.models import Fetched, Ref, Rejected
 from core.registry import Item
 from core.scope import OUT_OF_SCOPE
 from core.stores.clock import ServerClock
@@ -41,6 +41,16 @@ class Following:
         scopes = ",".join(found.scope.version for found in sites if found.scope)
         stored = self._desk.documents.outlinks(item, links, scopes)
         return [*stored, *(self._desk.sources.dirty(found.sid) for found in sites)] if stored else []
+
+    async def land(self, item: Item, answer: Fetched, through: OpenSource, links: Sequence[str] | None = None) -> str:
+        """Tell the source where its root has led; why what is there does not stand for the root, or nothing.
+
+        `links`: those of the page; None: as they are stored, because it answered that nothing has changed.
+        """
+        if not answer.hops or through.state is None or through.state.root_id != item.id:
+            return ""
+        known = await self._desk.members.links_of(item.id) if links is None else links
+        return through.source.land(item, answer, known)
 
     async def register_all(self, found: OpenSource, links: Sequence[str], depth: int) -> list[str]:
         """Make items of those links that are in scope; ids of all that are items then."""

@@ -63,6 +63,7 @@ class Moving:
         answer = await found.source.fetch(replace(item, validators_url=target.validators_url), target.validators)
         if not isinstance(answer, Fetched) or answer.status != 304:
             return False
+        await self._following.land(item, answer, found)
         visit = outcomes.facts(item, answer, named(item), "", item.source)
         await self._settle(leased, found, Visited(_moved(target, visit)))
         return True

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from core import decide
 from core.decide import Circumstances, Count, Decision
 from core.outcomes import Excluded, Missing
-from core.registry import Item
+from core.registry import Item, Status
 from core.stores.clock import ServerClock
 from core.stores.commit import Command
 from core.stores.items import Leased
@@ -87,9 +87,14 @@ class Removal:
         """What was visited in this very run is counted already: as what it is now, and not twice."""
         if not self._run_id or item.checked_ts < self._run_began:
             return []
-        was = Count.CHANGED if item.changed_ts >= self._run_began else Count.UNCHANGED
-        counts = {"visited": -1, str(was if item.has_text else decision.count): -1}
+        counts = {"visited": -1, str(self._visited_as(item) if item.has_text else decision.count): -1}
         return self._desk.runs.counted(self._run_id, counts, self._clock.now())
+
+    def _visited_as(self, item: Item) -> Count:
+        """How the visit of an item with a text was counted."""
+        if item.status in (Status.ERROR, Status.OUT_OF_SCOPE):
+            return Count.FAILED if item.status is Status.ERROR else Count.EXCLUDED
+        return Count.CHANGED if item.changed_ts >= self._run_began else Count.UNCHANGED
 
     def _outcome(self, item: Item) -> Missing | Excluded:
         """Nobody asked for it, so no status says so; or the source does not want it any more."""

@@ -171,6 +171,7 @@ class VisitEngine:
                 return Visited(Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, "The snapshot is gone.")))
             return await self._read(leased, source, kept, is_from_snapshot=True)
         if isinstance(outcome, Unchanged) and isinstance(answer, Fetched):
+            await self._following.land(item, answer, source)
             moved = await self._moving.to_canonical(leased, source, answer)
             return Visited(moved or outcome)
         if isinstance(outcome, Broken) and isinstance(answer, Fetched) and _is_closed(outcome.failed):
@@ -218,7 +219,13 @@ class VisitEngine:
                 return None
             leased = renamed
         item = leased.item
-        followed = await self._following.follow(item, read.links, source)
+        if isinstance(read.document, Document) and not is_from_snapshot:
+            stray = await self._following.land(item, answer, source, read.links)
+            if stray and (item.has_text or item.alias_of):
+                return Visited(Broken(Failed(FailCode.HTTP, FailDetail.REDIRECTS, stray, answer.status)))
+        # A page that keeps its text because there is none now (a wall, an error) keeps its links as well.
+        is_kept = isinstance(read.document, Failed) and bool(item.has_text or item.alias_of)
+        followed = [] if is_kept else await self._following.follow(item, read.links, source)
         if not leased.is_article and (read.is_noindex or _forbids_index(answer)):
             why = "The page asks not to be indexed (noindex)."
             return Visited(Excluded(why, http_status=answer.status, is_withdrawn=True), followed)

@@ -9,12 +9,12 @@ not there, 403 for what we may not read. So one `decide` serves web sites, folde
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 from core.domains import SourceConfig, SourceModel
-from core.models import Batch, End, FetchResult, Ref
+from core.models import Batch, End, Fetched, FetchResult, Ref
 from core.net.fetcher import Fetcher
 from core.net.room import Room
 from core.parsing.pool import ParsePool
@@ -96,6 +96,13 @@ class Source(Protocol):
     async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
         """One item. `conditional` holds If-None-Match and If-Modified-Since as they came, or nothing."""
         ...
+
+    def land(self, item: Item, answer: Fetched, links: Sequence[str]) -> str:
+        """A page was read behind redirects, with these links: follow it where it is the root that has moved.
+
+        Returns why what was read is not what the item was, where the redirect is only for now; mostly nothing.
+        """
+        return ""
 
     async def hash_of(self, item: Item) -> str | None:
         """sha256 of something too large to be read at once, by pieces; None where the source cannot do that."""

@@ -19,6 +19,7 @@ from core import lastmod, secrets, urls
 from core.domains import SourceConfig, SourceModel, UrlGlobs, slug
 from core.models import Batch, End, Fetched, FetchResult, Ref, Rejected
 from core.net.room import Room
+from core.page_canonical import is_door
 from core.registry import Item
 from core.scope import OUT_OF_SCOPE, Scope
 from core.sitemaps import Listed
@@ -33,6 +34,8 @@ MAX_PAGES = 10_000
 BATCH_REFS = 500
 MOST_REFUSED = 1_000
 """Examples in one listing; a hostile sitemap could name millions."""
+NOT_FOLLOWED = "nothing there is followed unless it is given as url"
+STAY = "stay while they answer (crawl --yes lets go of those that nothing leads to)"
 _SCOPE = "scope"
 _ROOT, _LANDINGS = "root", "landings"
 
@@ -176,28 +179,51 @@ class WebSource(Source):
     # ── fetching ──
 
     async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
-        """One page; robots.txt and politeness are the fetcher's. Where the root leads, the scope follows."""
+        """One page; robots.txt and politeness are the fetcher's."""
         answer = await look_and_fetch(self._fetcher, item, page_request(item, conditional), room)
         if isinstance(answer, Fetched) and answer.status < 400 and self._scope.is_root(item.fetch_url):
-            self._follow_root(answer.final_url)
+            self._look_where_root_leads(answer.final_url)
         return answer
 
-    def _follow_root(self, url: str) -> None:
+    def _look_where_root_leads(self, url: str) -> None:
+        """What the address alone tells: the root is back, or leads where no scope follows."""
         if self._scope.holds(url):
             return
-        shown, before = urls.display(url), urls.display(self._scope.present)
         refusal = self._scope.refuses_landing(url)
         if refusal:
-            self.news = f"the root leads to {shown}, {refusal}: nothing there is followed unless it is given as url"
-        else:
-            self._scope = self._scope.landed(url.partition("?")[0])
-            self.news = (
-                f"the root leads to {shown} now, and the scope follows it; pages of {before} stay while they answer"
-                " (crawl --yes lets go of those that nothing leads to)"
-            )
-        if self.news not in self._told:
-            self._told.add(self.news)
-            log.warning("↪️ %s: %s", urls.display(self._scope.root), self.news)
+            self._tell(f"the root leads to {urls.display(url)}, {refusal}: {NOT_FOLLOWED}")
+        elif self._scope.is_root(url):
+            before = urls.display(self._scope.present)
+            self._scope = self._scope.landed(self._scope.root)
+            self._tell(f"the root answers at its own address again; pages of {before} {STAY}")
+
+    def land(self, item: Item, answer: Fetched, links: Sequence[str]) -> str:
+        """Follow the root, whose page was read, to where it leads now; or why not, where that is only for now."""
+        url = answer.final_url.partition("?")[0]
+        is_elsewhere = self._scope.is_root(item.fetch_url) and not self._scope.holds(url)
+        if not is_elsewhere or self._scope.is_root(url):
+            return ""
+        is_like_root = not is_door(url) and (answer.is_moved_for_good or self._scope.is_like_root(url, links))
+        if self._scope.refuses_landing(url) or not is_like_root:
+            return self._stray(answer, url)
+        before = urls.display(self._scope.present)
+        self._scope = self._scope.landed(url)
+        had_pages = item.has_text or bool(item.alias_of)
+        stay = f"; pages of {before} {STAY}" if had_pages else ""
+        self._tell(f"the root leads to {urls.display(url)} now, and the scope follows it{stay}")
+        return ""
+
+    def _stray(self, answer: Fetched, url: str) -> str:
+        shown = urls.display(url)
+        if not self._scope.refuses_landing(url):  # else it was told when it answered
+            self._tell(f"the root leads to {shown}, which does not look like the place itself: {NOT_FOLLOWED}")
+        return "" if answer.is_moved_for_good else f"It leads to {shown} for now; what was there before is kept."
+
+    def _tell(self, news: str) -> None:
+        self.news = news
+        if news not in self._told:
+            self._told.add(news)
+            log.warning("↪️ %s: %s", urls.display(self._scope.root), news)
 
 
 class _Sorting:

@@ -153,6 +153,10 @@ class SourceItems:
             # Those that were not removed stay where they are; the next piece begins behind them.
             offset += len(found) - (left_before - await self.count_unseen(sid, before))
 
+    async def links_of(self, item_id: str) -> list[str]:
+        """Where a page led when it was last read."""
+        return sorted(texts(await self._client.smembers(self._keys.links(item_id))))
+
     async def reach(self, sid: str, pages: Sequence[str], now: float) -> list[Page]:
         """Stamp these pages as seen; what leads on from those that the source has."""
         pipe = self._client.pipeline(transaction=False)
