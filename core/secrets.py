@@ -28,7 +28,8 @@ _ENDINGS = (
 # Every parameter of these families belongs to a signature: AWS SigV4, Google V4, Alibaba.
 _FAMILIES = ("xamz", "xgoog", "xoss")
 # May be a secret or select a page: `?token=ETH`, `?key=intro`. Texts hide them, URLs lose them if the value is none.
-_SUSPECTS = frozenset({"token", "key", "auth", "pass"})
+# A session id may select a talk of a conference: `?sessionid=12`.
+_SUSPECTS = frozenset({"token", "key", "auth", "pass", "sessionid", "sessid", "phpsessid", "jsessionid"})
 _PAGING = ("page", "next", "prev", "contin", "cursor", "sync")
 _HARMLESS = re.compile(r"[A-Za-z]{1,5}|[a-z]{1,24}(?:[-_][a-z]{1,24}){0,5}|\d{1,8}|0x[0-9A-Fa-f]{40}|")
 

@@ -98,3 +98,10 @@ def test_links_lose_credentials(url: str, expected: str) -> None:
     assert secrets.without_credentials(url) == expected
     assert secrets.has_credentials(url) is (url != expected)
     assert secrets.without_credentials(expected) == expected
+
+
+@pytest.mark.parametrize("name", ["PHPSESSID", "sessionid", "jsessionid", "sessid"])
+def test_session_ids_are_secrets_unless_they_select_a_page(name: str) -> None:
+    """A session that somebody's link carries is removed; the number of a talk stays."""
+    assert secrets.without_credentials(f"https://e.org/a?{name}=4f9Xk2Lq81zz&b=1") == "https://e.org/a?b=1"
+    assert secrets.without_credentials(f"https://e.org/a?{name}=12") == f"https://e.org/a?{name}=12"
