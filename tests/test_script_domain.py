@@ -403,6 +403,40 @@ async def test_removing_a_domain_leaves_nothing_of_it(
     assert [event["deleted"] for event in events if event["type"] == "item.gone"] == ["true"] * 5
 
 
+async def test_removing_a_domain_takes_its_tombstones(
+    site: Site, redis: Client, keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it unlisted before goes with it: pages that nothing led to any more, and those a pattern shut out."""
+    site.page("/", links=["/a", "/b", "/c"])
+    site.page("/c")
+    site.page("/d", links=["/d/1"])
+    site.page("/d/1")
+    source = {"id": "site", "url": site.url()}
+    await domain_add.add(write_domain(tmp_path, id="docs", web_sources=[source]), None)
+    await domain_add.add(site.url("/d"), "other")
+    await domain_crawl.crawl(Asked("docs"))
+    await domain_crawl.crawl(Asked("other"))
+    site.page("/", links=["/c"])
+    site.page("/d")
+    await domain_add.add(write_domain(tmp_path, id="docs", web_sources=[source | {"exclude": ["/c"]}]), None)
+    await domain_crawl.crawl(Asked("docs"))
+    await domain_crawl.crawl(Asked("other"))
+    capsys.readouterr()
+    before = await commands.everything(redis)
+    await domain_remove.remove("docs", dry_run=True)
+    planned = capsys.readouterr().out
+    assert (await commands.everything(redis)).keys() == before.keys()
+
+    await domain_remove.remove("docs", dry_run=False)
+
+    assert planned.replace("Would remove", "Removed") == capsys.readouterr().out
+    left = {await redis.hget(key, "fetchUrl") async for key in redis.scan_iter(keys.item("*"))}
+    assert left == {site.url("/d"), site.url("/d/1")}  # the other domain's own, and its tombstone
+    await domain_remove.remove("other", dry_run=False)
+    rest = {key for key in await redis.keys("*") if ":done:" not in key and "fetch:" not in key}
+    assert rest == {keys.events, keys.refresh_stats}
+
+
 async def test_an_item_that_another_source_lists_stays(site: Site, redis: Client, keys: Keys) -> None:
     """It leaves the removed domain and nothing else changes for it."""
     await domain_add.add(site.url(), "docs")

@@ -19,6 +19,7 @@ from core.stores.commit import Leases
 from core.stores.connect import Client
 from core.stores.domains import DomainStore, StoredDomain
 from core.stores.items import ItemStore, Leased
+from core.stores.purging import PURGED
 from core.stores.removing import Record, Removing
 from core.stores.runs import KEPT as RUNS_KEPT
 from core.stores.runs import RunStore
@@ -96,6 +97,7 @@ class Forgetting:
         self.toll.sources += 1
         if self._dry_run:
             await self._items_of(sid)
+            await self._tombstones_of(sid)
             return
         async with self.hold(f"source_{sid}", f"Another run has {sid}; waiting for its end"):
             # First it is no source any more: no timer picks its items, and no worker opens it.
@@ -106,6 +108,7 @@ class Forgetting:
                 await pipe.execute()
             while await self._items_of(sid):  # a worker at work may have registered some more
                 pass
+            await self._tombstones_of(sid)
             await self._sources.remove(sid)
 
     async def _items_of(self, sid: str) -> int:
@@ -119,6 +122,20 @@ class Forgetting:
             seen += len(names)
         self.toll.comes_back_by.discard(sid)
         return seen
+
+    async def _tombstones_of(self, sid: str) -> None:
+        """Items that the source unlisted before, and that nobody has listed since."""
+        for status in PURGED:
+            found: dict[str, Record] = {}
+            async for names in scanning.members(self._client, self._keys.status(str(status)), SCAN):
+                records = await self.read(names)
+                found |= {one.id: one for one in records if one.last_source == sid and not one.sources}
+            if self._dry_run:
+                self.toll.items += len(found)
+            else:  # one that another source lists in this very moment stays
+                self.toll.items += await self._removing.remove(
+                    list(found.values()), dict.fromkeys(found, ("sources", ""))
+                )
 
     async def _unlist(self, item_ids: Sequence[str], sid: str) -> None:
         """Others list them: they only leave this source."""

@@ -248,7 +248,7 @@ class ItemStore:
         return [
             *(("ZREM", place, item.id) for place in places),
             ("SREM", self._keys.listed(source), item.id),
-            ("HSET", self._keys.item(item.id), "sources", left, "lockedUntil", ""),
+            ("HSET", self._keys.item(item.id), "sources", left, "lastSource", source, "lockedUntil", ""),
             event(self._keys, "item.listed", id=item.id, source=item.source),
         ]
 

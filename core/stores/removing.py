@@ -18,7 +18,16 @@ from core.stores.connect import Client, texts
 from core.stores.events import event
 
 AT_ONCE = 100
-_FIELDS = ("normalizedSource", "sources", "PartitionKey", "articleUid", "contentHash", "aliasOf", "fetchUrl")
+_FIELDS = (
+    "normalizedSource",
+    "sources",
+    "PartitionKey",
+    "articleUid",
+    "contentHash",
+    "aliasOf",
+    "fetchUrl",
+    "lastSource",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,8 @@ class Record:
     fetch_url: str = ""
     has_text: bool = False
     """A text of its own, or an article that can be found."""
+    last_source: str = ""
+    """The source that listed it until it was the last to unlist it."""
     images: Mapping[str, str] | None = None
     """Ids of its images, its children, with their partitions."""
 
@@ -252,7 +263,7 @@ class Removing:
 
 
 def _record(item_id: str, fields: Sequence[str | None], has_text: bool, images: Mapping[str, str]) -> Record:
-    source, sources, partition, uid, content_hash, alias_of, fetch_url = (value or "" for value in fields)
+    source, sources, partition, uid, content_hash, alias_of, fetch_url, last = (value or "" for value in fields)
     # A record without the field was written before there were other sources than feeds.
     listed = (ARTICLES_SOURCE,) if fields[1] is None else tuple(filter(None, sources.split(",")))
-    return Record(item_id, source, listed, partition, uid, content_hash, alias_of, fetch_url, has_text, images)
+    return Record(item_id, source, listed, partition, uid, content_hash, alias_of, fetch_url, has_text, last, images)
