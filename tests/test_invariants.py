@@ -228,6 +228,10 @@ async def record_lost(scene: Scene, n: int) -> None:
     await scene.client.delete(scene.keys.item(scene.article_id(word(n))))
 
 
+async def queue_key_of_another_type(scene: Scene, n: int) -> None:
+    with_queue(scene, lambda client, name: client.set(f"rq:wip:{name}", "x"))
+
+
 PLANTS: dict[Plant, Wrong] = {
     i1: Wrong.LISTED_WITHOUT_ARTICLE,
     i2: Wrong.ARTICLE_NOT_IN_INDEX,
@@ -261,6 +265,7 @@ PLANTS: dict[Plant, Wrong] = {
     i24_no_job: Wrong.JOB_MISPLACED,
     i24_two_places: Wrong.JOB_MISPLACED,
     i25: Wrong.JOB_STUCK,
+    queue_key_of_another_type: Wrong.QUEUE_TYPE,
     i28: Wrong.COUNTERS,
     unknown_status: Wrong.DAMAGED_FIELDS,
     unreadable_fields: Wrong.DAMAGED_FIELDS,

@@ -53,6 +53,7 @@ class Wrong(StrEnum):
     COUNTERS = "counters that are not the sum of their parts"
     JOB_MISPLACED = "a job in several places of its queue, or in none"
     JOB_STUCK = "a job that was taken and never begun"
+    QUEUE_TYPE = "a key of RQ that is of another type than RQ's"
 
 
 IDS: Mapping[Wrong, str] = {
@@ -92,6 +93,7 @@ IDS: Mapping[Wrong, str] = {
     Wrong.COUNTERS: "I28",
     Wrong.JOB_MISPLACED: "I24",
     Wrong.JOB_STUCK: "I25",
+    Wrong.QUEUE_TYPE: "types",
 }
 """The invariant that is broken, as the reliability notes number them; a word where they have no number."""
 

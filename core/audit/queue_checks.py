@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from redis import Redis
 from rq.job import Job
 from rq.queue import Queue
 from rq.serializers import JSONSerializer
 
 from core.audit.findings import Finding, Wrong
+from core.queues import sweeping
 from core.queues.names import QueueName, queue_name
 from core.settings import Settings
 from core.stores import connect
@@ -91,21 +91,32 @@ class QueueChecks:
     def heal(self, findings: Sequence[Finding]) -> None:
         """Set right what is still wrong."""
         for name in QueueName:
-            jobs = [one.item_id for one in findings if one.place == str(name)]
+            here = [one for one in findings if one.place == str(name)]
+            jobs = [one.item_id for one in here if one.wrong is not Wrong.QUEUE_TYPE]
+            self._put_aside([one.item_id for one in here if one.wrong is Wrong.QUEUE_TYPE])
             if jobs:
                 self._ask(name, jobs)
 
+    def _put_aside(self, names: Sequence[str]) -> None:
+        client = connect.open_queue(self._settings)
+        try:
+            client.put_aside(names)
+        finally:
+            client.close()
+
     def _ask(self, name: QueueName, jobs: Sequence[str]) -> list[Finding]:
-        client: Redis = connect.open_queue(self._settings)
+        client = connect.open_queue(self._settings)
         try:
             queue = Queue(queue_name(self._settings, name), connection=client, serializer=JSONSerializer)
             places = (queue.scheduled_job_registry, queue.deferred_job_registry, queue.failed_job_registry)
             keys = [queue.key, queue.intermediate_queue_key, queue.started_job_registry.key]
             keys += [*(place.key for place in places), queue.finished_job_registry.key]
             before = (datetime.now(UTC) - timedelta(seconds=TAKEN_SECONDS)).isoformat()
+            mistyped = client.mistyped(sweeping.keys_of(queue))
             reply = client.eval(_LOOK, len(keys), *keys, Job.redis_job_namespace_prefix, before, *jobs)
         finally:
             client.close()
         words = [word.decode("utf-8", "surrogateescape") for word in cast(list[bytes], reply)]
         kinds = {"m": Wrong.JOB_MISPLACED, "s": Wrong.JOB_STUCK}
-        return [Finding(kinds[what], job, str(name)) for what, job in zip(words[::2], words[1::2], strict=True)]
+        found = [Finding(kinds[what], job, str(name)) for what, job in zip(words[::2], words[1::2], strict=True)]
+        return [*(Finding(Wrong.QUEUE_TYPE, key, str(name)) for key in mistyped), *found]

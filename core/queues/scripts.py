@@ -10,7 +10,10 @@ SEND = """
 -- ARGV: job id, then the fields and values of the job
 -- The places decide, not the status in the hash: a worker that was killed between taking a job and starting it leaves
 -- a job that is `queued` in no queue, and its id would be blocked for ever.
+-- What is of another type is an error (WRONGTYPE) before anything is written; the client puts it aside.
 local id = ARGV[1]
+redis.call('HLEN', KEYS[1])
+redis.call('SCARD', KEYS[2])
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('LPOS', KEYS[3], id) or redis.call('LPOS', KEYS[4], id) then return 0 end
   if redis.call('ZSCORE', KEYS[6], id) or redis.call('ZSCORE', KEYS[7], id) then return 0 end
@@ -32,11 +35,11 @@ WAKE = """
 -- ARGV: now, how job keys begin, the status of a queued job
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, 1000)
 for _, id in ipairs(due) do
-  redis.call('ZREM', KEYS[1], id)
   if redis.call('EXISTS', ARGV[2] .. id) == 1 then
     redis.call('HSET', ARGV[2] .. id, 'status', ARGV[3])
     redis.call('RPUSH', KEYS[2], id)
   end
+  redis.call('ZREM', KEYS[1], id)  -- last: a key of another type ends this before, and nothing is lost
 end
 return #due
 """

@@ -14,13 +14,21 @@ from typing import cast
 from redis import Redis
 from rq.job import Job
 from rq.queue import Queue
-from rq.worker_registration import WORKERS_BY_QUEUE_KEY
+from rq.worker_registration import REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY
 
 log = logging.getLogger("queue")
 
 _JOB_ID = re.compile(rb"[A-Za-z0-9_-]+")
 _EXECUTION = re.compile(rb"([A-Za-z0-9_-]+):[A-Za-z0-9_-]+")
 _READABLE_KINDS = {b"hash", b"none"}
+
+
+def keys_of(queue: Queue) -> list[str]:
+    """The keys that a queue has besides its jobs'."""
+    registries = (queue.scheduled_job_registry, queue.deferred_job_registry, queue.failed_job_registry)
+    more = (*registries, queue.finished_job_registry, queue.canceled_job_registry)
+    named = [queue.key, queue.intermediate_queue_key, queue.started_job_registry.key, *(one.key for one in more)]
+    return [*named, WORKERS_BY_QUEUE_KEY % queue.name, REDIS_WORKER_KEYS, queue.redis_queues_keys]
 
 
 def drop_unreadable(connection: Redis, queue: Queue) -> None:
@@ -51,7 +59,19 @@ def _unreadable(connection: Redis, members: list[bytes], form: re.Pattern[bytes]
 def _drop(key: str, members: list[bytes], remove: Callable[[bytes], object]) -> None:
     for member in members:
         remove(member)
-        log.warning("🚫 Dropped %s from %s: it is no job of ours.", repr(member)[:80], key)
+        _say_dropped(key, member)
+
+
+def is_id(key: str | bytes, member: bytes) -> bool:
+    """Whether what was taken from a queue can be a job's id; what cannot is named as dropped."""
+    if _is_text(member):
+        return True
+    _say_dropped(key.decode("utf-8", "replace") if isinstance(key, bytes) else key, member)
+    return False
+
+
+def _say_dropped(key: str, member: bytes) -> None:
+    log.warning("🚫 Dropped %s from %s: it is no job of ours.", repr(member)[:80], key)
 
 
 def _is_text(member: bytes) -> bool:

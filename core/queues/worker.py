@@ -12,12 +12,14 @@ import importlib
 import logging
 import time
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 from rq import worker_registration
 from rq.exceptions import DequeueTimeout
+from rq.intermediate_queue import IntermediateQueue
 from rq.job import Job, JobStatus
 from rq.queue import Queue
 from rq.serializers import JSONSerializer
@@ -38,6 +40,14 @@ TROUBLE_SECONDS = 1.0
 """Pause after the server did not answer."""
 
 
+MOST_UNEXPECTED = 10
+"""Passes in a row that ended in an error of another kind, before a burst ends; a worker without an end goes on."""
+
+
+class QueueUnusable(FreshetError):
+    """Every pass over the queue ends in an error, and not because the server is away."""
+
+
 class PreloadFailed(FreshetError):
     """A module that jobs need cannot be imported."""
 
@@ -49,7 +59,30 @@ class PromptQueue(Queue):
 
     def acquire_maintenance_lock(self) -> bool:
         """True: look after it now, nobody else does."""
-        return bool(self.connection.set(self.registry_cleaning_key, 1, nx=True, ex=self.lock_seconds))
+        if self.connection.set(self.registry_cleaning_key, 1, nx=True, ex=self.lock_seconds):
+            return True
+        if self.connection.ttl(self.registry_cleaning_key) == -1:  # by another hand, whatever it is: nobody ends it
+            self.connection.expire(self.registry_cleaning_key, self.lock_seconds)
+        return False
+
+    @classmethod
+    def lpop(
+        cls, queue_keys: Sequence[str], timeout: int | None, connection: Redis | None = None
+    ) -> tuple[str | bytes, bytes] | None:
+        """The next id from any of the queues; what is no text is dropped and named."""
+        while True:
+            taken = super().lpop(queue_keys, timeout, connection=connection)
+            if taken is None or sweeping.is_id(*taken):
+                return cast(tuple[str | bytes, bytes] | None, taken)
+
+    @classmethod
+    def lmove(cls, connection: Redis, queue_key: str, timeout: int | None) -> tuple[str, bytes] | None:
+        """The next id from one queue, noted as taken; what is no text is dropped and named."""
+        while True:
+            taken = super().lmove(connection, queue_key, timeout)
+            if taken is None or sweeping.is_id(*taken):
+                return cast(tuple[str, bytes] | None, taken)
+            connection.lrem(IntermediateQueue.get_intermediate_queue_key(queue_key), 1, taken[1])
 
 
 class Worker(ForkingWorker):
@@ -73,8 +106,10 @@ class Worker(ForkingWorker):
         ours = {name.rpartition(".")[0] for name, spec in allowed.items() if spec.queue in queues}
         self._preload = (*sorted(ours), *preload)
         self._is_cut_off_since: float | None = None
+        self._is_burst = False
+        self._unexpected = 0
         self.jobs_taken = 0
-        client: Redis = connect.open_queue(settings)
+        client = self._client = connect.open_queue(settings)
         super().__init__(
             [queue_name(settings, name) for name in queues],
             connection=client,
@@ -94,6 +129,7 @@ class Worker(ForkingWorker):
 
     def serve(self, burst: bool = False) -> int:
         """Work; how many jobs were taken."""
+        self._is_burst = burst
         self.preload()
         self.bootstrap(logging_level=None)
         self._install_signal_handlers()  # type: ignore[no-untyped-call]
@@ -113,16 +149,22 @@ class Worker(ForkingWorker):
             self._look_beside()
             self.keep_house()
             taken = self._next(burst)
+            if taken is not None:
+                self._run(*taken)
             self._is_back()
-            if taken is None:
-                return not burst
-            self._run(*taken)
+            self._unexpected = 0
+            return taken is not None or not burst
         except RedisError as error:
             self._say_cut_off(error)
-            self._give_up(error, burst)
+            self._give_up(error)
             time.sleep(TROUBLE_SECONDS)
-        except Exception:
+        except Exception as error:
             # Whatever is in Redis, by whomever: one bad entry does not end the worker.
+            self._unexpected += 1
+            if burst and self._unexpected > MOST_UNEXPECTED:
+                raise QueueUnusable(
+                    f"The queue cannot be worked on ({error!r}). Run python -m scripts.doctor --fix."
+                ) from error
             log.exception("⚠️ Something unexpected in the queue; the worker goes on.")
             time.sleep(TROUBLE_SECONDS)
         return True
@@ -198,6 +240,7 @@ class Worker(ForkingWorker):
                 if self._stop_requested:
                     log.warning("⚠️ Job %s could not be put back; the timer will bring its work again.", job.id)
                     return None
+                self._give_up(error)
                 time.sleep(TROUBLE_SECONDS)
 
     # ── what is loaded once ──
@@ -224,6 +267,7 @@ class Worker(ForkingWorker):
             )
         if self.should_run_maintenance_tasks:
             for queue in self.queues:
+                self._client.put_aside(sweeping.keys_of(queue))
                 sweeping.drop_unreadable(self.connection, queue)
             self.clean_registries()  # type: ignore[no-untyped-call]
 
@@ -283,10 +327,10 @@ class Worker(ForkingWorker):
             self.connection.hset(self.key, mapping=self.serialize())
             worker_registration.register(self)
 
-    def _give_up(self, error: RedisError, burst: bool) -> None:
+    def _give_up(self, error: RedisError) -> None:
         """What runs once does not wait for ever."""
         since = self._is_cut_off_since
-        if burst and since is not None and time.monotonic() - since > presence.ONCE_WAIT_SECONDS:
+        if self._is_burst and since is not None and time.monotonic() - since > presence.ONCE_WAIT_SECONDS:
             raise StoreUnreachable(presence.explain(error, self._where)) from error
 
 

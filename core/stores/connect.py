@@ -28,6 +28,7 @@ from core.keys import Keys
 from core.settings import Settings
 from core.stores import private_files
 from core.stores.guarded import GuardedClient
+from core.stores.guarded_queue import GuardedQueueClient
 
 DEFAULT_URL = "redis://127.0.0.1:6379/0"
 URL_FILE = "redis.url"
@@ -97,13 +98,16 @@ def _open_async(settings: Settings, reading: dict[str, Any]) -> Client:
         return cast(GuardedClient, GuardedClient.from_pool(pool)).guard(Keys.of(settings))
 
 
-def open_queue(settings: Settings) -> sync_redis.Redis:
+def open_queue(settings: Settings) -> GuardedQueueClient:
     """RQ's own client: synchronous and undecoded, because job payloads are bytes."""
     secret = settings.queue_redis_url
-    return open_bytes(settings, secret.get_secret_value() if secret else url_of(settings))
+    url = secret.get_secret_value() if secret else url_of(settings)
+    client = cast(GuardedQueueClient, open_bytes(settings, url, GuardedQueueClient))
+    client.spelling = Keys.of(settings)
+    return client
 
 
-def open_bytes(settings: Settings, url: str) -> sync_redis.Redis:
+def open_bytes(settings: Settings, url: str, kind: type[sync_redis.Redis] = sync_redis.Redis) -> sync_redis.Redis:
     """A synchronous client that reads bytes."""
     # RQ blocks on the server for minutes, so a socket timeout of seconds would look like a failure to it.
     options = _options(settings) | {
@@ -114,9 +118,9 @@ def open_bytes(settings: Settings, url: str) -> sync_redis.Redis:
         if "sentinel" in urlsplit(url).scheme:
             nodes, service, extra = _sentinel(url)
             sentinel = SyncSentinel(nodes, sentinel_kwargs=options)
-            master: sync_redis.Redis = sentinel.master_for(service, **options, **extra)
+            master: sync_redis.Redis = sentinel.master_for(service, redis_class=kind, **options, **extra)
             return master
-        return sync_redis.Redis.from_url(url, **options)
+        return kind.from_url(url, **options)
 
 
 def _options(settings: Settings) -> dict[str, Any]:

@@ -21,7 +21,7 @@ AT_ONCE = 1_000
 
 # ARGV: index of the quarantine, how its keys begin, life in seconds; then pairs of key and the type it has to be.
 # Names of the keys that were of another type, and are put aside.
-_MOVE = """
+MOVE = """
 local call = redis.call
 local clock = call('TIME')
 local stamp = clock[1] .. string.format('%03d', math.floor(clock[2] / 1000))
@@ -97,7 +97,7 @@ class Quarantine:
         for start in range(0, len(names), AT_ONCE):
             some = names[start : start + AT_ONCE]
             pairs = [word for name in some for word in (name, self._families.type_of(name))]
-            reply = await self._client.execute_command("EVAL", _MOVE, 0, *self._place, *pairs)
+            reply = await self._client.execute_command("EVAL", MOVE, 0, *self._place, *pairs)
             moved += [_text(name) for name in cast(list[str | bytes], reply)]
         for name in moved:
             log.warning("⚠️ Skipped and put aside, as it is of another type than it has to be → %s", name)
@@ -105,7 +105,7 @@ class Quarantine:
 
     async def whole(self, name: str) -> None:
         """Put a key aside as it is: nobody can read it, and nothing tells what it was."""
-        await self._client.execute_command("EVAL", _MOVE, 0, *self._place, name, "")
+        await self._client.execute_command("EVAL", MOVE, 0, *self._place, name, "")
         log.warning("⚠️ Put aside, as it cannot be read → %s", name)
 
     async def _mend(self, name: str) -> bool:
