@@ -242,7 +242,7 @@ async def test_changed_new_and_removed_files_are_found(shelf: Shelf) -> None:
 
     run = await shelf.crawl()
 
-    assert counts(run) == {"discovered": 3, "visited": 4, "changed": 2, "unchanged": 1, "gone": 1}
+    assert counts(run) == {"discovered": 4, "visited": 4, "changed": 2, "unchanged": 1, "gone": 1}
     assert "Corrected." in await shelf.text("a.md")
     assert "Brand new." in await shelf.text("d.md")
     after = await shelf.item("a.md")
@@ -304,7 +304,7 @@ async def test_rename_is_recognised_by_content(shelf: Shelf) -> None:
 
     run = await shelf.crawl()
 
-    assert counts(run) == {"discovered": 2, "visited": 3, "changed": 1, "unchanged": 1, "gone": 1}
+    assert counts(run) == {"discovered": 3, "visited": 3, "changed": 1, "unchanged": 1, "gone": 1}
     old, new = await shelf.item("drafts/a.md"), await shelf.item("final/z.md")
     assert (old["status"], old["movedTo"]) == ("Gone", new["id"])
     assert (new["status"], new["movedFrom"], new["firstSeen"]) == ("Crawled", old["id"], "2020-01-01T00:00:00Z")

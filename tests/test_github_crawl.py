@@ -127,7 +127,7 @@ async def test_new_commit_fetches_what_it_changed(repo: Repository) -> None:
 
     run = await repo.crawl()
 
-    assert counts(run) == {"discovered": 6, "visited": 7, "changed": 2, "unchanged": 4, "gone": 1}
+    assert counts(run) == {"discovered": 7, "visited": 7, "changed": 2, "unchanged": 4, "gone": 1}
     raw = [path for path in repo.hub.paths if not path.startswith("/repos/")]
     assert sorted(raw) == ["/o/r/main/1.md", "/o/r/main/new.md"]
     assert "Corrected." in await repo.text("1.md")
@@ -202,7 +202,7 @@ async def test_listing_cut_short_deletes_nothing(repo: Repository) -> None:
     repo.hub.web._pages.clear()
     repo.hub.truncate_above(100_000)
     run = await repo.crawl()
-    assert counts(run) == {"discovered": 4, "visited": 5, "changed": 1, "unchanged": 3, "gone": 1}
+    assert counts(run) == {"discovered": 5, "visited": 5, "changed": 1, "unchanged": 3, "gone": 1}
     assert "Corrected." in await repo.text("docs/0.md")
 
 

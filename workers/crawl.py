@@ -68,6 +68,7 @@ class Pass:
     is_over: Callable[[], bool]
     watch: Callable[[Progress], None] | None = None
     end: End | None = None
+    removal: Removal | None = None
 
     @property
     def sid(self) -> str:
@@ -219,7 +220,8 @@ async def _register(work: Pass, part: Batch, listing: Listing) -> None:
 
 
 async def _count_discovered(work: Pass) -> None:
-    known = await work.desk.members.count(work.sid)
+    """What the source has, and what this pass found that it has no more: it was known, and may have been visited."""
+    known = await work.desk.members.count(work.sid) + (work.removal.unlisted if work.removal else 0)
     await work.desk.runs.tell(work.run_id, {"discovered": str(known), "heartbeat_ts": f"{work.clock.now():.3f}"})
 
 
@@ -261,6 +263,7 @@ async def _take_away(work: Pass) -> None:
     desk, found = work.desk, work.found
     new_names = await _new_names(work)
     removal = Removal(desk, found, work.book, work.clock, work.run_id, work.asked_ts, new_names, work.watch)
+    work.removal = removal
     await _count_untouched(work)
     how = "complete" if work.end and work.end.is_complete else (work.end.reason if work.end else CUT_SHORT)
     refusal = ""

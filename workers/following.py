@@ -22,10 +22,12 @@ log = logging.getLogger("refresh")
 class Following:
     """Registers links, before the page itself is committed: a crash in between does it twice, never not at all."""
 
-    def __init__(self, desk: Desk, book: Book, clock: ServerClock) -> None:
+    def __init__(self, desk: Desk, book: Book, clock: ServerClock, *, is_told_by_run: bool = False) -> None:
+        """`is_told_by_run`: a run says at its end that its source is full, so nobody else has to."""
         self._desk = desk
         self._book = book
         self._clock = clock
+        self._is_told_by_run = is_told_by_run
         self._variants: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._is_full: set[str] = set()
 
@@ -105,7 +107,9 @@ class Following:
         registered = await self._desk.registrar.register(refs, listing, self._clock.now())
         if registered.left_out and found.sid not in self._is_full:
             self._is_full.add(found.sid)
-            log.warning("🚧 %s: %s", found.sid, await self._desk.sources.fill(found.sid, listing.most))
+            told = await self._desk.sources.fill(found.sid, listing.most)
+            if not self._is_told_by_run:
+                log.warning("🚧 %s: %s", found.sid, told)
         return [*registered.new, *registered.moved, *registered.known]
 
     # ── other names ──

@@ -115,7 +115,9 @@ async def _crawl(desk: Desk, limit: Limit, source_id: str) -> None:
     if await desk.sources.read(source_id) is None:
         return  # removed since the job was sent
     run = await passes.crawl(desk, source_id, passes.Mode.SCHEDULED, should_stop=limit.is_over)
-    if run["status"] not in ("finished", "stopped") and run.get("message"):
+    if run["status"] == "finished" and run.get("message"):
+        log.warning("⚠️ %s: %s", source_id, run["message"])
+    elif run["status"] != "stopped" and run.get("message"):
         log.error("🛑 %s", run["message"])
     if not limit.is_stopped:
         await _go_on(desk, source_id)

@@ -27,7 +27,7 @@ class Reachability:
         self._desk = desk
         self._found = found
         self._clock = clock
-        self._following = Following(desk, book, clock)
+        self._following = Following(desk, book, clock, is_told_by_run=True)
         self._reached: set[int] = set()
         self._strangers: set[int] = set()
         self.began = clock.now()

@@ -44,6 +44,8 @@ class Removal:
         self._run_began = run_began
         self._judgement = Judgement(desk, book, clock, is_told_by_run=bool(run_id))
         self._ledger = Ledger(desk, clock, run_id, watch)
+        self.unlisted = 0
+        """How many the source has had and has no more."""
 
     async def unlist_unseen(self, before: float) -> str:
         """Remove everything not listed or linked since then; or why that would be too much."""
@@ -68,6 +70,7 @@ class Removal:
             else:
                 await self._take_away(one)
         await self._ledger.flush()
+        self.unlisted += len(leased)
 
     async def _take_away(self, leased: Leased) -> None:
         item, now = leased.item, self._clock.now()

@@ -60,7 +60,7 @@ class VisitEngine:
         self._ledger = ledger
         self._links = links
         self._reader = Reader(desk)
-        self._following = Following(desk, book, clock)
+        self._following = Following(desk, book, clock, is_told_by_run=is_run)
         self._judgement = Judgement(desk, book, clock, is_told_by_run=is_run)
         self._moving = Moving(desk, clock, self._following, self._settle, self._visit_now)
         self._unreached: list[tuple[Leased, OpenSource, Failed]] = []
