@@ -178,6 +178,39 @@ async def test_killed_while_starting():
         assert (await call).text == "fine"
 
 
+def kill_starts(monkeypatch, kills: int) -> list[Child]:
+    """Kill so many children from outside before they are ready; those that were started."""
+    started = []
+
+    def start(options):
+        child = Child(options)
+        started.append(child)
+        if len(started) <= kills:
+            os.kill(child.pid, signal.SIGKILL)
+        return child
+
+    monkeypatch.setattr(pool_module, "Child", start)
+    monkeypatch.setattr(pool_module, "START_PAUSE_SECONDS", 0.0)
+    return started
+
+
+async def test_killed_while_starting_again_and_again(monkeypatch):
+    """Nine starts that are killed from outside end nothing: the tenth serves the task."""
+    started = kill_starts(monkeypatch, 9)
+    async with make_pool() as pool:
+        await echo(pool)
+    assert len(started) == 10
+
+
+async def test_no_start_survives(monkeypatch):
+    """After ten starts that were killed it is given up, in a sentence that names the signal; no body is blamed."""
+    started = kill_starts(monkeypatch, 99)
+    async with make_pool() as pool:
+        with pytest.raises(ParserUnavailable, match=r"killed 10 times.* at last by SIGKILL"):
+            await pool.run("echo", Text("x"))
+    assert len(started) == 10
+
+
 async def test_killed_while_idle():
     """A child that died between tasks costs no task at all."""
     async with make_pool() as pool:

@@ -23,6 +23,10 @@ DEFAULT_REGISTRY = "core.parsing.tasks:TASKS"
 DEFAULT_MAX_TASKS = 5_000
 MOST_CRASHES = 3
 """Over the same body. A child may be killed by somebody who knows nothing of it, such as the system short of memory."""
+MOST_STARTS = 10
+"""Children in a row that are killed before they are ready."""
+START_PAUSE_SECONDS = 0.1
+"""After the first of them; twice as long after the second, and so on."""
 
 
 class ParsePool:
@@ -130,19 +134,25 @@ class ParsePool:
         return await self._start()
 
     async def _start(self) -> Child:
-        """A fresh child. One that is killed while it starts says nothing about us: another is started."""
-        for left in reversed(range(MOST_CRASHES)):
+        """A fresh child. One that is killed while it starts says nothing about us: another follows a little later."""
+        for attempt in range(1, MOST_STARTS + 1):
             child = Child(self._options)
             self._busy.add(child)
             try:
                 await child.ready()
                 return child
-            except ParserUnavailable:
-                if not (await self._death(child)).may_be_chance or not left:
+            except ParserUnavailable as error:
+                death = await self._death(child)
+                if not death.may_be_chance:
                     raise
+                if attempt == MOST_STARTS:
+                    raise ParserUnavailable(verdicts.of_starts(death, attempt)) from error
             except BaseException:
                 self._discard(child)
                 raise
+            # Whoever kills (a system short of memory, a person) may need a moment; longer each time.
+            await asyncio.sleep(START_PAUSE_SECONDS * attempt)
+            self._refuse_if_closed()
         raise AssertionError("the last try returns or raises")
 
     def _release(self, child: Child, is_retiring: bool) -> None:

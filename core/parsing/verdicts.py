@@ -38,6 +38,15 @@ def of_death(death: Death, options: wire.ChildOptions) -> Failed:
     return _failed(FailDetail.CRASH, f"The parser ended with exit status {status}.")
 
 
+def of_starts(death: Death, times: int) -> str:
+    """What to say of children that were all killed before they could take a task."""
+    name = _signal_name(-(death.status or 0))
+    return (
+        f"A parse process was killed {times} times while it started, at last by {name}. "
+        "Look who ends it (often a system short of memory), then start again."
+    )
+
+
 def of_reply(reply: wire.Reply, options: wire.ChildOptions) -> Failed:
     """From an answer that is not a result."""
     if reply.status == wire.Status.REFUSED:
