@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from core.chunk import CHUNKER_VERSION
 from core.errors import SettingsError
@@ -506,8 +506,8 @@ def test_password_in_the_address_is_refused() -> None:
 
 def test_odd_key_is_refused() -> None:
     """A key with a line break would be two headers."""
-    with pytest.raises(SettingsError) as caught:
-        open_embedder(Settings(embedder="openai", embed_api_key=SecretStr("hunter2\r\nX: y")))
+    with pytest.raises(ValidationError) as caught:
+        Settings(embedder="openai", embed_api_key=SecretStr("hunter2\r\nX: y"))
 
     assert "hunter2" not in str(caught.value)
 
