@@ -31,10 +31,11 @@ from scripts.launch_stop import Stop, Stopped
 log = logging.getLogger("up")
 
 FAILED = 2
+LOCK = "up.lock"
 LOG_SECONDS = 2.0
 """How long the last lines may take to be written."""
 CLEANUP_SECONDS = 30.0
-"""How long the guard of a killed `up` may take to end what that one started."""
+"""How long the processes of a killed `up` may take to end."""
 
 
 def main() -> int:
@@ -79,13 +80,9 @@ def _make_folder(path: Path) -> None:
 
 
 def _run(settings: Settings, stop: Stop, once: bool) -> int:
-    with _ownership(settings.persistent_storage_path / "up.lock", stop) as (lock, is_owner):
+    with _ownership(settings.persistent_storage_path / LOCK, stop) as (lock, is_owner):
         if not is_owner and not once:
-            say(
-                f"Freshet is already running on {settings.persistent_storage_path}. Stop it there first, "
-                "or set PERSISTENT_STORAGE_PATH to another folder.",
-                file=sys.stderr,
-            )
+            say(_refusal(settings.persistent_storage_path), file=sys.stderr)
             return FAILED
         with Family(lock) as family, _server(settings, family, stop, is_owner) as look_at_server:
             up = launch_work.Up(settings, family, stop, look_at_server)
@@ -93,13 +90,24 @@ def _run(settings: Settings, stop: Stop, once: bool) -> int:
                 return launch_work.one_pass(up) if once else launch_work.run_procfile(up)
 
 
+def _refusal(folder: Path) -> str:
+    other = "or set PERSISTENT_STORAGE_PATH to another folder."
+    if _is_alive(folder / LOCK):
+        return f"Freshet is already running on {folder}. Stop it there first, {other}"
+    return f"An earlier ./scripts/up on {folder} was killed, and some of its processes do not end. Kill them, {other}"
+
+
 @contextlib.contextmanager
 def _ownership(path: Path, stop: Stop) -> Iterator[tuple[int, bool]]:
-    """Are we the one `up` of this folder? The lock goes with the process and its guard, also when it is killed."""
+    """Are we the one `up` of this folder? The lock goes with the process, its guard and its keepers."""
     with path.open("a+") as lock:
         deadline = time.monotonic() + CLEANUP_SECONDS
-        while not (is_owner := _try_lock(lock)) and not _is_alive(path) and time.monotonic() < deadline:
-            stop.pause()  # its guard is still ending what it started
+        is_owner = _try_lock(lock)
+        if not is_owner and not _is_alive(path):
+            log.warning("⏳ An earlier ./scripts/up was killed; waiting until its processes have ended")
+        while not is_owner and not _is_alive(path) and time.monotonic() < deadline:
+            stop.pause()
+            is_owner = _try_lock(lock)
         if is_owner:
             lock.truncate(0)
             lock.write(str(os.getpid()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -12,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from core.stores.embedded import HELD
+from core.stores.embedded import Starter
 from scripts import guard
 from scripts.process_tree import Tree
 
 ROOT = Path(__file__).resolve().parents[1]
+KEEPER = ROOT / "scripts" / "keeper.py"
 LOOK_SECONDS = 1.0
 Process = subprocess.Popen[bytes]
 
@@ -27,6 +29,7 @@ class Family:
     def __init__(self, lock: int) -> None:
         """`lock` is an open, locked file that the guard keeps until everything has ended."""
         self._lock = lock
+        self._lifelines = {role: os.pipe() for role in guard.PATIENCE_SECONDS}
         self._members: dict[int, tuple[str, Process]] = {}
         self._trees = {role: Tree() for role in guard.PATIENCE_SECONDS}
         self._guard: Process | None = None
@@ -45,6 +48,8 @@ class Family:
             with contextlib.suppress(BrokenPipeError):
                 self._guard.stdin.close()
             self._guard.wait()
+        for file in (file for pipe in self._lifelines.values() for file in pipe):
+            os.close(file)
 
     # ── the guard ──
 
@@ -56,7 +61,7 @@ class Family:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            pass_fds=(self._lock,),
+            pass_fds=(self._lock, *(writer for _, writer in self._lifelines.values())),
         )
 
     def _tell(self, *lines: str) -> None:
@@ -84,20 +89,32 @@ class Family:
         self, words: Sequence[str], environment: Mapping[str, str] | None = None, *, is_piped: bool = False
     ) -> Process:
         """Start a worker; piped: what it prints is ours to read."""
+        starter = self.starter(guard.WORKER)
         process = subprocess.Popen(
-            [*HELD, *words],
+            starter.words,
             cwd=ROOT,
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if is_piped else None,
             stderr=subprocess.STDOUT if is_piped else None,
             start_new_session=True,
+            pass_fds=starter.files,
         )
         self.adopt(process, guard.WORKER)
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(b"\n")
+            process.stdin.write(json.dumps(words).encode() + b"\n")
         return process
+
+    def starter(self, role: str) -> Starter:
+        """What a process of this role is started with, so that it ends also when `up` and the guard are both killed.
+
+        A worker's keeper holds the lifeline of the servers too, so that those end after the workers. All keepers hold
+        the lock, so that the next `up` waits for them.
+        """
+        reader, writer = self._lifelines[role][0], self._lifelines[guard.SERVER][1]
+        words = [sys.executable, "-I", "-S", str(KEEPER), str(reader), str(guard.PATIENCE_SECONDS[role])]
+        return Starter(words, (self._lock, reader, *([writer] if role == guard.WORKER else [])))
 
     def adopt(self, process: Process, role: str) -> None:
         """Let a process end with us; it waits for its first input, so it does nothing before."""

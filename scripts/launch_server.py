@@ -69,7 +69,8 @@ class Server:
 
     def _start(self) -> embedded.EmbeddedServer:
         self._started_at = self._clock()
-        server = embedded.start(self._folder, self._port, self._password, self._watch)
+        starter = self._family.starter(guard.SERVER)
+        server = embedded.start(self._folder, self._port, self._password, self._watch, starter)
         connect.write_url(self._home, server.url)
         return server
 

@@ -154,6 +154,22 @@ def _kill(up: Up) -> None:
     os.kill(up.pid, signal.SIGKILL)
 
 
+def _kill_with_guard(up: Up) -> None:
+    """In one moment, so that neither can act on the death of the other."""
+    guards = [one for one in up.processes() if "scripts.guard" in _words(one)]
+    both = [up.pid, *(one.pid for one in guards)]
+    subprocess.run(["kill", "-STOP", *map(str, both)], check=True)
+    subprocess.run(["kill", "-KILL", *map(str, both)], check=True)
+
+
+def _kill_with_keepers(up: Up) -> None:
+    """Everything that looks after others."""
+    names = ("scripts.launch", "scripts.guard", "keeper.py")
+    pids = [one.pid for one in up.processes() if any(name in _words(one) for name in names)]
+    subprocess.run(["kill", "-STOP", *map(str, pids)], check=True)
+    subprocess.run(["kill", "-KILL", *map(str, pids)], check=True)
+
+
 def _kill_group(up: Up) -> None:
     os.killpg(up.shell.pid, signal.SIGKILL)
 
@@ -167,8 +183,23 @@ def _kill_group(up: Up) -> None:
         (f"exec {UP}", _terminate),
         (f"exec {UP}", _kill),
         (f"{UP} | cat", _kill_group),
+        (f"exec {UP}", _kill_with_guard),
+        pytest.param(
+            f"exec {UP}",
+            _kill_with_keepers,
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="its kernel tells"),
+        ),
     ],
-    ids=["ctrl-c and tee", "ctrl-c", "hang-up", "terminate", "kill -9", "kill -9 of the group"],
+    ids=[
+        "ctrl-c and tee",
+        "ctrl-c",
+        "hang-up",
+        "terminate",
+        "kill -9",
+        "kill -9 of the group",
+        "kill -9 with its guard",
+        "kill -9 of all watchers",
+    ],
 )
 def test_everything_ends_with_up(ups: Callable[..., Up], line: str, end: Callable[[Up], None]) -> None:
     """Ingestor, timer, worker, embedder, parse children, sample site and server: none is left, and no traceback."""
@@ -271,6 +302,26 @@ def test_next_up_waits_for_the_guard_of_a_killed_one(ups: Callable[..., Up]) -> 
         again.until(client.ping)
         assert client.get("kept") == "yes"
     assert "already running" not in again.log
+
+
+def test_next_up_waits_for_the_workers_of_one_killed_with_its_guard(ups: Callable[..., Up]) -> None:
+    """The old processes end and do not join the new ones; a sentence tells why it takes a moment."""
+    up = ups(f"exec {UP}")
+    up.until_busy()
+    before = {process.pid for process in up.processes()}
+    stuck = up.find("workers.timer")
+    assert stuck
+    stuck.suspend()  # so that it is still there when the next one begins
+    _kill_with_guard(up)
+    again = ups(f"exec {UP}")
+    again.until(lambda: "waiting until its processes have ended" in again.log)
+    stuck.resume()
+    again.until_busy()
+
+    assert not before & {process.pid for process in again.processes()}
+    assert "already running" not in again.log
+    _ctrl_c(again)
+    again.assert_everything_ends()
 
 
 # ── a job under way ──

@@ -7,12 +7,13 @@ a pipe, so that the password is neither in the process list nor in a second file
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +28,14 @@ STOP_SECONDS = 10.0
 Process = subprocess.Popen[bytes]
 HELD = ["/bin/sh", "-c", 'read -r go || exit 1; exec "$@"', "up"]
 """Begin with the first line of input: if whoever starts it is killed before, no server is left with its defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """A program that takes the command to run, as JSON, from the first line of its input, and files it inherits."""
+
+    words: Sequence[str]
+    files: Sequence[int] = ()
 
 
 def binary() -> str:
@@ -81,22 +90,30 @@ class EmbeddedServer:
             self.process.wait()
 
 
-def start(folder: Path, port: int, password: str = "", look: Callable[[Process], object] = id) -> EmbeddedServer:
+def start(
+    folder: Path,
+    port: int,
+    password: str = "",
+    look: Callable[[Process], object] = id,
+    starter: Starter | None = None,
+) -> EmbeddedServer:
     """Start a server with its data in `folder` and return when it answers, data loaded.
 
     Args:
         password: letters, digits, `-` and `_`; empty: any local process may speak to the server.
         look: called with the process before it begins, and again and again until it answers, which takes long if
             there is much to load; what it raises breaks the start off.
+        starter: starts the server in our place; without one it is our own child.
     """
     private_files.make_folder(folder)
     private_files.tighten(folder)
     aof_files.check(folder)
-    process = _spawn(folder)
+    command = [binary(), "-"]
+    process = _spawn(folder, starter or Starter([*HELD, *command]))
     server = EmbeddedServer(process, port, password)
     try:
         look(process)
-        _configure(process, b"\n" + _configuration(folder, port, password))
+        _configure(process, json.dumps(command).encode() + b"\n" + _configuration(folder, port, password))
         _await_answer(server, folder, look)
     except BaseException:
         server.stop()
@@ -104,18 +121,19 @@ def start(folder: Path, port: int, password: str = "", look: Callable[[Process],
     return server
 
 
-def _spawn(folder: Path) -> Process:
+def _spawn(folder: Path, starter: Starter) -> Process:
     log_file = folder / "server.log"
     log_file.touch(private_files.FILE_MODE)
     with log_file.open("ab") as server_log:
         return subprocess.Popen(  # noqa: S603 - our own binary, no shell
-            [*HELD, binary(), "-"],
+            starter.words,
             stdin=subprocess.PIPE,
             stdout=server_log,
             stderr=server_log,
             umask=0o077,
             # Ctrl-C goes to the whole terminal group; the server must outlive the workers that still write.
             start_new_session=True,
+            pass_fds=starter.files,
         )
 
 

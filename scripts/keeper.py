@@ -1,0 +1,106 @@
+"""Run one command of `./scripts/up` as its parent and end it when `up` and its guard are both gone, be it by kill -9.
+
+Both hold the writing end of a pipe, the lifeline: its end of file means that nobody is left who would end the command.
+Signals are passed on to the command's process group, and its exit is this process's exit. When this process itself is
+killed, the kernel tells the command (Linux). Nothing but the standard library is imported: there is one per command.
+
+python -I -S scripts/keeper.py LIFELINE_FD PATIENCE_SECONDS    the first line of standard input is the command as JSON
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+PASSED_ON = (signal.SIGTERM, signal.SIGINT)
+PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
+Process = subprocess.Popen[bytes]
+
+
+def main() -> None:
+    """Start the command, watch it, end as it ended."""
+    lifeline, patience_seconds = int(sys.argv[1]), float(sys.argv[2])
+    line = _first_line()
+    if not line.endswith(b"\n"):
+        sys.exit(1)  # whoever starts us was killed before the guard knew of us
+    signals = _listen()
+    process = _start(json.loads(line))
+    if not _has_ended(process, signals, lifeline):
+        _signal(process, signal.SIGTERM)
+        if not _has_ended(process, signals, within_seconds=patience_seconds):
+            _signal(process, signal.SIGKILL)
+    _end_like(process.wait())
+
+
+def _first_line() -> bytes:
+    """Byte by byte: the rest is the command's."""
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):
+        line += byte
+    return line
+
+
+def _listen() -> int:
+    """A file that is given the number of each signal."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
+    for number in (*PASSED_ON, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    return reader
+
+
+def _start(words: list[str]) -> Process:
+    parent, prctl = os.getpid(), ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+
+    def tie() -> None:
+        if prctl:
+            prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    # A group of its own, so that a signal for our group does not reach it twice. We have no threads: tie is safe.
+    return subprocess.Popen(words, start_new_session=True, preexec_fn=tie)
+
+
+def _has_ended(
+    process: Process, signals: int, lifeline: int | None = None, within_seconds: float | None = None
+) -> bool:
+    """Wait for the end of the process and pass signals on; False at the end of the lifeline or of the time."""
+    deadline = None if within_seconds is None else time.monotonic() + within_seconds
+    files = [signals] if lifeline is None else [signals, lifeline]
+    while process.poll() is None:
+        left = None if deadline is None else max(deadline - time.monotonic(), 0)
+        ready = select.select(files, [], [], left)[0]
+        if not ready or lifeline in ready:
+            return process.poll() is not None
+        for number in os.read(signals, 64):
+            if number in PASSED_ON:
+                _signal(process, signal.Signals(number))
+    return True
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _end_like(code: int) -> None:
+    """Exit with its code, or by its signal."""
+    if code < 0:
+        with contextlib.suppress(OSError):  # SIGKILL cannot be set, and needs not to be
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
