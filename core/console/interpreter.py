@@ -5,7 +5,10 @@ what old versions of Python have too.
 """
 
 import importlib.util
+import os
+import signal
 import sys
+from typing import Any
 
 NEEDED = ["ada_url", "aiohttp", "brotli", "charset_normalizer", "feedparser", "htmldate", "lxml", "lxml_html_clean"]
 NEEDED += ["msgspec", "protego", "publicsuffixlist", "py3langid", "pydantic_settings", "redis", "rq", "selectolax"]
@@ -15,7 +18,8 @@ OLDEST = (3, 11)
 
 
 def require() -> None:
-    """Exit with a sentence unless this Python is new enough and has what Freshet needs."""
+    """Exit with a sentence unless this Python is new enough and has what Freshet needs; from now on Ctrl-C is quiet."""
+    sys.excepthook = _report
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if sys.version_info >= OLDEST and not missing:
         return
@@ -28,3 +32,12 @@ def require() -> None:
         f"Run ./scripts/setup, then .venv/bin/python {command}\n"
     )
     sys.exit(2)
+
+
+def _report(*caught: Any) -> None:
+    """End by the signal itself after Ctrl-C, which may come during the imports; anything else is a traceback."""
+    if not issubclass(caught[0], KeyboardInterrupt):
+        sys.__excepthook__(*caught)
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
