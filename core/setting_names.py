@@ -40,4 +40,18 @@ def _nearest(name: str, known: Collection[str], similarity: float) -> str | None
 def _plainly_ours(name: str, known: Collection[str]) -> str | None:
     first, _, rest = name.partition("_")
     kin = [ours for ours in known if ours.partition("_")[0].rstrip("S") == first.rstrip("S")]
-    return _nearest(name, kin, ENVIRONMENT_SIMILARITY) if rest and kin else None
+    nearest = _nearest(name, kin, ENVIRONMENT_SIMILARITY) if rest and kin else None
+    return nearest or _misspelt(name, known)
+
+
+def _misspelt(name: str, known: Collection[str]) -> str | None:
+    """Ours with the same words in another order, or with nearly the same letters; DB_LOG_LEVEL is somebody else's."""
+    words = sorted(name.split("_"))
+    if any(name.endswith(f"_{ours}") for ours in known):
+        return None
+    for ours in sorted(known):
+        if sorted(ours.split("_")) == words:
+            return ours
+    letters = {ours.replace("_", ""): ours for ours in sorted(known)}
+    close = difflib.get_close_matches(name.replace("_", ""), letters, 1, ENVIRONMENT_SIMILARITY)
+    return letters[close[0]] if close else None

@@ -52,6 +52,7 @@ def main() -> int:
         say(error, file=sys.stderr)
         return FAILED
     console.set_up(settings)
+    os.environ.update(console.told_environment())
     log_lines = BackgroundLog()
     code = _try(settings, stop, once)
     if not log_lines.is_written(LOG_SECONDS):

@@ -27,12 +27,23 @@ KNOWN = Settings.model_fields.keys()
         ("FETCH_TIMEOUT", "FETCH_TIMEOUT_SECONDS"),
         ("REDIS_URI", "REDIS_URL"),
         ("ROBOT_RESPECT", "ROBOTS_RESPECT"),
+        ("EMBEDER", "EMBEDDER"),
+        ("EMBEDDR", "EMBEDDER"),
+        ("LOGLEVEL", "LOG_LEVEL"),
+        ("USERAGENT", "USER_AGENT"),
+        ("FETCH_PARALLEL", "FETCH_HOST_PARALLEL"),
     ],
 )
 def test_nearest_is_told(name: str, nearest: str) -> None:
     """In `.env` as in the environment."""
     for told in (setting_names.misnamed([name], [], KNOWN), setting_names.misnamed([], [name], KNOWN)):
         assert told[name.upper()].endswith(f"{name.upper()} is not a setting; did you mean {nearest}?")
+
+
+@pytest.mark.parametrize("name", ["RESPECT_ROBOTS", "AGENT_USER", "FETC_CONCURRENCY", "USER_AGNET", "REDISURL"])
+def test_misspelt_name_of_the_environment_is_told(name: str) -> None:
+    """Words in another order, a letter that is missing or in the wrong place: no shared beginning is needed."""
+    assert "did you mean" in setting_names.misnamed([], [name], KNOWN)[name]
 
 
 def test_any_foreign_name_of_the_file_is_told() -> None:
@@ -52,7 +63,6 @@ def test_any_foreign_name_of_the_file_is_told() -> None:
         "GITHUB_ACTION",
         "GITHUB_GRAPHQL_URL",
         "GITHUB_SERVER_URL",
-        "LOGLEVEL",
         "LOG_FILE",
         "DB_LOG_LEVEL",
         "KEY",
@@ -64,6 +74,25 @@ def test_any_foreign_name_of_the_file_is_told() -> None:
 def test_environment_of_others_is_left_alone(name: str) -> None:
     """Only what is plainly ours is told."""
     assert setting_names.misnamed([], [name], KNOWN) == {}
+
+
+COMMON = """
+    HOME PATH LANG LOGNAME USER USERNAME EDITOR VISUAL PAGER TERM TERM_PROGRAM COLORTERM SHELL SHLVL PWD OLDPWD MAIL
+    HOSTNAME HOST PORT DEBUG TMPDIR TZ DISPLAY LC_ALL LC_CTYPE LS_COLORS XDG_RUNTIME_DIR XDG_SESSION_ID XDG_CONFIG_HOME
+    XDG_DATA_DIRS SSH_AUTH_SOCK SSH_AGENT_PID SSH_CONNECTION SSH_CLIENT SSH_TTY DBUS_SESSION_BUS_ADDRESS WINDOWID
+    VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PIP_INDEX_URL HTTP_PROXY
+    HTTPS_PROXY NO_PROXY ALL_PROXY JAVA_HOME GOPATH CARGO_HOME NODE_ENV NVM_DIR NPM_TOKEN CI GITHUB_ACTIONS GITHUB_SHA
+    GITHUB_REF GITHUB_PATH GITHUB_WORKSPACE GITHUB_REPOSITORY GH_TOKEN GITLAB_TOKEN AWS_ACCESS_KEY_ID AWS_REGION
+    AWS_SECRET_ACCESS_KEY AZURE_CLIENT_ID OPENAI_API_KEY OPENAI_BASE_URL ANTHROPIC_API_KEY HF_HOME HF_TOKEN DATABASE_URL
+    REDIS_DB REDIS_TLS_URL CELERY_BROKER_URL POSTGRES_PASSWORD DOCKER_HOST KUBECONFIG KUBERNETES_SERVICE_HOST SECRET_KEY
+    KUBERNETES_PORT SYSTEMD_EXEC_PID INVOCATION_ID JOURNAL_STREAM RUST_LOG LOG_FORMAT LOG_DIR API_KEY API_URL
+    REQUEST_TIMEOUT HTTP_USER_AGENT BLOB_READ_WRITE_TOKEN RQ_REDIS_URL APP_LOG_LEVEL MAKELEVEL MAKEFLAGS
+"""
+
+
+def test_common_environment_is_left_alone() -> None:
+    """Names that shells, desktops, build machines and other programs set are nobody's typos."""
+    assert setting_names.misnamed([], COMMON.split(), KNOWN) == {}
 
 
 def test_settings_themselves_are_no_typos() -> None:
@@ -84,6 +113,19 @@ def test_told_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
         console.set_up(Settings(), stream)
 
     assert stream.getvalue() == "[settings] ⚠️ FETCH_ALLOWED_HOST is not a setting; did you mean FETCH_ALLOWED_HOSTS?\n"
+
+
+def test_not_told_again_by_started_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the process that started this one has told is left out; anything else is told."""
+    monkeypatch.setenv("FETCH_ALLOWED_HOST", "x")
+    monkeypatch.setenv("EMBEDER", "none")
+    monkeypatch.setenv(console.TOLD, "FETCH_ALLOWED_HOST,LOG_LEVELL")
+    monkeypatch.setattr(console, "_told", set())
+    stream = io.StringIO()
+    console.set_up(Settings(), stream)
+
+    assert stream.getvalue() == "[settings] ⚠️ EMBEDER is not a setting; did you mean EMBEDDER?\n"
+    assert console.told_environment()[console.TOLD] == "EMBEDER,FETCH_ALLOWED_HOST,LOG_LEVELL"
 
 
 @pytest.mark.parametrize(("value", "expected"), [("9.5", 9.5), ("", 5.0), (None, 7.0)])

@@ -261,6 +261,26 @@ def test_ctrl_c_ends_a_pass_of_once(ups: Callable[..., Up]) -> None:
         assert not list(up.client().scan_iter("*lease*"))
 
 
+@pytest.mark.parametrize("command", ["scripts.launch", "scripts.status", "workers.timer"])
+@pytest.mark.parametrize("module", ["tqdm", "core.settings"])
+def test_ctrl_c_during_the_imports_is_no_traceback(tmp_path: Path, command: str, module: str) -> None:
+    """Somebody who is quick sees nothing, and the shell sees a process that was interrupted."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import signal, sys\n"
+        "class Interrupt:\n"
+        "    @staticmethod\n"
+        "    def find_spec(name, *_):\n"
+        f"        if name == {module!r}:\n"
+        "            signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt)\n"
+    )
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    words = [sys.executable, "-m", command]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_killed_guard_is_replaced(ups: Callable[..., Up]) -> None:
     """Who kills the guard, and later `up`, leaves nothing behind either."""
     up = ups(f"exec {UP}")
@@ -398,18 +418,19 @@ def test_dead_server_is_started_again(ups: Callable[..., Up]) -> None:
 
 
 def test_environment_wins_over_env_file_under_up(ups: Callable[..., Up], tmp_path: Path) -> None:
-    """Workers of `up` see the environment's value, not that of `.env`; a misspelt name of the file is told."""
+    """Workers of `up` see the environment's value, not that of `.env`; a misspelt name is told once."""
     checkout = tmp_path / "checkout"
     for name in ("core", "workers", "scripts", "sample_site"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
     (checkout / "Procfile").write_text(
-        "timer: exec python -c 'import os; from core.settings import load; s = load();"
-        " print(s.log_level, s.timer_seconds, s.fetch_concurrency)'\n"
+        "timer: exec python -c 'from core.console import log; from core.settings import load; s = load();"
+        " log.set_up(s); print(s.log_level, s.timer_seconds, s.fetch_concurrency)'\n"
     )
     (checkout / ".env").write_text("TIMER_SECONDS=77\nFETCH_CONCURRENCY=3\nLOG_LEVELL=DEBUG\n")
-    up = ups(f"exec {UP}", checkout, TIMER_SECONDS="5")
+    up = ups(f"exec {UP}", checkout, TIMER_SECONDS="5", EMBEDER="none")
     up.until(lambda: up.shell.poll() is not None)
 
     assert "timer | INFO 5.0 3" in up.log
-    assert ".env: LOG_LEVELL is not a setting; did you mean LOG_LEVEL?" in up.log
+    assert up.log.count(".env: LOG_LEVELL is not a setting; did you mean LOG_LEVEL?") == 1
+    assert up.log.count("EMBEDER is not a setting; did you mean EMBEDDER?") == 1
     up.assert_everything_ends()

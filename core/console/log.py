@@ -6,6 +6,7 @@ The logger's name is the word in brackets: `ingest`, `canon`, `refresh`, `timer`
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from typing import TextIO
 
@@ -18,6 +19,8 @@ from core.secrets import redacted
 from core.settings import Settings, misnamed
 
 OURS = ("ingest", "canon", "refresh", "embed", "search", "timer", "queue", "store", "net", "sample", "settings", "up")
+TOLD = "FRESHET_TOLD_NAMES"
+"""In the environment of processes that we start: the names that were told already."""
 _told: set[str] = set()
 """Names of the environment that were told to be no settings."""
 
@@ -56,8 +59,14 @@ def set_up(settings: Settings, stream: TextIO | None = None) -> None:
     _tell_misnamed()
 
 
+def told_environment() -> dict[str, str]:
+    """What to add to the environment of a process that need not tell again what this one has told."""
+    return {TOLD: ",".join(sorted(_told))}
+
+
 def _tell_misnamed() -> None:
-    """Once in a process and those it forks: jobs set up their logging again."""
+    """Once in a process, those it forks and those `up` starts: jobs set up their logging again."""
+    _told.update(name for name in os.environ.get(TOLD, "").split(",") if name)
     for name, sentence in misnamed().items():
         if name not in _told:
             _told.add(name)
