@@ -22,7 +22,7 @@ from core.console.terminal import say
 from core.errors import FreshetError, SettingsError
 from core.settings import Settings, load
 from core.stores import private_files
-from scripts import launch_sample, launch_work
+from scripts import launch_sample, launch_work, process_tree
 from scripts.launch_family import Family
 from scripts.launch_log import BackgroundLog
 from scripts.launch_server import Server
@@ -126,14 +126,8 @@ def _try_lock(lock: IO[str]) -> bool:
 
 def _is_alive(path: Path) -> bool:
     """Does the process live that wrote its number into the lock? One that has not yet written it does."""
-    number = path.read_text()
-    try:
-        os.kill(int(number or os.getpid()), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except PermissionError:
-        return True
-    return True
+    number = path.read_text() or str(os.getpid())
+    return number.isdecimal() and process_tree.is_running(int(number))
 
 
 @contextlib.contextmanager

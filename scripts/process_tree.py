@@ -83,6 +83,12 @@ class Tree:
         return True
 
 
+def is_running(pid: int) -> bool:
+    """Is there such a process, and not only one that has ended and that its parent has not yet taken note of?"""
+    row = _table().get(pid)
+    return row is not None and row.is_alive
+
+
 def _signal(pid: int, number: signal.Signals) -> None:
     """To the group that this process leads, else to it alone."""
     with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -329,7 +329,9 @@ def test_next_up_waits_for_the_workers_of_one_killed_with_its_guard(ups: Callabl
     up = ups(f"exec {UP}")
     up.until_busy()
     before = {process.pid for process in up.processes()}
-    stuck = up.find("workers.timer")
+    timer = up.find("workers.timer")
+    assert timer
+    stuck = timer.parent()
     assert stuck
     stuck.suspend()  # so that it is still there when the next one begins
     _kill_with_guard(up)
