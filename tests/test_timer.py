@@ -13,6 +13,7 @@ from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
+from core.domains import DomainFileError
 from core.keys import Keys
 from core.models import Ref
 from core.queues import jobs
@@ -178,6 +179,44 @@ async def test_removed_source_sends_nothing(clockwork: Clockwork) -> None:
     await clockwork.sources.remove(sid)
 
     assert await clockwork.timer().tick() == 0
+
+
+async def test_damaged_source_is_named_once(clockwork: Clockwork, caplog: pytest.LogCaptureFixture) -> None:
+    """Its record is put aside, it sends nothing more, and its items stay; its domain, added again, brings it back."""
+    sid = await clockwork.source("docs")
+    await clockwork.due(sid, 3)
+    await clockwork.client.hset(clockwork.keys.source(sid), "config", "[]")
+
+    for _ in range(3):
+        with pytest.raises(DomainFileError):
+            await clockwork.sources.read(sid)
+        assert await clockwork.timer().tick() == 0
+
+    assert [record.message for record in caplog.records if sid in record.message] == [
+        f"⚠️ Put aside, as it cannot be read → {clockwork.keys.source(sid)}"
+    ]
+    assert await clockwork.client.zcard(clockwork.keys.refs(sid)) == 3
+    assert await clockwork.client.zcard(clockwork.keys.quarantine) == 1
+    await clockwork.source("docs")
+    assert await clockwork.timer().tick() == 2
+
+
+async def test_damaged_source_fails_no_job(
+    clockwork: Clockwork, server: EmbeddedServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The pass and the visits that were sent before end without an error, and it is named once."""
+    sid = await clockwork.source("docs")
+    await clockwork.due(sid, 3)
+    assert await clockwork.timer(refresh_batch_items=1).tick() == 4
+    await clockwork.client.hset(clockwork.keys.source(sid), "config", "[]")
+
+    with Worker(tmp_path, server.url, "workers", "refresh", "--burst") as worker:
+        assert await worker.ended() == 0, worker.log
+
+    assert len(worker.lines(sid)) == 1, worker.log
+    assert worker.lines(f"Put aside, as it cannot be read → {clockwork.keys.source(sid)}")
+    assert worker.tracebacks == []
+    assert await clockwork.client.zcard(clockwork.keys.refs(sid)) == 3
 
 
 async def test_prefix_is_in_every_name(clockwork: Clockwork) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.domains import SourceConfig
+from core.domains import DomainFileError, SourceConfig
 from core.errors import FreshetError
 from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Item
 from core.scope import Scope
@@ -66,6 +66,9 @@ class Book:
         """The same as `open`; a source that is damaged is as good as none, and is named."""
         try:
             return await self.open(sid)
+        except DomainFileError:  # its record was put aside, and named then
+            self._open[sid] = None
+            return None
         except FreshetError as error:
             log.warning("⚠️ %s Its items are left alone → %s", error, sid)
             self._open[sid] = None

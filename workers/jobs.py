@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
+from core.domains import DomainFileError
 from core.queues.send import Sender
 from core.settings import load
 from core.stores import connect, presence
@@ -112,8 +113,11 @@ async def _go_on(desk: Desk, source: str) -> None:
 
 
 async def _crawl(desk: Desk, limit: Limit, source_id: str) -> None:
-    if await desk.sources.read(source_id) is None:
-        return  # removed since the job was sent
+    try:
+        if await desk.sources.read(source_id) is None:
+            return  # removed since the job was sent
+    except DomainFileError:
+        return  # its record was put aside, and named then
     run = await passes.crawl(desk, source_id, passes.Mode.SCHEDULED, should_stop=limit.is_over)
     if run["status"] == "finished" and run.get("message"):
         log.warning("⚠️ %s: %s", source_id, run["message"])

