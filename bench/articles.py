@@ -20,7 +20,7 @@ import redis
 
 from bench.harness import ROOT, Figures, addresses, measured, serving
 from core.keys import Keys
-from core.stores import embedded
+from core.store import embedded
 
 CORPUS = ROOT.parent / "shared" / "data" / "articles" / "corpus-aeb.json.gz"
 

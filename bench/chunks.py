@@ -20,9 +20,10 @@ from importlib import metadata
 from pathlib import Path
 from statistics import mean, median, quantiles
 
-from core import chunk, page_read
-from core.indexes.wordpiece import WordPiece
-from core.page_text import content_hash
+from core.pages import read as page_read
+from core.pages.text import content_hash
+from core.search import chunk
+from core.search.io.wordpiece import WordPiece
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"

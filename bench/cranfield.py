@@ -19,16 +19,16 @@ from unittest import mock
 from pydantic import SecretStr
 
 from bench.harness import ROOT
-from core import fusion
-from core.indexes.answers import LEXICAL_WEIGHT, Query
-from core.indexes.opening import open_searcher
-from core.indexes.searcher import Searcher
+from core.runtime.context import Desk, open_desk
+from core.search import rank as fusion
+from core.search.io.answers import LEXICAL_WEIGHT, Query
+from core.search.io.opening import open_searcher
+from core.search.io.searcher import Searcher
 from core.settings import Settings
-from core.sources import permission
-from core.sources.domain_file import quick
-from core.stores import embedded
-from workers.crawl import Mode, crawl
-from workers.desk import Desk, open_desk
+from core.sources.io import permission
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.domain_file import quick
+from core.store import embedded
 from workers.embed_jobs import embed_items
 
 CORPUS = ROOT.parent / "shared" / "data" / "retrieval" / "cranfield"
@@ -88,7 +88,7 @@ async def measure(settings: Settings, folder: Path) -> None:
         async with open_searcher(settings, desk.client, desk.keys) as searcher:
             for name, weight in (("words alone", 1.0), ("meaning alone", 0.0), ("words and meaning", LEXICAL_WEIGHT)):
                 print(f"{name:28} nDCG@10 {await score(searcher, weight):.4f}")
-            with mock.patch("core.fusion.weighted", by_rank):
+            with mock.patch("core.search.rank.weighted", by_rank):
                 print(f"{'both, by rank (RRF)':28} nDCG@10 {await score(searcher, 0.5):.4f}")
 
 

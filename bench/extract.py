@@ -19,8 +19,12 @@ from typing import Any
 
 import trafilatura
 
-from core import extract, feed_dates, page_charset, page_language, page_read
+from core.feeds import dates as feed_dates
 from core.models import Document
+from core.pages import charset as page_charset
+from core.pages import extract
+from core.pages import language as page_language
+from core.pages import read as page_read
 
 DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "articles"
 QUICK_STEP = 6

@@ -20,8 +20,8 @@ from typing import Any
 
 import feedparser
 
-from core import feeds
 from core.errors import NotAFeed
+from core.feeds import parse as feeds
 from core.models import Entry
 
 DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "feeds"

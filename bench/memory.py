@@ -16,7 +16,7 @@ import redis
 
 from bench.harness import Figures, addresses, measured, serving
 from core.keys import Keys
-from core.stores import embedded
+from core.store import embedded
 
 HOSTS = 50
 SENTENCE = "The river rose a hand overnight and fell again by noon, the warden of the lower lock said on story {n}. "

@@ -19,7 +19,7 @@ import redis
 from bench.harness import Figures, measured
 from core import ids
 from core.keys import Keys
-from core.stores import embedded
+from core.store import embedded
 
 KEYS = Keys()
 

@@ -25,11 +25,11 @@ from pydantic import SecretStr
 
 from bench.harness import Figures, addresses, measured, serving
 from core import ids
-from core.feed_state import FeedState, FeedStatus
+from core.feeds.io.feed_store import to_hash
+from core.feeds.state import FeedState, FeedStatus
 from core.keys import Keys
 from core.settings import Settings
-from core.stores import connect, embedded
-from core.stores.feeds import to_hash
+from core.store import connect, embedded
 
 ROOT = Path(__file__).resolve().parents[1]
 BODY = b'<rss version="2.0"><channel><title>t</title><item><link>http://example.com/1</link></item></channel></rss>'

@@ -20,7 +20,7 @@ import redis
 
 from bench.harness import Figures, measured, serving
 from core.keys import Keys
-from core.stores import embedded
+from core.store import embedded
 
 PER_SECTION = 100
 WORDS = "The gauge reads the height of the river every ten minutes and sends it down the valley to the office. "

@@ -19,12 +19,13 @@ from pathlib import Path
 import redis
 
 from bench.harness import measured, serving
-from core import ids, registry
+from core import ids
 from core.keys import Keys
+from core.registry import record as registry
+from core.registry.io.due import DueItems
 from core.settings import Settings
-from core.sources.domain_file import parse
-from core.stores import connect, embedded
-from core.stores.due import DueItems
+from core.sources.io.domain_file import parse
+from core.store import connect, embedded
 
 KEYS = Keys()
 SID = "bench.site"

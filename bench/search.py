@@ -29,10 +29,10 @@ import numpy as np
 import tantivy
 from numpy.typing import NDArray
 
-from core.indexes import replica_graph
-from core.indexes.protocols import Filters, Page
-from core.indexes.replica import Mark, Replica
 from core.models import Chunk
+from core.search.io import replica_graph
+from core.search.io.protocols import Filters, Page
+from core.search.io.replica import Mark, Replica
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 DIMENSION = 384

@@ -25,12 +25,12 @@ from pydantic import SecretStr
 from redis.asyncio import Redis
 
 from bench.search import CHUNKS_PER_PAGE, DIMENSION, Query, bare_numpy, bare_tantivy, made_up, questions, resident
-from core.indexes import answers, opening
-from core.indexes.protocols import Embedder
 from core.keys import Keys
 from core.models import Space
+from core.search.io import answers, opening
+from core.search.io.protocols import Embedder
 from core.settings import Settings
-from core.stores import connect, embedded
+from core.store import connect, embedded
 
 PAGES_AT_ONCE = 200
 WARM_UP = 10

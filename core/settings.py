@@ -19,9 +19,9 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from core import setting_checks, setting_names
-from core.addresses import AllowList
 from core.errors import SettingsError
+from core.runtime import setting_checks, setting_names
+from core.urls.addresses import AllowList
 
 DAY_SECONDS = 86_400
 ROOT = Path(__file__).resolve().parents[1]

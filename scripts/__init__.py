@@ -1,5 +1,5 @@
 """Commands for people."""
 
-from core.console import interpreter
+from core.runtime import interpreter
 
 interpreter.require()

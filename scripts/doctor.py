@@ -15,16 +15,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.audit.auditor import Auditor
-from core.audit.findings import IDS, Finding, Wrong
-from core.console import progress
-from core.console.terminal import say
-from core.indexes.opening import open_searcher
+from core.doctor.findings import IDS, Finding, Wrong
+from core.doctor.io.auditor import Auditor
 from core.keys import Keys
+from core.runtime import progress
+from core.runtime.terminal import say
+from core.search.io.embed_queue import EmbedQueue
+from core.search.io.opening import open_searcher
 from core.settings import Settings
-from core.stores import connect
-from core.stores.embed_queue import EmbedQueue
-from core.stores.guarded import GuardedClient
+from core.store import connect
+from core.store.guarded import GuardedClient
 from scripts import session
 from scripts.domain_remove import counted
 

@@ -20,8 +20,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from core.sources.io.crawl import Mode
 from scripts import domain_add, domain_crawl, domain_look, domain_remove, session
-from workers.crawl import Mode
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,16 +6,16 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.console.terminal import say
-from core.domains import Domain, DomainFileError, SourceConfig
+from core.registry.io.forgetting import Forgetting
+from core.registry.io.registering import Listing, Registrar, item_id_of
+from core.runtime.terminal import say
 from core.settings import Settings
-from core.sources import domain_file, permission
-from core.sources.table import place, source_class
-from core.stores import connect
-from core.stores.domains import DomainStore, StoredDomain
-from core.stores.forgetting import Forgetting
-from core.stores.registering import Listing, Registrar, item_id_of
-from core.stores.sources import LossLimit, SourceStore
+from core.sources.domains import Domain, DomainFileError, SourceConfig
+from core.sources.io import domain_file, permission
+from core.sources.io.domain_store import DomainStore, StoredDomain
+from core.sources.io.source_store import LossLimit, SourceStore
+from core.sources.io.table import place, source_class
+from core.store import connect
 from scripts import session
 from scripts.domain_remove import told
 from scripts.tables import table

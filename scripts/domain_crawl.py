@@ -13,20 +13,20 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.console.terminal import say
 from core.errors import FreshetError
-from core.stores import connect
-from core.stores.cancelling import Canceller
-from core.stores.domains import DomainStore, StoredDomain
-from core.stores.sources import DAY_SECONDS
+from core.runtime.context import Desk, furnish
+from core.runtime.terminal import say
+from core.sources.io.crawl import Mode
+from core.sources.io.crawl import crawl as one_pass
+from core.sources.io.domain_store import DomainStore, StoredDomain
+from core.sources.io.dry_run import Plan, plan
+from core.sources.io.source_store import DAY_SECONDS
+from core.store import connect
+from core.store.cancelling import Canceller
 from scripts import session
 from scripts.domain_look import COUNTERS
 from scripts.domain_remove import known
 from scripts.tables import table
-from workers.crawl import Mode
-from workers.crawl import crawl as one_pass
-from workers.desk import Desk, furnish
-from workers.plan import Plan, plan
 
 STOP_SECONDS = 2.0
 TROUBLE = frozenset({"failed", "held", "incomplete"})

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from core import lenient
-from core.console.terminal import say
 from core.keys import Keys
-from core.registry import Status
-from core.secrets import redacted
-from core.stores import connect
-from core.stores.connect import Client
-from core.stores.domains import DomainStore, StoredDomain
-from core.stores.due import DueItems
-from core.stores.runs import KEPT, RunStore
-from core.stores.selecting import Selecting
-from core.stores.source_items import SourceItems
-from core.stores.sources import LossLimit, SourceStore
+from core.registry import lenient
+from core.registry.io.due import DueItems
+from core.registry.io.item_queries import Selecting
+from core.registry.io.runs import KEPT, RunStore
+from core.registry.record import Status
+from core.runtime.terminal import say
+from core.sources.io.domain_store import DomainStore, StoredDomain
+from core.sources.io.source_items import SourceItems
+from core.sources.io.source_store import LossLimit, SourceStore
+from core.store import connect
+from core.store.connect import Client
+from core.urls.secrets import redacted
 from scripts import session
 from scripts.domain_remove import known
 from scripts.tables import ago, table

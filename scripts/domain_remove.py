@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.console.terminal import say
 from core.errors import FreshetError
-from core.stores.domains import DomainStore, StoredDomain
-from core.stores.forgetting import Forgetting, Toll
+from core.registry.io.forgetting import Forgetting, Toll
+from core.runtime.terminal import say
+from core.sources.io.domain_store import DomainStore, StoredDomain
 from scripts import session
 
 

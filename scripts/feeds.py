@@ -14,22 +14,23 @@ import argparse
 import sys
 from pathlib import Path
 
-from core import categories, opml, urls
-from core.console.terminal import say
 from core.errors import FeedFileError
-from core.feed_state import FeedState
+from core.feeds import categories, opml
+from core.feeds.io import feed_file
+from core.feeds.io.discovery import Discovered, Discovery
+from core.feeds.io.feed_store import FeedStore
+from core.feeds.io.link_store import Lives
+from core.feeds.io.subscriptions import Subscriptions
+from core.feeds.state import FeedState
 from core.models import Failed, FoundFeed, Rejected
-from core.printable import one_line
-from core.secrets import redacted
-from core.sources import feed_file
-from core.sources.discovery import Discovered, Discovery
-from core.stores import connect
-from core.stores.feeds import FeedStore
-from core.stores.links import Lives
-from core.stores.subscriptions import Subscriptions
+from core.pages.printable import one_line
+from core.runtime.context import furnish
+from core.runtime.terminal import say
+from core.store import connect
+from core.urls import normalise as urls
+from core.urls.secrets import redacted
 from scripts import session
 from scripts.tables import ago, ahead, table
-from workers.desk import furnish
 
 _UNKNOWN = "{} is in no category. `python -m scripts.feeds list` shows what is there."
 

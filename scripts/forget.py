@@ -14,14 +14,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from core.console.terminal import say
 from core.errors import FeedFileError, FreshetError
-from core.secrets import redacted
+from core.feeds.io import feed_file
+from core.registry.io.forgetting import Forgetting
+from core.registry.io.forgetting_links import ForgettingLinks
+from core.registry.io.item_queries import Selecting
+from core.runtime.terminal import say
 from core.settings import Settings
-from core.sources import feed_file
-from core.stores.forgetting import Forgetting
-from core.stores.forgetting_links import ForgettingLinks
-from core.stores.selecting import Selecting
+from core.urls.secrets import redacted
 from scripts import domain_remove, session
 from scripts.domain_remove import told
 

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from core.console import log as console
-from core.console.terminal import say
 from core.errors import FreshetError, SettingsError
+from core.runtime import log as console
+from core.runtime.terminal import say
 from core.settings import Settings, load
-from core.stores import private_files
+from core.store import private_files
 from scripts import launch_sample, launch_work, process_tree
 from scripts.launch_family import Family
 from scripts.launch_log import BackgroundLog

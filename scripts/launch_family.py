@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from core.stores.embedded import Starter
+from core.store.embedded import Starter
 from scripts import guard
 from scripts.process_tree import Tree
 

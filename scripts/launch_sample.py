@@ -14,13 +14,14 @@ from collections.abc import AsyncIterator, Iterator
 from redis.exceptions import RedisError
 
 import sample_site
+from core.feeds.io import sample
+from core.feeds.io.link_store import LinkStore, Lives
+from core.feeds.io.subscription_sync import Roster
+from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
 from core.settings import Settings
-from core.sources import sample
-from core.stores import connect, embedded, presence
-from core.stores.links import LinkStore, Lives
-from core.stores.roster import Roster
-from core.stores.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
+from core.store import connect, embedded
+from core.store import redis_health as presence
 from scripts.launch_family import Family, Process
 from scripts.launch_stop import Stop
 

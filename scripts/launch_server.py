@@ -9,7 +9,7 @@ from typing import Self
 
 from core.errors import StoreUnreachable
 from core.settings import Settings
-from core.stores import aof_files, connect, embedded
+from core.store import aof_files, connect, embedded
 from scripts import guard
 from scripts.launch_family import Family, Process
 from scripts.launch_stop import Stop

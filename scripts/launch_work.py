@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from core import lenient
 from core.keys import Keys
-from core.queues.names import QueueName
+from core.registry import lenient
+from core.registry.io.overview import Overview
+from core.runtime.queue_names import QueueName
 from core.settings import Settings
-from core.stores import connect
-from core.stores.overview import Overview
+from core.store import connect
 from scripts import guard
 from scripts.launch_family import ROOT, Family, Process
 from scripts.launch_stop import Stop, Stopped

@@ -17,10 +17,11 @@ from urllib.parse import unquote, urlsplit
 import redis
 from redis.exceptions import RedisError, ResponseError
 
-from core.console.terminal import say
 from core.errors import FreshetError
+from core.runtime.terminal import say
 from core.settings import load
-from core.stores import connect, presence
+from core.store import connect
+from core.store import redis_health as presence
 
 PROGRAMS = ("redis-cli", "valkey-cli")
 

@@ -25,32 +25,32 @@ from pathlib import Path
 
 from redis.exceptions import RedisError
 
-from core.console import progress
-from core.console.terminal import say
 from core.errors import FreshetError
-from core.indexes.embedders import open_embedder
-from core.indexes.protocols import EmbedderAway
+from core.feeds.io.failed_links import Retrying
 from core.keys import Keys
 from core.models import Space
-from core.queues.send import Sender
-from core.registry import ARTICLES_SOURCE, URLS_SOURCE, Status, iso
-from core.secrets import redacted
+from core.registry.io.force import Forcing
+from core.registry.io.item_queries import Selecting
+from core.registry.io.overview import Overview
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, iso
+from core.runtime import progress
+from core.runtime.send import Sender
+from core.runtime.terminal import say
+from core.search.io.chunks import ChunkStore
+from core.search.io.embedders import open_embedder
+from core.search.io.migrate import Count, Migration
+from core.search.io.protocols import EmbedderAway
+from core.search.io.vector_space import Spaces
 from core.settings import Settings
-from core.stores import connect
-from core.stores.chunks import ChunkStore
-from core.stores.commit import new_token
-from core.stores.connect import Client
-from core.stores.domains import DomainStore
-from core.stores.forcing import Forcing
-from core.stores.overview import Overview
-from core.stores.retrying import Retrying
-from core.stores.selecting import Selecting
-from core.stores.sources import LossLimit, SourceStore
-from core.stores.spaces import Spaces
+from core.sources.io.domain_store import DomainStore
+from core.sources.io.source_store import LossLimit, SourceStore
+from core.store import connect
+from core.store.commit import new_token
+from core.store.connect import Client
+from core.urls.secrets import redacted
 from scripts import session
 from scripts.domain_remove import counted, known
 from scripts.tables import table
-from workers.migrate import Count, Migration
 
 MOST_JOBS = 10
 """More would only stand in line: the timer brings the rest."""

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from core.console.terminal import say
+from core.runtime.terminal import say
 from sample_site.web import Site
 
 HOST = "127.0.0.1"

@@ -15,18 +15,18 @@ import unicodedata
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
-from core.console.terminal import Styled, bold, say
 from core.errors import FreshetError
-from core.indexes.answers import LEXICAL_WEIGHT, Found, Query, Result
-from core.indexes.facets import date_of
-from core.indexes.opening import open_searcher
-from core.indexes.protocols import Filters, Page
-from core.indexes.searcher import MOST_CANDIDATES
+from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
-from core.printable import one_line, printable
-from core.stores import connect
-from core.stores.domains import DomainStore
-from core.stores.subscriptions import Subscriptions
+from core.pages.printable import one_line, printable
+from core.runtime.terminal import Styled, bold, say
+from core.search.io.answers import LEXICAL_WEIGHT, Found, Query, Result
+from core.search.io.facets import date_of
+from core.search.io.opening import open_searcher
+from core.search.io.protocols import Filters, Page
+from core.search.io.searcher import MOST_CANDIDATES
+from core.sources.io.domain_store import DomainStore
+from core.store import connect
 from scripts import session
 from scripts.domain_remove import counted
 

@@ -10,12 +10,13 @@ from collections.abc import AsyncIterator, Coroutine
 
 from redis.exceptions import RedisError
 
-from core.console import log as console
-from core.console.terminal import say
 from core.errors import FreshetError
 from core.keys import Keys
+from core.runtime import log as console
+from core.runtime.terminal import say
 from core.settings import Settings, load
-from core.stores import connect, presence
+from core.store import connect
+from core.store import redis_health as presence
 
 
 @contextlib.asynccontextmanager

@@ -11,16 +11,19 @@ import sys
 from collections import Counter, defaultdict
 from typing import Any
 
-from core import lenient, redis_url, urls
-from core.console.terminal import say
+from core.feeds.io.feed_store import FeedStore
+from core.feeds.io.link_store import Lives
+from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
-from core.secrets import redacted
+from core.registry import lenient
+from core.registry.io.overview import Overview
+from core.runtime.terminal import say
 from core.settings import Settings
-from core.stores import connect, presence
-from core.stores.feeds import FeedStore
-from core.stores.links import Lives
-from core.stores.overview import Overview
-from core.stores.subscriptions import Subscriptions
+from core.store import connect
+from core.store import redis_health as presence
+from core.urls import normalise as urls
+from core.urls import redis_url
+from core.urls.secrets import redacted
 from scripts import session, status_registry
 from scripts.tables import ago, ahead, table
 

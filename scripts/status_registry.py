@@ -7,19 +7,20 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from core import lenient, redis_url
 from core.keys import Keys
-from core.queues.names import QueueName
-from core.queues.send import Sender
-from core.registry import ARTICLES_SOURCE, URLS_SOURCE
+from core.registry import lenient
+from core.registry.io.overview import Overview
+from core.registry.io.runs import RunStore
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
+from core.runtime.queue_names import QueueName
+from core.runtime.send import Sender
+from core.search.io.embed_queue import EmbedQueue
+from core.search.io.vector_space import Spaces
 from core.settings import Settings
-from core.stores import connect
-from core.stores.connect import Client
-from core.stores.embed_queue import EmbedQueue
-from core.stores.overview import Overview
-from core.stores.runs import RunStore
-from core.stores.sources import LossLimit, SourceStore
-from core.stores.spaces import Spaces
+from core.sources.io.source_store import LossLimit, SourceStore
+from core.store import connect
+from core.store.connect import Client
+from core.urls import redis_url
 from scripts.domain_look import RUN_HEAD, how_it_ended, run_row
 from scripts.tables import ago, table
 

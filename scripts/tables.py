@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.printable import one_line
+from core.pages.printable import one_line
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.settings import Settings
-from core.stores import connect
+from core.store import connect
 
 ROOT = Path(__file__).parents[1]
 

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from core.keys import Keys
 from core.settings import Settings
-from core.stores import connect, embedded
+from core.store import connect, embedded
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,15 +14,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from unittest import mock
 
-from core import ids, urls
-from core.indexes.answers import Query
-from core.indexes.opening import open_searcher
+from core import ids
 from core.keys import Keys
-from core.queues.send import Sender
-from core.registry import ARTICLES_SOURCE
+from core.registry.record import ARTICLES_SOURCE
+from core.runtime.context import Desk, open_desk
+from core.runtime.send import Sender
+from core.search.io.answers import Query
+from core.search.io.opening import open_searcher
 from core.settings import Settings
-from core.stores import connect
-from core.stores.domains import DomainStore
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.domain_store import DomainStore
+from core.store import connect
+from core.urls import normalise as urls
 from tests.library import PoolAtHome
 from tests.openai_server import EmbeddingServer
 from tests.site import Site
@@ -31,8 +34,6 @@ from tests.test_crawl import SID, add_site
 from tests.test_ingestor import rss
 from tests.web import FakeWeb
 from workers import canonical_fetcher, ingestor, jobs
-from workers.crawl import Mode, crawl
-from workers.desk import Desk, open_desk
 from workers.embed_jobs import embed_items
 from workers.timer import Timer
 
@@ -105,7 +106,7 @@ class Scene:
         await self.embed()
 
     async def _save_domain(self) -> None:
-        from core.sources.domain_file import parse
+        from core.sources.io.domain_file import parse
 
         text = f'{{"id": "docs", "web_sources": [{{"id": "site", "url": "{self.site.url("/docs/")}"}}]}}'
         await DomainStore(self.client, self.keys).save(parse(text, "/"), [SID], await connect.now(self.client))
@@ -180,7 +181,7 @@ async def open_scene(settings: Settings) -> AsyncIterator[Scene]:
     client = connect.open_store(settings)
     await client.flushall()
     await client.aclose()
-    at_home = mock.patch("workers.desk.ParsePool", return_value=PoolAtHome())
+    at_home = mock.patch("core.runtime.context.ParsePool", return_value=PoolAtHome())
     async with FakeWeb() as web, EmbeddingServer() as server:
         remote = {
             "embedder": "openai",

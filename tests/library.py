@@ -18,18 +18,18 @@ from unittest import mock
 import msgspec
 
 from core.errors import FailCode, FailDetail
-from core.indexes.answers import Found, Query
-from core.indexes.opening import open_searcher
 from core.models import Failed
-from core.parsing import tasks
+from core.runtime import tasks
+from core.runtime.context import Desk
+from core.search.io.answers import Found, Query
+from core.search.io.opening import open_searcher
 from core.settings import Settings
-from core.stores import connect
+from core.sources.io.crawl import Mode, crawl
+from core.store import connect
 from tests.openai_server import EmbeddingServer
 from tests.site import Site
 from tests.test_crawl import SID, add_site, item, item_id, office
 from tests.web import FakeWeb
-from workers.crawl import Mode, crawl
-from workers.desk import Desk
 from workers.embed_jobs import embed_items
 
 
@@ -108,7 +108,7 @@ async def open_library(settings: Settings, pages: Mapping[str, str], **changes: 
     client = connect.open_store(settings)
     await client.flushall()
     await client.aclose()
-    at_home = mock.patch("workers.desk.ParsePool", return_value=PoolAtHome())
+    at_home = mock.patch("core.runtime.context.ParsePool", return_value=PoolAtHome())
     async with FakeWeb() as web, EmbeddingServer() as server:
         remote = {"embedder": "openai", "embed_api_url": server.url, "embed_model": "first"} | changes
         site = Site(web)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.page_head import Element, Head, collect
+from core.pages.head import Element, Head, collect
 
 URL = "https://mill.example/news/2025/01/water"
 PARAGRAPH = "The mill has stood by the river for four hundred years, and the river has not always been kind to it."

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from core.errors import NotAFeed
-from core.parsing.tasks import Task
+from core.runtime.tasks import Task
 
 
 class Text(msgspec.Struct):

@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from core.queues.jobs import JobSpec
-from core.queues.names import QueueName
-from core.queues.pace import Pace
+from core.runtime.job_types import JobSpec
+from core.runtime.pace import Pace
+from core.runtime.queue_names import QueueName
 from workers.__main__ import main
 
 QUICK = Pace(beat=1, grace=1, maintenance=1, lock=2, wait=1)

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from core.indexes.opening import open_searcher
+from core.feeds.io.link_store import Lives
 from core.models import Ref
-from core.queues.send import Sender
+from core.registry.io.ending import Ending
+from core.registry.io.expiring import Expiring
+from core.registry.io.forgetting import Forgetting
+from core.registry.io.forgetting_links import ForgettingLinks
+from core.registry.io.registering import Listing
+from core.runtime.send import Sender
+from core.search.io.chunks import ChunkStore
+from core.search.io.opening import open_searcher
 from core.settings import Settings
-from core.stores import connect
-from core.stores.chunks import ChunkStore
-from core.stores.commit import Command
-from core.stores.ending import Ending
-from core.stores.expiring import Expiring
-from core.stores.forgetting import Forgetting
-from core.stores.forgetting_links import ForgettingLinks
-from core.stores.links import Lives
-from core.stores.registering import Listing
+from core.store import connect
+from core.store.commit import Command
 from tests.library import Library, open_library
 from tests.site import FILLER
 from tests.test_article_refresh import Paper

@@ -9,21 +9,22 @@ from typing import Any
 
 import pytest
 
-from core import ids, urls
+from core import ids
 from core.models import Ref
-from core.registry import iso
+from core.registry.io.registering import Listing, item_id_of
+from core.registry.io.visitor import Visitor
+from core.registry.record import iso
+from core.runtime.context import Desk, open_desk
 from core.settings import Settings
-from core.sources.domain_file import parse
-from core.stores import connect
-from core.stores.clock import ServerClock
-from core.stores.registering import Listing, item_id_of
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.domain_file import parse
+from core.sources.io.open_sources import Book
+from core.store import connect
+from core.store.clock import ServerClock
+from core.urls import normalise as urls
 from tests.test_canonical_fetcher import article
 from tests.web import FakeWeb
 from workers import canonical_fetcher
-from workers.book import Book
-from workers.crawl import Mode, crawl
-from workers.desk import Desk, open_desk
-from workers.visit import Visitor
 
 DAY = 86_400
 

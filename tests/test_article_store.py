@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from core import ids
+from core.feeds.io.link_store import LinkStore, Lives
 from core.keys import Keys
-from core.stores.articles import ArticleStore
-from core.stores.commit import Command, Leases
-from core.stores.connect import Client
-from core.stores.links import LinkStore, Lives
+from core.registry.io.articles import ArticleStore
+from core.store.commit import Command, Leases
+from core.store.connect import Client
 
 DAY = 86_400
 NOW = 1_800_000_000.0

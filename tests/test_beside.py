@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from workers.beside import Beside
+from core.runtime.sidecar import Beside
 
 
 class Clock:
@@ -43,7 +43,7 @@ def test_delays_grow_and_begin_anew(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_one_that_is_started_too_late_ends_at_once() -> None:
     """Its parent died before it could be tied to it."""
-    code = "import os, time; from workers.beside import tie; tie(os.getppid() + 1); time.sleep(60)"
+    code = "import os, time; from core.runtime.sidecar import tie; tie(os.getppid() + 1); time.sleep(60)"
     late = subprocess.run([sys.executable, "-c", code], timeout=30, check=False)
 
     assert late.returncode == -signal.SIGTERM

@@ -8,10 +8,11 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from core.keys import Keys
-from core.stores import cancelling, commit
-from core.stores.commit import Leases
-from core.stores.connect import Client
-from workers import lanes, stopping
+from core.runtime import lanes
+from core.runtime import signals as stopping
+from core.store import cancelling, commit
+from core.store.commit import Leases
+from core.store.connect import Client
 
 ENDS = 30.0
 """Far more than any of these take; one that hangs fails instead of stopping the suite."""

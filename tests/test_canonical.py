@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from core import canonical, outcomes, urls
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, Hop
+from core.registry import names as canonical
+from core.registry import outcomes
+from core.urls import normalise as urls
 
 NOW = 1_800_000_000.0
 URL = "https://news.example/2026/story"

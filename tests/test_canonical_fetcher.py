@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from core import ids, urls
+from core import ids
+from core.runtime.context import Desk, open_desk
 from core.settings import Settings
-from core.stores.connect import Client
+from core.store.connect import Client
+from core.urls import normalise as urls
 from tests.web import FakeWeb
 from tests.web_replies import Document as Reply
 from workers import canonical_fetcher, ingestor
-from workers.desk import Desk, open_desk
 
 DAY = 86_400
 STORY = (
@@ -490,8 +491,8 @@ async def test_old_failures_and_items_are_forgotten(desk: Desk, web: FakeWeb) ->
     await desk.client.delete(desk.keys.article(ids.article_uid(web.url("/a"))))
     clock = (await canonical_fetcher.look(desk.client, desk.keys, desk.settings)).clock
     later = dataclasses.replace(clock, server_ts=clock.server_ts + 38 * DAY)
-    from core.stores.links import Lives
-    from core.stores.pruning import Pruning
+    from core.feeds.io.link_store import Lives
+    from core.registry.io.pruning import Pruning
 
     pruning = Pruning(desk.client, desk.keys, Lives.of(desk.settings))
     await pruning.forget_old_attempts(later.now())

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import categories
 from core.errors import FeedFileError
+from core.feeds import categories
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import page_blocks
-from core.chunk import CHUNKER_VERSION, MOST_TOKENS, WINDOW_TOKENS, chunk_id, chunks, embedded_text, estimate_tokens
 from core.models import Chunk
-from core.page_text import content_hash
+from core.pages import blocks as page_blocks
+from core.pages.text import content_hash
+from core.search.chunk import (
+    CHUNKER_VERSION,
+    MOST_TOKENS,
+    WINDOW_TOKENS,
+    chunk_id,
+    chunks,
+    embedded_text,
+    estimate_tokens,
+)
 
 WORDS = ["river", "bridge", "ledger", "harvest", "signal", "winter", "engine", "letter", "market", "garden", "window"]
 MEGABYTE = 1_000_000

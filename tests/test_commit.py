@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from core.keys import Keys
-from core.stores.commit import Lease, Leases, batched
-from core.stores.connect import Client
+from core.store.commit import Lease, Leases, batched
+from core.store.connect import Client
 
 KEY = "ingest:lease:x"
 COUNTER = "ingest:crashes:x"

@@ -12,7 +12,8 @@ from rq import Queue
 
 from core.errors import SettingsError, StoreUnreachable
 from core.settings import Settings
-from core.stores import connect, embedded, presence
+from core.store import connect, embedded
+from core.store import redis_health as presence
 
 
 def unreachable() -> Settings:

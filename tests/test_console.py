@@ -7,8 +7,8 @@ import logging
 
 from pydantic import SecretStr
 
-from core.console import log as console
-from core.console import progress
+from core.runtime import log as console
+from core.runtime import progress
 from core.settings import Settings
 
 

@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("tantivy")
 
-from core.indexes.protocols import Filters, Page, Vector
-from core.indexes.replica import Mark, Replica
 from core.models import Chunk
+from core.search.io.protocols import Filters, Page, Vector
+from core.search.io.replica import Mark, Replica
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "retrieval" / "cranfield"
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"no judged queries in {DATA}")
@@ -73,7 +73,7 @@ async def test_words_and_meaning_find_more(tmp_path: Path, full: bool) -> None:
     """With the vectors of the local model the weighted fusion reaches .57 nDCG@10."""
     if not full:
         pytest.skip("embedding 1,400 abstracts takes minutes: --full")
-    local = pytest.importorskip("core.indexes.local")
+    local = pytest.importorskip("core.search.io.local")
     embedder = local.LocalEmbedder("bench")
     await embedder.prepare()
     documents, queries = lines("corpus.jsonl"), lines("queries.jsonl")

@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
-from core import ids, urls
+from core import ids
 from core.models import Ref
+from core.registry.io.commit_buffer import Progress
+from core.registry.io.registering import Listing, item_id_of
+from core.runtime.context import Desk, open_desk
 from core.settings import Settings
-from core.sources.domain_file import parse
-from core.stores import connect
-from core.stores.registering import Listing, item_id_of
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.domain_file import parse
+from core.store import connect
+from core.urls import normalise as urls
 from tests.site import Site
 from tests.web import FakeWeb
-from workers.crawl import Mode, crawl
-from workers.desk import Desk, open_desk
-from workers.ledger import Progress
 
 SID = "docs.site"
 

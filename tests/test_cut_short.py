@@ -15,15 +15,15 @@ from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, Request
 from core.net.fetcher import Fetcher, open_fetcher
-from core.parsing.pool import ParsePool
+from core.runtime.context import Desk, open_desk
+from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.sitemaps import SitemapTask
-from core.stores.connect import Client
+from core.sources.sitemaps import SitemapTask
+from core.store.connect import Client
 from tests import web_replies as replies
 from tests.test_article_refresh import Paper
 from tests.test_canonical_fetcher import add, article, failure, run, stored
 from tests.web import FakeWeb
-from workers.desk import Desk, open_desk
 
 PLAIN = " ".join(random.Random(3).choices(["rain", "river", "freshet", "bank", "flood"], k=60)).encode()
 PACKED = {"gzip": gzip.compress(PLAIN), "deflate": zlib.compress(PLAIN), "br": brotli.compress(PLAIN), "": PLAIN}

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from core import field_kinds, ids
-from core.indexes.answers import Query
-from core.key_families import Families, Family
+from core import ids
+from core.doctor import field_kinds
+from core.doctor.key_families import Families, Family
 from core.keys import Keys
+from core.search.io.answers import Query
 from core.settings import Settings
-from core.stores import connect
+from core.store import connect
 from scripts import doctor, forget, search, status
 from tests import commands
 from tests.damage_scene import PAGES, SID, WORDS, Scene, open_scene
@@ -34,7 +35,7 @@ Plant = Callable[[Redis, Family, str, Any], Awaitable[None]]
 
 @pytest.fixture
 async def scene(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Scene]:
-    monkeypatch.setattr("core.audit.auditor.CONFIRM_SECONDS", 0.0)
+    monkeypatch.setattr("core.doctor.io.auditor.CONFIRM_SECONDS", 0.0)
     async with open_scene(settings) as opened:
         adopted = {"EMBEDDER": "openai", "EMBED_API_URL": opened.settings.embed_api_url, "EMBED_MODEL": "first"}
         commands.adopt(monkeypatch, opened.settings, **adopted)

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core import vectors
-from core.audit.findings import Finding, Wrong
-from core.audit.reconciling import Reconciling
+from core.doctor.findings import Finding, Wrong
+from core.doctor.io.repair import Reconciling
+from core.search import vectors
 from core.settings import Settings
 from tests.library import Library, open_library
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from core import decide, outcomes
-from core.decide import Circumstances, Count, Decision, Policy, Text
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, Fetched, Hop
-from core.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
-from core.registry import ERROR_CHARS, Item, PageVisit, Status
+from core.registry import decide, outcomes
+from core.registry.decide import Circumstances, Count, Decision, Policy, Text
+from core.registry.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
+from core.registry.record import ERROR_CHARS, Item, PageVisit, Status
 
 NOW = 2_000_000_000.0
 DAY = 86_400.0

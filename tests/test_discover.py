@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from core.discover import FoundFeed, feed_links, guesses
+from core.feeds.discover import FoundFeed, feed_links, guesses
 
 URL = "https://site.example/blog/post"
 PAGE = b"""<!doctype html><html><head>

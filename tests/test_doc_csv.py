@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core import doc_csv
-from core.doc_type import DocKind
+from core.documents import csv as doc_csv
+from core.documents.type import DocKind
 
 
 def markdown(text: str | bytes, kind: DocKind = DocKind.CSV) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from core import doc_docx
+from core.documents import docx as doc_docx
 from core.errors import FailCode, FailDetail
-from core.extract import EXTRACTOR_VERSION
 from core.models import Document, Failed
+from core.pages.extract import EXTRACTOR_VERSION
 from tests import files
 from tests.files import core_properties, docx, item, paragraph, table
 

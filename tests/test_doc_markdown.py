@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core import doc_markdown
-from core.extract import EXTRACTOR_VERSION
+from core.documents import markdown as doc_markdown
 from core.models import Document
+from core.pages.extract import EXTRACTOR_VERSION
 
 SAMPLE = """# Water
 

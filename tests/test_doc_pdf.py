@@ -7,10 +7,10 @@ import io
 import pytest
 from pypdf import PdfReader, PdfWriter
 
-from core import doc_pdf
+from core.documents import pdf as doc_pdf
 from core.errors import FailCode, FailDetail
-from core.extract import EXTRACTOR_VERSION
 from core.models import Document, Failed
+from core.pages.extract import EXTRACTOR_VERSION
 from tests import files
 
 INFO = "/Title (Water at the wheel) /Author (Ada Miller) /CreationDate (D:20240501120000+02'00')"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import doc_text
+from core.documents import text as doc_text
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core import doc_type
-from core.doc_type import DocKind
+from core.documents import type as doc_type
+from core.documents.type import DocKind
 from tests import files
 
 WORD = files.docx(files.paragraph("Words"))

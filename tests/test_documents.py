@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from core import documents
+from core.documents import read as documents
 from core.errors import FailCode, FailDetail
-from core.extract import EXTRACTOR_VERSION
 from core.models import Document, Failed
-from core.page_text import content_hash
-from core.parsing.pool import ParsePool
-from core.parsing.tasks import DocumentTask, PageResult
+from core.pages.extract import EXTRACTOR_VERSION
+from core.pages.text import content_hash
+from core.runtime.pool import ParsePool
+from core.runtime.tasks import DocumentTask, PageResult
 from tests import files
 from tests.pages import ARTICLE, PARAGRAPH, URL, page
 
@@ -168,7 +168,7 @@ def test_without_the_extra(module: str, name: str, shown: str) -> None:
 def test_the_parent_loads_no_reader() -> None:
     """Importing the tasks, or the door itself, loads no parser of documents."""
     code = (
-        "import sys; import core.parsing.tasks, core.documents\n"
+        "import sys; import core.runtime.tasks, core.documents.read\n"
         "print([name for name in ('pypdf', 'mammoth', 'markdown_it', 'lxml') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

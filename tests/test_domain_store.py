@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from core.keys import Keys
-from core.sources.domain_file import quick
-from core.stores.connect import Client
-from core.stores.domains import DomainStore
+from core.sources.io.domain_file import quick
+from core.sources.io.domain_store import DomainStore
+from core.store.connect import Client
 
 
 async def test_what_is_saved_is_read(redis: Client, keys: Keys) -> None:

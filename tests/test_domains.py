@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from core.domains import DomainFileError, SourceConfig
-from core.patterns import DOCUMENTS
-from core.sources.domain_file import parse, quick
+from core.sources.domains import DomainFileError, SourceConfig
+from core.sources.io.domain_file import parse, quick
+from core.urls.patterns import DOCUMENTS
 
 FOLDER = "/srv/domains/DOMAIN01"
 WEB = {"url": "https://docs.example.org/guide/"}

@@ -11,21 +11,24 @@ from typing import Any
 import pytest
 import redis as redis_client
 
-from core.indexes.answers import Found, Query
-from core.indexes.embedders import open_embedder
-from core.indexes.none import NoEmbedder
-from core.indexes.opening import open_searcher
-from core.indexes.protocols import Filters
 from core.keys import Keys
 from core.models import Space
-from core.registry import Item, Status
+from core.registry.record import Item, Status
+from core.runtime.context import Desk
+from core.search.io.answers import Found, Query
+from core.search.io.chunks import ChunkStore
+from core.search.io.embedder_run import Embedding
+from core.search.io.embedders import open_embedder
+from core.search.io.live_texts import LiveTexts
+from core.search.io.none import NoEmbedder
+from core.search.io.opening import open_searcher
+from core.search.io.protocols import Filters
+from core.search.io.vector_space import Spaces
 from core.settings import Settings
-from core.stores import connect
-from core.stores.chunks import ChunkStore
-from core.stores.clock import ServerClock
-from core.stores.commit import Leases
-from core.stores.live_texts import LiveTexts
-from core.stores.spaces import Spaces
+from core.sources.io.crawl import Mode, crawl
+from core.store import connect
+from core.store.clock import ServerClock
+from core.store.commit import Leases
 from tests.faults.crash import Crash, every_point
 from tests.faults.state import let_leases_end
 from tests.library import Library, open_library
@@ -33,9 +36,6 @@ from tests.site import Site
 from tests.test_crawl import SID, add_site, item, item_id, office
 from tests.web import FakeWeb, as_reply
 from tests.web_replies import Exchange
-from workers.crawl import Mode, crawl
-from workers.desk import Desk
-from workers.embed import Embedding
 from workers.embed_jobs import embed_items
 
 STRIKE = "The dockers' ballot ended last night: seven in ten members voted for the walkout, the union said."
@@ -593,7 +593,7 @@ async def test_bar_counts_the_pages(settings: Settings, monkeypatch: pytest.Monk
         return contextlib.nullcontext(SimpleNamespace(update=steps.append))
 
     async with open_library(settings, {"/a": "The weir.", "/b": "The lock."}) as library:
-        monkeypatch.setattr("core.console.progress.bar", bar)
+        monkeypatch.setattr("core.runtime.progress.bar", bar)
         await library.embed()
 
     assert steps[0] == 3

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from core.chunk import CHUNKER_VERSION
 from core.errors import SettingsError
-from core.indexes.embedders import open_embedder
-from core.indexes.local import LocalEmbedder
-from core.indexes.none import NoEmbedder
-from core.indexes.openai import STAND_IN, OpenAIEmbedder
-from core.indexes.protocols import Embedder, EmbedderAway, Vector
+from core.search.chunk import CHUNKER_VERSION
+from core.search.io.embedders import open_embedder
+from core.search.io.local import LocalEmbedder
+from core.search.io.none import NoEmbedder
+from core.search.io.openai import STAND_IN, OpenAIEmbedder
+from core.search.io.protocols import Embedder, EmbedderAway, Vector
 from core.settings import Settings
 from tests.openai_server import EmbeddingServer, numbers
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import extract
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, TextSource
-from core.parsing.pool import ParsePool
-from core.parsing.tasks import PageResult, PageTask
+from core.pages import extract
+from core.runtime.pool import ParsePool
+from core.runtime.tasks import PageResult, PageTask
 from tests.pages import ARTICLE, PARAGRAPH, URL, page
 
 ROOT = Path(__file__).parents[1]
@@ -217,7 +217,7 @@ async def test_through_the_parse_pool() -> None:
 def test_processes_load_no_parser() -> None:
     """The ingestor and the fetcher's decisions load neither trafilatura nor any HTML parser."""
     code = (
-        "import workers.ingestor, core.extract, core.parsing.tasks, sys;"
+        "import workers.ingestor, core.pages.extract, core.runtime.tasks, sys;"
         "print({'trafilatura', 'lxml.html', 'selectolax', 'htmldate', 'py3langid', 'numpy'} & set(sys.modules))"
     )
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

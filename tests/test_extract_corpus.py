@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
-from core import extract, feed_dates, page_read
+from core.feeds import dates as feed_dates
 from core.models import Document, Failed
+from core.pages import extract
+from core.pages import read as page_read
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "articles"
 BEST_MODE = {"aeb": 0.9584, "moz": 0.9454, "traf": 0.9378}  # fast, recall, precision

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.feed_dates import to_epoch
+from core.feeds.dates import to_epoch
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core import feeds
+from core.feeds import parse as feeds
 from core.models import FeedKind
 
 DATA = Path(__file__).parent / "data" / "feeds"

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import ids, polling
-from core.feed_state import FeedState, FeedStatus
+from core import ids
+from core.feeds import polling
+from core.feeds.io.feed_store import FeedStore, Held, Leased, from_hash, to_hash
+from core.feeds.io.link_store import Lives
+from core.feeds.polling import PollDecision
+from core.feeds.state import FeedState, FeedStatus
 from core.keys import Keys
 from core.models import PublisherHints
-from core.polling import PollDecision
-from core.stores.connect import Client
-from core.stores.feeds import FeedStore, Held, Leased, from_hash, to_hash
-from core.stores.links import Lives
+from core.store.connect import Client
 
 NOW = 1_800_000_000.0
 URL = "https://news.example/feed"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import feeds
 from core.errors import NotAFeed
+from core.feeds import parse as feeds
 from core.models import Entry, FeedKind, ParsedFeed, PublisherHints
 
 DATA = Path(__file__).parent / "data" / "feeds"

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from core import feeds
 from core.errors import NotAFeed
+from core.feeds import parse as feeds
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "feeds"
 NEEDED_SHARE = 0.995

@@ -16,7 +16,7 @@ from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult, Hop, Request
 from core.net.fetcher import Fetcher, open_fetcher
 from core.settings import Settings
-from core.stores.connect import Client
+from core.store.connect import Client
 from tests import web_replies as replies
 from tests.dns import FakeDns
 from tests.web import FakeWeb

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import ids
-from core.file_paths import file_identity
-from core.registry import blank, partition
+from core.registry.record import blank, partition
+from core.urls.file_paths import file_identity
 
 BLOB = "https://acct.blob.core.windows.net/docs/Plans/Q1.pdf"
 SAS = "sv=2024-05-04&se=2030-01-01&sr=b&sp=r&sig=c2VjcmV0c2VjcmV0%3D"

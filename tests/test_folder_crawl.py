@@ -18,24 +18,24 @@ from pydantic import SecretStr
 
 from core import ids
 from core.errors import FailCode, FailDetail
-from core.file_paths import file_identity
 from core.models import Failed, Fetched, FetchResult, Ref, Request
-from core.net.room import Room
-from core.registry import iso
+from core.net.body_slot import Room
+from core.registry.io.commit_buffer import Progress
+from core.registry.io.registering import Listing, item_id_of, named
+from core.registry.io.visitor import Visitor
+from core.registry.record import iso
+from core.runtime.context import Desk
 from core.settings import Settings
-from core.sources import folder as folder_source
-from core.sources.domain_file import parse
-from core.stores import connect
-from core.stores.clock import ServerClock
-from core.stores.registering import Listing, item_id_of, named
+from core.sources.io import folder as folder_source
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.domain_file import parse
+from core.sources.io.open_sources import Book
+from core.store import connect
+from core.store.clock import ServerClock
+from core.urls.file_paths import file_identity
 from tests import files
 from tests.test_crawl import counts, office
 from tests.test_registering import content
-from workers.book import Book
-from workers.crawl import Mode, crawl
-from workers.desk import Desk
-from workers.ledger import Progress
-from workers.visit import Visitor
 
 SID = "papers.shelf"
 OLD = 1_600_000_000
@@ -405,7 +405,7 @@ async def test_unreadable_folder_deletes_nothing(shelf: Shelf, monkeypatch: pyte
             raise OSError(number, os.strerror(number))
         return real(path)
 
-    monkeypatch.setattr("core.sources.folder_walk.os.scandir", broken)
+    monkeypatch.setattr("core.sources.io.folder_walk.os.scandir", broken)
     run = await shelf.crawl()
     monkeypatch.undo()
 

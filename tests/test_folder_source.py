@@ -16,10 +16,10 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.models import Batch, End, Failed, Fetched, Ref
-from core.net.room import Room
-from core.registry import Item
-from core.sources import folder as folder_module
-from core.sources.folder import FolderSource, content_type
+from core.net.body_slot import Room
+from core.registry.record import Item
+from core.sources.io import folder as folder_module
+from core.sources.io.folder import FolderSource, content_type
 
 OLD = 1_600_000_000
 NOBODY = 65_534

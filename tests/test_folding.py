@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.indexes.answers import Candidate, folded
-from core.indexes.protocols import Page
-from core.registry import content_group
+from core.registry.record import content_group
+from core.search.io.answers import Candidate, folded
+from core.search.io.protocols import Page
 
 
 def found(*pages: tuple[str, str]) -> list[Candidate]:

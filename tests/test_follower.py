@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from core.indexes.answers import Query
-from core.indexes.opening import _folder, open_searcher
-from core.indexes.protocols import Filters, Page
-from core.indexes.replica_state import try_lock
 from core.models import Chunk
+from core.search.io.answers import Query
+from core.search.io.opening import _folder, open_searcher
+from core.search.io.protocols import Filters, Page
+from core.search.io.replica_state import try_lock
+from core.search.io.vector_space import Spaces
 from core.settings import Settings
-from core.stores.events import EVENTS_KEPT
-from core.stores.spaces import Spaces
+from core.store.events import EVENTS_KEPT
 from tests.library import Library, open_library
 
 
@@ -258,7 +258,7 @@ async def test_sample_finds_what_no_event_told(library: Library) -> None:
 
 async def test_long_lived_searcher_takes_samples(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """By itself, once in a while."""
-    monkeypatch.setattr("core.indexes.follower.SAMPLE_SECONDS", 0.0)
+    monkeypatch.setattr("core.search.io.follower.SAMPLE_SECONDS", 0.0)
     async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
         await searcher.search(Query("weir"), time.time())
         replica = searcher._follower.replica

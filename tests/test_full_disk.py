@@ -12,9 +12,9 @@ from unittest import mock
 
 import pytest
 
-from core.indexes import opening, replica_files
-from core.indexes.replica_state import Mark, ReplicaFull, ReplicaUnusable
-from core.indexes.replica_writer import Writer
+from core.search.io import opening, replica_files
+from core.search.io.replica_state import Mark, ReplicaFull, ReplicaUnusable
+from core.search.io.replica_writer import Writer
 from core.settings import Settings
 from tests import commands
 from tests.library import Library, open_library

@@ -11,7 +11,7 @@ import pytest
 from core.keys import Keys
 from core.models import Deferred
 from core.net.gate import Gate, Say, Verdict
-from core.stores.connect import Client
+from core.store.connect import Client
 
 GAP = 1_000.0
 FOREVER = 1e6

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from core import github
-from core.github import Entry, Repository, Shelf
 from core.models import Ref, Rejected
-from core.patterns import DOCUMENTS, Patterns
+from core.sources import github_rules as github
+from core.sources.github_rules import Entry, Repository, Shelf
+from core.urls.patterns import DOCUMENTS, Patterns
 from tests.github_server import Branch
 
 WEB = "https://github.com"

@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
-from core import ids, urls
-from core.registry import iso
+from core import ids
+from core.registry.record import iso
+from core.runtime.context import Desk
 from core.settings import Settings
-from core.sources.domain_file import parse
-from core.stores import connect
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.domain_file import parse
+from core.store import connect
+from core.urls import normalise as urls
 from tests import files
 from tests.github_server import GithubServer, sha
 from tests.test_crawl import counts, office
 from tests.test_registering import content
-from workers.crawl import Mode, crawl
-from workers.desk import Desk
 
 SID = "code.repo"
 TOKEN = "ghp_canary_never_stored"

@@ -13,11 +13,11 @@ from pydantic import SecretStr
 from core.keys import Keys
 from core.models import Batch, Deferred, End, Failed, Fetched, Ref, Request
 from core.net.fetcher import Fetcher, open_fetcher
-from core.registry import Item
+from core.registry.record import Item
 from core.settings import Settings
-from core.sources.github import GithubSource
-from core.sources.protocol import Source
-from core.stores.connect import Client
+from core.sources.io.github import GithubSource
+from core.sources.io.protocol import Source
+from core.store.connect import Client
 from tests.github_server import API, RAW, GithubServer, sha
 from tests.web import FakeWeb
 

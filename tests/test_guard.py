@@ -7,11 +7,11 @@ import socket
 
 import pytest
 
-from core.addresses import AllowList
 from core.errors import FailDetail
 from core.models import Failed
 from core.net.failures import AddressBlocked
 from core.net.guard import Guard, Target
+from core.urls.addresses import AllowList
 
 GUARD = Guard(AllowList.parse(["intranet.test", "wiki.test:9000"]), (80, 443, 8080))
 

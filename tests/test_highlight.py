@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.highlight import snippet, to_html, words
+from core.search.highlight import snippet, to_html, words
 
 
 def marked(text: str, query: str, width: int = 240) -> list[str]:

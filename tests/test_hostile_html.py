@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from core import extract
 from core.errors import FailCode
 from core.models import Document, Failed
-from core.parsing.pool import ParsePool
-from core.parsing.tasks import PageResult, PageTask
+from core.pages import extract
+from core.runtime.pool import ParsePool
+from core.runtime.tasks import PageResult, PageTask
 from tests import hostile
 from tests.pages import ARTICLE, page
 

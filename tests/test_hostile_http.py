@@ -14,7 +14,7 @@ from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult, Request
 from core.net.fetcher import Fetcher, open_fetcher
 from core.settings import Settings
-from core.stores.connect import Client
+from core.store.connect import Client
 from tests import hostile
 from tests import web_replies as replies
 from tests.web import FakeWeb, available

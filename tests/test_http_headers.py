@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.http_headers import cache_lifetime_seconds, charset, http_date_ts, media_type, retry_after_seconds
+from core.registry.http_headers import cache_lifetime_seconds, charset, http_date_ts, media_type, retry_after_seconds
 
 NOW = 1_445_412_400.0
 DATE = "Wed, 21 Oct 2015 07:28:00 GMT"  # 80 seconds after NOW

@@ -6,18 +6,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core import ids, urls
-from core.audit.reconciling import Reconciling
-from core.registry import Status
+from core import ids
+from core.doctor.io.repair import Reconciling
+from core.registry.io.item_queries import Selecting
+from core.registry.io.purging import Purging
+from core.registry.record import Status
+from core.runtime.context import Desk
 from core.settings import Settings
-from core.stores import connect
-from core.stores.purging import Purging
-from core.stores.selecting import Selecting
+from core.sources.io.crawl import Mode, crawl
+from core.store import connect
+from core.urls import normalise as urls
 from tests.site import FILLER, Site
 from tests.test_crawl import SID, add_site, item, office
 from tests.web import FakeWeb
-from workers.crawl import Mode, crawl
-from workers.desk import Desk
 
 
 class Gallery:

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from core.indexes.protocols import ChunkText, Filters, Index, Page
-from core.indexes.replica import Mark, Replica
 from core.models import Chunk
+from core.search.io.protocols import ChunkText, Filters, Index, Page
+from core.search.io.replica import Mark, Replica
 
 DIMENSION = 4
 

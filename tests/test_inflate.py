@@ -9,7 +9,7 @@ import zlib
 import brotli
 import pytest
 
-from core import inflate
+from core.documents import inflate
 from core.errors import CutShort, Damaged
 
 PLAIN = " ".join(random.Random(7).choices(["rain", "river", "freshet", "bank", "flood", "thaw"], k=400)).encode()

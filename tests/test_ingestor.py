@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from core import ids
-from core.feed_state import FeedState
+from core.feeds.io.poller import Cycle
+from core.feeds.state import FeedState
 from core.keys import Keys
+from core.runtime.context import Desk, open_desk
 from core.settings import Settings
-from core.stores.connect import Client
+from core.store.connect import Client
 from tests.web import FakeWeb
 from tests.web_replies import Document, Exchange
 from workers import ingestor
-from workers.desk import Desk, open_desk
-from workers.poll import Cycle
 
 
 @pytest.fixture

@@ -11,13 +11,14 @@ import pytest
 
 from core import ids
 from core.errors import FailCode, FailDetail
-from core.feed_state import Answer, FeedState, FeedUnchanged, PollResult
+from core.feeds.io import poller as poll
+from core.feeds.state import Answer, FeedState, FeedUnchanged, PollResult
 from core.models import Failed
-from core.outcomes import Broken
+from core.registry.outcomes import Broken
+from core.runtime.context import Desk, open_desk
 from core.settings import Settings
-from core.stores.connect import Client
-from workers import ingestor, poll
-from workers.desk import Desk, open_desk
+from core.store.connect import Client
+from workers import ingestor
 
 FEEDS = 400
 
@@ -103,7 +104,7 @@ async def test_feeds_of_one_host_wait_for_their_turn_without_a_lease(
     async with open_desk(settings.model_copy(update={"fetch_host_gap_seconds": 7.0})) as desk:
         await desk.client.sadd(desk.keys.feeds("world"), *(f"https://a.example/{n}" for n in range(3)))
         busy, source = at(desk, unchanged)
-        monkeypatch.setattr("workers.lanes.asyncio.sleep", sleep)
+        monkeypatch.setattr("core.runtime.lanes.asyncio.sleep", sleep)
         await ingestor.run_cycle(busy)
 
     assert len(source.polled) == 3

@@ -9,14 +9,14 @@ import signal
 import psutil
 import pytest
 
-from core.queues.send import Sender
+from core.runtime.send import Sender
+from core.search.io.embedder_run import ITEMS_AT_ONCE
 from core.settings import Settings
-from core.stores import connect
-from core.stores.commit import Leases
-from core.stores.embedded import EmbeddedServer
+from core.store import connect
+from core.store.commit import Leases
+from core.store.embedded import EmbeddedServer
 from tests.faults.process import Worker, is_dead, until
 from tests.library import open_library
-from workers.embed import ITEMS_AT_ONCE
 
 PAGES = {f"/{n}": f"Page {n} tells of gauge {n} in the valley." for n in range(3)}
 
@@ -41,7 +41,7 @@ async def test_model_is_loaded_once_for_many_jobs(settings: Settings, server: Em
     async with open_library(settings, PAGES, embedder="local") as library:
         send(library.settings, await library.waiting())
         code = (
-            "import sys, core.indexes.local as local\n"
+            "import sys, core.search.io.local as local\n"
             "real = local._checked\n"
             "local._checked = lambda path: print('MODEL LOADED', flush=True) or real(path)\n"
             "from workers.__main__ import main\n"

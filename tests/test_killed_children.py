@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
-from core import ids, schedule, statuses
+from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import Failed
-from core.parsing.pool import MOST_CRASHES, ParsePool
+from core.registry import statuses
+from core.runtime.context import Desk, open_desk
+from core.runtime.pool import MOST_CRASHES, ParsePool
 from core.settings import Settings
-from core.stores.connect import Client
+from core.store.connect import Client
 from tests.test_canonical_fetcher import add, article, run
 from tests.web import FakeWeb
 from tests.web_replies import Document, Exchange
-from workers.desk import Desk, open_desk
 
 PAGES = 100
 PROCESSES = 2

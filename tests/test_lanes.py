@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from core.net.room import Room
-from workers import lanes
+from core.net.body_slot import Room
+from core.runtime import lanes
 
 
 async def test_room_is_taken_on_the_wire_and_given_back_at_the_end() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.lastmod import Grade, lastmod_version, versions
+from core.sources.lastmod import Grade, lastmod_version, versions
 
 NOW = 1_763_000_000.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.links import LinkRules, harvest
+from core.feeds.links import LinkRules, harvest
 from core.models import Entry, FeedKind, ParsedFeed, PublisherHints, Rejected
 
 RULES = LinkRules(tracking_params=("utm_", "session"))

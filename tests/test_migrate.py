@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 import redis
 
-from core.indexes.contents import ContentReader
-from core.indexes.embedders import open_embedder
+from core.search.io.chunks import ChunkStore
+from core.search.io.contents import ContentReader
+from core.search.io.embedders import open_embedder
+from core.search.io.migrate import Migration, NothingToMigrate
+from core.search.io.vector_space import Spaces
 from core.settings import Settings
-from core.stores import connect
-from core.stores.chunks import ChunkStore
-from core.stores.spaces import Spaces
+from core.store import connect
 from scripts import reindex
 from scripts.reindex import Asked
 from tests import commands
 from tests.faults.crash import Crash, every_point
 from tests.library import Library, open_library
-from workers.migrate import Migration, NothingToMigrate
 
 PAGES = {f"/{name}": f"A page about the {name} of the valley." for name in ("weir", "sluice", "gauge", "ladder")}
 NEXT: dict[str, Any] = {"embed_model": "second", "embed_dimensions": 24}

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.scope import Scope
+from core.registry.io.purging import Purging
+from core.runtime.context import Desk
 from core.settings import Settings
-from core.stores import connect
-from core.stores.connect import Client
-from core.stores.purging import Purging
+from core.sources.io.crawl import Mode, crawl
+from core.store import connect
+from core.store.connect import Client
+from core.urls.scope import Scope
 from tests.site import Site
 from tests.test_crawl import SID, add_site, item, office, text
 from tests.web import FakeWeb
-from workers.crawl import Mode, crawl
-from workers.desk import Desk
 
 
 @pytest.fixture

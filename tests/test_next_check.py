@@ -8,19 +8,19 @@ from datetime import datetime
 import pytest
 
 from core.models import Ref
-from core.registry import URLS_SOURCE, iso
+from core.registry.io.due import HOLD_SECONDS
+from core.registry.io.registering import Listing, item_id_of
+from core.registry.io.visitor import Visitor
+from core.registry.record import URLS_SOURCE, iso
+from core.runtime.context import Desk
 from core.settings import Settings
-from core.stores import connect
-from core.stores.clock import ServerClock
-from core.stores.connect import Client
-from core.stores.due import HOLD_SECONDS
-from core.stores.registering import Listing, item_id_of
+from core.sources.io.open_sources import Book
+from core.store import connect
+from core.store.clock import ServerClock
+from core.store.connect import Client
 from tests.site import html
 from tests.test_crawl import office
 from tests.web import FakeWeb
-from workers.book import Book
-from workers.desk import Desk
-from workers.visit import Visitor
 
 DEAD = [f"127.0.9.{n}" for n in range(1, 8)]
 

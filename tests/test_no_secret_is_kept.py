@@ -10,19 +10,19 @@ from itertools import count
 
 import pytest
 
-from core.console import log as console
-from core.indexes.answers import Query
-from core.indexes.opening import open_searcher
 from core.keys import Keys
+from core.runtime import log as console
+from core.runtime.context import Desk
+from core.search.io.answers import Query
+from core.search.io.opening import open_searcher
 from core.settings import Settings
-from core.stores.connect import Client, now
+from core.sources.io.crawl import Mode, crawl
+from core.store.connect import Client, now
 from tests import commands
 from tests.site import html
 from tests.test_crawl import SID, add_site, office
 from tests.web import FakeWeb
 from workers import canonical_fetcher, ingestor
-from workers.crawl import Mode, crawl
-from workers.desk import Desk
 from workers.embed_jobs import embed_items
 
 CANARY = re.compile(r"canary\d+x", re.IGNORECASE)

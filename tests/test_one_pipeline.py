@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
-from core.indexes.protocols import Filters
+from core.registry.io.visitor import Visitor
+from core.runtime.context import Desk, open_desk
+from core.search.io.protocols import Filters
 from core.settings import Settings
-from core.stores import connect
-from core.stores.clock import ServerClock
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.open_sources import Book
+from core.store import connect
+from core.store.clock import ServerClock
 from tests.library import Library, open_library
 from tests.site import Site
 from tests.test_article_refresh import Paper
@@ -19,10 +23,6 @@ from tests.test_canonical_fetcher import add, article, feed_with_text, run, stor
 from tests.test_crawl import SID, add_site, counts, item, item_id, office, text
 from tests.web import FakeWeb
 from workers import canonical_fetcher
-from workers.book import Book
-from workers.crawl import Mode, crawl
-from workers.desk import Desk, open_desk
-from workers.visit import Visitor
 
 
 @pytest.fixture

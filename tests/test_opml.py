@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core import opml
 from core.errors import FeedFileError
+from core.feeds import opml
 
 NESTED = b"""<?xml version="1.0"?>
 <opml version="1.0"><head><title>mine</title></head><body>

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from core import outcomes
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, Fetched, Hop, Image
-from core.outcomes import Broken, Changed, Excluded, Missing, Outcome, Unchanged
-from core.registry import Item
+from core.registry import outcomes
+from core.registry.outcomes import Broken, Changed, Excluded, Missing, Outcome, Unchanged
+from core.registry.record import Item
 
 NOW = 1_763_000_000.0
 PAGE = Item("url_x", source="https://e.org/a", fetch_url="https://e.org/a", has_text=True, content_hash="h")

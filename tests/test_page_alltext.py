@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.page_alltext import QuickPage
+from core.pages.alltext import QuickPage
 from tests.pages import PARAGRAPH
 
 

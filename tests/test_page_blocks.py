@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from core.page_blocks import BlockKind, blocks, bounded, lines, markdown, paragraphs, plain
+from core.pages.blocks import BlockKind, blocks, bounded, lines, markdown, paragraphs, plain
 
 TAGS = ["p", "head", "list", "item", "quote", "code", "table", "row", "cell", "lb", "hi", "div", "ref", "del"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.page_charset import decode
+from core.pages.charset import decode
 
 RUSSIAN = "Мельница стоит у реки четыреста лет, и река не всегда была к ней добра."
 GERMAN = "Die Mühle steht seit vierhundert Jahren am Fluß, und nicht immer schön."

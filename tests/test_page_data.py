@@ -8,9 +8,11 @@ import zlib
 
 import pytest
 
-from core import documents, extract, page_data
+from core.documents import read as documents
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
+from core.pages import data as page_data
+from core.pages import extract
 
 STORY = "".join(
     f"<p>Paragraph {number} of the story about the river, which rose again in the night and took a bridge.</p>"

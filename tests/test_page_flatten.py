@@ -6,7 +6,8 @@ import pytest
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
-from core import page_flatten, page_tree
+from core.pages import flatten as page_flatten
+from core.pages import tree as page_tree
 
 WORDS = "<p>The words at the end.</p>"
 

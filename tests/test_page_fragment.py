@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core import page_fragment, page_tree
-from core.page_blocks import markdown
+from core.pages import fragment as page_fragment
+from core.pages import tree as page_tree
+from core.pages.blocks import markdown
 from tests.pages import PARAGRAPH
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core import page_image
-from core.page_head import Element
+from core.pages import image as page_image
+from core.pages.head import Element
 from tests.pages import head, json_ld, link, meta
 
 BASE = "https://mill.example"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from core import extract, page_images
 from core.models import Document, Image
-from core.page_image import largest
-from core.page_images import Picture
-from core.parsing.pool import ParsePool
-from core.parsing.tasks import PageTask
+from core.pages import extract
+from core.pages import images as page_images
+from core.pages.image import largest
+from core.pages.images import Picture
+from core.runtime.pool import ParsePool
+from core.runtime.tasks import PageTask
 from tests.pages import ARTICLE, URL, head, meta, page
 
 BASE = "https://mill.example"

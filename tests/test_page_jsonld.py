@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import page_jsonld
+from core.pages import jsonld as page_jsonld
 
 
 @pytest.mark.parametrize(

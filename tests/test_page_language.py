@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core import page_language
-from core.page_head import Element
+from core.pages import language as page_language
+from core.pages.head import Element
 from tests.pages import PARAGRAPH, head, meta
 
 

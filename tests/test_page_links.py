@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from core import extract, page_links
 from core.models import Document, Failed
-from core.page_head import Element
-from core.parsing.pool import ParsePool
-from core.parsing.tasks import PageResult, PageTask
+from core.pages import extract
+from core.pages import links as page_links
+from core.pages.head import Element
+from core.runtime.pool import ParsePool
+from core.runtime.tasks import PageResult, PageTask
 from tests.pages import URL, head, meta, page
 
 BASE = "https://mill.example"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core import page_main, page_tree
-from core.page_blocks import blocks, markdown
+from core.pages import main as page_main
+from core.pages import tree as page_tree
+from core.pages.blocks import blocks, markdown
 from tests.pages import ARTICLE, PARAGRAPH
 
 

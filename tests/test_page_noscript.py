@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from core import extract, page_noscript
 from core.errors import FailCode
 from core.models import Document, Failed
+from core.pages import extract
+from core.pages import noscript as page_noscript
 
 STORY = "".join(
     f"<p>Paragraph {number} of the story about the river, which rose again in the night and took a bridge.</p>"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core import page_published, page_tree
-from core.page_head import Element
+from core.pages import published as page_published
+from core.pages import tree as page_tree
+from core.pages.head import Element
 from tests.pages import head, json_ld, meta
 
 SIX_JAN = 1736121600.0

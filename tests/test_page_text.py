@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.page_text import content_hash, cut, line, storable
+from core.pages.text import content_hash, cut, line, storable
 
 
 @pytest.mark.parametrize(

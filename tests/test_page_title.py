@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from core import page_title
-from core.page_head import Element
+from core.pages import title as page_title
+from core.pages.head import Element
 from tests.pages import head, json_ld, meta, titled
 
 SITE = meta("og:site_name", "The Mill")

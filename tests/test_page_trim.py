@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.page_blocks import Block, BlockKind
-from core.page_trim import abstract, trimmed
+from core.pages.blocks import Block, BlockKind
+from core.pages.trim import abstract, trimmed
 from tests.pages import PARAGRAPH
 
 TITLE = "Water at the wheel"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.page_type import PageKind, kind
+from core.pages.type import PageKind, kind
 
 HTML, TEXT, OTHER = PageKind.HTML, PageKind.TEXT, PageKind.OTHER
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.page_walls import wall
+from core.pages.walls import wall
 from tests.pages import PARAGRAPH, URL
 
 CONSENT = "We and our 812 partners store and/or access information on a device. Accept all. Reject all."

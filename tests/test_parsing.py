@@ -15,10 +15,10 @@ import pytest
 
 from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.models import Failed, Harvest
-from core.parsing import pool as pool_module
-from core.parsing.pool import ParsePool
-from core.parsing.process import Child
-from core.parsing.tasks import FeedRequest
+from core.runtime import pool as pool_module
+from core.runtime.pool import ParsePool
+from core.runtime.process import Child
+from core.runtime.tasks import FeedRequest
 from tests import parse_tasks
 from tests.parse_tasks import Echoed, Text
 
@@ -359,10 +359,10 @@ async def test_the_feed_task():
 
 PARENT = f"""
 import asyncio, sys
-from core.parsing import pool as pool_module
-from core.parsing.pool import ParsePool
-from core.parsing.process import Child
-from core.parsing.tasks import FeedRequest
+from core.runtime import pool as pool_module
+from core.runtime.pool import ParsePool
+from core.runtime.process import Child
+from core.runtime.tasks import FeedRequest
 from tests.parse_tasks import Text
 
 async def main():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.patterns import DOCUMENTS, Patterns, UrlPatterns, is_hidden
+from core.urls.patterns import DOCUMENTS, Patterns, UrlPatterns, is_hidden
 
 TAKEN = [
     ("a name, at the root", "notes.md", "notes.md", True),

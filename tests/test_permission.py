@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from core.domains import SourceConfig
 from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Failed, Fetched
-from core.registry import Item
+from core.registry.io.registering import Listing, item_id_of, named
+from core.registry.record import Item
 from core.settings import Settings
-from core.sources import permission
-from core.sources.domain_file import quick
-from core.stores import connect
-from core.stores.connect import Client
-from core.stores.registering import Listing, item_id_of, named
+from core.sources.domains import SourceConfig
+from core.sources.io import permission
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.domain_file import quick
+from core.store import connect
+from core.store.connect import Client
 from scripts import domain_add, domain_crawl
 from scripts.domain_crawl import Asked
 from tests import commands
 from tests.site import FILLER
 from tests.test_crawl import office
-from workers.crawl import Mode, crawl
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ async def test_single_file_needs_a_name_from_its_user(
 
 
 async def _fetch(desk, item: Item):
-    from workers.book import Book
+    from core.sources.io.open_sources import Book
 
     found = await Book(desk, 0.0).open("urls")
     return await found.source.fetch(item, {})

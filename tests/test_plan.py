@@ -12,18 +12,18 @@ import pytest
 from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Ref
+from core.registry.io.registering import Listing, item_id_of
+from core.runtime.context import Desk, furnish
 from core.settings import Settings
-from core.sources.domain_file import parse, quick
-from core.stores import connect
-from core.stores.connect import Client
-from core.stores.registering import Listing, item_id_of
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.domain_file import parse, quick
+from core.sources.io.dry_run import plan
+from core.store import connect
+from core.store.connect import Client
 from tests import commands
 from tests.github_server import GithubServer
 from tests.site import FILLER, Site
 from tests.web import FakeWeb
-from workers.crawl import Mode, crawl
-from workers.desk import Desk, furnish
-from workers.plan import plan
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from core import polling
 from core.errors import FailCode, FailDetail
-from core.feed_state import Answer, FeedChanged, FeedState, FeedStatus, FeedUnchanged, PollResult
+from core.feeds import polling
+from core.feeds.state import Answer, FeedChanged, FeedState, FeedStatus, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedKind, FeedText, Harvest, PublisherHints, Rejected
-from core.outcomes import Broken, Missing
+from core.registry.outcomes import Broken, Missing
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0

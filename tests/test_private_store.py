@@ -14,7 +14,7 @@ import redis as sync_redis
 
 from core.errors import StoreUnreachable
 from core.settings import Settings
-from core.stores import connect, embedded, private_files
+from core.store import connect, embedded, private_files
 
 ROOT = Path(__file__).parents[1]
 PASSWORD = "s3cret-S3CRET_s3cret"

@@ -17,14 +17,14 @@ from core.models import Deferred, Failed, Fetched, Request
 from core.net import proxy as module
 from core.net.fetcher import Fetcher, open_fetcher
 from core.net.proxy import Proxy
+from core.runtime.context import open_desk
 from core.settings import Settings
-from core.stores.connect import Client
+from core.store.connect import Client
 from tests import web_replies as replies
 from tests.dns import FakeDns
 from tests.test_canonical_fetcher import add, run
 from tests.web import FakeWeb
 from tests.web_replies import Exchange
-from workers.desk import open_desk
 
 Open = Callable[..., Any]
 TARGETS = ("http://somewhere.example/a", "https://somewhere.example/a")

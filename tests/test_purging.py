@@ -8,14 +8,14 @@ import pytest
 
 from core.keys import Keys
 from core.models import Ref
+from core.registry.io.purging import BATCH, Purging
+from core.registry.io.registering import Listing, Registrar, item_id_of
 from core.settings import Settings
-from core.stores import connect
-from core.stores.purging import BATCH, Purging
-from core.stores.registering import Listing, Registrar, item_id_of
+from core.sources.io.crawl import Mode, crawl
+from core.store import connect
 from tests.site import Site
 from tests.test_crawl import SID, add_site, item, item_id, office
 from tests.web import FakeWeb
-from workers.crawl import Mode, crawl
 
 LIFE = 1_000
 NOW = 1_763_000_000.0

@@ -10,14 +10,14 @@ import pytest
 import redis as sync_redis
 from redis.exceptions import ResponseError
 
-from core import queue_families
+from core.doctor import queue_families
 from core.keys import Keys
-from core.queues import worker as worker_module
-from core.queues.names import QueueName, job_id
-from core.queues.send import Sender
-from core.queues.worker import QueueUnusable
+from core.runtime import rq_worker as worker_module
+from core.runtime.queue_names import QueueName, job_id
+from core.runtime.rq_worker import QueueUnusable
+from core.runtime.send import Sender
 from core.settings import Settings
-from core.stores.embedded import EmbeddedServer
+from core.store.embedded import EmbeddedServer
 from tests import queue_jobs
 from tests.faults.process import Worker
 from tests.test_queues import NOTE, RUNNER, Paper, burst, client, paper, sender

@@ -16,14 +16,14 @@ from rq import Queue, Repeat, Retry
 from rq.job import Callback, Job, JobStatus, validate_job_id
 from rq.serializers import JSONSerializer
 
-from core.queues import jobs
-from core.queues.jobs import JOBS, JobRefused, JobSpec
-from core.queues.names import QueueName, job_id, queue_name
-from core.queues.pace import Pace
-from core.queues.send import Sender
+from core.runtime import job_types as jobs
+from core.runtime.job_types import JOBS, JobRefused, JobSpec
+from core.runtime.pace import Pace
+from core.runtime.queue_names import QueueName, job_id, queue_name
+from core.runtime.send import Sender
 from core.settings import Settings
-from core.stores import connect
-from core.stores.embedded import EmbeddedServer
+from core.store import connect
+from core.store.embedded import EmbeddedServer
 from tests import queue_jobs
 from tests.faults.process import ROOT, Worker
 from workers.__main__ import main

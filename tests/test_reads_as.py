@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.reads_as import UNKNOWN_SCRIPT, is_contradicted, reads_as, telling
+from core.pages.reads_as import UNKNOWN_SCRIPT, is_contradicted, reads_as, telling
 from tests.pages import PARAGRAPH
 
 GERMAN = "Die Mühle steht seit vierhundert Jahren am Fluss, und der Fluss war nicht immer gut zu ihr."

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from core.audit.reconciling import Finding, Reconciling, Wrong
+from core.doctor.io.repair import Finding, Reconciling, Wrong
 from core.models import Chunk, Space
-from core.queues.send import Sender
+from core.runtime.send import Sender
+from core.search.io.chunks import ChunkStore
 from core.settings import Settings
-from core.stores import connect
-from core.stores.chunks import ChunkStore
-from core.stores.commit import Leases
+from core.sources.io.crawl import Mode, crawl
+from core.store import connect
+from core.store.commit import Leases
 from tests.library import Library, open_library
 from tests.test_crawl import SID
-from workers.crawl import Mode, crawl
 from workers.timer import Timer
 
 Plant = Callable[[Library], Awaitable[list[Finding]]]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import redis as sync_redis
 
-from core.stores import connect, embedded
+from core.store import connect, embedded
 from scripts import redis_cli
 
 ROOT = Path(__file__).parents[1]

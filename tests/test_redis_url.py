@@ -9,11 +9,12 @@ import pytest
 from pydantic import SecretStr
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from core import redis_url
-from core.console import log as console
 from core.errors import SettingsError
+from core.runtime import log as console
 from core.settings import Settings
-from core.stores import connect, presence
+from core.store import connect
+from core.store import redis_health as presence
+from core.urls import redis_url
 
 CUT = [
     "redis://:hun#ter2@db.example.org:6379/0",

@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from core import ids, urls
+from core import ids
 from core.keys import Keys
 from core.models import Ref
-from core.registry import iso
-from core.sources.domain_file import parse
-from core.stores import connect
-from core.stores.embedded import EmbeddedServer
-from core.stores.forcing import Forcing
-from core.stores.registering import Listing, Registrar, item_id_of
-from core.stores.sources import LossLimit, SourceStore
+from core.registry.io.force import Forcing
+from core.registry.io.registering import Listing, Registrar, item_id_of
+from core.registry.record import iso
+from core.sources.io.domain_file import parse
+from core.sources.io.source_store import LossLimit, SourceStore
+from core.store import connect
+from core.store.embedded import EmbeddedServer
+from core.urls import normalise as urls
 from tests.faults.process import Worker
 from tests.site import Site, html
 from tests.web import FakeWeb

@@ -10,18 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import ids, urls
+from core import ids
 from core.keys import Keys
 from core.models import Ref, Rejected
-from core.registry import Status
+from core.registry.io.force import Forcing
+from core.registry.io.registering import Listing, Registered, Registrar, item_id_of, named
+from core.registry.record import Status
 from core.settings import Settings
-from core.stores.connect import Client
-from core.stores.forcing import Forcing
-from core.stores.registering import Listing, Registered, Registrar, item_id_of, named
+from core.sources.io.crawl import Mode, crawl
+from core.store.connect import Client
+from core.urls import normalise as urls
 from tests.site import Site
 from tests.test_crawl import SID, add_site, office
 from tests.web import FakeWeb
-from workers.crawl import Mode, crawl
 
 NOW = 1_763_000_000.0
 CANARY = "s3cr3t-canary"

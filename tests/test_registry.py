@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from core.registry import FIELDS, Item, PageVisit, blank, content_group, iso, parse, partition, visited
+from core.registry.record import FIELDS, Item, PageVisit, blank, content_group, iso, parse, partition, visited
 
 NOW = 1_763_000_000.0
 VISIT = PageVisit(

@@ -9,24 +9,24 @@ import pytest
 
 from core import ids
 from core.errors import FailCode
+from core.feeds.io.link_store import Lives
 from core.models import Failed, Ref
+from core.registry.io.articles import Link
+from core.registry.io.forgetting import Forgetting
+from core.registry.io.forgetting_links import ForgettingLinks
+from core.registry.io.pruning import Pruning
+from core.registry.io.purging import Purging
+from core.registry.io.registering import Listing, Registrar, item_id_of
+from core.runtime.context import Desk
 from core.settings import Settings
-from core.stores import connect
-from core.stores.articles import Link
-from core.stores.commit import Leases
-from core.stores.domains import StoredDomain
-from core.stores.forgetting import Forgetting
-from core.stores.forgetting_links import ForgettingLinks
-from core.stores.links import Lives
-from core.stores.pruning import Pruning
-from core.stores.purging import Purging
-from core.stores.registering import Listing, Registrar, item_id_of
+from core.sources.io.domain_store import StoredDomain
+from core.store import connect
+from core.store.commit import Leases
 from tests import commands
 from tests.library import Library, open_library
 from tests.site import FILLER
 from tests.test_article_refresh import Paper
 from tests.test_crawl import SID
-from workers.desk import Desk
 
 DAY = 86_400
 PICTURES = '<figure><img src="/weir.jpg" alt="The weir" width="800" height="600"></figure>'

@@ -17,11 +17,11 @@ pytest.importorskip("tantivy")
 
 import numpy as np
 
-from core.indexes import replica_lexical, replica_table, replica_vectors, replica_words
-from core.indexes.protocols import ChunkText, Filters, Hit, Index, Page, Vector
-from core.indexes.replica import Mark, Replica, ReplicaBroken, ReplicaBusy, WrongVector
-from core.indexes.replica_state import SCHEMA
 from core.models import Chunk
+from core.search.io import replica_lexical, replica_table, replica_vectors, replica_words
+from core.search.io.protocols import ChunkText, Filters, Hit, Index, Page, Vector
+from core.search.io.replica import Mark, Replica, ReplicaBroken, ReplicaBusy, WrongVector
+from core.search.io.replica_state import SCHEMA
 
 ROOT = Path(__file__).parents[1]
 DIMENSION = 8
@@ -666,8 +666,8 @@ async def test_erasing_touches_nothing_else(tmp_path: Path) -> None:
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from core.indexes import replica_table
-from core.indexes.replica import Mark, Replica
+from core.search.io import replica_table
+from core.search.io.replica import Mark, Replica
 from tests.test_replica import put, unit, DIMENSION
 
 replica_table.COMPACT_ABOVE_ROWS = 20

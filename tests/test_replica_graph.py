@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("tantivy")
 pytest.importorskip("usearch")
 
-from core.indexes import replica_graph, replica_graph_builder, replica_table, replica_vectors
-from core.indexes.protocols import Filters, Page
-from core.indexes.replica import Mark, Replica
 from core.models import Chunk
+from core.search.io import replica_graph, replica_graph_builder, replica_table, replica_vectors
+from core.search.io.protocols import Filters, Page
+from core.search.io.replica import Mark, Replica
 
 DIMENSION = 48
 ROWS = 5_000

@@ -13,9 +13,9 @@ from core.models import Deferred, Failed, Fetched, FetchResult, Request
 from core.net import robots as module
 from core.net.fetcher import Fetcher, open_fetcher
 from core.net.robots import Permit, Robots
-from core.robots_rules import sitemaps
+from core.net.robots_rules import sitemaps
 from core.settings import Settings
-from core.stores.connect import Client
+from core.store.connect import Client
 from tests.web import FakeWeb
 
 ORIGIN = "http://a.example"

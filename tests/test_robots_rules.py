@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.robots_rules import Policy, Rules, groups_for, policy, product
+from core.net.robots_rules import Policy, Rules, groups_for, policy, product
 
 SITE = "http://a.example"
 

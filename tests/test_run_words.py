@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from core.keys import Keys
-from core.registry import Status
+from core.registry.io.purging import Purging
+from core.registry.record import Status
+from core.runtime.context import Desk
 from core.settings import Settings
-from core.stores import connect
-from core.stores.connect import Client
-from core.stores.purging import Purging
+from core.sources.io.crawl import Mode, crawl
+from core.store import connect
+from core.store.connect import Client
 from scripts import domain_add, domain_crawl, domain_look, status
 from scripts.domain_crawl import Asked
 from tests import commands
 from tests.site import FILLER, Site
 from tests.test_crawl import SID, add_site, counts, item, item_id, office, text
 from tests.web import FakeWeb
-from workers.crawl import Mode, crawl
-from workers.desk import Desk
 
 PARTS = ("changed", "unchanged", "gone", "failed", "excluded")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.scope import OUT_OF_SCOPE, Scope, ScopeKind
+from core.urls.scope import OUT_OF_SCOPE, Scope, ScopeKind
 
 DOCS = "https://example.org/docs/"
 

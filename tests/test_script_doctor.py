@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from core.audit.reconciling import Wrong
-from core.indexes.opening import open_searcher
-from core.indexes.protocols import Page
+from core.doctor.io.repair import Wrong
 from core.models import Chunk
+from core.search.io.opening import open_searcher
+from core.search.io.protocols import Page
 from core.settings import Settings
-from core.stores import connect
-from core.stores.commit import Leases
+from core.store import connect
+from core.store.commit import Leases
 from scripts import doctor, session
 from tests import commands
 from tests.library import Library, open_library

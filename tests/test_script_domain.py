@@ -13,20 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from core import ids, urls
+from core import ids
 from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Ref
+from core.registry.io.registering import Listing, Registrar
 from core.settings import Settings
-from core.stores.commit import Leases
-from core.stores.connect import Client
-from core.stores.registering import Listing, Registrar
+from core.sources.io.crawl import Mode
+from core.store.commit import Leases
+from core.store.connect import Client
+from core.urls import normalise as urls
 from scripts import domain_add, domain_crawl, domain_look, domain_remove
 from scripts.domain_crawl import Asked
 from tests import commands
 from tests.site import FILLER, Site
 from tests.web import FakeWeb
-from workers.crawl import Mode
 
 
 @pytest.fixture(autouse=True)

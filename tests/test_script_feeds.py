@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.settings import Settings
-from core.stores.connect import Client
-from core.stores.subscriptions import Subscriptions
+from core.store.connect import Client
 from scripts import feeds
 from tests import commands
 from tests.test_ingestor import rss

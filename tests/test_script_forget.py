@@ -6,19 +6,20 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core import ids, urls
+from core import ids
 from core.errors import FailCode, FreshetError
+from core.feeds.io.link_store import LinkStore, Lives
+from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.models import Failed, Link, Ref
-from core.registry import Item, Status, blank
+from core.registry.io.articles import ArticleStore
+from core.registry.io.items import ItemStore
+from core.registry.io.registering import Listing, Registrar
+from core.registry.record import Item, Status, blank
 from core.settings import Settings
-from core.stores.articles import ArticleStore
-from core.stores.commit import Leases
-from core.stores.connect import Client
-from core.stores.items import ItemStore
-from core.stores.links import LinkStore, Lives
-from core.stores.registering import Listing, Registrar
-from core.stores.subscriptions import Subscriptions
+from core.store.commit import Leases
+from core.store.connect import Client
+from core.urls import normalise as urls
 from scripts import domain_add, domain_crawl, forget
 from scripts.domain_crawl import Asked
 from tests import commands

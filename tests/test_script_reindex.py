@@ -6,18 +6,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core import ids, urls
+from core import ids
 from core.errors import FailCode, FreshetError
+from core.feeds.io.link_store import Lives
 from core.keys import Keys
 from core.models import Failed
-from core.queues.names import QueueName
-from core.queues.send import Sender
+from core.registry.io.articles import ArticleStore, Link
+from core.runtime.queue_names import QueueName
+from core.runtime.send import Sender
 from core.settings import Settings
-from core.stores import connect
-from core.stores.articles import ArticleStore, Link
-from core.stores.commit import Leases
-from core.stores.connect import Client
-from core.stores.links import Lives
+from core.store import connect
+from core.store.commit import Leases
+from core.store.connect import Client
+from core.urls import normalise as urls
 from scripts import domain_add, domain_crawl, reindex
 from scripts.reindex import Asked
 from tests import commands

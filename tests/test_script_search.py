@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.indexes.protocols import Page
+from core.search.io.protocols import Page
 from core.settings import Settings
 from scripts import search as script
 from tests import commands

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from core.keys import Keys
+from core.registry.io.runs import RunStore
 from core.settings import Settings
-from core.stores.connect import Client
-from core.stores.runs import RunStore
+from core.store.connect import Client
 from scripts import domain_add, domain_crawl, status
 from scripts.domain_crawl import Asked
 from tests import commands

@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from core.indexes.answers import LEXICAL_WEIGHT, Query
-from core.indexes.opening import _folder, open_searcher
-from core.indexes.protocols import Filters
-from core.indexes.replica_search import DEPTH
-from core.indexes.replica_state import try_lock
-from core.registry import ARTICLES_SOURCE
+from core.feeds.io.link_store import Lives
+from core.registry.io.pruning import Pruning
+from core.registry.record import ARTICLES_SOURCE
+from core.search.io.answers import LEXICAL_WEIGHT, Query
+from core.search.io.opening import _folder, open_searcher
+from core.search.io.protocols import Filters
+from core.search.io.replica_search import DEPTH
+from core.search.io.replica_state import try_lock
 from core.settings import Settings
-from core.stores import connect
-from core.stores.links import Lives
-from core.stores.pruning import Pruning
+from core.sources.io.crawl import Mode, crawl
+from core.store import connect
 from tests.library import Library, open_library
 from tests.site import html
 from tests.test_article_refresh import Paper
 from tests.test_crawl import SID, add_site
-from workers.crawl import Mode, crawl
 
 WORDS = {
     "Arabic": ("ar", "تقيس المحطة ارتفاع النهر كل عشر دقائق وترسله إلى المكتب في الوادي.", "ارتفاع النهر"),
@@ -335,8 +335,8 @@ async def test_every_page_can_be_turned_to(settings: Settings) -> None:
 
 async def test_too_many_to_rank_is_said(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """The total is then the least there are."""
-    monkeypatch.setattr("core.indexes.replica_search.DEPTH", 5)
-    monkeypatch.setattr("core.indexes.searcher.CANDIDATES", 10)
+    monkeypatch.setattr("core.search.io.replica_search.DEPTH", 5)
+    monkeypatch.setattr("core.search.io.searcher.CANDIDATES", 10)
     async with open_library(settings, {f"/{n}": f"The weir {n}." for n in range(8)}) as library:
         found = await library.ask("weir", lexical_weight=1.0)
 

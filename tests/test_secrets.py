@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import secrets
+from core.urls import secrets
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from core import ids, urls
+from core import ids
 from core.errors import FailCode
-from core.extract import EXTRACTOR_VERSION
+from core.feeds.io.failed_links import Retrying
+from core.feeds.io.link_store import Lives
 from core.keys import Keys
 from core.models import Failed, Ref
-from core.registry import Status
-from core.stores.articles import ArticleStore, Link
-from core.stores.commit import Leases
-from core.stores.connect import Client
-from core.stores.links import Lives
-from core.stores.registering import Listing, Registrar, item_id_of
-from core.stores.retrying import Retrying
-from core.stores.selecting import Named, Selecting
+from core.pages.extract import EXTRACTOR_VERSION
+from core.registry.io.articles import ArticleStore, Link
+from core.registry.io.item_queries import Named, Selecting
+from core.registry.io.registering import Listing, Registrar, item_id_of
+from core.registry.record import Status
+from core.store.commit import Leases
+from core.store.connect import Client
+from core.urls import normalise as urls
 
 NOW = 1_800_000_000.0
 LIVES = Lives(link=172_800, attempted=2_592_000, article=604_800)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from core import setting_names
-from core.console import log as console
+from core.runtime import log as console
+from core.runtime import setting_names
 from core.settings import Settings, load
 
 ROOT = Path(__file__).parents[1]

@@ -6,19 +6,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from core.feeds.io.feed_source import permanent_target
 from core.keys import Keys
 from core.models import Fetched, Hop, Request
 from core.net.fetcher import open_fetcher
 from core.settings import Settings
-from core.sources.rss import permanent_target
-from core.stores import connect
+from core.sources.io.crawl import Mode, crawl
+from core.store import connect
 from tests.site import Site, html
 from tests.test_canonical_fetcher import article
 from tests.test_crawl import SID, add_site, item, office, text
 from tests.web import FakeWeb
 from tests.web_replies import redirect
 from workers import canonical_fetcher, ingestor
-from workers.crawl import Mode, crawl
 
 
 @pytest.fixture

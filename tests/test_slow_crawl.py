@@ -10,11 +10,15 @@ import pytest
 
 from core.keys import Keys
 from core.net.gate import Pace
+from core.registry.io import commit_buffer as ledger
+from core.registry.io.runs import RunStore
 from core.settings import Settings
-from core.stores import connect
-from core.stores.commit import LEASE_SECONDS
-from core.stores.connect import Client
-from core.stores.runs import RunStore
+from core.sources.io import heartbeat
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.heartbeat import waiting_reason
+from core.store import connect
+from core.store.commit import LEASE_SECONDS
+from core.store.connect import Client
 from scripts import domain_add
 from tests import commands
 from tests.site import Site, html
@@ -22,9 +26,6 @@ from tests.test_crawl import SID, add_site, item_id, office, text
 from tests.test_script_domain import start
 from tests.web import FakeWeb
 from tests.web_replies import Exchange
-from workers import heartbeat, ledger
-from workers.crawl import Mode, crawl
-from workers.heartbeat import waiting_reason
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.extract import EXTRACTOR_VERSION
+from core.pages.extract import EXTRACTOR_VERSION
+from core.runtime.context import Desk
 from core.settings import Settings
-from core.stores import connect
+from core.sources.io.crawl import Mode, crawl
+from core.store import connect
 from tests.site import Site
 from tests.test_crawl import SID, add_site, counts, item, item_id, office, text
 from tests.web import FakeWeb
-from workers.crawl import Mode, crawl
-from workers.desk import Desk
 
 DAY = 86_400
 

@@ -14,16 +14,16 @@ import pytest
 from core.keys import Keys
 from core.models import Batch, End, Fetched, FetchResult, Ref
 from core.net.fetcher import open_fetcher
-from core.parsing.pool import ParsePool
-from core.registry import Item
-from core.scope import Scope
+from core.registry.io.registering import item_id_of
+from core.registry.record import Item
+from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.sources.folder import FolderSource
-from core.sources.github import GithubSource
-from core.sources.protocol import Source
-from core.sources.web import WebSource
-from core.stores.connect import Client
-from core.stores.registering import item_id_of
+from core.sources.io.folder import FolderSource
+from core.sources.io.github import GithubSource
+from core.sources.io.protocol import Source
+from core.sources.io.web import WebSource
+from core.store.connect import Client
+from core.urls.scope import Scope
 from tests.github_server import GithubServer
 from tests.site import Site, html
 from tests.web import FakeWeb

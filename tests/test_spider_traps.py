@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core import spider_traps, urls
+from core.urls import normalise as urls
+from core.urls import spider_traps
 
 NOW = 1_763_000_000.0  # November 2025
 

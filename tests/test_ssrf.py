@@ -17,7 +17,7 @@ from core.keys import Keys
 from core.models import Failed, Fetched, FetchResult, Request
 from core.net.fetcher import open_fetcher
 from core.settings import Settings
-from core.stores.connect import Client
+from core.store.connect import Client
 from tests import hostile
 from tests.dns import FakeDns
 from tests.web import FakeWeb, available

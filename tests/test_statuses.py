@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from core import outcomes, schedule, statuses
+from core import schedule
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched
-from core.outcomes import Broken, Missing
-from core.registry import Item
-from core.statuses import ErrorClass, Meaning
+from core.registry import outcomes, statuses
+from core.registry.outcomes import Broken, Missing
+from core.registry.record import Item
+from core.registry.statuses import ErrorClass, Meaning
 
 ITEM = Item("url_x", source="https://e.org/a", fetch_url="https://e.org/a", has_text=True)
 

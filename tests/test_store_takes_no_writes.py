@@ -12,8 +12,9 @@ from pydantic import SecretStr
 from redis.exceptions import ResponseError
 
 from core.settings import Settings
-from core.stores import connect, embedded, presence
-from core.stores.connect import Client
+from core.store import connect, embedded
+from core.store import redis_health as presence
+from core.store.connect import Client
 from tests import commands
 from tests.library import Library, open_library
 

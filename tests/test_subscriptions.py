@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from core import ids
+from core.feeds.io.link_store import LinkStore, Lives
+from core.feeds.io.subscription_sync import Roster
+from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.settings import Settings
-from core.stores.connect import Client
-from core.stores.links import LinkStore, Lives
-from core.stores.roster import Roster
-from core.stores.subscriptions import Subscriptions
+from core.store.connect import Client
 
 A, B, C = (f"https://{name}.example/feed" for name in "abc")
 

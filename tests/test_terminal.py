@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from core.console import log as console
-from core.console import progress
-from core.console.terminal import Styled, bold, say
-from core.printable import one_line, printable
+from core.pages.printable import one_line, printable
+from core.runtime import log as console
+from core.runtime import progress
+from core.runtime.terminal import Styled, bold, say
 from core.settings import Settings
-from core.stores.connect import Client
+from core.store.connect import Client
 from scripts import search
 from tests import commands
 from tests.site import html

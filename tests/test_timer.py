@@ -13,17 +13,17 @@ from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
-from core.domains import DomainFileError
 from core.keys import Keys
 from core.models import Ref
-from core.queues import jobs
-from core.queues.send import Sender
+from core.registry.io.registering import Listing, Registrar
+from core.runtime import job_types as jobs
+from core.runtime.send import Sender
 from core.settings import Settings
-from core.sources.domain_file import parse
-from core.stores import connect
-from core.stores.embedded import EmbeddedServer
-from core.stores.registering import Listing, Registrar
-from core.stores.sources import LossLimit, SourceStore
+from core.sources.domains import DomainFileError
+from core.sources.io.domain_file import parse
+from core.sources.io.source_store import LossLimit, SourceStore
+from core.store import connect
+from core.store.embedded import EmbeddedServer
 from tests.faults.process import Worker
 from workers.timer import HOLD_SECONDS, MOST_WAITING_JOBS, Timer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import trackers
+from core.urls import trackers
 
 ANYWHERE = "example.com"
 

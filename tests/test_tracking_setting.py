@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from core import links
+from core.feeds import links
 from core.models import Document, Image
+from core.registry.io.item_queries import Selecting
+from core.runtime.context import Desk
 from core.settings import Settings
-from core.stores.connect import Client, now
-from core.stores.selecting import Selecting
+from core.sources.io.crawl import Mode, crawl
+from core.store.connect import Client, now
 from tests import commands
 from tests.site import Site
 from tests.test_canonical_fetcher import article
 from tests.test_crawl import SID, add_site, item_id, office
 from tests.web import FakeWeb
 from workers import canonical_fetcher, ingestor
-from workers.crawl import Mode, crawl
-from workers.desk import Desk
 
 OURS = ("from_", "campaign")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.models import Rejected
-from core.unwrap import unwrap
+from core.urls.unwrap import unwrap
 
 TARGET = "https://publisher.example/story?id=1&b=2"
 ENCODED = "https%3A%2F%2Fpublisher.example%2Fstory%3Fid%3D1%26b%3D2"

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from core import ids, trackers, urls
+from core import ids
 from core.models import Rejected
+from core.urls import normalise as urls
+from core.urls import trackers
 
 LONG = "https://example.com/" + "a" * (urls.MAX_CHARS - len("https://example.com/"))
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from core import urls
 from core.models import Rejected
+from core.urls import normalise as urls
 
 VECTORS = Path(__file__).resolve().parents[2] / "shared" / "data" / "urls"
 

@@ -11,13 +11,13 @@ import pytest
 from core.keys import Keys
 from core.models import Batch, Deferred, End, Fetched, FetchResult, Ref, Rejected, Request
 from core.net.fetcher import Fetcher, open_fetcher
-from core.parsing.pool import ParsePool
-from core.registry import Item
-from core.scope import Scope
+from core.registry.record import Item
+from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.sources import sitemap_walk
-from core.sources.web import BATCH_REFS, MOST_REFUSED, WebSource
-from core.stores.connect import Client
+from core.sources.io import sitemap_walk
+from core.sources.io.web import BATCH_REFS, MOST_REFUSED, WebSource
+from core.store.connect import Client
+from core.urls.scope import Scope
 from tests.web import FakeWeb
 from tests.web_replies import Exchange, Reply
 

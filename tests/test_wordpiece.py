@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.indexes import local
+from core.search.io import local
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
 """The processes. Each reads like its algorithm; the work is in `core`."""
 
-from core.console import interpreter
+from core.runtime import interpreter
 
 interpreter.require()

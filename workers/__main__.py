@@ -15,20 +15,22 @@ from functools import partial
 
 from redis.exceptions import RedisError
 
-from core.console import log as console
-from core.console.terminal import say
 from core.errors import FreshetError
 from core.keys import Keys
-from core.queues.inline import InlineWorker
-from core.queues.jobs import JOBS, Allowed
-from core.queues.names import QueueName
-from core.queues.pace import Pace
-from core.queues.worker import Worker, hush_rq
+from core.runtime import log as console
+from core.runtime import sidecar as beside
+from core.runtime import signals as stopping
+from core.runtime.inline import InlineWorker
+from core.runtime.job_types import JOBS, Allowed
+from core.runtime.pace import Pace
+from core.runtime.queue_names import QueueName
+from core.runtime.rq_worker import Worker, hush_rq
+from core.runtime.sidecar import Beside
+from core.runtime.terminal import say
 from core.settings import Settings, load
-from core.stores import connect, presence, version
-from workers import beside, stopping
-from workers.beside import Beside
-from workers.embed_waiting import Waiting
+from core.store import connect, version
+from core.store import redis_health as presence
+from workers.embed_dispatch import Waiting
 
 PRELOAD: tuple[str, ...] = ()
 """Beyond the modules of the listed functions: what those import only when they need it."""

@@ -14,23 +14,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.canonical import LinkEnd
-from core.console import log as console
-from core.console import progress
+from core.feeds.io.frontier import Findings, Frontier
+from core.feeds.io.link_store import Lives
+from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
+from core.registry.io.articles import ArticleStore
+from core.registry.io.pruning import Pruning
+from core.registry.names import LinkEnd
+from core.runtime import log as console
+from core.runtime import progress
+from core.runtime import signals as stopping
 from core.settings import Settings, load
-from core.stores import connect, presence, version
-from core.stores.articles import ArticleStore
-from core.stores.clock import ServerClock
-from core.stores.frontier import Findings, Frontier
-from core.stores.links import Lives
-from core.stores.pruning import Pruning
-from core.stores.subscriptions import Subscriptions
-from workers import stopping
+from core.store import connect, version
+from core.store import redis_health as presence
+from core.store.clock import ServerClock
 
 if TYPE_CHECKING:
     # Only with something to fetch: a run that finds nothing new stays small and quick.
-    from workers.desk import Desk
+    from core.runtime.context import Desk
 
 log = logging.getLogger("canon")
 
@@ -64,8 +65,8 @@ async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
 
 async def fetch(desk: Desk, run: Run, budget_seconds: float) -> None:
     """Visit every link that was found, each domain in its lane, until the time is over."""
-    from workers.book import Book
-    from workers.visit import Visitor
+    from core.registry.io.visitor import Visitor
+    from core.sources.io.open_sources import Book
 
     links, end = run.findings.links, run.started + budget_seconds
     visitor = Visitor(desk, run.clock, Book(desk, run.clock.now()))
@@ -120,7 +121,7 @@ async def _main(settings: Settings) -> None:
         await version.check(client, keys)
         run = await look(client, keys, settings)
         if run.findings.links:
-            from workers.desk import furnish
+            from core.runtime.context import furnish
 
             async with furnish(settings, client, keys) as desk:
                 await fetch(desk, run, settings.canonical_budget_seconds)

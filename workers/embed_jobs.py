@@ -10,22 +10,22 @@ import logging
 import time
 from collections import Counter
 
-from core.console import log as console
-from core.console import progress
 from core.errors import FreshetError, SettingsError
-from core.indexes.embedders import open_embedder
-from core.indexes.local import LocalEmbedder
-from core.indexes.protocols import Embedder, EmbedderAway
 from core.keys import Keys
-from core.queues import stop
+from core.runtime import log as console
+from core.runtime import progress, stop
+from core.search.io.chunks import ChunkStore
+from core.search.io.embed_queue import EmbedQueue
+from core.search.io.embedder_run import Embedding
+from core.search.io.embedders import open_embedder
+from core.search.io.local import LocalEmbedder
+from core.search.io.protocols import Embedder, EmbedderAway
 from core.settings import Settings, load
-from core.stores import connect, presence
-from core.stores.chunks import ChunkStore
-from core.stores.clock import ServerClock
-from core.stores.commit import Leases
-from core.stores.embed_queue import EmbedQueue
-from workers import embed_waiting
-from workers.embed import Embedding
+from core.store import connect
+from core.store import redis_health as presence
+from core.store.clock import ServerClock
+from core.store.commit import Leases
+from workers import embed_dispatch as embed_waiting
 
 log = logging.getLogger("embed")
 

@@ -16,15 +16,17 @@ from collections.abc import Callable, Coroutine
 from redis.exceptions import RedisError
 
 from core import ids
-from core.console import progress
 from core.errors import FreshetError, ParserUnavailable
+from core.feeds.io import ingest_stats, sample
+from core.feeds.io.poller import MAX_WAIT_SECONDS, Cycle, give_back, poll, settle_unreached
+from core.runtime import lanes, progress
+from core.runtime import signals as stopping
+from core.runtime.context import Desk, lane_of, open_desk
 from core.settings import Settings, load
-from core.sources import sample
-from core.stores import cancelling, connect, ingest_stats, presence
-from core.stores.clock import ServerClock
-from workers import canonical_fetcher, lanes, stopping
-from workers.desk import Desk, lane_of, open_desk
-from workers.poll import MAX_WAIT_SECONDS, Cycle, give_back, poll, settle_unreached
+from core.store import cancelling, connect
+from core.store import redis_health as presence
+from core.store.clock import ServerClock
+from workers import canonical_fetcher
 
 log = logging.getLogger("ingest")
 

@@ -14,17 +14,18 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
-from core.domains import DomainFileError
-from core.queues.send import Sender
+from core.registry.io.visitor import Visitor
+from core.runtime.context import Desk, open_desk
+from core.runtime.send import Sender
 from core.settings import load
-from core.stores import connect, presence
-from core.stores.cancelling import Canceller
-from core.stores.clock import ServerClock
-from workers import crawl as passes
-from workers.book import Book
-from workers.desk import Desk, open_desk
+from core.sources.domains import DomainFileError
+from core.sources.io import crawl as passes
+from core.sources.io.open_sources import Book
+from core.store import connect
+from core.store import redis_health as presence
+from core.store.cancelling import Canceller
+from core.store.clock import ServerClock
 from workers.timer import Timer
-from workers.visit import Visitor
 
 log = logging.getLogger("refresh")
 

@@ -16,21 +16,22 @@ from collections.abc import Sequence
 
 from redis.exceptions import RedisError
 
-from core.audit.auditor import Auditor
-from core.console import log as console
+from core.doctor.io.auditor import Auditor
+from core.feeds.io.link_store import Lives
 from core.keys import Keys
-from core.queues.names import QueueName
-from core.queues.send import Argument, Sender
-from core.registry import ARTICLES_SOURCE, URLS_SOURCE
+from core.registry.io.due import HOLD_SECONDS, NO_SHARE, DueItems
+from core.registry.io.expiring import Expiring
+from core.registry.io.purging import Purging
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
+from core.runtime import log as console
+from core.runtime import signals as stopping
+from core.runtime.queue_names import QueueName
+from core.runtime.send import Argument, Sender
+from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings, load
-from core.stores import connect, presence, version
-from core.stores.due import HOLD_SECONDS, NO_SHARE, DueItems
-from core.stores.embed_queue import EmbedQueue
-from core.stores.expiring import Expiring
-from core.stores.links import Lives
-from core.stores.purging import Purging
-from core.stores.sources import LossLimit, SourceStore
-from workers import stopping
+from core.sources.io.source_store import LossLimit, SourceStore
+from core.store import connect, version
+from core.store import redis_health as presence
 
 log = logging.getLogger("timer")
 

@@ -1,0 +1,1 @@
+"""The guarded fetcher, politeness, robots.txt."""

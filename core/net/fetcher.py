@@ -15,19 +15,19 @@ from typing import Self
 from aiohttp.abc import AbstractResolver
 from redis.asyncio import Redis
 
-from core.http_headers import retry_after_seconds
 from core.keys import Keys
 from core.models import Deferred, Failed, FetchResult, Request
+from core.net.body_slot import Room
 from core.net.gate import Gate, Pace
 from core.net.guard import Guard, Target
+from core.net.http_session import Answer, Wire
+from core.net.redirects import Trip
 from core.net.robots import Permit, Robots
-from core.net.room import Room
-from core.net.trip import Trip
-from core.net.wire import Answer, Wire
-from core.robots_rules import MAX_BYTES as ROBOTS_BYTES
+from core.net.robots_rules import MAX_BYTES as ROBOTS_BYTES
+from core.registry.http_headers import retry_after_seconds
 from core.settings import Settings
-from core.trackers import matcher
-from core.urls import gate_of
+from core.urls.normalise import gate_of
+from core.urls.trackers import matcher
 
 _ASKS_FOR_PATIENCE = frozenset({429, 503})
 _HOLD_MARGIN_SECONDS = 60.0

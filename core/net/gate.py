@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 from core.keys import Keys
 from core.models import Deferred
 from core.net import gate_scripts
-from core.stores.commit import new_token
+from core.store.commit import new_token
 
 LONGEST_SHUT_SECONDS = 86_400.0
 UNLIMITED = 1_000_000

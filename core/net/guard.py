@@ -19,15 +19,15 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from aiohttp.client_proto import ResponseHandler
 
-from core import urls
-from core.addresses import AllowList, is_address, is_forbidden
 from core.errors import FailDetail
 from core.models import Failed
 from core.net.failures import AddressBlocked, refusal
 from core.net.framing import FrugalHandler
 from core.net.proxy import ProxyConnector
 from core.settings import Settings
-from core.urls import MAX_CHARS
+from core.urls import normalise as urls
+from core.urls.addresses import AllowList, is_address, is_forbidden
+from core.urls.normalise import MAX_CHARS
 
 _DEFAULT_PORTS = {"http:": 80, "https:": 443}
 _DNS_CACHE_SECONDS = 60

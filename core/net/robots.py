@@ -14,13 +14,13 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from core import lenient
 from core.errors import FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult
 from core.net.failures import refusal
-from core.robots_rules import Policy, Rules, policy, product, sitemaps, storable
-from core.urls import join
+from core.net.robots_rules import Policy, Rules, policy, product, sitemaps, storable
+from core.registry import lenient
+from core.urls.normalise import join
 
 LIFE_SECONDS = 86_400
 WAIT_SECONDS = 600

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from redis.backoff import NoBackoff
 
-from core.parsing.pool import ParsePool
+from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.stores import embedded
-from core.stores.embedded import EmbeddedServer
+from core.store import embedded
+from core.store.embedded import EmbeddedServer
 from tests.faults.proxy import Proxy
 from tests.faults.scenario import LentPool, Newsroom
 
@@ -21,7 +21,7 @@ from tests.faults.scenario import LentPool, Newsroom
 async def warm_pool(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ParsePool]:
     """Every desk of this test borrows one pool."""
     async with ParsePool(1, 5, 1_000_000_000) as pool:
-        monkeypatch.setattr("workers.desk.ParsePool", lambda *_: LentPool(pool))
+        monkeypatch.setattr("core.runtime.context.ParsePool", lambda *_: LentPool(pool))
         yield pool
 
 
@@ -32,14 +32,14 @@ def in_step(monkeypatch: pytest.MonkeyPatch) -> None:
     def one_lane(items: Iterable[str], _: Callable[[str], str]) -> dict[str, deque[str]]:
         return {"": deque(items)}
 
-    monkeypatch.setattr("workers.lanes.by_lane", one_lane)
+    monkeypatch.setattr("core.runtime.lanes.by_lane", one_lane)
     monkeypatch.setattr("random.random", lambda: 0.5)
 
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """redis-py asks again without a pause."""
-    monkeypatch.setattr("core.stores.connect.ExponentialBackoff", lambda **_: NoBackoff())
+    monkeypatch.setattr("core.store.connect.ExponentialBackoff", lambda **_: NoBackoff())
 
 
 @pytest.fixture

@@ -22,29 +22,30 @@ from typing import Any
 import redis.asyncio as redis
 from pydantic import SecretStr
 
-from core import ids, urls
+from core import ids
 from core.keys import Keys
 from core.models import Ref
-from core.queues.send import Sender
-from core.registry import ARTICLES_SOURCE, iso
+from core.registry.io.due import HOLD_SECONDS
+from core.registry.io.force import Forcing
+from core.registry.io.registering import Listing, item_id_of
+from core.registry.io.runs import COUNTERS
+from core.registry.io.visitor import Visitor
+from core.registry.record import ARTICLES_SOURCE, iso
+from core.runtime.context import Desk, open_desk
+from core.runtime.send import Sender
 from core.settings import Settings, load
-from core.sources.domain_file import parse
-from core.stores import connect
-from core.stores.clock import ServerClock
-from core.stores.due import HOLD_SECONDS
-from core.stores.forcing import Forcing
-from core.stores.registering import Listing, item_id_of
-from core.stores.runs import COUNTERS
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.domain_file import parse
+from core.sources.io.open_sources import Book
+from core.store import connect
+from core.store.clock import ServerClock
+from core.urls import normalise as urls
 from tests.faults import state
 from tests.site import Site
 from tests.web import FakeWeb
 from tests.web_replies import Exchange, Reply
 from workers import canonical_fetcher
-from workers.book import Book
-from workers.crawl import Mode, crawl
-from workers.desk import Desk, open_desk
 from workers.timer import Timer
-from workers.visit import Visitor
 
 WEB, FOLDER = "docs.site", "docs.files"
 OF_RUNS = ("run", "runs", "refresh_stats", "events", "prune_cursors")

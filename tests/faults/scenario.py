@@ -16,13 +16,13 @@ from pydantic import SecretStr
 
 from core import ids
 from core.keys import Keys
-from core.parsing.pool import ParsePool
+from core.runtime.context import open_desk
+from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.stores import connect
+from core.store import connect
 from tests.faults import state
 from tests.web import FakeWeb
 from workers import ingestor
-from workers.desk import open_desk
 
 HOST, PATIENT_HOST, DEAD_HOST = "127.0.0.1", "127.0.9.2", "127.0.9.1"
 OLD_TS = 1_000_000_000

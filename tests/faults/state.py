@@ -20,7 +20,7 @@ from redis.asyncio import Redis
 
 from core import ids
 from core.keys import Keys
-from core.stores.connect import Client
+from core.store.connect import Client
 
 HOUR = 3_600
 FOREVER = -1

@@ -12,14 +12,14 @@ import pytest
 from pydantic import SecretStr
 
 from core.keys import Keys
+from core.runtime.context import open_desk
 from core.settings import Settings
-from core.stores.connect import Client
+from core.store.connect import Client
 from tests.faults import crash, state
 from tests.faults.process import Worker
 from tests.faults.proxy import Proxy
 from tests.web import FakeWeb
 from workers import canonical_fetcher
-from workers.desk import open_desk
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 NOT_COMPARED = (*state.POLITENESS, "canonical_stats", "canonical_last_run", "events")

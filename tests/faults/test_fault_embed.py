@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from core import chunk as chunking
-from core.indexes.answers import Query
-from core.indexes.opening import open_searcher
-from core.indexes.searcher import Searcher
 from core.models import Space
-from core.queues.send import Sender
+from core.registry.io.items import ItemStore
+from core.runtime.send import Sender
+from core.search import chunk as chunking
+from core.search.io.answers import Query
+from core.search.io.chunks import ChunkStore
+from core.search.io.opening import open_searcher
+from core.search.io.searcher import Searcher
 from core.settings import Settings
-from core.stores import connect
-from core.stores.chunks import ChunkStore
-from core.stores.commit import Leases
-from core.stores.embedded import EmbeddedServer
-from core.stores.items import ItemStore
+from core.store import connect
+from core.store.commit import Leases
+from core.store.embedded import EmbeddedServer
 from tests.faults import process, state
 from tests.faults.crash import Crash, Point
 from tests.library import Library, open_library

@@ -10,8 +10,8 @@ from redis.exceptions import BusyLoadingError, ConnectionError
 from core import ids
 from core.keys import Keys
 from core.settings import Settings
-from core.stores import connect
-from core.stores.connect import Client
+from core.store import connect
+from core.store.connect import Client
 from tests.faults import crash, resp, state
 from tests.faults.proxy import LOADING, Proxy
 

@@ -14,13 +14,13 @@ from pydantic import SecretStr
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from core import ids
-from core.feed_state import FeedState
-from core.parsing.pool import ParsePool
+from core.feeds.io.feed_store import Leased
+from core.feeds.state import FeedState
+from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.stores import connect
-from core.stores.commit import Lease
-from core.stores.embedded import EmbeddedServer
-from core.stores.feeds import Leased
+from core.store import connect
+from core.store.commit import Lease
+from core.store.embedded import EmbeddedServer
 from tests.faults import crash, process, state
 from tests.faults.process import Worker
 from tests.faults.proxy import Proxy
@@ -156,7 +156,7 @@ async def test_release_that_fails_leaves_no_traceback() -> None:
 
     desk = SimpleNamespace(feeds=Feeds(), source=Source())
     cycle = SimpleNamespace(feeds={"url": ["world"]}, clock=SimpleNamespace(now=lambda: 0.0))
-    poll = getattr(ingestor, "_poll", None) or importlib.import_module("workers.poll").poll
+    poll = getattr(ingestor, "_poll", None) or importlib.import_module("core.feeds.io.poller").poll
     task = asyncio.ensure_future(poll(desk, cycle, "url"))
     await releasing.wait()
     task.cancel()

@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from core import ids
-from core.parsing.pool import ParsePool
+from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.stores import embedded
+from core.store import embedded
 from tests.faults import process, state
 from tests.faults.process import Worker
 from tests.faults.proxy import LOADING, Proxy

@@ -14,11 +14,11 @@ from pydantic import SecretStr
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
-from core.queues.names import QueueName
-from core.queues.send import Sender
+from core.runtime.queue_names import QueueName
+from core.runtime.send import Sender
 from core.settings import Settings
-from core.stores import connect, embedded
-from core.stores.embedded import EmbeddedServer
+from core.store import connect, embedded
+from core.store.embedded import EmbeddedServer
 from tests import queue_jobs
 from tests.faults import process
 from tests.faults.process import Worker

@@ -13,19 +13,19 @@ import pytest
 from pydantic import SecretStr
 from redis.exceptions import RedisError
 
-from core.parsing.pool import ParsePool
+from core.registry.io.due import HOLD_SECONDS
+from core.registry.io.visitor import Visitor
+from core.runtime.context import Desk
+from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.stores import connect, embedded
-from core.stores.clock import ServerClock
-from core.stores.due import HOLD_SECONDS
+from core.sources.io.crawl import Mode, crawl
+from core.sources.io.open_sources import Book
+from core.store import connect, embedded
+from core.store.clock import ServerClock
 from tests.faults import process
 from tests.faults.crash import Crash, Point
 from tests.faults.proxy import Proxy
 from tests.faults.refresh_scene import FOLDER, LOOKED_AGAIN, WEB, Scene
-from workers.book import Book
-from workers.crawl import Mode, crawl
-from workers.desk import Desk
-from workers.visit import Visitor
 
 ENDLESS = 1_000_000
 

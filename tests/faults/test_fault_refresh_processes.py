@@ -9,16 +9,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.parsing.pool import ParsePool
+from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.stores.embedded import EmbeddedServer
+from core.sources.io.crawl import Mode
+from core.store.embedded import EmbeddedServer
 from tests.faults import process, state
 from tests.faults.process import Worker
 from tests.faults.proxy import Proxy
 from tests.faults.refresh_scene import ENVIRONMENT, FOLDER, WEB, Scene, without
 from tests.site import html
 from tests.web_replies import Document, raw
-from workers.crawl import Mode
 
 WORKERS = ("workers", "refresh", "--burst")
 PATIENT = {**ENVIRONMENT, "FETCH_TIMEOUT_SECONDS": "50"}

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from core.parsing.pool import ParsePool
+from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.stores import embedded
-from core.stores.connect import Client
+from core.store import embedded
+from core.store.connect import Client
 from tests.faults import state
 from tests.faults.process import Worker
 from tests.faults.proxy import Proxy

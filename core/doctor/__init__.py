@@ -1,0 +1,1 @@
+"""What the doctor and the timer check and heal."""

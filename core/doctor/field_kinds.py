@@ -1,0 +1,103 @@
+"""What the fields of a stored hash may hold, family by family; and which of them are damaged.
+
+Only what code reads as a number, a date, JSON or one of a few words is listed: any text is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+
+from core.feeds.state import FeedState, FeedStatus
+from core.registry import lenient
+from core.registry import record as registry
+from core.registry.record import Status
+
+Kind = Callable[[str], bool]
+"""Is this a value of the kind? Empty always is."""
+
+
+def _reads(reader: Callable[..., object]) -> Kind:
+    def is_fine(value: str) -> bool:
+        damaged: set[str] = set()
+        reader(value, key="value", damaged=damaged)
+        return not damaged
+
+    return is_fine
+
+
+INTEGER = _reads(lenient.integer)
+NUMBER = _reads(lenient.number)
+TIME = _reads(lenient.timestamp)
+TIME_OR_NEVER = _reads(lenient.timestamp_or_never)
+ISO = _reads(lenient.iso_timestamp)
+MAPPING = _reads(lenient.mapping)
+SEQUENCE = _reads(lenient.sequence)
+STATUS: Kind = set(map(str, Status)).__contains__
+FEED_STATUS: Kind = {"", *map(str, FeedStatus)}.__contains__
+
+EVERY_FIELD = "*"
+"""Stands for all fields that are not named."""
+_FEED_KINDS = {"int": INTEGER, "float": NUMBER}
+
+
+def _all(kind: Kind, *names: str) -> dict[str, Kind]:
+    return dict.fromkeys(names, kind)
+
+
+KINDS: Mapping[str, Mapping[str, Kind]] = {
+    "item": {
+        "status": STATUS,
+        **_all(INTEGER, *registry.INTEGER_FIELDS, "chunkCount", "imageCount"),
+        **_all(TIME, *registry.TIME_FIELDS, "goneTs", "addedTs"),
+        **_all(NUMBER, "crawlIntervalSeconds"),
+        **_all(ISO, "nextCrawlAt", "firstSeen", "lastChecked", "lastChanged", "lastIndexed", "lockedUntil"),
+        "httpRedirectChain": SEQUENCE,
+    },
+    "document": _all(TIME, "published_ts", "updated_ts"),
+    "article": {**_all(TIME, "published_ts", "fetched_ts"), **_all(INTEGER, "raw_len", "text_len")},
+    "entry": _all(TIME, "published_ts"),
+    "failure": {**_all(INTEGER, "tries", "http_status"), **_all(TIME, "first_ts", "last_ts")},
+    "feed": {
+        "status": FEED_STATUS,
+        **{one.name: _FEED_KINDS[str(one.type)] for one in fields(FeedState) if str(one.type) in _FEED_KINDS},
+        "next_poll_ts": TIME_OR_NEVER,
+        **_all(NUMBER, "hint_ttl_seconds", "hint_update_period_seconds"),
+    },
+    "source": {
+        **_all(INTEGER, "lastmod_right", "lastmod_wrong"),
+        **_all(TIME, "loss_allowed_until", "last_listed_ts", "added_ts"),
+        "memory": MAPPING,
+    },
+    "domain": _all(TIME, "added_ts", "updated_ts"),
+    "run": {
+        **_all(INTEGER, "discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded"),
+        **_all(TIME, "started_ts", "heartbeat_ts"),
+    },
+    "chunk": {"headings": SEQUENCE, "types": SEQUENCE, "level": INTEGER},
+    "trust": {"false_304": INTEGER, "untrusted_until": TIME},
+    "gate": _all(TIME, "next_at", "last_at", "until"),
+    "robots": _all(TIME, "fetched_ts"),
+    "version": {"schema": INTEGER},
+    "canonical_stats": {EVERY_FIELD: INTEGER},
+    "ingest_stats": {EVERY_FIELD: INTEGER},
+    "refresh_stats": {EVERY_FIELD: INTEGER},
+    "canonical_last_run": {EVERY_FIELD: NUMBER},
+    "ingest_last_run": {EVERY_FIELD: NUMBER},
+    "prune_cursors": {EVERY_FIELD: INTEGER},
+}
+"""By family, then by field."""
+COUNTERS = frozenset({"crashes"})
+"""Strings that hold a whole number."""
+
+
+def damaged(family: str, stored: Mapping[str, str]) -> dict[str, str]:
+    """Those of the fields that are not of their kind, with what they hold; and any that is no text at all."""
+    kinds = KINDS.get(family, {})
+    rest = kinds.get(EVERY_FIELD)
+    found = {}
+    for name, value in stored.items():
+        kind = kinds.get(name, rest)
+        if not lenient.is_text(value) or not lenient.is_text(name) or (kind is not None and not kind(value)):
+            found[name] = value
+    return found

@@ -1,0 +1,1 @@
+"""The part of doctor that touches the world."""

@@ -1,0 +1,65 @@
+"""Are the chunks of a page what they should be? Reads them whole, one page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any
+
+from redis.exceptions import ResponseError
+
+from core.keys import Keys
+from core.models import Space
+from core.pages.text import content_hash
+from core.search.vectors import is_sound
+from core.store.connect import Client
+
+_CHUNK = ("item", "text", "text_hash", "space")
+
+
+class State(IntEnum):
+    """What search can do with chunks."""
+
+    UNUSABLE = 0
+    """Some are missing, or are not what they were made of."""
+    BY_WORDS = 1
+    """The texts are there; vectors are missing, or of another space."""
+    WHOLE = 2
+
+
+class Inspecting:
+    """Looks at chunks and vectors."""
+
+    def __init__(self, client: Client, keys: Keys, *, wants_vectors: bool = False) -> None:
+        """`wants_vectors`: chunks of a store that never had a model lack something."""
+        self._client = client
+        self._keys = keys
+        self._wants_vectors = wants_vectors
+
+    async def state(self, item_id: str, chunks: Sequence[str], count: int, space: Space | None) -> State:
+        """What the chunks of a page are, if there should be so many."""
+        if len(chunks) != count:
+            return State.UNUSABLE
+        pipe = self._client.pipeline(transaction=False)
+        for name in chunks:
+            pipe.hmget(self._keys.chunk(name), _CHUNK)
+            pipe.get(self._keys.vector(name))
+        # A key of another type answers with an error, and is as good as none.
+        answers = await pipe.execute(raise_on_error=False) if chunks else []
+        rows = list(zip(answers[::2], answers[1::2], strict=True))
+        return min((self._one(item_id, space, *row) for row in rows), default=State.WHOLE)
+
+    def _one(self, item_id: str, space: Space | None, chunk: Any, vector: Any) -> State:
+        if isinstance(chunk, ResponseError):
+            return State.UNUSABLE
+        item, text, text_hash, of = chunk
+        if item != item_id or text is None or content_hash(text) != text_hash:
+            return State.UNUSABLE
+        if space is None:
+            return State.BY_WORDS if self._wants_vectors or of or vector is not None else State.WHOLE
+        return State.WHOLE if of == space.name and _is_sound(vector, space) else State.BY_WORDS
+
+
+def _is_sound(vector: Any, space: Space) -> bool:
+    """A client that reads text keeps bytes that are none as surrogates."""
+    return isinstance(vector, str) and is_sound(vector.encode("utf-8", "surrogateescape"), space.dimension)

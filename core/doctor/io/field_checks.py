@@ -1,0 +1,141 @@
+"""Fields of records that cannot be read, and secrets in them. What is damaged is put aside, secrets are cut out."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.doctor import field_kinds
+from core.doctor.findings import Finding, Wrong
+from core.doctor.key_families import Families, Family
+from core.keys import Keys
+from core.registry import lenient
+from core.sources.domains import DomainFileError, SourceConfig
+from core.sources.io.source_store import LossLimit, SourceStore
+from core.store.connect import Client
+from core.store.quarantine import Quarantine
+from core.urls.secrets import redacted, without_credentials
+
+URL_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "item": ("normalizedSource", "fetchUrl", "displaySource", "validatorsUrl", "httpCanonicalUrl", "articleUrl"),
+    "article": ("url", "final_url", "canonical_url", "image"),
+    "document": ("url", "image"),
+    "failure": ("url",),
+}
+TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "item": ("errorMessage", "sources", "PartitionKey", "articleUid", "aliasOf", "contentHash", "indexedHash"),
+    "article": ("title", "status", "content_hash"),
+    "document": ("title", "content_hash"),
+    "failure": ("text", "code"),
+    "feed": ("error_text", "url", "fetch_url", "title"),
+}
+_TOLD = ("errorMessage", "text", "error_text")
+"""Sentences, which may repeat a secret."""
+
+# KEYS[1] hash · ARGV triples of field, value, new value. What has changed since is left alone; how many were changed.
+_CHANGE = """
+local changed = 0
+for i = 1, #ARGV, 3 do
+  if redis.call('HGET', KEYS[1], ARGV[i]) == ARGV[i + 1] then
+    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 2])
+    changed = changed + 1
+  end
+end
+return changed
+"""
+
+
+class FieldChecks:
+    """Looks at hashes of some families."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._families = Families(keys)
+        self._quarantine = Quarantine(client, keys)
+        self._sources = SourceStore(client, keys, LossLimit())
+
+    async def look(self, names: Sequence[str]) -> list[Finding]:
+        """What is wrong with the fields of these keys."""
+        wanted = [(name, family) for name in names if (family := self._families.of(name)) and _fields(family)]
+        pipe = self._client.pipeline(transaction=False)
+        for name, family in wanted:
+            fields = _fields(family)
+            if field_kinds.EVERY_FIELD in fields:
+                pipe.hgetall(name)
+            else:
+                pipe.hmget(name, fields)
+        answers = await pipe.execute(raise_on_error=False) if wanted else []
+        found: list[Finding] = []
+        for (name, family), answer in zip(wanted, answers, strict=True):
+            if not isinstance(answer, Exception):
+                found += _judged(name, family, _stored(family, answer))
+        return found
+
+    async def heal(self, finding: Finding) -> None:
+        """Put aside or cut out what is still wrong."""
+        name = finding.item_id
+        if finding.wrong is Wrong.DAMAGED_FIELDS:
+            await self._quarantine.put_aside([name])
+        elif finding.wrong is Wrong.CREDENTIALS:
+            await self._cut_out(name)
+        else:
+            await self._restore_source(name)
+
+    async def _cut_out(self, name: str) -> None:
+        family = self._families.of(name)
+        assert family is not None
+        stored = _stored(family, await self._client.hmget(name, _fields(family)))
+        words = [
+            word for field, new in _without_secrets(family, stored).items() for word in (field, stored[field], new)
+        ]
+        if words:
+            await self._client.eval(_CHANGE, 1, name, *words)
+
+    async def _restore_source(self, name: str) -> None:
+        """What a source is, from its domain; one that nobody knows any more is put aside."""
+        sid = self._families["source"].id_in(name)
+        with contextlib.suppress(DomainFileError):  # then it was put aside, and named
+            await self._sources.read(sid)
+
+
+def _fields(family: Family) -> list[str]:
+    kinds = [*field_kinds.KINDS.get(family.name, ())]
+    more = (*URL_FIELDS.get(family.name, ()), *TEXT_FIELDS.get(family.name, ()))
+    config = ["config"] if family.name == "source" else []
+    return list(dict.fromkeys([*kinds, *more, *config]))
+
+
+def _stored(family: Family, answer: Any) -> dict[str, str]:
+    if isinstance(answer, dict):
+        return answer
+    return {field: value for field, value in zip(_fields(family), answer, strict=True) if value is not None}
+
+
+def _judged(name: str, family: Family, stored: Mapping[str, str]) -> list[Finding]:
+    found = []
+    if field_kinds.damaged(family.name, stored):
+        found.append(Finding(Wrong.DAMAGED_FIELDS, name))
+    elif _without_secrets(family, stored):
+        found.append(Finding(Wrong.CREDENTIALS, name))
+    if family.name == "source" and stored and not _is_config(stored.get("config", "")):
+        found.append(Finding(Wrong.SOURCE_DAMAGED, name))
+    return found
+
+
+def _without_secrets(family: Family, stored: Mapping[str, str]) -> dict[str, str]:
+    """Fields that hold a secret, as they are without it."""
+    clean = {
+        field: without_credentials(stored[field]) for field in URL_FIELDS.get(family.name, ()) if stored.get(field)
+    }
+    clean |= {field: redacted(stored[field]) for field in _TOLD if stored.get(field)}
+    return {field: new for field, new in clean.items() if new != stored[field]}
+
+
+def _is_config(text: str) -> bool:
+    try:
+        SourceConfig.from_json(text)
+    except DomainFileError:
+        return False
+    return lenient.is_text(text)

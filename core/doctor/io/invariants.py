@@ -1,0 +1,163 @@
+"""The table of invariants and the one engine that looks at all of them: every key once, then the members of lists.
+
+To add an invariant: a `Check` in the file of what it looks at, and a word for it in `findings`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from core.doctor.findings import Finding, Wrong
+from core.doctor.io.article_checks import ARTICLE_CHECKS
+from core.doctor.io.check import Check, Checks
+from core.doctor.io.field_checks import FieldChecks
+from core.doctor.io.index_keys import IndexKeys
+from core.doctor.io.item_checks import ITEM_CHECKS, SOURCE_CHECKS
+from core.doctor.io.key_checks import KEY_CHECKS, WITH_TTL, counters
+from core.doctor.io.queue_checks import QueueChecks
+from core.doctor.io.status_sets import Placing
+from core.doctor.key_families import Families
+from core.keys import Keys
+from core.registry import lenient
+from core.settings import Settings
+from core.store import connect, scanning
+from core.store.connect import Client, texts
+
+CHECKS = (*ARTICLE_CHECKS, *ITEM_CHECKS, *SOURCE_CHECKS, *KEY_CHECKS)
+BY_FIELDS = (Wrong.DAMAGED_FIELDS, Wrong.CREDENTIALS, Wrong.SOURCE_DAMAGED)
+OF_QUEUES = (Wrong.JOB_MISPLACED, Wrong.JOB_STUCK, Wrong.QUEUE_TYPE)
+MOST_UNKNOWN = 5
+CURSOR_FIELD = "audit"
+SLICE = 1_000
+"""Keys in a slice of the timer."""
+
+
+class Invariants:
+    """Looks at everything, or at some keys."""
+
+    def __init__(self, client: Client, keys: Keys, settings: Settings) -> None:
+        self._client = client
+        self._keys = keys
+        self._families = Families(keys)
+        self._checks = Checks(client, keys, settings)
+        self._fields = FieldChecks(client, keys)
+        self._queues = QueueChecks(settings)
+        self._placing = Placing(client, keys)
+        self._index = IndexKeys(client, keys)
+        self.looked_at = 0
+        self.unknown: dict[str, None] = {}
+        """Some keys that are not of ours; the server may be shared."""
+
+    # ── looking ──
+
+    async def everything(self) -> AsyncIterator[list[Finding]]:
+        """What is wrong anywhere, in pieces; types first, because no command can read what is of another."""
+        async for names in scanning.names(self._client, self._keys.all_pattern):
+            yield await self.look_at(names)
+        async for where, some in self._members():
+            self.looked_at += len(some)
+            yield await self._checked({where: list(dict.fromkeys(some))})
+        yield await asyncio.to_thread(self._queues.look)
+
+    async def next_slice(self) -> list[Finding]:
+        """The same of the next few keys; where we are is kept in the store."""
+        cursor = max(lenient.integer(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD)), 0)
+        cursor, names = await self._client.scan(cursor, match=self._keys.all_pattern, count=SLICE)
+        await self._client.hset(self._keys.prune_cursors, CURSOR_FIELD, str(cursor))
+        return await self.look_at(texts(names))
+
+    async def look_at(self, names: Sequence[str]) -> list[Finding]:
+        """What is wrong with these keys and with what they name."""
+        self.looked_at += len(names)
+        by_family: dict[str, list[str]] = {}
+        for name in dict.fromkeys(names):
+            family = self._families.of(name)
+            if family is None:
+                self._note(name)
+                continue
+            by_family.setdefault(family.name, []).append(family.id_in(name))
+            if family.name in WITH_TTL:
+                by_family.setdefault("keys_with_ttl", []).append(f"{family.name}\n{name}")
+        found = [Finding(Wrong.WRONG_TYPE, name) for name in await self._index.mistyped(names)]
+        return [*found, *await self._fields.look(names), *await self._checked(by_family)]
+
+    def _note(self, name: str) -> None:
+        if len(self.unknown) < MOST_UNKNOWN and not name.startswith("rq:"):
+            self.unknown[name] = None
+
+    async def _checked(self, names: Mapping[str, Sequence[str]]) -> list[Finding]:
+        now = await connect.now(self._client)
+        found: list[Finding] = []
+        for check in CHECKS:
+            if names.get(check.where):
+                wrong = await self._checks.look(check, names[check.where], now)
+                found += [Finding(check.wrong, name, check.where) for name in wrong]
+        return found
+
+    async def _members(self) -> AsyncIterator[tuple[str, list[str]]]:
+        keys, client = self._keys, self._client
+        async for sets in scanning.names(client, keys.articles_pattern):
+            for key in sets:
+                async for some in scanning.members(client, key):
+                    yield "category_members", [f"{key}\n{uid}" for uid in some]
+        async for some in scanning.members(client, keys.attempted):
+            yield "attempted_members", some
+        ranks = {
+            keys.article_index: "index_members",
+            keys.attempted_at: "attempted_members",
+            keys.failures: "failure_members",
+        }
+        for key, where in ranks.items():
+            async for some in scanning.ranked(client, key):
+                yield where, some
+        for sid in await self._placing.sources():
+            async for some in scanning.ranked(client, keys.due(sid)):
+                yield "due_members", [f"{sid}\n{item_id}" for item_id in some]
+        for name in counters(keys):
+            yield "counters", [name]
+
+    # ── again, and healing ──
+
+    async def still(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Those of the findings that a second look finds again."""
+        found = [one for one in await self._fields.look(_named(findings, BY_FIELDS)) if one in findings]
+        if any(one.wrong in OF_QUEUES for one in findings):
+            queues = await asyncio.to_thread(self._queues.look)
+            found += [one for one in queues if one in findings]
+        now = await connect.now(self._client)
+        for check in CHECKS:
+            names = _of(findings, check)
+            found += [Finding(check.wrong, name, check.where) for name in await self._checks.look(check, names, now)]
+        return found
+
+    async def heal(self, findings: Sequence[Finding], now: float) -> None:
+        """Set right what is still wrong."""
+        for check in CHECKS:
+            names = _of(findings, check)
+            if names:
+                await self._checks.look(check, names, now, fix=True)
+        for finding in findings:
+            if finding.wrong in BY_FIELDS:
+                await self._fields.heal(finding)
+        await self._look_after(_named(findings, (Wrong.DAMAGED_FIELDS,)), now)
+        queues = [one for one in findings if one.wrong in OF_QUEUES]
+        if queues:
+            await asyncio.to_thread(self._queues.heal, queues)
+
+    async def _look_after(self, names: Sequence[str], now: float) -> None:
+        """A record that lost a field may lack what other invariants ask for: these are made true at once."""
+        item = self._families["item"]
+        ids = [item.id_in(name) for name in names if self._families.of(name) == item]
+        for check in CHECKS if ids else ():
+            if check.where == item.name:
+                await self._checks.look(check, ids, now, fix=True)
+        await self._placing.set_right(ids)
+
+
+def _of(findings: Sequence[Finding], check: Check) -> list[str]:
+    return [one.item_id for one in findings if one.wrong is check.wrong and one.place == check.where]
+
+
+def _named(findings: Sequence[Finding], kinds: Sequence[Wrong]) -> list[str]:
+    return [one.item_id for one in findings if one.wrong in kinds]

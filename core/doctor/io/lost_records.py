@@ -1,0 +1,101 @@
+"""Articles whose registry record is lost: the article is alive, so its record is made again from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core import ids
+from core.doctor.io.status_sets import Placing
+from core.keys import Keys
+from core.registry import record as registry
+from core.registry.record import ARTICLES_SOURCE, Status
+from core.store.commit import Answer, Command, Leases, Work
+from core.store.connect import Client
+from core.store.events import event
+from core.urls import normalise as urls
+
+_FIELDS = ("status", "item_id", "url", "final_url", "canonical_url", "content_hash", "categories", "etag", "language")
+
+
+class LostRecords:
+    """Finds and restores them."""
+
+    def __init__(self, client: Client, keys: Keys, strategy: str) -> None:
+        self._client = client
+        self._keys = keys
+        self._strategy = strategy
+        self._placing = Placing(client, keys)
+
+    async def look(self, uids: Sequence[str]) -> list[str]:
+        """Those of the articles that can be found and have no record."""
+        pipe = self._client.pipeline(transaction=False)
+        for uid in uids:
+            pipe.hmget(self._keys.article(uid), "status", "item_id")
+        rows = [row if isinstance(row, list) else [None, None] for row in await self._asked(pipe, uids)]
+        for _, item_id in rows:
+            pipe.exists(self._keys.item(item_id or "-"))
+        there = await self._asked(pipe, uids)
+        return [
+            uid
+            for uid, (status, item_id), has_record in zip(uids, rows, there, strict=True)
+            if status == "success" and item_id and not has_record
+        ]
+
+    async def _asked(self, pipe: object, uids: Sequence[str]) -> list[object]:
+        return await pipe.execute(raise_on_error=False) if uids else []  # type: ignore[attr-defined]
+
+    async def restore(self, uids: Sequence[str], now: float) -> None:
+        """Write their records, unless somebody has just done it."""
+        leases = Leases(self._client, self._keys)
+        for uid in await self.look(uids):
+            said = await self._client.hmget(self._keys.article(uid), list(_FIELDS))
+            article = {name: str(value or "") for name, value in zip(_FIELDS, said, strict=True)}
+            taken = await leases.acquire(article["item_id"])
+            if taken is None:
+                continue
+            missing = (self._keys.item(article["item_id"]), "status", "0")
+            work = Work(taken[0], await self._commands(uid, article, now), missing)
+            if (await leases.commit_many([work]))[0] is Answer.MOVED_ON:
+                await leases.release(taken[0])
+
+    async def _commands(self, uid: str, article: dict[str, str], now: float) -> list[Command]:
+        item_id, key = article["item_id"], self._keys.item(article["item_id"])
+        sources = await self._sources_of(item_id)
+        record = registry.blank(
+            _identity(article), article["final_url"] or article["url"], now, strategy=self._strategy
+        )
+        record |= {
+            "id": item_id,
+            "RowKey": item_id.partition("_")[2],
+            "status": str(Status.CRAWLED),
+            "contentHash": article["content_hash"],
+            "textHash": article["content_hash"],
+            "language": article["language"],
+            "articleUid": uid,
+            "articleUrl": article["url"],
+            "articleCategories": article["categories"],
+            "sources": ",".join(sources),
+        }
+        return [
+            ("HSET", key, *(word for pair in record.items() for word in pair)),
+            ("SADD", self._keys.status(record["status"]), item_id),
+            ("SADD", self._keys.partition(record["PartitionKey"]), item_id),
+            *(("ZADD", self._keys.refs(sid), "NX", 0, item_id) for sid in sources),
+            *(("ZADD", self._keys.due(sid), f"{now:.3f}", item_id) for sid in sources),
+            ("ZADD", self._keys.embed_due, f"{now:.3f}", item_id),
+            event(self._keys, "healed", id=item_id),
+        ]
+
+    async def _sources_of(self, item_id: str) -> list[str]:
+        """The feeds', and every source that still lists it."""
+        pipe, known = self._client.pipeline(transaction=False), await self._placing.sources()
+        for sid in known:
+            pipe.zscore(self._keys.refs(sid), item_id)
+        listed = [sid for sid, score in zip(known, await pipe.execute(), strict=True) if score is not None]
+        return list(dict.fromkeys([ARTICLES_SOURCE, *listed]))
+
+
+def _identity(article: dict[str, str]) -> str:
+    """The normalised address that the item is named after; of several it is the one whose hash is its id."""
+    names = [urls.normal(url) for url in (article["url"], article["final_url"], article["canonical_url"]) if url]
+    return next((name for name in names if ids.item_id("url", name) == article["item_id"]), names[0])

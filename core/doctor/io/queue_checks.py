@@ -1,0 +1,122 @@
+"""Invariants of RQ's queues: each job in one place, and none taken without being begun."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from rq.job import Job
+from rq.queue import Queue
+from rq.serializers import JSONSerializer
+
+from core.doctor.findings import Finding, Wrong
+from core.runtime import sweeping
+from core.runtime.queue_names import QueueName, queue_name
+from core.settings import Settings
+from core.store import connect
+
+TAKEN_SECONDS = 60
+
+# KEYS queue, taken, started, then scheduled, deferred, failed, finished · ARGV how job keys begin, before when a job
+# was sent that counts as stuck, then jobs to set right (none: only look). Pairs of what is wrong (m, s) and a job.
+_LOOK = """
+local call = redis.call
+local found, chosen, is_fixing = {}, {}, #ARGV > 2
+for i = 3, #ARGV do chosen[ARGV[i]] = true end
+local function fits(key, kind) local there = call('TYPE', key).ok; return there == kind or there == 'none' end
+local function say(what, id)
+  if is_fixing and not chosen[id] then return false end
+  found[#found + 1] = what
+  found[#found + 1] = id
+  return is_fixing
+end
+local function is_job(id) return call('TYPE', ARGV[1] .. id).ok == 'hash' end
+local seen = {}
+if fits(KEYS[1], 'list') then
+  for _, id in ipairs(call('LRANGE', KEYS[1], 0, -1)) do
+    if not is_job(id) or seen[id] then
+      if say('m', id) then call('LREM', KEYS[1], -1, id) end
+    else
+      for i = 4, 7 do
+        if fits(KEYS[i], 'zset') and call('ZSCORE', KEYS[i], id) then
+          if say('m', id) then call('ZREM', KEYS[i], id) end
+        end
+      end
+    end
+    seen[id] = true
+  end
+end
+local running = {}
+if fits(KEYS[3], 'zset') then
+  for _, member in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
+    local id = string.match(member, '^([^:]+)') or member
+    running[id] = true
+    local status = is_job(id) and call('HGET', ARGV[1] .. id, 'status')
+    if not status or status == 'finished' then
+      if say('m', id) then call('ZREM', KEYS[3], member) end
+    end
+  end
+end
+if fits(KEYS[2], 'list') then
+  for _, id in ipairs(call('LRANGE', KEYS[2], 0, -1)) do
+    local sent = is_job(id) and (call('HGET', ARGV[1] .. id, 'enqueued_at') or '')
+    if not sent then
+      if say('s', id) then call('LREM', KEYS[2], 0, id) end
+    elseif sent < ARGV[2] and not running[id] then
+      if say('s', id) then
+        call('LREM', KEYS[2], 0, id)
+        if not seen[id] and fits(KEYS[1], 'list') then
+          call('HSET', ARGV[1] .. id, 'status', 'queued')
+          call('LPUSH', KEYS[1], id)
+        end
+      end
+    end
+  end
+end
+return found
+"""
+
+
+class QueueChecks:
+    """Looks at the three queues. Synchronous, as RQ's own client is."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def look(self) -> list[Finding]:
+        """What is wrong in any of them; `place` is the queue."""
+        return [finding for name in QueueName for finding in self._ask(name, ())]
+
+    def heal(self, findings: Sequence[Finding]) -> None:
+        """Set right what is still wrong."""
+        for name in QueueName:
+            here = [one for one in findings if one.place == str(name)]
+            jobs = [one.item_id for one in here if one.wrong is not Wrong.QUEUE_TYPE]
+            self._put_aside([one.item_id for one in here if one.wrong is Wrong.QUEUE_TYPE])
+            if jobs:
+                self._ask(name, jobs)
+
+    def _put_aside(self, names: Sequence[str]) -> None:
+        client = connect.open_queue(self._settings)
+        try:
+            client.put_aside(names)
+        finally:
+            client.close()
+
+    def _ask(self, name: QueueName, jobs: Sequence[str]) -> list[Finding]:
+        client = connect.open_queue(self._settings)
+        try:
+            queue = Queue(queue_name(self._settings, name), connection=client, serializer=JSONSerializer)
+            places = (queue.scheduled_job_registry, queue.deferred_job_registry, queue.failed_job_registry)
+            keys = [queue.key, queue.intermediate_queue_key, queue.started_job_registry.key]
+            keys += [*(place.key for place in places), queue.finished_job_registry.key]
+            before = (datetime.now(UTC) - timedelta(seconds=TAKEN_SECONDS)).isoformat()
+            mistyped = client.mistyped(sweeping.keys_of(queue))
+            reply = client.eval(_LOOK, len(keys), *keys, Job.redis_job_namespace_prefix, before, *jobs)
+        finally:
+            client.close()
+        words = [word.decode("utf-8", "surrogateescape") for word in cast(list[bytes], reply)]
+        kinds = {"m": Wrong.JOB_MISPLACED, "s": Wrong.JOB_STUCK}
+        found = [Finding(kinds[what], job, str(name)) for what, job in zip(words[::2], words[1::2], strict=True)]
+        return [*(Finding(Wrong.QUEUE_TYPE, key, str(name)) for key in mistyped), *found]

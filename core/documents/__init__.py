@@ -1,0 +1,1 @@
+"""Files: PDF, Word, Markdown, CSV to a Document."""

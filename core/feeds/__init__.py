@@ -1,0 +1,1 @@
+"""Feeds: bytes to entries to links, and a feed's state."""

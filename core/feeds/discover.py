@@ -1,0 +1,116 @@
+"""Where are the feeds of this page? What its HTML says, and what is worth a try when it says nothing.
+
+Looks only at bytes already fetched, and fetches nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from urllib.parse import urljoin, urlsplit
+
+from lxml import etree
+
+from core.feeds import encoding as feed_encoding
+from core.feeds.text import storable
+from core.models import FoundFeed
+
+_MAX_HTML_BYTES = 2_000_000
+_MAX_FOUND = 50
+_MAX_ANCHORS = 5000
+_FEED_TYPES = frozenset(
+    f"application/{kind}" for kind in ("rss+xml", "atom+xml", "rdf+xml", "feed+json", "json", "xml")
+)
+_FEED_PATH = re.compile(
+    r"/(?:feeds?|rss|atom)/?$|[/._-](?:rss|atom|rdf)(?:\.xml|\.php|\.json)?$|/(?:feed|index)\.(?:xml|rdf|json|rss|atom)$",
+    re.IGNORECASE,
+)
+# Attributes in one tag are quadratic in libxml2's HTML parser: 890 KB of them took 13 s.
+_LONG_TAG = re.compile(rb"<[A-Za-z][^<>]{16384,}")
+_COMMENTS = re.compile(r"comment|respon[ds]|replies", re.IGNORECASE)
+# In the order of how often they answer: WordPress, then static site generators, then news sitemaps.
+_GUESSES = (
+    *("feed", "rss.xml", "atom.xml", "feed.xml", "index.xml", "rss", "feed.json", "feeds", "index.rdf"),
+    *("sitemap_news.xml", "news-sitemap.xml", "sitemap-news.xml", "sitemap.xml", "sitemap_index.xml"),
+)
+
+
+def feed_links(html: bytes, url: str) -> list[FoundFeed]:
+    """The feeds this page names, declared ones first, feeds of comments last, each once."""
+    root = _parse(html[:_MAX_HTML_BYTES])
+    if root is None:
+        return []
+    base = _base(root, url)
+    found: dict[str, FoundFeed] = {}
+    for feed in (*_declared(root, base), *_linked(root, base)):
+        if feed.url and len(found) < _MAX_FOUND:
+            found.setdefault(feed.url, feed)
+    return sorted(found.values(), key=lambda feed: bool(_COMMENTS.search(f"{feed.url} {feed.title}")))
+
+
+def guesses(url: str) -> list[str]:
+    """Addresses where feeds usually are: beside the page first, then at the root of its site."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        return []
+    site = f"{parts.scheme}://{parts.netloc}/"
+    folder = urljoin(url, parts.path if parts.path.endswith("/") else f"{parts.path}/")
+    beside = [urljoin(folder, name) for name in _GUESSES[:3]] if folder != site else []
+    return list(dict.fromkeys([*beside, *(site + name for name in _GUESSES)]))
+
+
+def _parse(html: bytes) -> etree._Element | None:
+    html = _LONG_TAG.sub(b"", html)
+    encoding = "utf-8" if feed_encoding.is_utf_8(html) else None
+    parser = etree.HTMLParser(
+        encoding=encoding, no_network=True, remove_comments=True, remove_pis=True, huge_tree=False
+    )
+    try:
+        return etree.fromstring(html, parser)
+    except etree.XMLSyntaxError:
+        return None
+
+
+def _base(root: etree._Element, url: str) -> str:
+    element = root.find(".//base[@href]")
+    return _joined(url, str(element.get("href"))) or url if element is not None else url
+
+
+def _declared(root: etree._Element, base: str) -> Iterator[FoundFeed]:
+    for link in root.iter("link"):
+        relations = (link.get("rel") or "").lower().split()
+        kind = (link.get("type") or "").partition(";")[0].strip().lower()
+        # `rel=feed` was HTML5's own word for it for a while, and needs no type.
+        if (
+            "alternate" in relations and (kind in _FEED_TYPES or kind == "text/xml") and not _is_api(link)
+        ) or "feed" in relations:
+            yield FoundFeed(_joined(base, link.get("href") or ""), _title(link.get("title") or ""), kind)
+
+
+def _is_api(link: etree._Element) -> bool:
+    """WordPress declares its REST and oEmbed answers as plain JSON or XML alternates."""
+    return any(word in (link.get("href") or "") for word in ("/wp-json/", "oembed"))
+
+
+def _linked(root: etree._Element, base: str) -> Iterator[FoundFeed]:
+    for anchor in islice(root.iter("a"), _MAX_ANCHORS):
+        target = _joined(base, anchor.get("href") or "")
+        if target and _FEED_PATH.search(urlsplit(target).path):
+            yield FoundFeed(target, _title("".join(str(text) for text in anchor.itertext())))
+
+
+def _joined(base: str, href: str) -> str:
+    """The absolute http address without its fragment; empty for everything else. `feed:` is a disguise of http."""
+    href = re.sub(r"^feed:(?://)?(?=https?:)", "", href.strip(), flags=re.IGNORECASE)
+    href = re.sub(r"^feed:", "http:", href, flags=re.IGNORECASE)
+    try:
+        joined = urljoin(base, href).partition("#")[0] if href else ""
+        parts = urlsplit(joined)
+    except ValueError:
+        return ""
+    return joined if parts.scheme in ("http", "https") and parts.netloc else ""
+
+
+def _title(text: str) -> str:
+    return " ".join(storable(text).split())[:200]

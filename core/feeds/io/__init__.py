@@ -1,0 +1,1 @@
+"""The part of feeds that touches the world."""

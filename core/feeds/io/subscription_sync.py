@@ -1,0 +1,89 @@
+"""Keep the list of feeds true: the feed file, categories made by hand, and the sample that steps aside.
+
+The sample's categories start with `sample_`; as soon as there is any other feed, they and their data go.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from core.errors import FeedFileError
+from core.feeds.io import feed_file
+from core.feeds.io.link_store import LinkStore
+from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
+from core.keys import Keys
+from core.registry.io.forgetting import Forgetting
+from core.registry.io.forgetting_links import ForgettingLinks
+from core.settings import Settings
+from core.store.connect import Client
+
+log = logging.getLogger("ingest")
+
+SMALL_STORE_KEYS = 20_000
+"""Below this a SCAN for categories costs nothing and is done every cycle; above, hourly."""
+SCAN_EVERY_SECONDS = 3_600.0
+MISSING = (0, 0)
+
+
+class Roster:
+    """Called before every cycle."""
+
+    def __init__(self, client: Client, subscriptions: Subscriptions, links: LinkStore, settings: Settings) -> None:
+        self._client = client
+        self._subscriptions = subscriptions
+        self._links = links
+        self._settings = settings
+        self._file_stamp: tuple[int, int] | None = None
+        self._scanned_at = float("-inf")
+
+    async def refresh(self) -> None:
+        """Read the feed file if it changed, find new categories, let the sample step aside."""
+        await self._read_file()
+        await self._scan()
+        await self._retire_sample()
+
+    async def _read_file(self) -> None:
+        path = self._settings.feeds_file
+        if not path.is_file():
+            # A file that vanished is an accident, not a wish to unsubscribe.
+            if self._file_stamp != MISSING:
+                log.warning("⚠️ There is no feed list at %s; the feeds known so far are kept", path)
+            self._file_stamp = MISSING
+            return
+        stat = path.stat()
+        stamp = (stat.st_mtime_ns, stat.st_size)
+        if stamp == self._file_stamp:
+            return
+        try:
+            wanted = feed_file.read(path)
+        except FeedFileError as error:
+            log.error("⚠️ %s The feeds known so far are kept.", error)
+        else:
+            added, removed = await self._subscriptions.sync(str(path.resolve()), wanted)
+            if added or removed:
+                log.info("📇 %s: %d feeds added, %d removed", path, added, removed)
+        self._file_stamp = stamp
+
+    async def _scan(self) -> None:
+        is_small = await self._client.dbsize() < SMALL_STORE_KEYS
+        if is_small or time.monotonic() - self._scanned_at > SCAN_EVERY_SECONDS:
+            await self._subscriptions.find_categories()
+            self._scanned_at = time.monotonic()
+
+    async def _retire_sample(self) -> None:
+        feeds = await self._subscriptions.by_category()
+        sample = [c for c in await self._subscriptions.categories() if c.startswith(SAMPLE_PREFIX)]
+        if not any(not category.startswith(SAMPLE_PREFIX) for category in feeds):
+            return
+        if not sample:
+            await self._subscriptions.forget_origin(SAMPLE_ORIGIN)  # left behind by a crash in the lines below
+            return
+        keys = Keys.of(self._settings)
+        forgetting = ForgettingLinks(self._client, keys, Forgetting(self._client, keys))
+        for category in sample:
+            await self._subscriptions.drop_category(category)
+            await forgetting.category(category)
+            await self._links.forget_category(category)
+        await self._subscriptions.forget_origin(SAMPLE_ORIGIN)
+        log.info("👋 You have feeds of your own: the sample and its data are gone")

@@ -1,0 +1,120 @@
+"""Who reads what: categories and the feed URLs in them.
+
+People add feeds by a file, by OPML or by SADD; an import removes only what that same file added before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from core import ids
+from core.keys import Keys
+from core.store.connect import Client, texts
+
+SAMPLE_PREFIX = "sample_"
+"""Reserved: these categories go as soon as there is a feed in any other."""
+SAMPLE_ORIGIN = "sample"
+SCAN_COUNT = 1_000
+
+Categories = Mapping[str, Sequence[str]]
+
+
+class Subscriptions:
+    """The category and feed sets."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def categories(self) -> list[str]:
+        """Known categories, sorted."""
+        return sorted(texts(await self._client.smembers(self._keys.categories)))
+
+    async def find_categories(self) -> None:
+        """Learn of categories that somebody made by hand with SADD, or that a late worker has just filled again."""
+        keys = self._keys
+        for pattern in (keys.feeds_pattern, keys.category_links_pattern, keys.articles_pattern):
+            found = [key async for key in self._client.scan_iter(match=pattern, count=SCAN_COUNT, _type="SET")]
+            names = [name for name in map(self._keys.category_of, found) if name]
+            if names:
+                await self._client.sadd(self._keys.categories, *names)
+
+    async def by_category(self) -> dict[str, list[str]]:
+        """Every category with its feed URLs, sorted; categories without feeds are left out."""
+        names = await self.categories()
+        pipe = self._client.pipeline(transaction=False)
+        for name in names:
+            pipe.smembers(self._keys.feeds(name))
+        members = await pipe.execute()
+        return {name: sorted(urls) for name, urls in zip(names, members, strict=True) if urls}
+
+    async def has_sample(self) -> bool:
+        """Return whether a category of the sample is left."""
+        return any(name.startswith(SAMPLE_PREFIX) for name in texts(await self._client.smembers(self._keys.categories)))
+
+    async def by_feed(self) -> dict[str, list[str]]:
+        """Every feed URL with its categories."""
+        feeds: dict[str, list[str]] = {}
+        for category, urls in (await self.by_category()).items():
+            for url in urls:
+                feeds.setdefault(url, []).append(category)
+        return feeds
+
+    async def add(self, category: str, url: str) -> None:
+        """Subscribe; a feed that was retired is tried again at once."""
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.sadd(self._keys.categories, category)
+            pipe.sadd(self._keys.feeds(category), url)
+            pipe.zadd(self._keys.feeds_due, {ids.feed_id(url): 0})
+            await pipe.execute()
+
+    async def remove(self, url: str) -> list[str]:
+        """Unsubscribe from every category and forget the feed's state; returns the categories it was in."""
+        categories = (await self.by_feed()).get(url, [])
+        fid = ids.feed_id(url)
+        async with self._client.pipeline(transaction=True) as pipe:
+            for category in categories:
+                pipe.srem(self._keys.feeds(category), url)
+            pipe.zrem(self._keys.feeds_due, fid)
+            pipe.delete(self._keys.feed(fid), self._keys.feed_links(fid))
+            await pipe.execute()
+        return categories
+
+    async def sync(self, origin: str, wanted: Categories) -> tuple[int, int]:
+        """Make what `origin` (a file) added equal to `wanted`; returns how many were added and removed.
+
+        A feed that stood there before is not the file's, so the file never removes it.
+        """
+        remembered = self._keys.feeds_imported(origin)
+        ours = {_pair(line) for line in texts(await self._client.smembers(remembered))}
+        there = {(category, url) for category, urls in (await self.by_category()).items() for url in urls}
+        listed = {(category, url) for category, urls in wanted.items() for url in urls}
+        added, removed = listed - there, ours - listed
+        async with self._client.pipeline(transaction=True) as pipe:
+            for category, url in added:
+                pipe.sadd(self._keys.categories, category)
+                pipe.sadd(self._keys.feeds(category), url)
+                pipe.sadd(remembered, f"{category} {url}")
+                pipe.zadd(self._keys.feeds_due, {ids.feed_id(url): 0})
+            for category, url in removed:
+                pipe.srem(self._keys.feeds(category), url)
+                pipe.srem(remembered, f"{category} {url}")
+            await pipe.execute()
+        return len(added), len(removed)
+
+    async def forget_origin(self, origin: str) -> None:
+        """Forget what a file added, not the feeds themselves."""
+        await self._client.delete(self._keys.feeds_imported(origin))
+
+    async def drop_category(self, category: str) -> None:
+        """Remove a category, its feeds and their state."""
+        for url in texts(await self._client.smembers(self._keys.feeds(category))):
+            await self.remove(url)
+        await self._client.delete(self._keys.feeds(category))
+        await self._client.srem(self._keys.categories, category)
+
+
+def _pair(line: str) -> tuple[str, str]:
+    # The URL has no blank in it; a category made by hand may.
+    category, _, url = line.rpartition(" ")
+    return category, url

@@ -1,0 +1,68 @@
+"""JSON Feed 1.0 and 1.1 (jsonfeed.org) into entries.
+
+Publishers get types wrong here too: numbers as ids, null for missing text, one author instead of a list.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from core.errors import NotAFeed
+from core.feeds import dates as feed_dates
+from core.feeds import entry_links as feed_links
+from core.feeds.text import storable
+from core.models import Entry, FeedKind, ParsedFeed
+
+
+def read(body: bytes, url: str, limit: int) -> ParsedFeed:
+    """The JSON Feed in this body; NotAFeed when it is other JSON, or none."""
+    try:
+        feed = json.loads(body.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError) as exc:
+        raise NotAFeed("This looks like JSON but cannot be read as JSON") from exc
+    if not _is_feed(feed):
+        raise NotAFeed("This is JSON, but not a JSON Feed")
+    items = feed.get("items")
+    items = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return ParsedFeed(
+        kind=FeedKind.JSON,
+        title=_text(feed.get("title")),
+        entries=tuple(_entry(item, url) for item in items[:limit]),
+        left_out=max(len(items) - limit, 0),
+    )
+
+
+def _is_feed(feed: Any) -> bool:
+    """By its version, or by its shape where the version is missing."""
+    if not isinstance(feed, dict):
+        return False
+    return "jsonfeed.org/version" in _text(feed.get("version")) or isinstance(feed.get("items"), list)
+
+
+def _entry(item: dict[str, Any], base: str) -> Entry:
+    contents = (_text(item.get(key)) for key in ("content_html", "content_text", "summary"))
+    return Entry(
+        link=feed_links.resolve(base, _text(item.get("url")) or _text(item.get("external_url"))),
+        id=_text(item.get("id")),
+        title=_text(item.get("title")),
+        published_ts=feed_dates.to_epoch(_text(item.get("date_published"))),
+        updated_ts=feed_dates.to_epoch(_text(item.get("date_modified"))),
+        author=_author(item),
+        content=next(filter(None, contents), ""),
+    )
+
+
+def _author(item: dict[str, Any]) -> str:
+    """Version 1.1 has a list of authors, 1.0 a single one."""
+    authors = item.get("authors") or [item.get("author")]
+    people = authors if isinstance(authors, list) else [authors]
+    names = (_text(person.get("name")) if isinstance(person, dict) else _text(person) for person in people)
+    return next(filter(None, names), "")
+
+
+def _text(value: Any) -> str:
+    """Text as it is, a number as its digits; empty for everything else."""
+    if isinstance(value, str):
+        return storable(value).strip()
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""

@@ -1,0 +1,139 @@
+"""From a parsed feed to the links worth fetching; the links of a page by the rules of the settings.
+
+Pure. Each entry's link is unwrapped, cleaned and checked; what is turned away is counted with its reason.
+The check of addresses here keeps nonsense out of the link set; the guard that counts is at connect time, because only
+there is it known what a name resolves to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from core.models import Document, Entry, FeedText, Harvest, Image, ParsedFeed, Rejected
+from core.urls import addresses, secrets, trackers
+from core.urls import normalise as urls
+from core.urls.unwrap import unwrap
+
+MAX_EXAMPLES = 10
+MAX_EXAMPLE_CHARS = 200
+MAX_TEXT_CHARS = 200_000
+
+# Names that never lead to the public internet: RFC 6761, RFC 6762, and ICANN's reservation of `.internal` (2024).
+_PRIVATE_SUFFIXES = (".localhost", ".local", ".internal")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRules:
+    """What the settings say about links."""
+
+    tracking_params: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    """`host`, `host:port` or a CIDR range that may be private."""
+
+
+def harvest(feed: ParsedFeed, rules: LinkRules) -> Harvest:
+    """The feed's clean links in order without repeats, and what was turned away."""
+    links: dict[str, FeedText] = {}
+    rejected: list[Rejected] = []
+    for entry in feed.entries:
+        link = link_of(entry, rules)
+        if isinstance(link, Rejected):
+            rejected.append(link)
+        else:
+            links.setdefault(link, _text_of(entry))
+    return Harvest(
+        kind=feed.kind,
+        title=feed.title,
+        links=tuple(links),
+        texts=tuple(links.values()),
+        rejected=tuple(Rejected(r.link[:MAX_EXAMPLE_CHARS], r.reason) for r in rejected[:MAX_EXAMPLES]),
+        rejected_count=len(rejected),
+        hints=feed.hints,
+        children=feed.children,
+        parser=feed.parser,
+        left_out=feed.left_out,
+    )
+
+
+def _text_of(entry: Entry) -> FeedText:
+    """What the entry says; its text is HTML, whose addresses may be signed."""
+    text = secrets.redacted(entry.content[:MAX_TEXT_CHARS])
+    return FeedText(entry.title, entry.author, entry.published_ts or entry.updated_ts, text)
+
+
+def link_of(entry: Entry, rules: LinkRules) -> str | Rejected:
+    """The clean link of one entry, or why it has none."""
+    if not entry.link.strip():
+        return Rejected("", "no_link")
+    target = unwrap(entry.link)
+    if isinstance(target, Rejected):
+        return _with_source(target, entry)
+    cleaned = urls.public(target, trackers.matcher(rules.tracking_params))
+    if isinstance(cleaned, Rejected):
+        return Rejected(entry.link, cleaned.reason)
+    if not _may_fetch(cleaned, rules.allowed_hosts):
+        return Rejected(entry.link, "private_address")
+    return cleaned
+
+
+def _with_source(rejected: Rejected, entry: Entry) -> Rejected:
+    """Google News hides the article but names its publisher; a person can look for that feed instead."""
+    host = urls.host_of(entry.source_url)
+    if rejected.reason != "aggregator_opaque" or not host:
+        return rejected
+    return Rejected(rejected.link, f"{rejected.reason} (source {host})")
+
+
+# ── links of pages ──────────────────────────────────────────────────────────────────────────────
+
+
+def by_settings(document: Document, tracking_params: tuple[str, ...]) -> Document:
+    """The document whose addresses are also free of the trackers that only the settings name."""
+    if trackers.matcher(tracking_params) == trackers.matcher():
+        return document
+    images: dict[str, Image] = {}
+    for image in document.images:
+        images.setdefault(_by(tracking_params, image.url), image)
+    return replace(
+        document,
+        image=_by(tracking_params, document.image),
+        canonical_url=_by(tracking_params, document.canonical_url),
+        images=tuple(replace(image, url=url) for url, image in images.items()),
+        links=all_by_settings(document.links, tracking_params),
+    )
+
+
+def all_by_settings(found: Iterable[str], tracking_params: tuple[str, ...]) -> tuple[str, ...]:
+    """These links, each once, also free of the trackers that only the settings name."""
+    if trackers.matcher(tracking_params) == trackers.matcher():
+        return tuple(found)
+    return tuple(dict.fromkeys(_by(tracking_params, url) for url in found))
+
+
+def _by(tracking_params: tuple[str, ...], url: str) -> str:
+    cleaned = urls.public(url, trackers.matcher(tracking_params)) if url else url
+    return url if isinstance(cleaned, Rejected) else cleaned
+
+
+# ── private places ──────────────────────────────────────────────────────────────────────────────
+
+
+def _may_fetch(url: str, allowed_hosts: tuple[str, ...]) -> bool:
+    pieces = urls.parts(url)
+    if pieces is None:
+        return False
+    return not _is_private(pieces.host) or _allow_list(allowed_hosts).permits(pieces.host, pieces.port)
+
+
+@lru_cache(maxsize=16_384)
+def _is_private(host: str) -> bool:
+    if host == "localhost" or host.endswith(_PRIVATE_SUFFIXES):
+        return True
+    return addresses.is_address(host) and addresses.is_forbidden(host)
+
+
+@lru_cache(maxsize=8)
+def _allow_list(entries: tuple[str, ...]) -> addresses.AllowList:
+    return addresses.AllowList.parse(entries)

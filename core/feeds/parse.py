@@ -1,0 +1,92 @@
+"""A feed's bytes into its entries. The one door to every format we read.
+
+RSS, Atom, RDF, CDF and sitemaps go through lxml, JSON Feed through json, and what lxml cannot make sense of through
+feedparser. Opens nothing, knows no clock; whatever is no feed raises NotAFeed with a sentence that says what it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+from lxml import etree
+
+from core.documents import inflate
+from core.errors import Damaged, NotAFeed
+from core.feeds import entries as feed_entries
+from core.feeds import fallback as feed_fallback
+from core.feeds import json_feed as feed_json
+from core.feeds import sitemap as feed_sitemap
+from core.feeds import xml_feed as feed_xml
+from core.feeds.names import Names
+from core.models import ParsedFeed
+
+MAX_ENTRIES = 2000
+"""Of a feed; a sitemap lists a whole site and has the limit of its protocol."""
+MAX_INFLATED_BYTES = 50_000_000
+
+_SPACE = b" \t\r\n\x0b\x0c\x00"
+_WRAPPED = frozenset(("rss", "feed", "rdf:rdf", "urlset", "sitemapindex"))
+
+
+def parse(body: bytes, url: str, content_type: str = "") -> ParsedFeed:
+    """The feed in this body, links made absolute against `url`; raises NotAFeed when there is none."""
+    body = _inflated(body) if body.startswith(inflate.GZIP_MAGIC) else body
+    start = body[:2048].removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)[:1024].lower()
+    if not start:
+        raise NotAFeed("The body is empty")
+    if start.startswith((b"{", b"[")):
+        return feed_json.read(body, url, MAX_ENTRIES)
+    if start.startswith((b"<!doctype html", b"<html")):
+        raise NotAFeed("This is an HTML page, not a feed")
+    return _from_xml(body, url, content_type)
+
+
+def _from_xml(body: bytes, url: str, content_type: str) -> ParsedFeed:
+    """lxml's reading where nothing was lost; else feedparser's, and lxml's again where feedparser has none."""
+    tree = feed_xml.read(body, content_type)
+    feed = _from_tree(tree.root, url) if tree else None
+    if feed and tree and tree.is_sound:
+        return feed
+    if tree and tree.is_sound:
+        raise NotAFeed(_what_else(tree.root))
+    try:
+        loose = feed_fallback.read(body, url, content_type, MAX_ENTRIES)
+    except NotAFeed:
+        if feed is None:
+            raise
+        return feed
+    if feed is None:
+        return loose
+    # feedparser knows no skipHours; what libxml2 saved of the feed's head does.
+    return feed if len(feed.entries) > len(loose.entries) else replace(loose, hints=feed.hints)
+
+
+def _from_tree(root: etree._Element, url: str) -> ParsedFeed | None:
+    names = Names()
+    # Some servers wrap the feed in an envelope of their own; nobody nests it deep.
+    for element in islice(root.iter("*"), 20) if names(root) not in ("html", "xhtml:html") else ():
+        if element is root or names(element) in _WRAPPED:
+            feed = feed_entries.read(element, names, url, MAX_ENTRIES)
+            feed = feed or feed_sitemap.read(element, names, url)
+            if feed:
+                return feed
+    return None
+
+
+def _what_else(root: etree._Element) -> str:
+    name = Names()(root).rpartition(":")[2]
+    if name == "html":
+        return "This is an HTML page, not a feed"
+    return f"This is XML, but not a feed: its root is <{name[:40]}>"
+
+
+def _inflated(body: bytes) -> bytes:
+    """What the gzip holds. Sitemaps come as `.xml.gz` files, which HTTP delivers as they are."""
+    try:
+        inflated = inflate.gzip_file(body, MAX_INFLATED_BYTES)
+    except Damaged as exc:
+        raise NotAFeed("This is a damaged gzip file") from exc
+    if len(inflated) > MAX_INFLATED_BYTES:
+        raise NotAFeed("The compressed feed is too large")
+    return inflated

@@ -1,0 +1,1 @@
+"""HTML pages: from bytes to a Document."""

@@ -1,0 +1,231 @@
+"""The extractor's tree as blocks, each as Markdown and as plain text.
+
+The tree is trafilatura's: `p`, `head`, `list`/`item`, `quote`, `code`, `table`/`row`/`cell`, `lb`. Markdown keeps the
+structure and escapes what the page's words would otherwise turn into structure, or into live HTML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from lxml import etree
+
+from core.pages.text import line
+
+
+class BlockKind(StrEnum):
+    """What a block is, as far as abstracts and chunks care."""
+
+    PARAGRAPH = "paragraph"
+    HEADING = "heading"
+    LIST = "list"
+    TABLE = "table"
+    CODE = "code"
+    QUOTE = "quote"
+    LINE = "line"
+    """Text of a page whose structure was not read."""
+
+
+class Block(NamedTuple):
+    """One block of the text."""
+
+    kind: BlockKind
+    markdown: str
+    text: str
+
+
+MAX_CHARS = 2_000_000
+"""A novel of 400,000 words; what is longer is a dump, and no reader's article."""
+
+# At the start of a paragraph these would make it a heading, a quote, a list, a table or a fence.
+_STRUCTURE = re.compile(r"(?=#{1,6}\s|>|[-+*]\s|\||```|~~~)")
+_NUMBER = re.compile(r"(\d{1,9})(?=[.)]\s)")
+# `<b` would be live HTML in a renderer, `](` a link with any scheme.
+_LIVE = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])\(")
+# Tools beside a heading: a link to itself, a wiki's edit link.
+_HEADING_TOOLS = re.compile(
+    r"\s*(?:[#¶§🔗]|\[(?:edit|bearbeiten|modifi|editar|править|編集|编辑|bewerk|redigera|edytuj)[^\]]{0,60}\])$",
+    re.IGNORECASE,
+)
+_BREAKS = re.compile(r"\n\s*\n")
+_BLOCK_TAGS = frozenset(("p", "head", "list", "quote", "code", "table", "item", "row", "cell", "div", "ab"))
+
+
+def blocks(body: etree._Element) -> list[Block]:
+    """The blocks of the extractor's body, in order, none empty."""
+    return list(_children(body))
+
+
+def paragraphs(text: str) -> list[Block]:
+    """The blocks of plain text: paragraphs between blank lines."""
+    return [_paragraph(words) for piece in _BREAKS.split(text) if (words := line(piece)[:MAX_CHARS])]
+
+
+def lines(found: list[str], known_paragraphs: frozenset[str] = frozenset()) -> list[Block]:
+    """The blocks of text that comes line by line."""
+    kinds = (BlockKind.PARAGRAPH if words in known_paragraphs else BlockKind.LINE for words in found)
+    cut = (words[:MAX_CHARS] for words in found)
+    return [Block(kind, _escaped(words), words) for kind, words in zip(kinds, cut, strict=True)]
+
+
+def bounded(found: list[Block]) -> list[Block]:
+    """The first `MAX_CHARS` characters of the blocks."""
+    room = MAX_CHARS
+    for number, block in enumerate(found):
+        if len(block.text) > room:
+            return [*found[:number], Block(block.kind, block.markdown[:room], block.text[:room])]
+        room -= len(block.text)
+    return found
+
+
+def markdown(found: list[Block]) -> str:
+    return "\n\n".join(block.markdown for block in found)
+
+
+def plain(found: list[Block]) -> str:
+    return "\n\n".join(block.text for block in found)
+
+
+def _children(element: etree._Element) -> Iterator[Block]:
+    """Loose text between blocks is gathered into paragraphs of its own."""
+    loose = element.text or ""
+    for child in element:
+        if child.tag in _BLOCK_TAGS and not (child.tag == "code" and _is_inline_code(child, loose)):
+            yield from paragraphs(loose)
+            yield from _block(child)
+            loose = child.tail or ""
+        else:
+            loose += _inline(child) + (child.tail or "")
+    yield from paragraphs(loose)
+
+
+def _block(element: etree._Element) -> Iterator[Block]:
+    match element.tag:
+        case "p" if any(child.tag in _BLOCK_TAGS and child.tag != "code" for child in element):
+            yield from _children(element)
+        case "p":
+            yield from paragraphs(_inline(element))
+        case "head":
+            yield from _heading(element)
+        case "list":
+            yield from _list(element)
+        case "code":
+            yield from _code(element)
+        case "table":
+            yield from _table(element)
+        case "quote":
+            yield from map(_quoted, _children(element))
+        case _:
+            yield from _children(element)
+
+
+def _inline(element: etree._Element) -> str:
+    """The element's words; a line break is a line feed, inner blocks are set off by a space."""
+    pieces = ["\n" if element.tag == "lb" else "", element.text or ""]
+    for child in element:
+        inner = _inline(child)
+        pieces += (" ", inner, " ") if child.tag in _BLOCK_TAGS and child.tag != "code" else (inner,)
+        pieces.append(child.tail or "")
+    return "".join(pieces)
+
+
+def _paragraph(words: str) -> Block:
+    return Block(BlockKind.PARAGRAPH, _escaped(words), words)
+
+
+def _dead(words: str) -> str:
+    return _LIVE.sub(r"\\\g<0>", words) if "<" in words or "](" in words else words
+
+
+def _escaped(words: str) -> str:
+    text = _dead(words)
+    if _STRUCTURE.match(text):
+        return f"\\{text}"
+    number = _NUMBER.match(text)
+    return f"{number[1]}\\{text[number.end() :]}" if number else text
+
+
+def _heading(element: etree._Element) -> Iterator[Block]:
+    words = _HEADING_TOOLS.sub("", line(_inline(element)))
+    level = re.fullmatch(r"h([1-6])", element.get("rend") or "")
+    if words:
+        yield Block(BlockKind.HEADING, f"{'#' * int(level[1] if level else 3)} {_dead(words)}", words)
+
+
+def _list(element: etree._Element) -> Iterator[Block]:
+    items = list(_items(element, 0))
+    if items:
+        yield Block(BlockKind.LIST, "\n".join(item for item, _ in items), "\n".join(text for _, text in items))
+
+
+def _items(element: etree._Element, depth: int) -> Iterator[tuple[str, str]]:
+    """Each item as a Markdown line and as words; inner lists are indented below theirs."""
+    is_numbered = element.get("rend") == "ol"
+    number = 0
+    if words := line(element.text or ""):
+        yield f"{'  ' * depth}- {_escaped(words)}", words
+    for item in element:
+        inner = [child for child in item if child.tag == "list"]
+        words = line("".join((item.text or "", *(_words_of(child) for child in item), item.tail or "")))
+        if words:
+            number += 1
+            mark = f"{number}." if is_numbered else "-"
+            yield f"{'  ' * depth}{mark} {_escaped(words)}", words
+        for child in inner:
+            yield from _items(child, depth + 1)
+
+
+def _words_of(child: etree._Element) -> str:
+    """A child's words and what follows it; an inner list has lines of its own."""
+    own = "" if child.tag == "list" else _inline(child)
+    space = " " if child.tag in _BLOCK_TAGS and child.tag != "code" else ""
+    return f"{space}{own}{space}{child.tail or ''}"
+
+
+def _is_inline_code(element: etree._Element, before: str) -> bool:
+    """Code inside a sentence: something was said before it on the line, and it is one line itself."""
+    return bool(before.strip()) and "\n" not in (element.text or "").strip()
+
+
+def _code(element: etree._Element) -> Iterator[Block]:
+    text = _inline(element).strip("\n").rstrip()
+    if text.strip():
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+        yield Block(BlockKind.CODE, f"{fence}\n{text}\n{fence}", text)
+
+
+def _table(element: etree._Element) -> Iterator[Block]:
+    rows = [row for row in _rows(element) if any(row)]
+    if not rows:
+        return
+    width = max(map(len, rows))
+    escaped = [[_dead(cell).replace("|", "\\|") for cell in row] for row in rows]
+    lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in escaped]
+    lines.insert(1, f"|{' --- |' * width}")
+    texts = [" | ".join(cell for cell in row if cell) for row in rows]
+    yield Block(BlockKind.TABLE, "\n".join(lines), "\n".join(texts))
+
+
+def _rows(table: etree._Element) -> Iterator[list[str]]:
+    """The rows of a table; a caption, or text that stands between rows, is a row of one cell."""
+    yield [line(table.text or "")]
+    for child in table:
+        yield _cells(child) if child.tag == "row" else [line(_inline(child))]
+        yield [line(child.tail or "")]
+
+
+def _cells(row: etree._Element) -> list[str]:
+    """The cells of a row, and text between them; empty cells keep their place."""
+    loose = [line(row.text or "")] if row.text else []
+    for cell in row:
+        loose.append(line(_inline(cell)))
+        loose += [line(cell.tail)] if cell.tail and cell.tail.strip() else []
+    return loose[1:] if loose and row.text and not loose[0] else loose
+
+
+def _quoted(block: Block) -> Block:
+    kind = BlockKind.QUOTE if block.kind is BlockKind.PARAGRAPH else block.kind
+    return Block(kind, "\n".join(f"> {text}".rstrip() for text in block.markdown.split("\n")), block.text)

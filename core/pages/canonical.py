@@ -1,0 +1,63 @@
+"""May a page's own word on its address be believed?
+
+A canonical link makes two articles one, so a wrong one loses articles: themes that name the home page on every story,
+scripts that forget the id, login walls that name themselves. What is not believed costs a duplicate, no more.
+"""
+
+from __future__ import annotations
+
+import re
+
+from core.models import Rejected
+from core.urls import normalise as urls
+from core.urls.normalise import Parts
+from core.urls.unwrap import unwrap
+
+_DOOR = re.compile(
+    r"/(?:log-?in|sign-?in|sign-?up|sso|oauth2?|auth|register|consent|cookie-?consent|captcha|404|error)"
+    r"(?:\.\w{1,5})?(?:/|$)",
+    re.IGNORECASE,
+)
+# Parameters that carry an article's identity: `/story.php?id=7` and `/story.php` are not the same page.
+_ID_PARAM = re.compile(r"(?:^|&)(?:[a-z_]*id|p|t|v|article|story|news|item|post|doc|node)=[^&]", re.IGNORECASE)
+_MAX_DROPPED_SEGMENTS = 2
+"""`/story/page/2` may name `/story`; what drops more of its path names a section."""
+
+
+def trusted_canonical(canonical: str, url: str) -> str:
+    """The canonical in clean form if it may stand for `url`, else an empty string.
+
+    It must be of the same site (for an AMP cache: of the site it caches), and neither a home page, a login nor a
+    section for something that is none.
+    """
+    cleaned = urls.clean(canonical)
+    if isinstance(cleaned, Rejected):
+        return ""
+    named, own = urls.parts(cleaned), urls.parts(_publisher_url(url))
+    if named is None or own is None or urls.registrable_domain(named.host) != urls.registrable_domain(own.host):
+        return ""
+    return "" if _DOOR.search(named.path) or _is_too_general(named, own) else cleaned
+
+
+def is_door(url: str) -> bool:
+    """Is it the address of a login, a consent page or an error, by its path?"""
+    found = urls.parts(url)
+    return found is not None and bool(_DOOR.search(found.path))
+
+
+def _publisher_url(url: str) -> str:
+    """An address in an AMP cache carries the publisher's own."""
+    target = unwrap(url)
+    return url if isinstance(target, Rejected) else target
+
+
+def _is_too_general(named: Parts, own: Parts) -> bool:
+    named_path, own_path = named.path.rstrip("/"), own.path.rstrip("/")
+    if named.query:
+        return False
+    if named_path == own_path:
+        return bool(_ID_PARAM.search(own.query))
+    if not named_path:
+        return True
+    dropped = own_path.removeprefix(f"{named_path}/")
+    return dropped != own_path and dropped.count("/") + 1 > _MAX_DROPPED_SEGMENTS

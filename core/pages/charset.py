@@ -1,0 +1,92 @@
+"""A page's bytes as text: byte order mark, UTF-8 if it is, header, meta, XML declaration, and then a guess.
+
+Codecs come from the fixed list of `feed_encoding`, never from the page's own words: `hex_codec` or `unicode_escape`
+in a meta tag is just an unknown name. What no codec explains becomes U+FFFD. Control characters go here, in bytes,
+where it is cheap; those that come back as character references are `page_text.storable`'s to remove.
+"""
+
+from __future__ import annotations
+
+import re
+
+from core.feeds import encoding as feed_encoding
+
+_PRESCAN_BYTES = 4096  # the standard asks for 1024; some pages put their scripts first
+_SAMPLE_BYTES = 16_384
+_META = re.compile(
+    rb"""<meta\s[^>]{0,500}?charset\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""",
+    re.IGNORECASE,
+)
+_XML = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']""")
+_ASCII = bytes(range(128))
+_CONTROLS = bytes({*range(32), 127} - set(b"\t\n\r\f"))
+_WHITE = bytes.maketrans(b"\r\f", b"\n ")
+_MARKUP = re.compile(rb"<[^>]{0,2000}>|&[a-z]{2,8};", re.IGNORECASE)
+# Encodings that undeclared pages were really written in; the guess chooses among them alone.
+_LATIN = ("cp1252", "cp1250")
+_GUESSES = (
+    *(*_LATIN, "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp874", "koi8_r"),
+    *("gb18030", "big5hkscs", "cp932", "euc_jp", "cp949"),
+)
+# Polish and Czech letters of cp1250. As cp1252 they are signs, or letters of languages that never meet in one text.
+_EASTERN = bytes((0x9A, 0x9C, 0x9E, 0x9F, 0xA3, 0xAF, 0xB3, 0xB9, 0xBF, 0xE8, 0xEC, 0xF8, 0xF9))
+_EASTERN_ENOUGH = 4
+
+
+def decode(body: bytes, content_type: str = "") -> str:
+    """The page as text without control characters but tab and line feed, whatever it takes."""
+    mark = feed_encoding.signature(body)
+    if mark:
+        return _without_controls(
+            body.decode(mark, "replace").removeprefix("\ufeff").encode("utf-8", "replace")
+        ).decode()
+    stated = [codec for codec in (feed_encoding.codec_in_header(content_type), *_declared(body)) if codec]
+    if "iso-2022-jp" in stated and b"\x1b" in body:  # seven bits only: it would pass for ASCII
+        return body.decode("iso-2022-jp", "replace")
+    body = _without_controls(body)
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return body.decode(_codec(body, stated), "replace")
+
+
+def _without_controls(body: bytes) -> bytes:
+    """Below 32, the bytes of every encoding left here stand for themselves."""
+    return body.translate(_WHITE, _CONTROLS)
+
+
+def _codec(body: bytes, stated: list[str]) -> str:
+    """The first stated one that explains the bytes, else a guess."""
+    return next((codec for codec in stated if codec != "utf-8" and _explains(body, codec)), "") or _guess(body)
+
+
+def _declared(body: bytes) -> list[str | None]:
+    """What meta tags and the XML declaration name; a page that can be read so far is no UTF-16, whatever it says."""
+    labels = [found[1] for found in (_META.search(body[:_PRESCAN_BYTES]), _XML.match(body[:300])) if found]
+    return [feed_encoding.codec_of(label.decode()) for label in labels]
+
+
+def _explains(body: bytes, codec: str) -> bool:
+    """At most one broken character in a hundred foreign bytes: a cut at the end is forgiven, a wrong label is not."""
+    foreign = len(body.translate(None, _ASCII))
+    return body.decode(codec, "replace").count("\ufffd") * 100 <= foreign
+
+
+def _guess(body: bytes) -> str:
+    if body.decode("utf-8", "replace").count("\ufffd") * 10 < len(body.translate(None, _ASCII)):
+        return "utf-8"  # good but for a few bytes
+    from charset_normalizer import from_bytes
+
+    sample = _sample(body)
+    best = from_bytes(sample, cp_isolation=list(_GUESSES), steps=5, chunk_size=512).best()
+    if best is not None and best.encoding in _GUESSES and best.encoding not in _LATIN:
+        return best.encoding
+    # Between its two Latin code pages the detector tosses a coin.
+    return "cp1250" if sum(letter in sample for letter in _EASTERN) >= _EASTERN_ENOUGH else "cp1252"
+
+
+def _sample(body: bytes) -> bytes:
+    """A few kilobytes around foreign letters, without markup: the guess costs the same for every page."""
+    text = _MARKUP.sub(b" ", body[: _SAMPLE_BYTES * 16])
+    lines = [line for line in text.split(b"\n") if not line.isascii()]
+    return b"\n".join(lines)[:_SAMPLE_BYTES] or text[:_SAMPLE_BYTES]

@@ -1,0 +1,112 @@
+"""What a page says about itself, collected once from the whole document, before anything is cut away (trap T41).
+
+Only collects: which of the values is believed is decided in `page_title`, `page_published` and the others. Takes the
+elements from either parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from core.models import Rejected
+from core.pages import jsonld as page_jsonld
+from core.pages.text import line, storable
+from core.urls import normalise as urls
+
+TAGS = ("html", "base", "meta", "link", "title", "h1", "time", "script")
+_MAX_ELEMENTS = 2_000
+_MAX_VALUE_CHARS = 5_000
+_META_NAMES = ("property", "name", "itemprop", "http-equiv")
+
+
+class Element(NamedTuple):
+    """An element of the page, free of the parser it came from."""
+
+    tag: str
+    attributes: Mapping[str, str | None]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The page's own statements, raw but storable."""
+
+    url: str
+    """Where the page was found."""
+    base: str
+    """What its relative links start from."""
+    metas: Mapping[str, list[str]] = field(default_factory=dict)
+    links: Mapping[str, list[str]] = field(default_factory=dict)
+    """Targets by relation."""
+    title: str = ""
+    h1: tuple[str, ...] = ()
+    times: tuple[Mapping[str, str | None], ...] = ()
+    bylines: tuple[str, ...] = ()
+    """Marked in the text as the author's name; searched for only if the page states no author."""
+    article: page_jsonld.Thing = field(default_factory=dict)
+    lang: str = ""
+    is_amp: bool = False
+
+    def meta(self, *names: str) -> str:
+        """The first of these meta tags that says something."""
+        return next((value for name in names for value in self.metas.get(name, ()) if value), "")
+
+    def absolute(self, address: str) -> str:
+        """The address as an http(s) URL that may be stored, or an empty string."""
+        address = address.strip()
+        cleaned = urls.public(urls.join(self.base, address)) if address else ""
+        return "" if isinstance(cleaned, Rejected) else cleaned
+
+
+def collect(elements: Iterable[Element], url: str) -> Head:
+    """The statements of a page's elements, in document order."""
+    kept = [element for element, _ in zip(elements, range(_MAX_ELEMENTS), strict=False)]
+    html = next((element.attributes for element in kept if element.tag == "html"), {})
+    return Head(
+        url=url,
+        base=_base(kept, url),
+        metas=_metas(kept),
+        links=_links(kept),
+        title=next((text for text in _texts(kept, "title") if text), ""),
+        h1=tuple(text for text in _texts(kept, "h1") if text),
+        times=tuple(element.attributes for element in kept if element.tag == "time"),
+        article=page_jsonld.article(storable(element.text) for element in kept if element.tag == "script"),
+        lang=(html.get("lang") or html.get("xml:lang") or "").strip(),
+        is_amp="amp" in html or "⚡" in html,
+    )
+
+
+def _base(elements: list[Element], url: str) -> str:
+    stated = next((e.attributes.get("href") for e in elements if e.tag == "base" and e.attributes.get("href")), None)
+    joined = urls.join(url, stated) if stated else url
+    return joined if urls.parts(joined) else url
+
+
+def _texts(elements: list[Element], tag: str) -> list[str]:
+    return [line(storable(element.text[:_MAX_VALUE_CHARS])) for element in elements if element.tag == tag]
+
+
+def _metas(elements: list[Element]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for element in elements:
+        content = element.attributes.get("content") if element.tag == "meta" else None
+        if not content:
+            continue
+        value = line(storable(content[:_MAX_VALUE_CHARS]))
+        # `property="og:title twitter:title"`: one tag may answer to several names.
+        for attribute in _META_NAMES:
+            for name in (element.attributes.get(attribute) or "").lower().split():
+                found.setdefault(name, []).append(value)
+    return found
+
+
+def _links(elements: list[Element]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for element in elements:
+        target = element.attributes.get("href") if element.tag == "link" else None
+        if target:
+            for relation in (element.attributes.get("rel") or "").lower().split():
+                found.setdefault(relation, []).append(storable(target))
+    return found

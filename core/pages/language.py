@@ -1,0 +1,53 @@
+"""The language of a page, as two letters where ISO 639-1 has them: its own word, else a guess from the text."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from core.pages.head import Head
+from core.pages.reads_as import is_contradicted
+
+SAMPLE_CHARS = 1_000
+"""Enough for a sure guess, and a tenth of the cost of a whole text."""
+_MIN_CHARS = 40
+LEAST_SURE = 0.5
+"""Below this a guess is one of many: code, tables, lists of names."""
+_TAG = re.compile(r"[a-z]{2,3}(?=$|[-_])")
+# Words that stand where a language should, and old codes.
+_NO_LANGUAGE = {"und", "mul", "zxx", "xx", "iso", "utf"}
+_RENAMED = {"iw": "he", "in": "id", "ji": "yi", "mo": "ro", "jp": "ja", "cz": "cs", "dk": "da", "gr": "el", "ua": "uk"}
+_THREE = {"eng": "en", "deu": "de", "ger": "de", "fra": "fr", "fre": "fr", "spa": "es", "ita": "it", "por": "pt"}
+_THREE |= {"rus": "ru", "zho": "zh", "chi": "zh", "jpn": "ja", "kor": "ko", "nld": "nl", "pol": "pl", "tur": "tr"}
+
+
+def language(head: Head, text: str) -> str:
+    """The page's own word, unless its text plainly reads as something else; many templates say `en` of everything."""
+    named = stated(head)
+    return named if named and not is_contradicted(text, named) else guessed(text) or named
+
+
+def stated(head: Head) -> str:
+    """The language that the page says it is in; empty if it does not say."""
+    for value in (head.lang, head.meta("og:locale"), head.meta("content-language", "language", "dc.language")):
+        found = _TAG.match(value.partition(",")[0].strip().lower())
+        if found and found[0] not in _NO_LANGUAGE:
+            return _RENAMED.get(found[0]) or _THREE.get(found[0]) or found[0]
+    return ""
+
+
+def guessed(text: str) -> str:
+    """The most likely language of this text; empty for texts too short or too odd to tell."""
+    if len(text) < _MIN_CHARS:
+        return ""
+    code, sure = _identifier().classify(text[:SAMPLE_CHARS])
+    return str(code) if sure >= LEAST_SURE else ""
+
+
+@lru_cache(maxsize=1)
+def _identifier() -> Any:
+    """Loaded once per process, and only when a page leaves us guessing: it takes most of a second."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

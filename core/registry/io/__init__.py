@@ -1,0 +1,1 @@
+"""The part of registry that touches the world."""

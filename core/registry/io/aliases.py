@@ -1,0 +1,178 @@
+"""The same page under another name: redirects and canonicals inside a site make aliases, which have no text.
+
+A page gives up its text only for a page that has one; a temporary redirect changes no name (trap T49).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from core.models import Document, Fetched, Ref
+from core.pages.canonical import trusted_canonical
+from core.pages.extract import EXTRACTOR_VERSION
+from core.registry import names as canonical
+from core.registry import outcomes
+from core.registry.io.items import Leased
+from core.registry.io.reader import Read
+from core.registry.io.registering import item_id_of
+from core.registry.outcomes import Changed, Moved, Outcome
+from core.registry.record import Item, PageVisit
+from core.runtime.context import Desk
+from core.sources.io.link_follower import Following
+from core.sources.io.open_sources import OpenSource
+from core.store.clock import ServerClock
+from core.store.commit import Command
+
+
+@dataclass(slots=True)
+class Visited:
+    """A visit up to its meaning: what it found, and what is written beside the record."""
+
+    outcome: Outcome
+    commands: Sequence[Command] = ()
+    leased: Leased | None = None
+    """What was visited, if the visit found its real name."""
+    target: tuple[Leased, Visited] | None = None
+    """Of an alias: the page that it leads to, which the same answer is about."""
+
+
+MOST_ALIASES = 30
+"""A chain of names longer than this leads nowhere."""
+Settle = Callable[[Leased, OpenSource, Visited], Awaitable[None]]
+"""Bring a visit to its end."""
+VisitNow = Callable[[Leased], Awaitable[None]]
+"""Visit another item, and write what came of it."""
+
+
+class Moving:
+    """Finds out what a page is really called."""
+
+    def __init__(self, desk: Desk, clock: ServerClock, following: Following, settle: Settle, visit: VisitNow) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._following = following
+        self._settle = settle
+        self._visit = visit
+
+    async def is_still_alias(self, leased: Leased, found: OpenSource) -> bool:
+        """Ask the old name with the validators of the real one: a 304 from there says all, in one tiny answer."""
+        item = leased.item
+        target = await self._page_behind(item.alias_of, item)
+        if target is None or not target.validators:
+            return False
+        answer = await found.source.fetch(replace(item, validators_url=target.validators_url), target.validators)
+        if not isinstance(answer, Fetched) or answer.status != 304:
+            return False
+        await self._following.land(item, answer, found)
+        visit = outcomes.facts(item, answer, named(item), "", item.source)
+        await self._settle(leased, found, Visited(_moved(target, visit)))
+        return True
+
+    async def alias(
+        self,
+        leased: Leased,
+        found: OpenSource,
+        answer: Fetched,
+        visit: PageVisit,
+        read: Read,
+        commands: Sequence[Command],
+    ) -> Visited | bool:
+        """An alias, if the page lives elsewhere in this source; True if its real name was settled with it."""
+        item = leased.item
+        name = self._real_name(item, answer, visit)
+        if name is None:
+            return False
+        target_id = item_id_of(Ref(name))
+        if target_id == item.id or not await self._following.admit(item, name, found):
+            return False
+        is_redirect = bool(answer.hops)
+        if not is_redirect:
+            page = await self._has_or_gets_text(target_id, found, item)
+            return Visited(_moved(page, visit)) if page else False
+        return await self._redirected(leased, found, target_id, visit, read, commands)
+
+    async def _redirected(
+        self,
+        leased: Leased,
+        found: OpenSource,
+        target_id: str,
+        visit: PageVisit,
+        read: Read,
+        commands: Sequence[Command],
+    ) -> Visited | bool:
+        """A permanent redirect: the answer is the target's, and both are written in one commit.
+
+        Where somebody visits the target just now, its text is expected to be the one that was read here.
+        """
+        document = read.document
+        if not isinstance(document, Document):
+            return False
+        seen = replace(visit, redirects=(), canonical_url=document.canonical_url)
+        for other in await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid):
+            if other.item.alias_of == leased.item.id:
+                await self._leave(other)
+                return False
+            seen = replace(seen, normalised=other.item.source)
+            if outcomes.is_same(other.item, seen, EXTRACTOR_VERSION):
+                await self._leave(other)
+                return Visited(_moved(other.item, visit), commands)
+            # Its links too: it keeps them when the old name is gone.
+            followed = await self._following.follow(other.item, read.links, found)
+            target = (other, Visited(Changed(document, seen), followed))
+            return Visited(Moved(target_id, visit, seen.content_hash), commands, target=target)
+        return Visited(Moved(target_id, visit, seen.content_hash), commands)
+
+    async def _has_or_gets_text(self, target_id: str, found: OpenSource, item: Item) -> Item | None:
+        """The canonical page. If nobody has looked yet, we do: a page gives up its text for no empty name."""
+        page = await self._page_behind(target_id, item)
+        if page:
+            return page
+        for other in await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid):
+            if other.item.checked_ts:  # it was looked at before, and had none
+                await self._leave(other)
+                return None
+            await self._visit(other)
+        return await self._page_behind(target_id, item)
+
+    async def to_canonical(self, leased: Leased, found: OpenSource, answer: Fetched) -> Moved | None:
+        """An unchanged page whose canonical page has meanwhile a text of its own."""
+        item = leased.item
+        if not item.canonical_url or item.canonical_url == item.fetch_url:
+            return None
+        if leased.is_article or not found.follows_links:
+            return None
+        name = trusted_canonical(item.canonical_url, item.fetch_url)
+        page = await self._page_behind(item_id_of(Ref(name)), item) if name else None
+        return _moved(page, outcomes.facts(item, answer, named(item), "", item.source)) if page else None
+
+    async def _page_behind(self, target_id: str, item: Item) -> Item | None:
+        """The page with a text that this name leads to; None if it leads nowhere, or back to the item itself.
+
+        Pages that name each other canonical in a circle would all give up their texts for each other.
+        """
+        for _ in range(MOST_ALIASES):
+            if target_id == item.id:
+                return None
+            target = (await self._desk.items.read([target_id]))[0]
+            if target is None or target.has_text or not target.alias_of:
+                break
+            target_id = target.alias_of
+        return target if target is not None and target.has_text else None
+
+    async def _leave(self, other: Leased) -> None:
+        await self._desk.leases.commit(other.lease, [self._desk.items.unlocked(other.item)])
+
+    def _real_name(self, item: Item, answer: Fetched, visit: PageVisit) -> str | None:
+        """What the page is called, if that is another name; a temporary redirect changes none (trap T49)."""
+        name = canonical.real_name(answer, visit.canonical_url)
+        return None if name == item.fetch_url or canonical.is_temporary(answer) else name
+
+
+def _moved(page: Item, visit: PageVisit) -> Moved:
+    return Moved(page.id, visit, page.text_hash)
+
+
+def named(item: Item) -> Document:
+    """As much of a page as a 304 tells."""
+    return Document(canonical_url=item.canonical_url)

@@ -1,0 +1,139 @@
+"""Before something is taken away: is the site itself there, and may the source lose so much? And whom do we believe?"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core.models import Fetched
+from core.registry.decide import NOTHING_SPECIAL, Circumstances, Count, Decision, Text
+from core.registry.io.items import Leased
+from core.registry.outcomes import Missing, Outcome
+from core.registry.record import Item
+from core.runtime.context import Desk
+from core.sources.io.open_sources import Book, OpenSource
+from core.store.clock import ServerClock
+from core.store.commit import Command
+from core.urls import normalise as urls
+
+log = logging.getLogger("refresh")
+
+KEPT = "It is missing, and kept: its source would lose too much at once."
+DISTRUST_SECONDS = 30 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class AtStake:
+    """What a source would lose with some of its items, beside what it has lost already."""
+
+    texts: int = 0
+    empty: int = 0
+    """Items without a text: links that never worked, aliases. Nothing is lost with them."""
+
+    def __add__(self, other: AtStake) -> AtStake:
+        return AtStake(self.texts + other.texts, self.empty + other.empty)
+
+
+async def count_at_stake(desk: Desk, sid: str, item_ids: Sequence[str], now: float) -> AtStake:
+    """Count each loss once: what has no text, or is remembered as lost, cannot be lost again."""
+    still_there = await desk.sources.not_lost(sid, item_ids, now)
+    texts = len(await desk.members.with_text(still_there))
+    return AtStake(texts, len(still_there) - texts)
+
+
+class Judgement:
+    """What one batch knows about its sites; asked once each."""
+
+    def __init__(self, desk: Desk, book: Book, clock: ServerClock, *, is_told_by_run: bool = False) -> None:
+        """`is_told_by_run`: a run says at its end why something was not removed, so nobody else has to."""
+        self._desk = desk
+        self._book = book
+        self._clock = clock
+        self._is_told_by_run = is_told_by_run
+        self._thinking = asyncio.Lock()
+        """One at a time: what one page's judgement counts, the next one has to know."""
+        self._is_down: dict[str, bool] = {}
+        self._losses: dict[str, tuple[int, int]] = {}
+        """By source: lost within a day, and left; asked once, then counted here."""
+        self._refusals: dict[str, str] = {}
+
+    async def around(self, item: Item, outcome: Outcome) -> Circumstances:
+        """What has to be known before a missing page counts."""
+        if not isinstance(outcome, Missing) or not item.has_text:
+            return NOTHING_SPECIAL  # nothing can be lost
+        async with self._thinking:
+            return await self._around_missing(item)
+
+    async def _around_missing(self, item: Item) -> Circumstances:
+        for sid in item.sources:
+            found = await self._book.open(sid)
+            if found is None or found.state is None:
+                continue
+            if await self._site_is_down(found, item):
+                return Circumstances(is_site_down=True)
+            refusal = await self.may_lose(found, 1)
+            if refusal:
+                return Circumstances(loss_refused=KEPT)
+        return NOTHING_SPECIAL
+
+    async def may_lose(self, found: OpenSource, count: int, empty: int = 0) -> str:
+        """Why the source may not lose so many more texts, or nothing; then they count as lost.
+
+        `empty`: items without a text that go with them, and that the source does not have in this reckoning.
+        """
+        assert found.state is not None
+        if not count:
+            return ""
+        sid, now = found.sid, self._clock.now()
+        if found.state.loss_allowed_until > now:
+            return ""
+        if sid not in self._losses:
+            self._losses[sid] = await self._desk.sources.losses(sid, now)
+        lost, left = self._losses[sid]
+        left -= empty
+        why = self._desk.sources.limit.refusal(count, lost, left)
+        if not why:
+            self._losses[sid] = lost + count, left - count
+            return ""
+        if sid not in self._refusals:
+            self._refusals[sid] = await self._desk.sources.hold(found.state, why)
+            if not self._is_told_by_run:
+                log.error("🛑 %s", self._refusals[sid])
+        return self._refusals[sid]
+
+    async def _site_is_down(self, found: OpenSource, item: Item) -> bool:
+        """Does the root of the site fail as well? Then a missing page proves nothing."""
+        if not found.follows_links or found.state is None:
+            return False
+        if found.sid not in self._is_down:
+            root = (await self._desk.items.read([found.state.root_id]))[0]
+            answer = await found.source.fetch(root, root.validators) if root else None
+            self._is_down[found.sid] = not (isinstance(answer, Fetched) and answer.status < 400)
+            if self._is_down[found.sid]:
+                log.warning("⚠️ %s: the root of the site fails, so nothing missing is counted", found.sid)
+        return self._is_down[found.sid]
+
+    async def check_304(self, leased: Leased, found: OpenSource, validators: Mapping[str, str]) -> None:
+        """The text is new after checks that said 304: would the server say so still? Then it lies."""
+        answer = await found.source.fetch(leased.item, validators)
+        if not isinstance(answer, Fetched) or answer.status != 304:
+            return
+        host = urls.host_of(leased.item.source)
+        await self._desk.leases.run(self._desk.sources.distrust(host, self._clock.now() + DISTRUST_SECONDS))
+        log.warning("🤥 %s answers 304 though the page has changed; it is asked for whole pages from now on", host)
+
+    def consequences(self, item: Item, found: OpenSource, decision: Decision, now: float) -> list[Command]:
+        """Commands that remember losses and grade a sitemap's dates."""
+        commands: list[Command] = []
+        is_loss = decision.text in (Text.HIDE, Text.DELETE) and decision.count is Count.GONE and item.has_text
+        for sid in item.sources if is_loss else ():
+            commands += [*self._desk.sources.lost(sid, item.id, now), self._desk.sources.dirty(sid)]
+        is_back = decision.text is Text.REPLACE and not item.has_text and item.missing_checks > 0
+        for sid in item.sources if is_back else ():
+            commands.append(self._desk.sources.found_again(sid, item.id))
+        has_moved_date = bool(item.visited_version) and item.listed_version != item.visited_version
+        if found.follows_links and has_moved_date and decision.count in (Count.CHANGED, Count.UNCHANGED):
+            commands.append(self._desk.sources.graded(found.sid, decision.count is Count.CHANGED))
+        return commands

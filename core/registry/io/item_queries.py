@@ -1,0 +1,174 @@
+"""Which items does somebody mean? One by any of its names, or many by what they have in common.
+
+Many are never held at once: they come in batches, as a scan gives them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core import ids
+from core.keys import Keys
+from core.models import Rejected
+from core.pages.extract import EXTRACTOR_VERSION
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
+from core.store import scanning
+from core.store.connect import Client, texts
+from core.urls import file_paths
+from core.urls import normalise as urls
+from core.urls.trackers import matcher
+
+_UID = re.compile(r"[0-9a-f]{16}")
+_WEB = re.compile(r"https?:", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a word of a person stands for; empty where nothing is known."""
+
+    item_id: str = ""
+    uid: str = ""
+    """Of an article, an alias or a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is worth knowing about an item before something is done to it."""
+
+    item_id: str
+    type: str
+    status: str
+    host: str
+    sources: tuple[str, ...]
+    extractor_version: str
+    is_image: bool = False
+    """A child of its page: it is visited and removed with it, never alone."""
+
+
+class Selecting:
+    """Finds items; writes nothing."""
+
+    def __init__(self, client: Client, keys: Keys, tracking_params: tuple[str, ...] = ()) -> None:
+        self._client = client
+        self._keys = keys
+        self._trackers = matcher(tracking_params)
+
+    # ── one ──
+
+    async def named(self, word: str, folder: Path) -> Named:
+        """The item of an id, an article's uid, a URL or a path (seen from `folder`)."""
+        if await self._exists(word):
+            return Named(word)
+        if _UID.fullmatch(word):
+            return Named(await self._of_article(word), word)
+        if _WEB.match(word.strip()):
+            return await self._of_url(word.strip())
+        return Named(await self._of_path(word, folder))
+
+    async def parent_of(self, item_id: str) -> str:
+        """The page of an image; empty for everything else."""
+        return str(await self._client.hget(self._keys.item(item_id), "parentPageId") or "") if item_id else ""
+
+    async def _of_url(self, url: str) -> Named:
+        cleaned = urls.public(url, self._trackers)
+        if isinstance(cleaned, Rejected):
+            return Named()
+        # As it stands in a link set: as a feed brings it, as somebody added it, or from before the settings changed.
+        spellings = (cleaned, url, urls.clean(url), urls.clean(url, self._trackers))
+        for uid in dict.fromkeys(ids.article_uid(one) for one in spellings if isinstance(one, str)):
+            if found := await self._of_article(uid):
+                return Named(found, uid)
+        for normalised in dict.fromkeys((urls.normal(cleaned), urls.normal(url))):
+            item_id = ids.item_id("url", normalised)
+            if await self._exists(item_id):
+                return Named(item_id, ids.article_uid(cleaned))
+        return Named(await self._of_path(url, Path("/")), ids.article_uid(cleaned))
+
+    async def _of_article(self, uid: str) -> str:
+        """The item of an article, or of the one that this uid is another name of."""
+        target = str(await self._client.get(self._keys.alias(uid)) or uid)
+        item_id = str(await self._client.hget(self._keys.article(target), "item_id") or "")
+        return item_id if item_id and await self._exists(item_id) else ""
+
+    async def _of_path(self, path: str, folder: Path) -> str:
+        for tried in (path, str(folder / path)):
+            try:
+                item_id = ids.item_id("file", file_paths.file_identity(tried).normalised)
+            except ValueError:
+                continue
+            if await self._exists(item_id):
+                return item_id
+        return ""
+
+    async def _exists(self, item_id: str) -> bool:
+        return bool(item_id) and bool(await self._client.exists(self._keys.item(item_id)))
+
+    # ── many ──
+
+    async def has_category(self, category: str) -> bool:
+        """Return whether there is such a category."""
+        return bool(await self._client.sismember(self._keys.categories, category))
+
+    async def of_category(self, category: str) -> AsyncIterator[list[str]]:
+        """Items of the articles of a category."""
+        async for uids in scanning.members(self._client, self._keys.articles_by_category(category)):
+            pipe = self._client.pipeline(transaction=False)
+            for uid in uids:
+                pipe.hget(self._keys.article(uid), "item_id")
+            yield [item_id for item_id in await pipe.execute() if item_id]
+
+    async def of_sources(self, sources: Sequence[str]) -> AsyncIterator[list[str]]:
+        """Items of these sources, each once."""
+        for place, source in enumerate(sources):
+            async for some in scanning.ranked(self._client, self._keys.refs(source)):
+                earlier = set(sources[:place])
+                yield [row.item_id for row in await self.rows(some) if not earlier.intersection(row.sources)]
+
+    async def of_all(self) -> AsyncIterator[list[str]]:
+        """Everything that any source lists."""
+        named = sorted(texts(await self._client.smembers(self._keys.sources)))
+        async for some in self.of_sources((ARTICLES_SOURCE, URLS_SOURCE, *named)):
+            yield some
+
+    async def of_host(self, host: str, partition_strategy: str) -> AsyncIterator[list[str]]:
+        """Items of a host."""
+        names = (host,) if partition_strategy == "host" else ("http", "https")
+        for name in names:
+            async for some in scanning.members(self._client, self._keys.partition(name)):
+                yield [row.item_id for row in await self.rows(some) if row.host == host and not row.is_image]
+
+    async def of_status(self, status: Status) -> AsyncIterator[list[str]]:
+        """Items of a status."""
+        async for some in scanning.members(self._client, self._keys.status(str(status))):
+            yield [row.item_id for row in await self.rows(some) if not row.is_image]
+
+    async def count(self, status: Status) -> int:
+        """How many items are of a status."""
+        return int(await self._client.scard(self._keys.status(str(status))))
+
+    async def stale(self) -> AsyncIterator[list[str]]:
+        """Items whose text an older extractor made."""
+        async for some in self.of_all():
+            rows = await self.rows(some)
+            yield [row.item_id for row in rows if row.extractor_version not in ("", EXTRACTOR_VERSION)]
+
+    async def rows(self, item_ids: Sequence[str]) -> list[Row]:
+        """Those of the items that exist, in order."""
+        fields = ["type", "status", "sourceHost", "sources", "extractorVersion", "parentPageId"]
+        pipe = self._client.pipeline(transaction=False)
+        for item_id in item_ids:
+            pipe.hmget(self._keys.item(item_id), fields)
+        found = zip(item_ids, await pipe.execute() if item_ids else [], strict=True)
+        return [
+            Row(item_id, kind or "url", status, host or "", _listed_by(sources), version or "", bool(parent))
+            for item_id, (kind, status, host, sources, version, parent) in found
+            if status is not None
+        ]
+
+
+def _listed_by(sources: str | None) -> tuple[str, ...]:
+    # A record without the field was written before there were other sources than feeds.
+    return (ARTICLES_SOURCE,) if sources is None else tuple(filter(None, sources.split(",")))

@@ -1,0 +1,233 @@
+"""What is special about the first visit of a link: how it begins, what its page is called, how it ends.
+
+Everything between (fetch, read, outcome, decision, commit) is the visit of any item, see `visit`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from core import ids, schedule
+from core.errors import FailCode, FailDetail
+from core.models import Deferred, Document, Failed, Fetched, Link, Rejected
+from core.registry import names as canonical
+from core.registry import outcomes, statuses
+from core.registry import record as registry
+from core.registry.decide import Decision
+from core.registry.io.articles import Before
+from core.registry.io.items import Leased
+from core.registry.names import LinkEnd
+from core.registry.outcomes import Broken, Changed, Excluded, Missing, Outcome, Parked
+from core.registry.record import ARTICLES_SOURCE, Item
+from core.runtime.context import Desk
+from core.store.clock import ServerClock
+from core.store.commit import Answer, Command, Lease, Work
+from core.urls import normalise as urls
+from core.urls.secrets import has_credentials, without_credentials
+from core.urls.trackers import matcher
+
+log = logging.getLogger("canon")
+T = TypeVar("T")
+
+LEASE_TRIES = 20
+LEASE_PAUSE_SECONDS = 0.25
+TITLE_CHARS = 80
+
+
+class LinkVisits:
+    """The links of one run: how many ended how, and which somebody else has just now."""
+
+    def __init__(self, desk: Desk, clock: ServerClock) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._trackers = matcher(desk.settings.tracking_param_prefixes)
+        self.ends: Counter[LinkEnd] = Counter()
+        self.held: list[str] = []
+        """Another run has these, or their page is being visited under another name."""
+
+    # ── the beginning ──
+
+    async def begin(self, url: str, categories: Sequence[str]) -> Leased | None:
+        """Take a link for its first visit; None if it has come to its end already, or is held by somebody else."""
+        link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
+        cleaned = urls.clean(url) if _is_text(url) else Rejected(url, "unparsable")
+        normalised = url if isinstance(cleaned, Rejected) else urls.normal(url, self._trackers)
+        item = Item(ids.item_id("url", normalised), source=normalised, fetch_url=url)
+        acquired = await self._desk.articles.lease(self._desk.leases, link, item.id)
+        if acquired is None:
+            self.held.append(url)
+            return None
+        lease, taken, before = acquired
+        try:
+            if isinstance(cleaned, Rejected):
+                await self._reject(link, lease, cleaned)
+                return None
+            if await self._is_known(before, lease):
+                return None
+            known = (await self._desk.items.read([item.id]))[0] if before.has_record else None
+            return Leased(_with_link(known or item, before.link), lease, taken - 1, link=before.link)
+        except BaseException:
+            await self._desk.leases.release(lease)
+            raise
+
+    async def _is_known(self, before: Before, lease: Lease) -> bool:
+        """Is there nothing to fetch? Attempted meanwhile, stored though nobody remembers, or an alias."""
+        if before.was_attempted:
+            await self._desk.leases.release(lease)
+            self.ends[LinkEnd.KNOWN] += 1
+        elif before.is_stored:
+            await self._desk.articles.enter_categories(before.link.uid, before.link.categories)
+            await self._desk.leases.commit(lease, self._desk.articles.remember(before.link, self._clock.now()))
+            self.ends[LinkEnd.KNOWN] += 1
+        elif before.article_uid:
+            await self._alias(before.link, lease, before.article_uid)
+        else:
+            return False
+        return True
+
+    # ── what its page is called ──
+
+    async def named(self, leased: Leased, answer: Fetched, document: Document) -> Leased | None:
+        """The item under the page's real name; None if that has an article already, and the link is its alias."""
+        link, item = leased.link, leased.item
+        assert link is not None
+        name = canonical.real_name(answer, document.canonical_url)
+        normalised = urls.normal(name, self._trackers)
+        identity = ids.item_id("url", normalised)
+        if identity == item.id:
+            return leased
+        if not await self._patiently(lambda: self._desk.leases.acquire(identity, leased.lease.token)):
+            await self._leave(leased)
+            return None
+        both = leased.lease.with_key(self._desk.keys.lease(identity))
+        twin = await self._desk.articles.live_article(identity)
+        if twin and twin != link.uid:
+            await self._alias(link, both, twin)
+            return None
+        known = (await self._desk.items.read([identity]))[0]
+        known = known or Item(identity, source=normalised, fetch_url=canonical.address(answer))
+        return replace(leased, item=_with_link(known, link), lease=both)
+
+    async def with_text(self, leased: Leased, changed: Changed) -> Leased | None:
+        """The same with the lease of its text, knowing which article had that text first; None: it came to its end.
+
+        The same text from the same final URL is the same page, also behind a temporary redirect.
+        """
+        link, text = leased.link, changed.document.content_hash
+        assert link is not None
+        shared = await self._patiently(
+            lambda: self._desk.articles.lease_text(self._desk.leases, leased.lease, text, link.uid)
+        )
+        if shared is None:
+            await self._leave(leased)
+            return None
+        wider, original = shared
+        if original and urls.normal(original.final_url) == urls.normal(changed.visit.fetched_url):
+            await self._alias(link, wider, original.uid)
+            return None
+        duplicate_of = original.uid if original else ""
+        return replace(leased, lease=wider, link=replace(link, duplicate_of=duplicate_of))
+
+    async def _patiently(self, take: Callable[[], Awaitable[T | None]]) -> T | None:
+        """Somebody may have the same page or text just now: mostly for a moment."""
+        for _ in range(LEASE_TRIES):
+            taken = await take()
+            if taken is not None:
+                return taken
+            await asyncio.sleep(LEASE_PAUSE_SECONDS)
+        return None
+
+    # ── the end ──
+
+    async def store(self, leased: Leased, decision: Decision, commands: Sequence[Command], title: str) -> None:
+        """Commit an article with the record of its page; whoever changed that record meanwhile is respected."""
+        link, item, desk = leased.link, leased.item, self._desk
+        assert link is not None
+        decision = replace(decision, event="")  # `article.stored` says it
+        if has_credentials(link.url):  # its token is stored nowhere, so it cannot be asked again
+            decision = replace(decision, next_at=None, fields=decision.fields | {"nextCrawlAt": ""})
+        blank = registry.blank(
+            item.source, item.fetch_url, self._clock.now(), strategy=desk.settings.registry_partition_strategy
+        )
+        written = [*desk.items.enlist(item, decision.status, blank), *desk.items.apply(item, decision), *commands]
+        work = Work(leased.lease, written, desk.items.expected(item, item.generation))
+        match (await desk.leases.commit_many([work]))[0]:
+            case Answer.WRITTEN:
+                self.ends[LinkEnd.DUPLICATE if link.duplicate_of else LinkEnd.STORED] += 1
+                log.info("✅ Stored canonical → %s  %s", link.uid, title[:TITLE_CHARS])
+            case Answer.MOVED_ON:  # a site has just listed the page: once more, with the record as it is now
+                await desk.leases.release(leased.lease)
+                self.held.append(link.url)
+            case Answer.REFUSED:
+                self._late(link)
+
+    async def fail(self, leased: Leased, outcome: Outcome) -> None:
+        """A visit without an article: told in the link's story, with a time to try again or as attempted."""
+        link, now = leased.link, self._clock.now()
+        assert link is not None
+        assert isinstance(outcome, Missing | Broken | Excluded | Parked)
+        failed = outcomes.as_failure(outcome)
+        again = None if isinstance(outcome, Parked) else _retry_at(failed, link.earlier_tries, now)
+        commands = self._desk.articles.fail(link, failed, link.earlier_tries + 1, again, now)
+        if not await self._desk.leases.commit(leased.lease, commands):
+            self._late(link)
+            return
+        name = f"{failed.code}/{failed.detail}" if failed.detail else str(failed.code)
+        log.warning("⚠️ %s %s → %s", name, "later again" if again else "skip", link.url)
+        self.ends[LinkEnd.RETRY if again else LinkEnd.FAILED] += 1
+
+    async def put_off(self, leased: Leased, answer: Deferred) -> None:
+        """Not now: nothing is written, the next run comes back."""
+        log.info("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, leased.item.fetch_url)
+        await self._leave(leased)
+
+    async def _leave(self, leased: Leased) -> None:
+        await self._desk.leases.release(leased.lease)
+        self.ends[LinkEnd.DEFERRED] += 1
+
+    async def _alias(self, link: Link, lease: Lease, target: str) -> None:
+        await self._desk.articles.enter_categories(target, link.categories)
+        if not await self._desk.leases.commit(lease, self._desk.articles.alias(link, target, self._clock.now())):
+            self._late(link)
+            return
+        log.info("🔗 Same article → %s", target)
+        self.ends[LinkEnd.ALIAS] += 1
+
+    async def _reject(self, link: Link, lease: Lease, rejected: Rejected) -> None:
+        failed = Failed(FailCode.HTTP, FailDetail.URL, f"This is no link that can be fetched ({rejected.reason}).")
+        if not await self._desk.leases.commit(lease, self._desk.articles.reject(link, failed, self._clock.now())):
+            self._late(link)
+            return
+        log.warning("⚠️ %s → skip", failed.text)
+        self.ends[LinkEnd.REJECTED] += 1
+
+    def _late(self, link: Link) -> None:
+        log.warning("⚠️ Lease lost, result discarded → %s", link.url)
+        self.ends[LinkEnd.KNOWN] += 1
+
+
+def _with_link(item: Item, link: Link) -> Item:
+    """The item as a page of the feeds too, whoever else lists it."""
+    return replace(
+        item,
+        sources=tuple(dict.fromkeys((*item.sources, ARTICLES_SOURCE))),
+        article_uid=link.uid,
+        article_url=without_credentials(link.url),
+        article_categories=",".join(link.categories),
+    )
+
+
+def _retry_at(failed: Failed, earlier_tries: int, now: float) -> float | None:
+    """When to try a link again after this failure; None: it is permanent, or was tried often enough."""
+    wait = schedule.link_retry_seconds(earlier_tries) if statuses.is_transient(failed) else None
+    return None if wait is None else schedule.retry_at(now, wait, failed.retry_after_seconds)
+
+
+def _is_text(url: str) -> bool:
+    """Bytes that are no UTF-8 come out of Redis as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in url)

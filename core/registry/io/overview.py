@@ -1,0 +1,125 @@
+"""Counts over the whole store, for people and for `up --once`: reads only, and a little of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from core.keys import Keys
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
+from core.search.io.embed_queue import EmbedQueue
+from core.store import connect
+from core.store.connect import Client, texts
+
+SAMPLED_ARTICLES = 20
+FAILURES_READ = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One link that gave no article."""
+
+    code: str
+    detail: str
+    url: str
+
+
+class Overview:
+    """Reads what the status shows."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def size(self) -> tuple[str, int]:
+        """Return the server's memory as it says it itself, and its number of keys."""
+        info = await self._client.info("memory")
+        return str(info["used_memory_human"]), int(await self._client.dbsize())
+
+    async def category(self, name: str) -> tuple[int, int]:
+        """Return how many links and articles a category has."""
+        links = await self._client.scard(self._keys.category_links(name))
+        return int(links), int(await self._client.scard(self._keys.articles_by_category(name)))
+
+    # ── articles ──
+
+    async def articles(self, now: float) -> dict[str, int]:
+        """Return how many there are, how many wait for what, and the mean size of the newest few."""
+        newest = texts(await self._client.zrange(self._keys.article_index, 0, SAMPLED_ARTICLES - 1, desc=True))
+        sizes = [size for uid in newest if (size := await self._size_of(self._keys.article(uid)))]
+        return {
+            "stored": int(await self._client.zcard(self._keys.article_index)),
+            "waiting_for_index": int(await self._client.scard(self._keys.status(str(Status.CRAWLED)))),
+            "waiting_for_retry": int(await self._client.zcard(self._keys.retry)),
+            "due_for_check": (await self.due([ARTICLES_SOURCE], now))[ARTICLES_SOURCE],
+            "bytes_per_article": round(sum(sizes) / len(sizes)) if sizes else 0,
+        }
+
+    async def _size_of(self, key: str) -> int:
+        return int(await self._client.memory_usage(key, samples=0) or 0)
+
+    async def failures(self) -> tuple[int, list[Failure]]:
+        """Return how many there are, and the newest few hundred."""
+        newest = texts(await self._client.zrange(self._keys.failures, 0, FAILURES_READ - 1, desc=True))
+        pipe = self._client.pipeline(transaction=False)
+        for member in newest:
+            pipe.hmget(self._keys.failure(member.partition(":")[0]), ["code", "detail", "url"])
+        rows = await pipe.execute() if newest else []
+        found = [Failure(code or "", detail or "", url) for code, detail, url in rows if url]
+        return int(await self._client.zcard(self._keys.failures)), found
+
+    async def failure(self, uid: str) -> Failure:
+        """Return why one link gave no article; empty words if that is not known."""
+        words = await self._client.hmget(self._keys.failure(uid), ["code", "detail", "url"])
+        return Failure(*(str(word or "") for word in words))
+
+    # ── runs ──
+
+    async def last_cycle(self) -> dict[str, str]:
+        """Return the ingestor's last cycle."""
+        return await self._hash(self._keys.ingest_last_run)
+
+    async def all_cycles(self) -> dict[str, str]:
+        """Return the sums of all cycles."""
+        return await self._hash(self._keys.ingest_stats)
+
+    async def last_run(self) -> dict[str, str]:
+        """Return the canonical fetcher's last run."""
+        return await self._hash(self._keys.canonical_last_run)
+
+    async def all_runs(self) -> dict[str, str]:
+        """Return the sums of all its runs."""
+        return await self._hash(self._keys.canonical_stats)
+
+    async def refreshed(self) -> dict[str, str]:
+        """Return the sums of all visits of the registry."""
+        return await self._hash(self._keys.refresh_stats)
+
+    async def _hash(self, key: str) -> dict[str, str]:
+        return cast(dict[str, str], await self._client.hgetall(key))
+
+    # ── the registry ──
+
+    async def items(self) -> dict[str, int]:
+        """Return how many items have each status."""
+        return {str(status): int(await self._client.scard(self._keys.status(str(status)))) for status in Status}
+
+    async def items_of(self, source: str) -> int:
+        """Return how many items a source lists."""
+        return int(await self._client.zcard(self._keys.refs(source)))
+
+    async def due(self, sources: Sequence[str], now: float) -> Mapping[str, int]:
+        """Return how many items of each source are due."""
+        pipe = self._client.pipeline(transaction=False)
+        for source in sources:
+            pipe.zcount(self._keys.due(source), "-inf", now)
+        return dict(zip(sources, await pipe.execute(), strict=True))
+
+    async def count_due(self) -> int:
+        """Return how much a pass would find: due items, due listings, and texts that search does not know."""
+        now, queue = await connect.now(self._client), EmbedQueue(self._client, self._keys)
+        sources = [ARTICLES_SOURCE, URLS_SOURCE, *texts(await self._client.smembers(self._keys.sources))]
+        listings = int(await self._client.zcount(self._keys.sources_due, "-inf", now))
+        waiting = 0 if await queue.away() else await queue.count()
+        return waiting + listings + sum((await self.due(sources, now)).values())

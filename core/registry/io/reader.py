@@ -1,0 +1,88 @@
+"""Read the body of an item in a parse child: an article as spec 004 wants it, everything else as a document."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from core.documents import type as doc_type
+from core.documents.type import DocKind
+from core.errors import FailCode
+from core.models import Document, Failed, Fetched
+from core.registry.io.items import Leased
+from core.registry.record import Item
+from core.runtime.context import Desk
+from core.runtime.tasks import DocumentTask, PageResult, PageTask
+from core.urls import normalise as urls
+
+LONG = (DocKind.PDF, DocKind.DOCX)
+"""Whole books; they may take longer than pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a body gave."""
+
+    document: Document | Failed
+    links: tuple[str, ...] = ()
+    is_noindex: bool = False
+
+
+class Reader:
+    """Reads bodies, as many at once as there are children."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._places = asyncio.Semaphore(desk.settings.parse_processes)
+
+    async def read(self, leased: Leased, answer: Fetched, with_links: bool) -> Read:
+        """The body as a document, or why it is none.
+
+        Marked before it begins: should it take our whole process with it, this item is to blame and no other. The
+        lease of a link has counted that already.
+        """
+        item = leased.item
+        is_marked = leased.link is None or not leased.link.is_first_visit
+        name, request = self._task(leased, answer, with_links)
+        async with self._places:
+            if is_marked:
+                await self._desk.leases.mark(item.id)
+            result: PageResult | Failed = await self._desk.pool.run(name, request)
+            if is_marked:
+                await self._desk.leases.unmark(item.id)
+        if isinstance(result, Failed):
+            return Read(result)
+        return Read(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)
+
+    def _task(self, leased: Leased, answer: Fetched, with_links: bool) -> tuple[str, PageTask | DocumentTask]:
+        item, main_text = leased.item, self._desk.settings.main_text
+        tracking_params = self._desk.settings.tracking_param_prefixes
+        content_type = answer.header("content-type")
+        if leased.is_article:
+            said = leased.link.entry if leased.link else {}
+            return "page", PageTask(
+                body=answer.body,
+                url=answer.final_url,
+                content_type=content_type,
+                main_text=main_text,
+                feed_html=said.get("html", ""),
+                feed_title=said.get("title", ""),
+                links=with_links,
+                tracking_params=tracking_params,
+            )
+        kind = doc_type.kind(answer.body, _file_name(item), content_type)
+        return "long_document" if kind in LONG else "document", DocumentTask(
+            body=answer.body,
+            name=_file_name(item),
+            content_type=content_type,
+            url=answer.final_url,
+            main_text=main_text,
+            links=with_links,
+            tracking_params=tracking_params,
+        )
+
+
+def _file_name(item: Item) -> str:
+    found = urls.parts(item.fetch_url) if item.type == "url" else None
+    return PurePosixPath(found.path if found else item.fetch_url).name

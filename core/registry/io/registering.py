@@ -1,0 +1,238 @@
+"""Register what sources list: each thing once, however often it is listed (spec 000 §7.1).
+
+Registering is the crawl queue: what is new is due at once, what is known keeps its time (trap T65), unless its source
+says that its content has moved. One script per batch, and a resend changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from core import ids
+from core.keys import Keys
+from core.models import Ref, Rejected
+from core.registry import record as registry
+from core.registry.record import URLS_SOURCE, Status
+from core.store.commit import new_token
+from core.store.connect import Client
+from core.store.events import EVENTS_KEPT
+from core.store.packing import packed_json
+from core.urls import file_paths, secrets
+from core.urls import normalise as urls
+from core.urls.trackers import Trackers, matcher
+
+MOST_PAGES = 10_000_000
+_KNOWN = "s"
+_QUERY = re.compile(r"\?|%3F", re.IGNORECASE)
+
+# KEYS[1] refs, KEYS[2] due, KEYS[3] seen, KEYS[4] items by status Pending, KEYS[5] by status Gone
+# ARGV[1] JSON: source, now, iso, most, revives, believes, force, token, must_exist, events, events_kept, entries
+# (id, record key, partition key, depth, version, record, address, display).
+# Of several spellings of one address the least is fetched, and the shortest way counts as depth: so whatever order
+# things are listed in, the registry is the same. What was visited keeps its address, to which its validators belong.
+# For each: n = new to the source, m = known and its content has moved, s = known, f = no place left.
+_REGISTER = """
+local call = redis.call
+local asked = cjson.decode(ARGV[1])
+local said = {}
+-- Due now, and the record says so.
+local function make_due(key, id, ...)
+  local words = {...}
+  for _, word in ipairs({'CH', asked.now, id}) do words[#words + 1] = word end
+  if call('ZADD', KEYS[2], unpack(words)) > 0 then call('HSET', key, 'nextCrawlAt', asked.iso) end
+end
+local room
+-- How many more the source may have; counted when it first matters. What is gone takes no place.
+local function has_room()
+  if not room then
+    room = asked.most - call('ZCARD', KEYS[1])
+    if room <= 0 then room = room + call('ZINTERCARD', 2, KEYS[1], KEYS[5]) end
+  end
+  return room > 0
+end
+local is_removed = asked.must_exist ~= '' and call('HEXISTS', asked.must_exist, 'config') == 0
+for _, entry in ipairs(asked.entries) do
+  local id, key, partition, depth, version, record, address, display = unpack(entry)
+  local is_listed = call('ZSCORE', KEYS[1], id)
+  local answer = 's'
+  if is_removed or (not is_listed and not has_room()) then
+    answer = 'f'
+  else
+    if call('EXISTS', key) == 0 then
+      call('HSET', key, unpack(record))
+      call('SADD', partition, id)
+      call('SADD', KEYS[4], id)
+    elseif call('HGET', key, 'crawlAttempts') == '0' and address < call('HGET', key, 'fetchUrl') then
+      call('HSET', key, 'fetchUrl', address, 'displaySource', display)
+    end
+    if not is_listed then
+      answer = 'n'
+      room = room - 1
+      local sources = call('HGET', key, 'sources') or ''
+      if not string.find(',' .. sources .. ',', ',' .. asked.source .. ',', 1, true) then
+        call('HSET', key, 'sources', sources == '' and asked.source or sources .. ',' .. asked.source)
+        if sources ~= '' then
+          call('XADD', asked.events, 'MAXLEN', '~', asked.events_kept, '*', 'type', 'item.listed', 'id', id)
+        end
+      end
+      call('HSET', key, 'addedTs', asked.now)
+      call('ZADD', KEYS[1], depth, id)
+      make_due(key, id)
+    elseif tonumber(is_listed) > depth then
+      call('ZADD', KEYS[1], depth, id)
+    end
+    if is_listed and asked.revives and call('HGET', key, 'status') == 'Gone' then
+      answer = 'm'
+      make_due(key, id)
+    end
+    if version ~= '' then
+      local listed, visited, failures, missing =
+        unpack(call('HMGET', key, 'listedVersion', 'visitedVersion', 'consecutiveFailures', 'missingChecks'))
+      if listed ~= version then call('HSET', key, 'listedVersion', version) end
+      if asked.believes and visited ~= version then
+        if listed ~= version then
+          make_due(key, id, 'LT')
+          if answer == 's' then answer = 'm' end
+        elseif (failures or '0') == '0' and (missing or '0') == '0' then
+          -- Picked by a pass that was broken off, and held back for it.
+          make_due(key, id, 'XX', 'LT')
+        end
+      end
+    end
+    call('ZADD', KEYS[3], 'GT', asked.now, id)
+    if asked.force and call('HGET', key, 'forcedBy') ~= asked.token then
+      call('HINCRBY', key, 'reindexGeneration', 1)
+      call('HSET', key, 'reindexRequested', 'true', 'forcedBy', asked.token)
+      make_due(key, id, 'LT')
+    end
+  end
+  said[#said + 1] = answer
+end
+return table.concat(said)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What became of a batch of refs, each by item id."""
+
+    new: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """There was no place left in the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How a source's refs are taken."""
+
+    source: str
+    most: int = MOST_PAGES
+    revives: bool = False
+    """Does being listed mean that it is there? A file in a folder, yes; a link to a page, no."""
+    believes_versions: bool = True
+    must_exist: bool = False
+    """A source that was removed while its pages were visited takes nothing more."""
+    force: bool = False
+    token: str = ""
+    """Names one force, so that a resend does not force twice."""
+
+
+class Registrar:
+    """Turns refs into items."""
+
+    def __init__(
+        self,
+        client: Client,
+        keys: Keys,
+        partition_strategy: str,
+        tracking_params: tuple[str, ...] = (),
+        sign_file: Callable[[str], str] | None = None,
+    ) -> None:
+        """`sign_file`: makes the signature without which a single file is not read (`core.sources.io.permission`)."""
+        self._client = client
+        self._trackers = matcher(tracking_params)
+        self._keys = keys
+        self._strategy = partition_strategy
+        self._sign_file = sign_file
+
+    async def register(self, refs: Sequence[Ref], listing: Listing, now: float) -> Registered:
+        """Make sure that all of these are items of the source."""
+        entries = [self._entry(ref, now) for ref in dict.fromkeys(refs)]
+        if not entries:
+            return Registered()
+        source = listing.source
+        asked = {
+            "source": source,
+            "now": now,
+            "iso": registry.iso(now),
+            "most": listing.most,
+            "revives": listing.revives,
+            "believes": listing.believes_versions,
+            "force": listing.force,
+            "token": listing.token,
+            "must_exist": self._keys.source(source) if listing.must_exist else "",
+            "events": self._keys.events,
+            "events_kept": EVENTS_KEPT,
+            "entries": entries,
+        }
+        pending, gone = (self._keys.status(str(status)) for status in (Status.PENDING, Status.GONE))
+        keys = (self._keys.refs(source), self._keys.due(source), self._keys.seen(source), pending, gone)
+        said = await self._client.eval(_REGISTER, len(keys), *keys, packed_json(asked))
+        answers: dict[str, str] = {}
+        for entry, answer in zip(entries, cast(str, said), strict=True):
+            if answers.get(str(entry[0]), _KNOWN) == _KNOWN:  # two spellings of one thing: new once
+                answers[str(entry[0])] = answer
+        return Registered(*(tuple(name for name, said in answers.items() if said == letter) for letter in "nmsf"))
+
+    async def add(self, source: str, item_type: str, now: float, *, force: bool = False) -> str | Rejected:
+        """Register one URL or file that a person named, without a source that lists it; its id, or why not."""
+        ref = named(source, item_type, self._trackers)
+        if isinstance(ref, Rejected):
+            return ref
+        item_id = item_id_of(ref)
+        await self.register([ref], Listing(URLS_SOURCE, force=force, token=new_token()), now)
+        if ref.type == "file" and self._sign_file:
+            await self._client.hset(self._keys.item(item_id), "fileSignature", self._sign_file(ref.address))
+        return item_id
+
+    def _entry(self, ref: Ref, now: float) -> list[object]:
+        record = blank_record(ref, now, self._strategy)
+        words = [word for pair in record.items() for word in pair]
+        item_id, partition = record["id"], self._keys.partition(record["PartitionKey"])
+        names = (record["fetchUrl"], record["displaySource"])
+        return [item_id, self._keys.item(item_id), partition, ref.depth, ref.version, words, *names]
+
+
+def item_id_of(ref: Ref) -> str:
+    """The id that a ref has or will have."""
+    return ids.item_id(ref.type, _identity(ref)[0])
+
+
+def blank_record(ref: Ref, now: float, strategy: str) -> dict[str, str]:
+    """The record of something never visited."""
+    normalised, address, display = _identity(ref)
+    return registry.blank(normalised, address, now, item_type=ref.type, strategy=strategy, display=display)
+
+
+def _identity(ref: Ref) -> tuple[str, str, str]:
+    """What it is called, what is fetched, what people see."""
+    if ref.type == "url":
+        return urls.normal(ref.address), secrets.without_credentials(ref.address), ""
+    found = file_paths.file_identity(ref.address)
+    return found.normalised, found.address, found.display
+
+
+def named(source: str, item_type: str, trackers: Trackers | None = None) -> Ref | Rejected:
+    """A ref from what a person wrote: cleaned, without secrets; or why it cannot be one, without them too."""
+    if item_type == "file":
+        try:
+            return Ref(file_paths.file_identity(source).address, "file")
+        except ValueError as error:
+            return Rejected(secrets.redacted(_QUERY.split(source, maxsplit=1)[0]), str(error))
+    cleaned = urls.public(source, trackers)
+    return Rejected(secrets.redacted(source), cleaned.reason) if isinstance(cleaned, Rejected) else Ref(cleaned)

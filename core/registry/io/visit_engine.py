@@ -1,0 +1,358 @@
+"""One visit of anything: fetch, read, outcome, decide, commit. The only place where these meet.
+
+The first visit of a feed's link, a refresh, a page of a crawl and a forced reindex all come through here. An article
+is an item whose first visit also writes the article hash (`link_visits`).
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from core import ids
+from core.errors import FailCode, FailDetail
+from core.models import Deferred, Document, Failed, Fetched, FetchResult, Link
+from core.net.body_slot import Room
+from core.net.health import NetworkHealth
+from core.pages.extract import EXTRACTOR_VERSION
+from core.registry import decide, lenient, outcomes, statuses, stored_fields
+from core.registry.decide import Policy
+from core.registry.io.aliases import Moving, Visited
+from core.registry.io.commit_buffer import Entry, Ledger
+from core.registry.io.deletion_guard import Judgement
+from core.registry.io.items import Leased
+from core.registry.io.link_visits import LinkVisits
+from core.registry.io.reader import Read, Reader
+from core.registry.outcomes import Broken, Changed, Excluded, Outcome, Parked, Unchanged
+from core.registry.record import ARTICLES_SOURCE, Item, PageVisit
+from core.registry.statuses import Meaning
+from core.runtime.context import Desk
+from core.sources.io.link_follower import Following
+from core.sources.io.open_sources import Book, OpenSource
+from core.store.clock import ServerClock
+from core.store.commit import Work
+from core.urls import normalise as urls
+
+log = logging.getLogger("refresh")
+
+MOST_DEATHS = 3
+OFFLINE = Deferred(60.0, "our own network looked down")
+
+
+class VisitEngine:
+    """Visits items and links for one run or one job; `ledger` and `links` take what came of it."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        clock: ServerClock,
+        book: Book,
+        ledger: Ledger,
+        links: LinkVisits,
+        *,
+        is_run: bool = False,
+    ) -> None:
+        """`is_run`: a run tells at its end what nobody has to tell twice."""
+        self._desk = desk
+        self._clock = clock
+        self._book = book
+        self._ledger = ledger
+        self._links = links
+        self._reader = Reader(desk)
+        self._following = Following(desk, book, clock, is_told_by_run=is_run)
+        self._judgement = Judgement(desk, book, clock, is_told_by_run=is_run)
+        self._moving = Moving(desk, clock, self._following, self._settle, self._visit_now)
+        self._unreached: list[tuple[Leased, OpenSource, Failed]] = []
+        self._put_off_for: Counter[str] = Counter()
+        self.network = NetworkHealth()
+
+    async def visit(self, leased: Leased) -> None:
+        """Bring one visit to its end; whose host was not reached is kept for `settle_unreached`."""
+        leased = await self._revived(leased)
+        item = leased.item
+        source = await self._book.of(item)
+        if source is None or self._has_ended(leased):
+            await self._let_rest(leased)
+            return
+        if leased.deaths >= MOST_DEATHS:  # a force has begun the count anew
+            await self._settle(leased, source, Visited(Parked(leased.deaths)))
+            return
+        is_known_alias = item.alias_of and not item.is_forced and not leased.link
+        if is_known_alias and await self._moving.is_still_alias(leased, source):
+            return
+        async with Room(self._desk.rooms) as room:
+            visited = await self._fetch(leased, source, room)
+        if visited is not None:
+            await self._settle(visited.leased or leased, source, visited)
+
+    async def _visit_now(self, leased: Leased) -> None:
+        await self.visit(leased)
+        await self._ledger.flush()
+
+    # ── who is not visited ──
+
+    async def _revived(self, leased: Leased) -> Leased:
+        """An article that ended or was gone comes back if somebody asks for it by name."""
+        item = leased.item
+        if leased.is_article or not item.article_uid or not item.is_forced or ARTICLES_SOURCE not in item.sources:
+            return leased
+        url = item.article_url or item.fetch_url
+        categories = tuple(filter(None, item.article_categories.split(",")))
+        categories = categories or await self._desk.links.categories_of(url)
+        if not categories:
+            return leased
+        return replace(leased, link=Link(url, item.article_uid, categories, is_first_visit=False))
+
+    def _has_ended(self, leased: Leased) -> bool:
+        """An article whose TTL is over is not fetched again; its record waits for its own end."""
+        item = leased.item
+        return bool(item.article_uid) and not leased.is_article and item.sources == (ARTICLES_SOURCE,)
+
+    async def _let_rest(self, leased: Leased) -> None:
+        """Not due any more; a force that nothing can answer is used up."""
+        await self._desk.leases.commit_many([Work(leased.lease, self._desk.items.rest(leased.item))])
+
+    # ── fetch ──
+
+    async def _fetch(self, leased: Leased, source: OpenSource, room: Room) -> Visited | None:
+        """What the source answers, and what that means; None if it was put off, or is judged later."""
+        item = leased.item
+        conditional = self._conditional(leased)
+        if leased.link and leased.link.is_first_visit:
+            logging.getLogger("canon").info("🌐 Fetching → %s", leased.link.url)
+        answer = await source.source.fetch(item, conditional, room)
+        if isinstance(answer, Fetched) and answer.status == 304 and not (conditional and item.has_text):
+            # Some caches answer so unasked: once more, and without them.
+            answer = await source.source.fetch(replace(item, generation=item.processed_generation + 1), {}, room)
+        if isinstance(answer, Deferred):
+            await self._put_off(leased, answer)
+            return None
+        is_unreached = isinstance(answer, Failed) and statuses.is_unreached(answer)
+        self.network.record(urls.host_of(item.fetch_url), was_reached=not is_unreached)
+        if isinstance(answer, Failed) and is_unreached:
+            self._unreached.append((leased, source, answer))
+            return None
+        return await self._understand(leased, source, answer, bool(conditional))
+
+    def _conditional(self, leased: Leased) -> Mapping[str, str]:
+        item, settings = leased.item, self._desk.settings
+        is_wanted = not leased.link and decide.should_ask_conditionally(
+            item,
+            extractor_version=EXTRACTOR_VERSION,
+            has_snapshot=leased.has_snapshot,
+            is_trusted=leased.is_trusted,
+            audit_every=settings.audit_every_checks,
+        )
+        return item.validators if is_wanted else {}
+
+    async def _put_off(self, leased: Leased, answer: Deferred) -> None:
+        if leased.link and leased.link.is_first_visit:
+            await self._links.put_off(leased, answer)
+            return
+        log.debug("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, leased.item.fetch_url)
+        self._put_off_for[answer.reason] += 1
+        wait = max(answer.wait_seconds, 1.0)
+        put_off = self._desk.items.put_off(leased.item, self._clock.now() + wait, wait)
+        await self._desk.leases.commit_many([Work(leased.lease, put_off)])
+
+    # ── what it means ──
+
+    async def _understand(
+        self, leased: Leased, source: OpenSource, answer: FetchResult, was_conditional: bool
+    ) -> Visited | None:
+        """The meaning of an answer; None if it was the meaning of another item too, and both are settled."""
+        assert not isinstance(answer, Deferred)
+        item = leased.item
+        outcome = outcomes.of_answer(item, answer, was_conditional, self._clock.now())
+        if isinstance(outcome, Unchanged) and item.extractor_version != EXTRACTOR_VERSION:
+            kept = await self._desk.documents.read_snapshot(item)
+            if kept is None:  # it has just ended: the page itself, then
+                return Visited(Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, "The snapshot is gone.")))
+            return await self._read(leased, source, kept, is_from_snapshot=True)
+        if isinstance(outcome, Unchanged) and isinstance(answer, Fetched):
+            await self._following.land(item, answer, source)
+            moved = await self._moving.to_canonical(leased, source, answer)
+            return Visited(moved or outcome)
+        if isinstance(outcome, Broken) and isinstance(answer, Fetched) and _is_closed(outcome.failed):
+            return await self._behind_closed_door(leased, source, answer, outcome)
+        if outcome is not None or not isinstance(answer, Fetched):
+            assert outcome is not None
+            return Visited(await self._with_hash(item, source, answer, outcome))
+        if self._is_same_body(item, answer) and not leased.link:
+            return Visited(outcomes.same(item, answer))
+        return await self._read(leased, source, answer)
+
+    async def _behind_closed_door(
+        self, leased: Leased, source: OpenSource, answer: Fetched, outcome: Broken
+    ) -> Visited | None:
+        """The page is kept from us: the text that its feed published stands in for it, now or since its first visit."""
+        if _has_feed_text(leased):
+            return Visited(Unchanged(answer.status))
+        if leased.link and leased.link.entry.get("html"):
+            visited = await self._read(leased, source, replace(answer, body=b""))
+            return visited if visited is None or isinstance(visited.outcome, Changed) else Visited(outcome)
+        return Visited(outcome)
+
+    async def _with_hash(self, item: Item, source: OpenSource, answer: Fetched | Failed, outcome: Outcome) -> Outcome:
+        """A file too large to be read is hashed as a stream, if its metadata has changed since (spec 000 §5)."""
+        is_large = isinstance(answer, Failed) and answer.detail is FailDetail.TOO_LARGE
+        if not is_large or not isinstance(outcome, Excluded):
+            return outcome
+        if item.content_hash and item.listed_version == item.visited_version and not item.is_forced:
+            return replace(outcome, content_hash=item.content_hash)
+        return replace(outcome, content_hash=await source.source.hash_of(item) or "")
+
+    def _is_same_body(self, item: Item, answer: Fetched) -> bool:
+        if answer.final_url != item.validators_url:
+            return False  # the same bytes from elsewhere: the page may have another name now
+        is_readable = item.has_text and item.extractor_version == EXTRACTOR_VERSION and not item.is_forced
+        return is_readable and item.body_hash == ids.body_hash(answer.body)
+
+    async def _read(
+        self, leased: Leased, source: OpenSource, answer: Fetched, *, is_from_snapshot: bool = False
+    ) -> Visited | None:
+        read = await self._reader.read(leased, answer, source.follows_links)
+        if leased.link and leased.link.is_first_visit and isinstance(read.document, Document):
+            renamed = await self._links.named(leased, answer, read.document)
+            if renamed is None:
+                return None
+            leased = renamed
+        item = leased.item
+        if isinstance(read.document, Document) and not is_from_snapshot:
+            stray = await self._following.land(item, answer, source, read.links)
+            if stray and (item.has_text or item.alias_of):
+                return Visited(Broken(Failed(FailCode.HTTP, FailDetail.REDIRECTS, stray, answer.status)))
+        # A page that keeps its text because there is none now (a wall, an error) keeps its links as well.
+        is_kept = isinstance(read.document, Failed) and bool(item.has_text or item.alias_of)
+        followed = [] if is_kept else await self._following.follow(item, read.links, source)
+        if not leased.is_article and (read.is_noindex or _forbids_index(answer)):
+            why = "The page asks not to be indexed (noindex)."
+            return Visited(Excluded(why, http_status=answer.status, is_withdrawn=True), followed)
+        visit = outcomes.facts(item, answer, read.document, ids.body_hash(answer.body), item.source)
+        outcome = await self._outcome(leased, visit, read)
+        commands = [*followed, *(() if is_from_snapshot else self._desk.documents.snapshot(item, answer))]
+        # A snapshot has forgotten which redirects led to it; an article stays one for its life.
+        may_move = source.follows_links and not is_from_snapshot and not leased.is_article
+        if may_move and isinstance(outcome, Changed | Unchanged):
+            moved = await self._moving.alias(leased, source, answer, visit, read, commands)
+            if moved:
+                return moved if isinstance(moved, Visited) else None
+        if isinstance(outcome, Unchanged) and isinstance(read.document, Document):
+            # The text is the same, its pictures need not be.
+            commands += await self._desk.documents.replace_images(item, read.document, self._clock.now())
+        is_new_text = isinstance(outcome, Changed) and visit.content_hash != item.content_hash
+        if is_new_text and self._is_audit(leased):
+            await self._judgement.check_304(leased, source, item.validators)
+        return Visited(outcome, commands, leased)
+
+    async def _outcome(self, leased: Leased, visit: PageVisit, read: Read) -> Outcome:
+        item, document, now = leased.item, read.document, self._clock.now()
+        if _has_feed_text(leased) and _says_less(leased, document):
+            return Unchanged(visit.http_status)
+        if leased.link and isinstance(document, Document):
+            return Changed(document, visit)
+        is_new_metadata = False
+        if isinstance(document, Document) and item.has_text and item.content_hash == document.content_hash:
+            before = leased.article or await self._desk.documents.metadata(item)
+            is_article = bool(leased.article)
+            is_new_metadata = stored_fields.is_new_metadata(document, before, is_article=is_article, now=now)
+        return outcomes.of_document(
+            item,
+            visit,
+            document,
+            extractor_version=EXTRACTOR_VERSION,
+            force_on_canonical=self._desk.settings.force_reindex_on_canonical_change,
+            is_new_metadata=is_new_metadata,
+        )
+
+    def _is_audit(self, leased: Leased) -> bool:
+        item = leased.item
+        return item.conditional_streak >= self._desk.settings.audit_every_checks - 1 and bool(item.validators)
+
+    # ── decide and commit ──
+
+    async def _settle(self, leased: Leased, source: OpenSource, visited: Visited) -> None:
+        outcome, link = visited.outcome, leased.link
+        is_first_visit = link is not None and link.is_first_visit
+        if is_first_visit and not isinstance(outcome, Changed):
+            await self._links.fail(leased, outcome)
+            return
+        if is_first_visit and isinstance(outcome, Changed):
+            with_text = await self._links.with_text(leased, outcome)
+            if with_text is None:
+                return
+            leased = with_text
+        entries = [await self._entry(leased, source, visited)]
+        if is_first_visit and isinstance(outcome, Changed):
+            (entry,) = entries
+            await self._links.store(leased, entry.decision, entry.commands, outcome.document.title)
+            return
+        if visited.target:  # before its alias, and in the same commit
+            entries.insert(0, await self._entry(visited.target[0], source, visited.target[1]))
+        await self._ledger.add(*entries)
+
+    async def _entry(self, leased: Leased, source: OpenSource, visited: Visited) -> Entry:
+        """What is decided about a visit, and everything that is written of it."""
+        outcome = visited.outcome
+        around = await self._judgement.around(leased.item, outcome)
+        policy, chance, now = self._policy(leased, source), random.random(), self._clock.now()
+        decision = decide.decide(leased.item, outcome, now, chance, policy, around)
+        commands = [*visited.commands, *await self._desk.documents.apply(leased, decision, outcome, now)]
+        commands += self._judgement.consequences(leased.item, source, decision, now)
+        return Entry(leased, outcome, policy, around, chance, decision, commands)
+
+    def _policy(self, leased: Leased, source: OpenSource) -> Policy:
+        item, policy = leased.item, self._desk.decide_policy
+        if item.article_uid:
+            # Within its TTL, so that a correction is seen before the article ends (trap T5).
+            return policy.capped(self._desk.settings.article_ttl_seconds * 3 / 7)
+        is_root = source.state is not None and source.state.root_id == item.id
+        return policy.capped(policy.base_seconds) if is_root else policy
+
+    # ── hosts that did not answer ──
+
+    async def settle_unreached(self) -> None:
+        """Hosts that did not answer: a failure each, unless nearly none answered. Then it is us."""
+        if self.network.is_down:
+            log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against anybody.")
+        while self._unreached:
+            leased, source, failed = self._unreached.pop()
+            if self.network.is_down:
+                await self._put_off(leased, OFFLINE)
+            else:
+                await self._settle(leased, source, Visited(Broken(failed)))
+        for reason, count in self._put_off_for.items():
+            log.info("⏳ %d put off: %s", count, reason)
+        self._put_off_for.clear()
+
+    def take_unreached(self) -> Sequence[Leased]:
+        """Those that are kept to be judged at the end, when there is no such end."""
+        held = [leased for leased, _, _ in self._unreached]
+        self._unreached.clear()
+        return held
+
+
+def _is_closed(failed: Failed) -> bool:
+    return statuses.of_failure(failed).meaning is Meaning.CLOSED
+
+
+def _has_feed_text(leased: Leased) -> bool:
+    """Is the stored text the feed's own, because the page kept it from us?"""
+    article = leased.article
+    return article.get("text_source") == "feed" and article.get("status") == "success"
+
+
+def _says_less(leased: Leased, document: Document | Failed) -> bool:
+    """A feed's own text is not replaced by less, nor given up for a page without any."""
+    if isinstance(document, Failed):
+        return document.code in outcomes.NO_TEXT
+    return document.text_len < lenient.integer(leased.article.get("text_len"))
+
+
+def _forbids_index(answer: Fetched) -> bool:
+    """The header form of `<meta name="robots" content="noindex">`."""
+    words = answer.header("x-robots-tag").lower().replace(",", " ").split()
+    return "noindex" in words or "none" in words

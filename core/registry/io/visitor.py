@@ -1,0 +1,206 @@
+"""Visit many: items that are due, and links that are new; each domain in its lane, a batch at a time.
+
+Whatever stops us in between gives back what is held, as it was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from redis.exceptions import RedisError
+
+from core.net.health import NetworkHealth
+from core.registry.io.commit_buffer import Ledger, Progress
+from core.registry.io.items import Leased
+from core.registry.io.link_visits import LinkVisits
+from core.registry.io.visit_engine import VisitEngine
+from core.registry.names import LinkEnd
+from core.registry.record import Item
+from core.runtime import lanes
+from core.runtime import signals as stopping
+from core.runtime.context import Desk, lane_of
+from core.sources.io.open_sources import Book
+from core.store.clock import ServerClock
+from core.store.commit import Answer, Work
+
+T = TypeVar("T")
+
+LINK_ROUNDS = 3
+"""A link whose page is just being visited under another name is looked at again; mostly it is an alias by then."""
+
+
+class Visitor:
+    """Visits items and links for one run or one job."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        clock: ServerClock,
+        book: Book,
+        *,
+        run_id: str = "",
+        watch: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._ledger = Ledger(desk, clock, run_id, watch)
+        self._links = LinkVisits(desk, clock)
+        self._engine = VisitEngine(desk, clock, book, self._ledger, self._links, is_run=bool(run_id))
+        self._held: Mapping[str, Leased] = {}
+
+    @property
+    def held(self) -> list[Item]:
+        """Items that are leased and whose visit has not come to its end."""
+        return [one.item for one in self._held.values()]
+
+    @property
+    def decided(self) -> int:
+        """How many visits have come to their end, written or not yet."""
+        return self._ledger.decided
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How the visits of items so far ended."""
+        return self._ledger.counts
+
+    @property
+    def link_ends(self) -> Counter[LinkEnd]:
+        """How the visits of links so far ended."""
+        return self._links.ends
+
+    @property
+    def network(self) -> NetworkHealth:
+        """What the visits so far have seen of the network."""
+        return self._engine.network
+
+    # ── items ──
+
+    async def visit_many(
+        self,
+        item_ids: Sequence[str],
+        *,
+        picked_ts: float | None = None,
+        via: str = "",
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Visit those that nobody else visits, and that nobody has visited since `picked_ts`; how many these were."""
+        leased = await self._desk.items.lease(self._desk.leases, item_ids, self._clock.now(), via)
+        waiting = self._held = {one.item.id: one for one in leased}
+        try:
+            await self._pass_over(waiting, picked_ts)
+            wanted = len(waiting)
+
+            async def visit(one: Leased) -> None:
+                await self._engine.visit(one)
+                waiting.pop(one.item.id, None)
+
+            await self._drive(list(waiting.values()), _lane, visit, is_over)
+            await self._engine.settle_unreached()
+            await self._ledger.flush()
+        except BaseException:
+            await self._ledger.close()
+            held = [*self._engine.take_unreached(), *waiting.values()]
+            await stopping.finish(self._give_back(held))
+            raise
+        finally:
+            self._held = {}
+        await self._come_back_for(list(waiting.values()))
+        return wanted - len(waiting)
+
+    async def _drive(
+        self,
+        waiting: Iterable[T],
+        lane: Callable[[T], str],
+        visit: Callable[[T], Awaitable[None]],
+        is_over: Callable[[], bool],
+    ) -> None:
+        settings = self._desk.settings
+        should_stop = lambda: self.network.should_stop or is_over()  # noqa: E731
+        by_domain = lanes.by_lane(waiting, lane)
+        await lanes.drive(by_domain, visit, settings.lane_width, should_stop, settings.visits_at_once)
+
+    async def _pass_over(self, waiting: dict[str, Leased], picked_ts: float | None) -> None:
+        """A job that was late, or sent twice: what was visited since it was made is left alone."""
+        if picked_ts is None:
+            return
+        now = self._clock.now()
+        done = [one for one in waiting.values() if _is_done(one.item, picked_ts, now)]
+        works = [self._passed(one) for one in done]
+        for one, answer in zip(done, await self._desk.leases.commit_many(works) if works else (), strict=True):
+            if answer is not Answer.MOVED_ON:  # forced in this very moment: it is visited after all, without validators
+                del waiting[one.item.id]
+            else:
+                waiting[one.item.id] = replace(one, item=replace(one.item, generation=one.item.generation + 1))
+
+    def _passed(self, one: Leased) -> Work:
+        item = one.item
+        expected = (self._desk.keys.item(item.id), "reindexGeneration", str(item.generation))
+        return Work(one.lease, self._desk.items.put_off(item, item.next_ts), expected)
+
+    async def _come_back_for(self, left: Sequence[Leased]) -> None:
+        """The time was over before their turn: due now, for whoever comes next."""
+        now = self._clock.now()
+        works = [Work(one.lease, self._desk.items.put_off(one.item, now)) for one in left]
+        if works:
+            await self._desk.leases.commit_many(works)
+
+    async def _give_back(self, held: Sequence[Leased]) -> None:
+        """Broken off: due at once, for whoever comes next; with the server away their leases end by themselves."""
+        try:
+            await self._come_back_for(held)
+        except (RedisError, OSError):
+            await self._desk.leases.release_many([one.lease for one in held])
+
+    # ── links ──
+
+    async def visit_links(
+        self,
+        links: Mapping[str, Sequence[str]],
+        *,
+        is_over: Callable[[], bool] = lambda: False,
+        watch: Callable[[], object] = lambda: None,
+    ) -> list[str]:
+        """Visit links for the first time, or again after a failure; those that somebody else has still at the end.
+
+        `links` are URLs with their categories. How each ended is in `link_ends`.
+        """
+        waiting: Sequence[str] = sorted(links)
+
+        async def visit(url: str) -> None:
+            leased = await self._links.begin(url, links[url])
+            if leased is not None:
+                await self._visit_link(leased)
+            watch()
+
+        try:
+            for _ in range(LINK_ROUNDS):
+                await self._drive(waiting, lane_of, visit, is_over)
+                waiting, self._links.held = self._links.held, []
+            await self._engine.settle_unreached()
+        except BaseException:
+            held = [one.lease for one in self._engine.take_unreached()]
+            await stopping.finish(self._desk.leases.release_many(held))
+            raise
+        return list(waiting)
+
+    async def _visit_link(self, leased: Leased) -> None:
+        try:
+            await self._engine.visit(leased)
+        except BaseException:
+            await self._desk.leases.release(leased.lease)
+            raise
+
+
+def _is_done(item: Item, picked_ts: float, now: float) -> bool:
+    """Was it visited since it was picked, and has nobody asked for it and nothing moved since that visit?"""
+    is_awaited = item.next_ts is not None and item.next_ts <= now
+    has_moved = item.listed_version != item.visited_version and not item.failures and not item.missing_checks
+    return item.checked_ts >= picked_ts and not (item.is_forced or is_awaited or has_moved)
+
+
+def _lane(leased: Leased) -> str:
+    address = leased.item.fetch_url
+    return lane_of(address) if address.startswith("http") else "file"

@@ -1,0 +1,249 @@
+"""What a visit or a poll can find, and how an answer is read.
+
+Sources answer in the words of HTTP, whatever stands behind them; here those words get their meaning for an item.
+Which status or failure means what is the table in `statuses`. Feeds use the same words for what is missing or broken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from core.errors import FailCode, FailDetail
+from core.models import Document, Failed, Fetched
+from core.registry import http_headers, statuses
+from core.registry import names as canonical
+from core.registry.record import Item, PageVisit
+from core.registry.statuses import Meaning
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """There is a text, and it is new to us or wanted anew."""
+
+    document: Document
+    visit: PageVisit
+    is_new_metadata: bool = False
+    """Its title, author, date or image differ from what is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """What we have is what is there."""
+
+    http_status: int = 304
+    etag: str = ""
+    last_modified: str = ""
+    """New validators, if the answer had any."""
+    redirects: tuple[str, ...] = ()
+    canonical_url: str = ""
+    """What the page calls itself now, as far as the answer tells; empty: no news."""
+    visit: PageVisit | None = None
+    """After a 200 whose text was the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The place says that there is nothing: 404, 410, no such file, not in a complete listing."""
+
+    http_status: int
+    """0: nobody asked."""
+    is_listed_nowhere: bool = False
+    reason: str = ""
+    """In words, where it is not a status that says so."""
+
+    @property
+    def is_certain(self) -> bool:
+        """410 is said on purpose, and what a complete listing lacks is not there."""
+        return self.is_listed_nowhere or statuses.of_status(self.http_status).meaning is Meaning.GONE
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """It could not be had this time; what we have stays."""
+
+    failed: Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """It is there and not for us: robots.txt, noindex, a type we do not read, too large, no text in it."""
+
+    reason: str
+    is_by_robots: bool = False
+    http_status: int = 0
+    is_withdrawn: bool = False
+    """What we have of it goes too: its publisher asks that it is not found, or the file was emptied."""
+    mime_type: str = ""
+    content_length: int = 0
+    content_hash: str = ""
+    """Of a file that is too large to be read, where its source could hash it piece by piece (spec 000 §5)."""
+    failed: Failed | None = None
+    """The failure behind it, if there was one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The same page under another name that we know: this one is an alias."""
+
+    target_id: str
+    visit: PageVisit
+    target_hash: str = ""
+    """The content hash of the target's text; an alias gives up its own text only while that one is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """It has killed its workers; nobody touches it before somebody asks for it."""
+
+    deaths: int
+
+    @property
+    def sentence(self) -> str:
+        """What people are told."""
+        return f"Reading this killed Freshet {self.deaths} times; it is parked. `scripts.reindex` unparks it."
+
+
+Outcome = Changed | Unchanged | Missing | Broken | Excluded | Moved | Parked
+
+NO_TEXT = {FailCode.EMPTY, FailCode.BAD_HTML}
+GONE_FILE = "There is no such file any more."
+
+
+def of_answer(item: Item, answer: Fetched | Failed, was_conditional: bool, now: float) -> Outcome | None:
+    """The meaning of an answer without a look into its body; None: the body has to be read."""
+    if isinstance(answer, Failed):
+        return _of_failure(item, answer)
+    match statuses.of_status(answer.status).meaning:
+        case Meaning.UNCHANGED:
+            return _of_304(item, answer, was_conditional)
+        case Meaning.MISSING | Meaning.GONE:
+            is_file = item.type == "file" and not answer.final_url.startswith("http")
+            return Missing(answer.status, is_file, GONE_FILE if is_file else "")
+    refused = refusal(answer, now)
+    return Broken(refused) if refused else None
+
+
+def refusal(answer: Fetched, now: float) -> Failed | None:
+    """Why there is no content in this answer: its status, or a redirect to the home page. None: read its body."""
+    if statuses.of_status(answer.status).meaning is not Meaning.GOOD:
+        wait = http_headers.retry_after_seconds(answer.header("retry-after"), now)
+        return Failed(FailCode.HTTP, FailDetail.STATUS, f"HTTP {answer.status}", answer.status, wait)
+    if answer.hops and canonical.is_home(answer.final_url) and not canonical.is_home(answer.url):
+        return Failed(FailCode.HTTP, FailDetail.REDIRECTS, "It redirects to the home page.", answer.status)
+    return None
+
+
+def same(item: Item, answer: Fetched) -> Unchanged:
+    """The answer says that nothing changed: a 304, or the bytes we know."""
+    return Unchanged(
+        answer.status,
+        answer.header("etag"),
+        answer.header("last-modified"),
+        redirects=tuple(hop.url for hop in answer.hops),
+        canonical_url=item.canonical_url or canonical.permanent_target(answer),
+    )
+
+
+def _of_304(item: Item, answer: Fetched, was_conditional: bool) -> Outcome:
+    if was_conditional and item.has_text:
+        return same(item, answer)
+    text = "HTTP 304, though we asked for the whole page."
+    return Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, text, 304))
+
+
+def _of_failure(item: Item, failed: Failed) -> Outcome:
+    if failed.detail is FailDetail.ROBOTS:
+        return Excluded(failed.text or "robots.txt does not allow it.", is_by_robots=True, failed=failed)
+    if statuses.of_failure(failed).meaning is Meaning.EXCLUDED and not item.has_text:
+        return Excluded(failed.text or str(failed.detail), http_status=failed.http_status, failed=failed)
+    return Broken(failed)
+
+
+def as_failure(outcome: Missing | Broken | Excluded | Parked) -> Failed:
+    """What a link's story says about a visit that gave no article."""
+    match outcome:
+        case Broken():
+            return outcome.failed
+        case Missing():
+            text = outcome.reason or f"HTTP {outcome.http_status}"
+            return Failed(FailCode.HTTP, FailDetail.STATUS, text, outcome.http_status)
+        case Excluded():
+            told = outcome.failed or Failed(FailCode.PARSE, FailDetail.TYPE, outcome.reason)
+            return replace(told, http_status=told.http_status or outcome.http_status)
+        case Parked():
+            return Failed(FailCode.PARSE, FailDetail.CRASH, outcome.sentence)
+
+
+def of_document(
+    item: Item,
+    visit: PageVisit,
+    document: Document | Failed,
+    *,
+    extractor_version: str,
+    force_on_canonical: bool = True,
+    is_new_metadata: bool = False,
+) -> Outcome:
+    """The meaning of a body that was read."""
+    if isinstance(document, Failed):
+        outcome = _of_no_text(item, visit, document)
+        return _told(outcome, visit) if isinstance(outcome, Excluded) else outcome
+    if is_same(item, visit, extractor_version, force_on_canonical) and not is_new_metadata:
+        return Unchanged(visit.http_status, visit=visit)
+    return Changed(document, visit, is_new_metadata)
+
+
+def _of_no_text(item: Item, visit: PageVisit, failed: Failed) -> Outcome:
+    """There is nothing to store. A file that was emptied loses its text; a page keeps what it had, and says so."""
+    is_empty = failed.code in NO_TEXT and failed.detail is FailDetail.NONE
+    if not is_empty:
+        return _of_failure(item, failed)
+    if not item.has_text:
+        return Excluded(failed.text or "There is no text.", failed=failed)
+    if visit.is_file:
+        return Excluded("The file has no text any more.", is_withdrawn=True, failed=failed)
+    return Broken(replace(failed, text="The page has no text any more; the last text is kept."))
+
+
+def _told(outcome: Excluded, visit: PageVisit) -> Excluded:
+    """With what the answer said of itself."""
+    return replace(
+        outcome,
+        http_status=visit.http_status,
+        mime_type=visit.mime_type,
+        content_length=visit.content_length,
+    )
+
+
+def is_same(item: Item, visit: PageVisit, extractor_version: str, force_on_canonical: bool = True) -> bool:
+    """Is there nothing to do? Same text, same reader, nobody asked for more, and it still calls itself the same."""
+    has_moved = force_on_canonical and bool(item.canonical_url) and visit.canonical_url != item.canonical_url
+    return (
+        item.has_text
+        and not item.is_forced
+        and item.content_hash == visit.content_hash
+        and item.extractor_version == extractor_version
+        and not has_moved
+    )
+
+
+def facts(item: Item, answer: Fetched, document: Document | Failed, body_hash: str, normalised: str) -> PageVisit:
+    """What the registry wants to know of an answer with a body."""
+    read = document if isinstance(document, Document) else Document()
+    return PageVisit(
+        normalised=normalised,
+        fetched_url=answer.final_url,
+        http_status=answer.status,
+        etag=answer.header("etag"),
+        last_modified=answer.header("last-modified"),
+        content_length=len(answer.body),
+        redirects=[hop.url for hop in answer.hops],
+        canonical_url=read.canonical_url or canonical.permanent_target(answer),
+        content_hash=read.content_hash,
+        # Detected once per text: an equal text has the language it had (spec 000 §10).
+        language=item.language if item.language and item.content_hash == read.content_hash else read.language,
+        mime_type=http_headers.media_type(answer.header("content-type")),
+        extractor_version=read.extractor_version,
+        body_hash=body_hash,
+        image_count=len(read.images),
+        is_file=item.type == "file",
+    )

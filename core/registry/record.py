@@ -1,0 +1,372 @@
+"""The registry record of an item, field by field as spec 000 §4 names them, flattened.
+
+Values only: what a record says and what to write, not how.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b32encode
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+
+from core import ids
+from core.registry import lenient
+from core.urls import normalise as urls
+
+ARTICLES_SOURCE = "rss"
+"""The source of everything that feeds list."""
+URLS_SOURCE = "urls"
+"""The source of single URLs and files that somebody registered."""
+BASE_INTERVAL_SECONDS = 86_400
+ERROR_CHARS = 1_024
+
+
+class Status(StrEnum):
+    """Where an item stands."""
+
+    PENDING = "Pending"
+    CRAWLED = "Crawled"
+    INDEXED = "Indexed"
+    ERROR = "Error"
+    OUT_OF_SCOPE = "OutOfScope"
+    GONE = "Gone"
+
+
+MAY_HAVE_TEXT = (Status.CRAWLED, Status.INDEXED, Status.ERROR, Status.OUT_OF_SCOPE)
+"""What is out of scope or in error may keep the text it had."""
+
+
+@dataclass(slots=True)  # not frozen: that costs three times as much to make, and a refresh makes thousands
+class Item:
+    """A record as a visit needs it; nobody changes one, see `dataclasses.replace`."""
+
+    id: str
+    type: str = "url"
+    source: str = ""
+    """Its identity: the normalised URL or path. Never fetched."""
+    fetch_url: str = ""
+    """What is fetched: a clean URL, or an absolute path."""
+    status: Status = Status.PENDING
+    sources: tuple[str, ...] = ()
+    """Ids of the sources that list it."""
+    stored_status: str = "0"
+    stored_sources: str = "0"
+    """Status and sources word for word as the record has them; `0`: there is no such field, or no record."""
+    article_uid: str = ""
+    article_url: str = ""
+    """The link of its article, as it stands in the link set."""
+    article_categories: str = ""
+    has_text: bool = False
+    """Is the text that its validators belong to still in the store?"""
+    text_hash: str = ""
+    """The content hash of its own document; empty: it has none, or its text is an article's."""
+
+    etag: str = ""
+    last_modified: str = ""
+    validators_url: str = ""
+    """Where the validators came from; they are sent to no other URL (trap T57)."""
+    http_status: int = 0
+    content_length: int = 0
+    mime_type: str = ""
+    language: str = ""
+    canonical_url: str = ""
+    redirect_chain: str = ""
+    content_hash: str = ""
+    body_hash: str = ""
+    extractor_version: str = ""
+    indexed_hash: str = ""
+    """The content hash that search knows."""
+    listed_version: str = ""
+    """What its source says about its content now."""
+    visited_version: str = ""
+    """The same at its last visit that came to an end."""
+
+    generation: int = 0
+    processed_generation: int = 0
+    unchanged_streak: int = 0
+    conditional_streak: int = 0
+    """Checks in a row that were answered by 304."""
+    failures: int = 0
+    """In a row."""
+    missing_checks: int = 0
+    """404s in a row."""
+    missing_since: float = 0.0
+    attempts: int = 0
+    checked_ts: float = 0.0
+    changed_ts: float = 0.0
+    first_seen: str = ""
+    next_crawl_at: str = ""
+    file_signature: str = ""
+    """Of the command that registered a single file (`core.sources.io.permission`)."""
+    alias_of: str = ""
+    links_hash: str = ""
+
+    @property
+    def next_ts(self) -> float | None:
+        """When it is checked next; None: not before somebody asks."""
+        return lenient.iso_timestamp(self.next_crawl_at)
+
+    @property
+    def validators(self) -> dict[str, str]:
+        """The headers that ask for a 304, byte for byte as they came."""
+        asked = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in asked.items() if value}
+
+    @property
+    def is_forced(self) -> bool:
+        """Was it asked to be read anew, whatever its validators say?"""
+        return self.generation > self.processed_generation
+
+
+_TEXTS = {
+    "type": "type",
+    "source": "normalizedSource",
+    "fetch_url": "fetchUrl",
+    "article_uid": "articleUid",
+    "article_url": "articleUrl",
+    "article_categories": "articleCategories",
+    "etag": "httpEtag",
+    "last_modified": "httpLastModified",
+    "validators_url": "validatorsUrl",
+    "mime_type": "mimeType",
+    "language": "language",
+    "canonical_url": "httpCanonicalUrl",
+    "redirect_chain": "httpRedirectChain",
+    "content_hash": "contentHash",
+    "body_hash": "bodyHash",
+    "extractor_version": "extractorVersion",
+    "indexed_hash": "indexedHash",
+    "listed_version": "listedVersion",
+    "visited_version": "visitedVersion",
+    "first_seen": "firstSeen",
+    "next_crawl_at": "nextCrawlAt",
+    "file_signature": "fileSignature",
+    "alias_of": "aliasOf",
+    "links_hash": "linksHash",
+}
+_INTEGERS = {
+    "http_status": "httpStatusCode",
+    "content_length": "httpContentLength",
+    "generation": "reindexGeneration",
+    "processed_generation": "processedGeneration",
+    "unchanged_streak": "unchangedStreak",
+    "conditional_streak": "conditionalStreak",
+    "failures": "consecutiveFailures",
+    "attempts": "crawlAttempts",
+    "missing_checks": "missingChecks",
+}
+_TIMES = {"missing_since": "missingSinceTs", "checked_ts": "checkedTs", "changed_ts": "changedTs"}
+FIELDS = ("status", "sources", *_TEXTS.values(), *_INTEGERS.values(), *_TIMES.values())
+"""The fields of a record that `parse` reads, in its order."""
+INTEGER_FIELDS = tuple(_INTEGERS.values())
+TIME_FIELDS = tuple(_TIMES.values())
+_NAMES = (*_TEXTS, *_INTEGERS, *_TIMES)
+_INTEGERS_FROM, _TIMES_FROM = len(_TEXTS), len(_TEXTS) + len(_INTEGERS)
+
+
+def parse(
+    item_id: str, values: Sequence[str | None], text_hash: str | None, via: str = "", damaged: set[str] | None = None
+) -> Item | None:
+    """The record from the values of `FIELDS`; None if there is no such record. `via` is one more of its sources.
+
+    `text_hash` is the content hash of the item's document, None without one. A field that cannot be read counts as
+    empty; then the item is added to `damaged`.
+    """
+    if values[0] is None:
+        return None
+    # Some thousand times in a refresh: by position, one dict for all.
+    status, stored_sources, *rest = values
+    listed = stored_sources
+    if listed is None:  # written before there were other sources than feeds
+        listed = ARTICLES_SOURCE
+    sources = tuple(dict.fromkeys(filter(None, (*listed.split(","), via))))
+    read: list[object] = [value or "" for value in rest[:_INTEGERS_FROM]]
+    read += [lenient.integer(value, 0, item_id, damaged) for value in rest[_INTEGERS_FROM:_TIMES_FROM]]
+    read += [lenient.timestamp(value, 0.0, item_id, damaged) for value in rest[_TIMES_FROM:]]
+    named = dict(zip(_NAMES, read, strict=True))
+    where = status_of(status, item_id, damaged)
+    known = Item(item_id, status=where, sources=sources, has_text=text_hash is not None, **named)  # type: ignore[arg-type]
+    known.text_hash = text_hash or ""
+    known.stored_status = str(where)
+    known.stored_sources = "0" if stored_sources is None else stored_sources
+    return known
+
+
+def status_of(value: object, item_id: str = "", damaged: set[str] | None = None) -> Status:
+    """A status by its name; what is no name of one is Pending."""
+    try:
+        return Status(str(value))
+    except ValueError:
+        if damaged is not None:
+            damaged.add(item_id)
+        return Status.PENDING
+
+
+def with_text(item: Item, has_text: bool) -> Item:
+    """The same item, knowing whether its text is there."""
+    return replace(item, has_text=has_text)
+
+
+# ── new records ─────────────────────────────────────────────────────────────────────────────────
+
+
+def iso(ts: float) -> str:
+    """A time as spec 000 writes it."""
+    # Thrice as quick as strftime, and a refresh writes two for every page.
+    return f"{datetime.fromtimestamp(int(ts), UTC).isoformat()[:19]}Z"
+
+
+def partition(normalised: str, item_type: str, strategy: str) -> str:
+    """PartitionKey: the host of a URL, or the scheme where that is asked for; of a file always its scheme."""
+    scheme = normalised.partition(":")[0]
+    if item_type == "url":
+        return urls.host_of(normalised) if strategy == "host" else scheme
+    if ".blob.core." in urls.host_of(normalised):
+        return "blob"
+    return "share" if normalised.startswith("//") else "file"
+
+
+def content_group(url: str) -> str:
+    """One name for http and https and for trivial query variants: host and path, without the query (spec 000 §10)."""
+    found = urls.parts(url)
+    name = f"{found.host}{found.path.rstrip('/')}" if found else url
+    return b32encode(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()).decode().lower()[:26]
+
+
+def blank(
+    normalised: str, address: str, now: float, *, item_type: str = "url", strategy: str = "host", display: str = ""
+) -> dict[str, str]:
+    """Every field of spec 000 §4, as of something that was never visited."""
+    item_id = ids.item_id(item_type, normalised)
+    is_url = item_type == "url"
+    return {
+        "id": item_id,
+        "type": item_type,
+        "PartitionKey": partition(normalised, item_type, strategy),
+        "RowKey": item_id.partition("_")[2],
+        "normalizedSource": normalised,
+        "displaySource": display or (urls.display(address) if is_url else address),
+        "sourceHost": urls.host_of(normalised),
+        "fetchUrl": address,
+        "parentPageId": "",
+        "status": str(Status.PENDING),
+        "reindexRequested": "false",
+        "reindexGeneration": "0",
+        "processedGeneration": "0",
+        "httpEtag": "",
+        "httpLastModified": "",
+        "validatorsUrl": "",
+        "httpContentLength": "0",
+        "httpStatusCode": "0",
+        "httpRedirectChain": "[]",
+        "httpRobotsAllowed": "true",
+        "httpCanonicalUrl": "",
+        "fileEtag": "",
+        "fileLastModified": "",
+        "fileLength": "",
+        "fileContentType": "",
+        "contentHash": "",
+        "textHash": "",
+        "bodyHash": "",
+        "contentGroupId": content_group(normalised),
+        "language": "",
+        "mimeType": "",
+        "extractorVersion": "",
+        "articleUid": "",
+        "articleUrl": "",
+        "articleCategories": "",
+        "aliasOf": "",
+        "lastIndexedDocId": "",
+        "indexedHash": "",
+        "imageCount": "0",
+        "firstSeen": iso(now),
+        "lastChecked": "",
+        "lastChanged": "",
+        "lastIndexed": "",
+        "crawlAttempts": "0",
+        "consecutiveFailures": "0",
+        "unchangedStreak": "0",
+        "conditionalStreak": "0",
+        "missingChecks": "0",
+        "errorMessage": "",
+        "nextCrawlAt": iso(now),
+        "crawlIntervalSeconds": str(BASE_INTERVAL_SECONDS),
+        "lockedUntil": "",
+        "sources": "",
+    }
+
+
+# ── what a visit learnt ─────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class PageVisit:
+    """What a successful visit of a page learnt."""
+
+    normalised: str
+    fetched_url: str
+    http_status: int
+    etag: str
+    last_modified: str
+    content_length: int
+    redirects: Sequence[str]
+    canonical_url: str
+    content_hash: str
+    language: str
+    mime_type: str
+    extractor_version: str
+    body_hash: str = ""
+    image_count: int = 0
+    is_file: bool = False
+    """A file of a folder or a blob; it has `file…` fields beside the ones its validators are read from."""
+
+
+def visited(visit: PageVisit) -> dict[str, str]:
+    """The fields that a visit with a text sets."""
+    return (_file_fields(visit) if visit.is_file else {}) | {
+        "httpEtag": visit.etag,
+        "httpLastModified": visit.last_modified,
+        "validatorsUrl": visit.fetched_url,
+        "httpContentLength": str(visit.content_length),
+        "httpStatusCode": str(visit.http_status),
+        "httpRedirectChain": chain_text(visit.redirects),
+        "httpRobotsAllowed": "true",
+        "httpCanonicalUrl": visit.canonical_url,
+        "contentHash": visit.content_hash,
+        "textHash": visit.content_hash,
+        "bodyHash": visit.body_hash,
+        "contentGroupId": content_group(visit.canonical_url or visit.normalised),
+        "language": visit.language,
+        "mimeType": visit.mime_type,
+        "extractorVersion": visit.extractor_version,
+        "imageCount": str(visit.image_count),
+        "errorMessage": "",
+        "aliasOf": "",
+    }
+
+
+def chain_text(redirects: Sequence[str]) -> str:
+    """A chain of redirects as the record holds it."""
+    return json.dumps(list(redirects))
+
+
+def _file_fields(visit: PageVisit) -> dict[str, str]:
+    return {
+        "fileEtag": visit.etag,
+        "fileLastModified": iso_of_http_date(visit.last_modified),
+        "fileLength": str(visit.content_length),
+        "fileContentType": visit.mime_type,
+    }
+
+
+def iso_of_http_date(http_date: str) -> str:
+    """A date as headers write it, as spec 000 writes it; empty if it is none."""
+    try:
+        return iso(parsedate_to_datetime(http_date).timestamp())
+    except (TypeError, ValueError, OverflowError):
+        return ""

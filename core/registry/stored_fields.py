@@ -1,0 +1,110 @@
+"""The fields of a stored article and of a stored document: one list each, for first visits and corrections alike.
+
+To give articles or documents another field: one line here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from core.models import Document, Link
+from core.registry import names as canonical
+from core.registry.record import Item, PageVisit
+from core.urls.secrets import without_credentials
+
+Value = str | int | float
+
+NOTHING: Mapping[str, str] = {}
+
+
+def article(
+    link: Link, item: Item, document: Document, visit: PageVisit, before: Mapping[str, str], now: float
+) -> dict[str, Value]:
+    """Every field of an article hash, always; `before` is the article as it is stored, empty at its first visit."""
+    return {
+        "uid": link.uid,
+        "url": without_credentials(link.url),
+        "category": before.get("category") or link.categories[0],
+        "categories": before.get("categories") or ",".join(link.categories),
+        "status": "success",
+        "item_id": item.id,
+        "duplicate_of": before.get("duplicate_of") or link.duplicate_of,
+        **_metadata(document, before or link.entry, now),
+        "clean_text": document.clean_text,
+        "markdown": document.markdown,
+        "text_sha1": text_sha1(document.content_hash, document.markdown, document.clean_text),
+        "language": document.language,
+        "fetched_ts": before.get("fetched_ts") or round(now, 3),
+        "raw_len": document.raw_len,
+        "text_len": document.text_len,
+        "final_url": visit.fetched_url,
+        "canonical_url": document.canonical_url,
+        "content_hash": document.content_hash,
+        "etag": visit.etag,
+        "last_modified": visit.last_modified,
+        "extractor_version": document.extractor_version,
+        "text_source": document.source,
+    }
+
+
+def document(item: Item, document: Document, now: float) -> dict[str, Value]:
+    """Every field of a document that belongs to its page; search keeps its own beside them."""
+    return {
+        "id": item.id,
+        "url": item.fetch_url,
+        **_metadata(document, NOTHING, now),
+        "markdown": document.markdown,
+        "text_sha1": text_sha1(document.content_hash, document.markdown),
+        "language": document.language,
+        "content_hash": document.content_hash,
+        "text_len": document.text_len,
+    }
+
+
+def updated(now: float) -> dict[str, Value]:
+    """The field that says when people last saw something new; not written where nothing differs."""
+    return {"updated_ts": f"{now:.3f}"}
+
+
+def text_sha1(content_hash: str, markdown: str, clean_text: str = "") -> str:
+    """A checksum of a text as it is stored, by which the doctor sees that it was altered."""
+    stored = "\n".join((content_hash, markdown, clean_text)).encode("utf-8", "surrogateescape")
+    return hashlib.sha1(stored, usedforsecurity=False).hexdigest()
+
+
+def _metadata(document: Document, otherwise: Mapping[str, str], now: float) -> dict[str, Value]:
+    """What the page says of itself; where it says nothing, what its feed said or what is stored."""
+    known = otherwise.get("published_ts") or ""
+    published = canonical.published(document.published_ts, _number(known), now)
+    return {
+        "title": document.title or otherwise.get("title", ""),
+        "author": document.author or otherwise.get("author", ""),
+        "published_ts": "" if published is None else int(published),
+        "image": document.image,
+        "abstract": document.abstract,
+    }
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def is_new_metadata(document: Document, before: Mapping[str, str], *, is_article: bool, now: float) -> bool:
+    """Would storing this document change what people see of the page, its text apart?"""
+    told = _metadata(document, before if is_article else NOTHING, now)
+    return any(str(value) != before.get(name, "") for name, value in told.items())
+
+
+METADATA = tuple(_metadata(Document(), NOTHING, 0.0))
+"""What may be corrected while the text stays: stored anew and told, without new chunks or vectors."""
+SHARED = ("content_hash", *METADATA, "markdown", "language", "text_len")
+"""What an article and a page's own document have in common."""
+ARTICLE_BEFORE = (
+    *("status", "url", "category", "categories", "fetched_ts", "text_source", "text_len", "content_hash"),
+    *("duplicate_of", "item_id", "final_url", *METADATA),
+)
+"""What a visit wants to know of a stored article; `status` first, by which it is known to be there."""

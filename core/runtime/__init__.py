@@ -1,0 +1,1 @@
+"""Processes: parse children, RQ, logging, progress, signals."""

@@ -1,0 +1,141 @@
+"""Everything a worker needs, opened together and closed together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from core import schedule
+from core.feeds import polling
+from core.feeds.io import sample
+from core.feeds.io.feed_source import FeedSource
+from core.feeds.io.feed_store import FeedStore
+from core.feeds.io.link_store import LinkStore, Lives
+from core.feeds.io.subscription_sync import Roster
+from core.feeds.io.subscriptions import Subscriptions
+from core.keys import Keys
+from core.net.fetcher import Fetcher, open_fetcher
+from core.registry import decide
+from core.registry.io.articles import ArticleStore
+from core.registry.io.documents import DocumentStore
+from core.registry.io.due import DueItems
+from core.registry.io.force import Forcing
+from core.registry.io.items import ItemStore
+from core.registry.io.registering import Registrar
+from core.registry.io.runs import RunStore
+from core.runtime import log as console
+from core.runtime.pool import ParsePool
+from core.settings import Settings
+from core.sources.io import permission
+from core.sources.io.source_items import SourceItems
+from core.sources.io.source_store import LossLimit, SourceStore
+from core.store import connect, version
+from core.store import redis_health as presence
+from core.store.commit import Leases
+from core.urls import normalise as urls
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The stores, the guarded fetcher and the parse children of one process."""
+
+    settings: Settings
+    keys: Keys
+    client: connect.Client
+    leases: Leases
+    subscriptions: Subscriptions
+    roster: Roster
+    links: LinkStore
+    feeds: FeedStore
+    articles: ArticleStore
+    items: ItemStore
+    documents: DocumentStore
+    registrar: Registrar
+    sources: SourceStore
+    members: SourceItems
+    due: DueItems
+    forcing: Forcing
+    runs: RunStore
+    fetcher: Fetcher
+    pool: ParsePool
+    rooms: asyncio.Semaphore
+    """How many pages may be in memory at once."""
+    source: FeedSource
+    policy: polling.Policy
+    decide_policy: decide.Policy
+
+
+@asynccontextmanager
+async def open_desk(settings: Settings, give_up_seconds: float | None = None) -> AsyncIterator[Desk]:
+    """Wait for the server (for ever, or not), check it, open everything; close it all at the end."""
+    console.set_up(settings)
+    keys = Keys.of(settings)
+    client = connect.open_store(settings)
+    try:
+        await presence.wait(client, settings, give_up_seconds=give_up_seconds)
+        await presence.warn(client)
+        await version.check(client, keys)
+        async with furnish(settings, client, keys) as desk:
+            yield desk
+    finally:
+        await client.aclose()
+
+
+@asynccontextmanager
+async def furnish(settings: Settings, client: connect.Client, keys: Keys) -> AsyncIterator[Desk]:
+    """A desk on an open client; parse children start with the first task."""
+    pool = ParsePool(settings.parse_processes, settings.parse_cpu_seconds, settings.parse_memory_bytes)
+    admitted = sample.admitted(settings)
+    leases = Leases(client, keys)
+    fetching = open_fetcher(admitted, client, keys, exempt=sample.hosts(settings))
+    async with fetching as fetcher, pool, leases.keep_alive():
+        lives = Lives.of(settings)
+        subscriptions = Subscriptions(client, keys)
+        links = LinkStore(client, keys, lives)
+        articles = ArticleStore(client, keys, lives)
+        bounds = schedule.Bounds(settings.ingest_min_interval_seconds, settings.ingest_max_interval_seconds)
+        yield Desk(
+            settings=settings,
+            keys=keys,
+            client=client,
+            leases=leases,
+            subscriptions=subscriptions,
+            roster=Roster(client, subscriptions, links, settings),
+            links=links,
+            feeds=FeedStore(client, keys, lives, leases),
+            articles=articles,
+            items=ItemStore(client, keys),
+            documents=DocumentStore(client, keys, lives, settings.snapshot_days, settings.registry_partition_strategy),
+            registrar=Registrar(
+                client,
+                keys,
+                settings.registry_partition_strategy,
+                settings.tracking_param_prefixes,
+                partial(permission.sign_file, settings),
+            ),
+            sources=SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent)),
+            members=SourceItems(client, keys),
+            due=DueItems(client, keys),
+            forcing=Forcing(client, keys),
+            runs=RunStore(client, keys),
+            fetcher=fetcher,
+            pool=pool,
+            rooms=asyncio.Semaphore(settings.fetch_concurrency),
+            source=FeedSource(fetcher, pool, settings.tracking_param_prefixes, admitted.fetch_allowed_hosts),
+            policy=polling.Policy(bounds, min(polling.Policy().renew_seconds, lives.link / 4)),
+            decide_policy=decide.Policy(
+                base_seconds=settings.crawl_base_interval_seconds,
+                max_seconds=settings.crawl_max_interval_seconds,
+                error_base_seconds=settings.crawl_error_backoff_base,
+                gone_after_checks=settings.gone_after_checks,
+            ),
+        )
+
+
+def lane_of(url: str) -> str:
+    """The domain a URL belongs to: who shares a lane shares a gate."""
+    found = urls.parts(url)
+    return urls.gate_of(found.host, found.port) if found else ""

@@ -1,0 +1,124 @@
+"""The child that runs a job (RQ's "work-horse"): how it is forked, asked to end, and what is said when it ends.
+
+A stop is one signal to the worker. The child gets its own, because it is in a process group of its own; a job that
+ends early by itself is done, one that does not is ended and goes back to its queue.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import time
+from types import FrameType
+from typing import Any
+
+from rq.exceptions import AbandonedJobError
+from rq.job import Job
+from rq.queue import Queue
+from rq.utils import now
+from rq.worker import Worker as RqWorker
+
+from core.runtime import job_types as jobs
+from core.runtime.pace import Pace
+
+log = logging.getLogger("queue")
+
+STOPS = (signal.SIGTERM, signal.SIGINT)
+
+
+class ForkingWorker(RqWorker):
+    """RQ's worker with a stop that loses nothing."""
+
+    pace = Pace()
+    _stop_asked_at: float | None = None
+    _is_waiting_for_horse = False
+
+    # ── stopping ──
+
+    def request_stop(self, signum: int, frame: FrameType | None) -> None:
+        """The first signal: take nothing more, and ask the running job to end."""
+        self._stop_requested = True
+        self._stop_asked_at = time.monotonic()
+        self._shutdown_requested_date = now()
+        for number in STOPS:
+            signal.signal(number, self.request_force_stop)
+        if self.horse_pid:
+            self._ask_horse_to_end()
+
+    def _ask_horse_to_end(self) -> None:
+        # Only itself, not its group: it may need its own children to end well. It is in a group of its own, so neither
+        # Ctrl-C nor honcho reach it.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.horse_pid, signal.SIGTERM)
+        self.job_monitoring_interval = 1
+        if self._is_waiting_for_horse:
+            signal.alarm(1)  # the wait under way began with a longer one
+
+    def _end_patience(self) -> None:
+        if self._stop_asked_at is not None and time.monotonic() - self._stop_asked_at > self.pace.patience:
+            log.warning("⚠️ The job did not end in %.1f s; it is ended.", self.pace.patience)
+            self.kill_horse()
+
+    def wait_for_horse(self) -> tuple[int | None, int | None, Any]:
+        """Until it ends or RQ's alarm rings."""
+        self._is_waiting_for_horse = True
+        try:
+            return super().wait_for_horse()
+        finally:
+            self._is_waiting_for_horse = False
+
+    def fork_work_horse(self, job: Job, queue: Queue) -> None:
+        """Fork, with signals held back: none is lost between the fork and the moment when both know what to do."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+        try:
+            super().fork_work_horse(job, queue)
+            # The child does this too. Before it has, RQ's `kill_horse` would kill our own group.
+            with contextlib.suppress(OSError):
+                os.setpgid(self.horse_pid, self.horse_pid)
+            if self._stop_requested:
+                self._ask_horse_to_end()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+
+    # ── how jobs end ──
+
+    def setup_work_horse_signals(self) -> None:
+        """In the child: SIGTERM ends it, until the job says what else to do with it."""
+        super().setup_work_horse_signals()  # type: ignore[no-untyped-call]
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+
+    def handle_work_horse_killed(self, job: Job, retpid: int, ret_val: int, rusage: object) -> None:
+        """The child died without a word. If it was us, the job comes back at once and no attempt is counted."""
+        if self._stop_requested:
+            job.retries_left = (job.retries_left or 0) + 1
+            job.retry_intervals = None
+            job.enqueue_at_front_on_retry = True
+            log.info("↩️ %s did not come to its end; it goes back to its queue", _shown(job))
+        else:
+            cause = f"signal {os.WTERMSIG(ret_val)}" if os.WIFSIGNALED(ret_val) else f"exit {os.WEXITSTATUS(ret_val)}"
+            log.warning("💥 %s: its process died (%s); %s", _shown(job), cause, _what_next(job))
+
+    def handle_exception(self, job: Job, *exc_info: Any) -> None:
+        """In the child: the job raised."""
+        if isinstance(exc_info[1], jobs.JobRefused):
+            log.error("🚫 %s", exc_info[1])
+        else:
+            log.error("❌ %s failed; %s", _shown(job), _what_next(job), exc_info=exc_info)
+
+
+def _shown(job: Job) -> str:
+    return f"{job.func_name} ({job.id})"
+
+
+def _what_next(job: Job) -> str:
+    if not job.should_retry:
+        return "given up"
+    return f"tried again in {job.get_retry_interval()} s, attempts left: {job.retries_left}"
+
+
+def say_abandoned(job: Job, kind: type[BaseException], *_: object) -> None:
+    """The worker of this job is not heard of any more; RQ retries it."""
+    if kind is AbandonedJobError and not (isinstance(job, jobs.AllowedJob) and job.problem):
+        log.warning("💥 %s lost its worker; %s", _shown(job), _what_next(job))

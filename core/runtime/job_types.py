@@ -1,0 +1,170 @@
+"""What may run: the list, and a job that runs nothing else.
+
+Who can write to Redis can name any function of any module in a job, and RQ would call it. So a job is held against the
+list when it is made and again when it is read. It carries JSON only: a pickle is never opened.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from redis import Redis
+from rq.exceptions import DeserializationError, NoSuchJobError
+from rq.job import Job, Retry
+from rq.serializers import JSONSerializer
+
+from core.errors import FreshetError
+from core.runtime.queue_names import QueueName
+
+log = logging.getLogger("queue")
+
+RETRY_SECONDS = (10, 60, 300)
+"""Also what a killed worker's job waits: the first of them is part of the two minutes (see `pace`)."""
+RESULT_SECONDS = 60
+"""Not 0: RQ then deletes the job at its end, and a second run of it (its first worker was cut off) ends in an error."""
+MOST_IDS = 2_000
+"""In one job, as many as REFRESH_BATCH_ITEMS may be: all of them are leased in one step of the server."""
+MOST_ARGUMENT_CHARACTERS = 1_000_000
+FAILURE_SECONDS = 86_400
+"""How long a failed job can be looked at. RQ's default is a year."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """One function that may run."""
+
+    queue: QueueName
+    timeout_seconds: int
+    retry_seconds: tuple[int, ...] = RETRY_SECONDS
+
+    @property
+    def retry(self) -> Retry:
+        """For every enqueue: without it RQ never again runs a job whose worker died."""
+        return Retry(max=len(self.retry_seconds), interval=list(self.retry_seconds))
+
+
+Allowed = Mapping[str, JobSpec]
+
+JOBS: Allowed = {
+    "workers.jobs.refresh": JobSpec(QueueName.REFRESH, timeout_seconds=600),
+    "workers.jobs.reindex": JobSpec(QueueName.REINDEX, timeout_seconds=600),
+    "workers.jobs.crawl": JobSpec(QueueName.REFRESH, timeout_seconds=600),
+    "workers.embed_jobs.embed": JobSpec(QueueName.EMBED, timeout_seconds=60),
+}
+
+
+class JobRefused(FreshetError):
+    """This job is not one of ours, or was made wrongly; it does not run."""
+
+
+class AllowedJob(Job):
+    """A job that only ever calls functions of the list. Made for a list by `job_class`."""
+
+    allowed: ClassVar[Allowed] = {}
+    problem: str | None = None
+    """Why it must not run; None: it may."""
+
+    def __init__(self, id: str | None = None, connection: Redis | None = None, serializer: object = None) -> None:
+        # Whatever the caller says: without a serializer RQ would take pickle.
+        super().__init__(id, connection, JSONSerializer)
+
+    @classmethod
+    def create(cls, *args: Any, **options: Any) -> AllowedJob:
+        """As RQ's; `JobRefused` if it could not run."""
+        job = super().create(*args, **options)
+        assert isinstance(job, AllowedJob)
+        job.problem = job._find_problem()
+        job.insist()
+        try:
+            _ = job.data
+        except (TypeError, ValueError) as error:
+            raise JobRefused(f"{job.func_name}: its arguments are not JSON ({error}).") from error
+        return job
+
+    @classmethod
+    def fetch(cls, id: str, connection: Redis | None = None, serializer: object = None) -> Job:
+        """As RQ's; an id that no job can have is an id without a job, not the end of the worker."""
+        try:
+            return super().fetch(id, connection=connection, serializer=serializer)
+        except ValueError:
+            log.warning("🚫 Refused %s: no job of ours has such an id.", repr(id)[:80])
+            raise NoSuchJobError(f"No such job: {id!r}") from None
+
+    def restore(self, raw_data: Any) -> None:
+        """Read what Redis has. What anybody wrote there must not end the worker: it becomes a job with a problem."""
+        problem = None
+        try:
+            super().restore(raw_data)
+        except NoSuchJobError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a hash by a stranger's hand can break RQ's reading in any way
+            problem = f"its hash cannot be read ({type(error).__name__})"
+        self.problem = problem or self._find_problem()
+        if self.problem:
+            self._disarm()
+        elif self.retries_left:
+            # Whatever a stranger wrote: no job comes again more often than the list says.
+            self.retries_left = min(self.retries_left, len(self.spec.retry_seconds))
+
+    @property
+    def func(self) -> Any:
+        """The function itself: the one way to it leads past the list."""
+        self.insist()
+        return super().func
+
+    def insist(self) -> None:
+        """Raise `JobRefused` unless it may run."""
+        if self.problem:
+            raise JobRefused(f"Refused job {self.id}: {self.problem}.")
+
+    @property
+    def spec(self) -> JobSpec:
+        """What the list says about its function."""
+        self.insist()
+        return self.allowed[str(self.func_name)]
+
+    def _find_problem(self) -> str | None:
+        try:
+            name, instance, args, kwargs = self.func_name, self.instance, self.args, self.kwargs
+        except DeserializationError:
+            return "its payload is not JSON of ours, and nothing else is opened"
+        if not isinstance(name, str) or name not in self.allowed:
+            return f"{str(name)[:80]!r} is not on the list of functions that may run"
+        if instance is not None:
+            return f"it calls {name} on an object, and only plain functions may run"
+        if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
+            return f"its arguments for {name} are no arguments"
+        if self.repeats_left:
+            return "it wants to repeat itself, and what is due again the timer sends"
+        too_much = _too_much(args, kwargs)
+        if too_much:
+            return too_much
+        # A callback is a function too, and a webhook a request to any address.
+        if self._success_callback_name or self._failure_callback_name or self._stopped_callback_name or self.webhooks:
+            return "it brings callbacks or webhooks"
+        return None
+
+    def _disarm(self) -> None:
+        """Refused once and for all: nothing of it is called when it fails, and it does not come again."""
+        self._success_callback_name = self._failure_callback_name = self._stopped_callback_name = None
+        self.webhooks = []
+        self.retries_left = self.repeats_left = None
+        self.failure_ttl = FAILURE_SECONDS
+
+
+def _too_much(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    values = [*args, *kwargs.values()]
+    most = max((len(value) for value in (values, *values) if isinstance(value, list | dict)), default=0)
+    if most > MOST_IDS:
+        return f"it brings {most:,} ids, and a job has at most {MOST_IDS:,}; send them in several jobs"
+    if len(repr(values)) > MOST_ARGUMENT_CHARACTERS:
+        return f"its arguments are longer than {MOST_ARGUMENT_CHARACTERS:,} characters"
+    return None
+
+
+def job_class(allowed: Allowed) -> type[AllowedJob]:
+    """The job that holds itself against this list."""
+    return type("AllowedJob", (AllowedJob,), {"allowed": allowed, "__doc__": AllowedJob.__doc__})

@@ -1,0 +1,158 @@
+"""What parse children can do: a name, a request type, a function, a result type.
+
+The functions run in the child only and import what they need when first called: a child starts fast, and the
+parent never loads a parser.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from core.errors import FreshetError, NotAFeed
+from core.models import Document, Failed, FoundFeed, Harvest
+from core.sources.sitemaps import SitemapResult, SitemapTask, read_sitemap
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing a child can do. `refusals` are the exceptions it raises on purpose, text fit for a person."""
+
+    request: type
+    run: Callable[[Any], object]
+    result: type
+    refusals: tuple[type[FreshetError], ...] = (NotAFeed,)
+    patience: int = 1
+    """So many times the usual CPU limit: an honest PDF of a thousand pages takes longer than any page of HTML."""
+
+
+class FeedRequest(msgspec.Struct, frozen=True, array_like=True):
+    """A feed's body, and the rules its links are cleaned by."""
+
+    body: bytes
+    url: str
+    content_type: str = ""
+    tracking_params: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+
+
+def harvest_feed(request: FeedRequest) -> Harvest:
+    """The clean links of a feed's body; `NotAFeed` if it is none."""
+    from core.feeds import links
+    from core.feeds import parse as feeds
+
+    parsed = feeds.parse(request.body, request.url, request.content_type)
+    return links.harvest(parsed, links.LinkRules(request.tracking_params, request.allowed_hosts))
+
+
+class PageRequest(msgspec.Struct, frozen=True, array_like=True):
+    """An HTML page and where it came from."""
+
+    body: bytes
+    url: str
+
+
+def discover_feeds(request: PageRequest) -> tuple[FoundFeed, ...]:
+    """The feeds that a page links to, best first."""
+    from core.feeds import discover
+
+    return tuple(discover.feed_links(request.body, request.url))
+
+
+class PageTask(msgspec.Struct, frozen=True, array_like=True):
+    """A page to read as an article, and what its feed already said."""
+
+    body: bytes
+    """Empty where the page could not be had: then only the feed's text counts."""
+    url: str
+    """Where the redirects ended."""
+    content_type: str = ""
+    main_text: bool = True
+    feed_html: str = ""
+    feed_title: str = ""
+    links: bool = False
+    """Collect where the page leads."""
+    tracking_params: tuple[str, ...] = ()
+
+
+class DocumentTask(msgspec.Struct, frozen=True, array_like=True):
+    """An item of a site, a folder or a repository: a page, a PDF, a Word file, Markdown, text, a table."""
+
+    body: bytes
+    name: str
+    """File name or path; its ending counts where the content type says little."""
+    content_type: str = ""
+    url: str = ""
+    """Where it was found; relative links of a page start from it. Empty for a file."""
+    main_text: bool = True
+    links: bool = False
+    tracking_params: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageResult:
+    """A document, or why there is none; and where the page leads, in both cases."""
+
+    document: Document | None = None
+    failed: Failed | None = None
+    links: tuple[str, ...] = ()
+    is_noindex: bool = False
+    """The page asks robots not to keep it."""
+
+
+def read_page(request: PageTask) -> PageResult:
+    """The best of the page and its feed's own text."""
+    from core.pages import extract
+
+    page = extract.reading(
+        request.body, request.url, request.content_type, main_text=request.main_text, links=request.links
+    )
+    feed = extract.from_feed_text(request.feed_html, request.url, request.feed_title) if request.feed_html else None
+    return _result(extract.best(page.answer, feed), page.links, page.is_noindex, request.tracking_params)
+
+
+def read_document(request: DocumentTask) -> PageResult:
+    """An item of any kind that Freshet reads."""
+    from core.documents import read as documents
+
+    read = documents.reading(
+        request.body,
+        request.name,
+        request.content_type,
+        url=request.url,
+        main_text=request.main_text,
+        links=request.links,
+    )
+    return _result(read.answer, read.links, read.is_noindex, request.tracking_params)
+
+
+def _result(
+    answer: Document | Failed, found: tuple[str, ...], is_noindex: bool, tracking_params: tuple[str, ...]
+) -> PageResult:
+    from core.feeds import links
+
+    targets = links.all_by_settings(found, tracking_params)
+    if isinstance(answer, Failed):
+        return PageResult(failed=answer, links=targets, is_noindex=is_noindex)
+    return PageResult(document=links.by_settings(answer, tracking_params), links=targets, is_noindex=is_noindex)
+
+
+TASKS: Mapping[str, Task] = {
+    "feed": Task(FeedRequest, harvest_feed, Harvest),
+    "discover": Task(PageRequest, discover_feeds, tuple[FoundFeed, ...]),
+    "page": Task(PageTask, read_page, PageResult),
+    "document": Task(DocumentTask, read_document, PageResult),
+    "long_document": Task(DocumentTask, read_document, PageResult, patience=8),
+    "sitemap": Task(SitemapTask, read_sitemap, SitemapResult),
+}
+
+
+def load(registry: str) -> Mapping[str, Task]:
+    """The registry named `module:attribute`; parent and child load the same one."""
+    module, _, attribute = registry.partition(":")
+    tasks: Mapping[str, Task] = getattr(importlib.import_module(module), attribute)
+    return tasks

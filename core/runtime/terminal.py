@@ -1,0 +1,25 @@
+"""Print for people and programs: the one way to standard output and standard error."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from core.pages.printable import printable
+
+
+class Styled(str):
+    """Text that was made printable, with escape sequences of our own in it."""
+
+    __slots__ = ()
+
+
+def bold(text: str) -> str:
+    """The text in bold letters, for a `Styled` line."""
+    return f"\033[1m{printable(text)}\033[0m"
+
+
+def say(*values: object, sep: str = " ", file: TextIO | None = None, flush: bool = False) -> None:
+    """Print these; what others wrote in them is made printable."""
+    told = sep.join(value if isinstance(value, Styled) else printable(str(value)) for value in values)
+    print(told, file=file or sys.stdout, flush=flush)

@@ -1,0 +1,1 @@
+"""Chunks, ranking, results."""

@@ -1,0 +1,106 @@
+"""A text in chunks: each below one heading, small enough for the embedder, and the same after an edit elsewhere.
+
+Title, URL and headings are no part of a chunk's text: they are put before it when it is embedded, so that a rename
+changes no hash. Counts with the tokenizer it is given; reads nothing, keeps nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from core.models import Chunk
+from core.pages.text import content_hash, cut, storable
+from core.search import chunk_blocks
+from core.search.chunk_cuts import Cutter
+
+CHUNKER_VERSION = "1"
+"""Part of every chunk id and of the vector space: anything that moves cuts needs a new one."""
+MOST_TOKENS = 230
+"""Of all-MiniLM-L6-v2's 256, two of which are marks; the rest is for title and headings."""
+WINDOW_TOKENS = 254
+
+# About what WordPiece makes of a text: long words in parts, foreign scripts in small parts, Chinese one by one.
+_TOKEN = re.compile(
+    r"[A-Za-z]{1,7}|[0-9]{1,2}"
+    r"|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+    r"|[^\W\d_]{1,2}|[^\s]"
+)
+_CHARS_PER_TOKEN = 4
+
+
+def chunks(
+    item_id: str, markdown: str, count_tokens: Callable[[str], int], most_tokens: int = MOST_TOKENS
+) -> list[Chunk]:
+    """The chunks of a text in order; none has more than `most_tokens`, and no word is lost or stands in two."""
+    text = storable(markdown.replace("\r\n", "\n").replace("\r", "\n")).removeprefix("\ufeff")
+    cutter = Cutter(count_tokens, most_tokens)
+    seen: Counter[tuple[tuple[str, ...], str]] = Counter()
+    found: list[Chunk] = []
+    for headings, blocks, level in chunk_blocks.sections(text):
+        for piece, kinds in cutter.pieces(blocks):
+            text_hash = content_hash(piece)
+            seen[headings, text_hash] += 1
+            cid = chunk_id(item_id, headings, text_hash, seen[headings, text_hash])
+            types = tuple(map(str, kinds))
+            found.append(Chunk(cid, piece, headings, len(found), text_hash, level, types))
+    return found
+
+
+def chunk_id(item_id: str, headings: tuple[str, ...], text_hash: str, occurrence: int) -> str:
+    """`c_…`: 130 bits of sha256; the n-th time that a text stands below the same headings has an id of its own."""
+    parts = (CHUNKER_VERSION, item_id, text_hash, str(occurrence), *headings)
+    # Lengths go in front, so that no two lists of parts are the same bytes.
+    source = "".join(f"{len(part)}:{part}" for part in parts)
+    digest = hashlib.sha256(source.encode("utf-8", "surrogateescape")).digest()
+    return f"c_{base64.b32encode(digest).decode().lower()[:26]}"
+
+
+def embedded_text(
+    chunk: Chunk,
+    title: str,
+    url: str = "",
+    count_tokens: Callable[[str], int] | None = None,
+    window_tokens: int = WINDOW_TOKENS,
+) -> str:
+    """What the embedder is given: as much of title, headings and URL as there is room for, then the text, whole."""
+    count = count_tokens or estimate_tokens
+    room = window_tokens - count(chunk.text)
+    around = _around(title, url, chunk.headings)
+    kept: dict[int, str] = {}
+    for place in _by_worth(len(around)):
+        words = around[place] if place else _shortened(around[place], room, count)
+        needed = count(words) + 1
+        if words and needed <= room:
+            kept[place] = words
+            room -= needed
+    return "\n".join(part for part in (" › ".join(kept[place] for place in sorted(kept)), chunk.text) if part)
+
+
+def estimate_tokens(text: str) -> int:
+    """About as many tokens as a WordPiece tokenizer would make, for when there is none."""
+    return len(_TOKEN.findall(text))
+
+
+def _around(title: str, url: str, headings: tuple[str, ...]) -> list[str]:
+    """Title, headings, address; a first heading that says the title again is left out."""
+    named = " ".join(title.split())
+    below = headings[1:] if headings and headings[0].casefold() == named.casefold() else headings
+    address = url.partition("://")[2] or url
+    return [named, *below, re.split(r"[?#]", address, maxsplit=1)[0].strip("/")]
+
+
+def _shortened(title: str, room: int, count: Callable[[str], int]) -> str:
+    """As much of a title as fits."""
+    most_chars = room * _CHARS_PER_TOKEN
+    while most_chars > 1 and count(title) >= room:
+        title, most_chars = cut(title, most_chars), most_chars // 2
+    return title
+
+
+def _by_worth(number: int) -> list[int]:
+    """The title first, then the nearest heading, then those above it, the address last."""
+    return [0, *range(number - 2, 0, -1), number - 1]

@@ -1,0 +1,1 @@
+"""The part of search that touches the world."""

@@ -1,0 +1,140 @@
+"""Build the graph of a large replica beside everything else: in a thread of the process that wrote, at low priority.
+
+Building costs some 0.4 ms a row, too long for a commit. Committed rows never change within an epoch, so that neither
+the writer nor a reader has to wait; a lock of its own keeps a second process from doing the same work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.search.io import replica_graph, replica_state
+from core.search.io.replica_state import ReplicaBroken, State
+from core.search.io.replica_vectors import Matrix
+
+LEAST_ROWS = 10_000
+LEAST_SHARE = 0.1
+"""A graph is carried on, and saved, when so many rows, and this part of all, are not in it."""
+ROWS_AT_ONCE = 500
+"""How much is done before looking whether to stop: about 0.2 s."""
+NICENESS = 10
+
+
+def is_wanted(state: State, covered: int) -> bool:
+    """Is so much of a large replica outside its graph that it should be carried on?"""
+    return state.rows > replica_graph.HNSW_ABOVE and state.rows - covered > _step(covered)
+
+
+def _step(covered: int) -> int:
+    return max(LEAST_ROWS, int(LEAST_SHARE * covered))
+
+
+Job = tuple[State, Matrix, NDArray[np.bool_]]
+
+
+class GraphBuilder:
+    """Carries on the graph of one replica until it covers the committed rows."""
+
+    def __init__(self, folder: Path, on_saved: Callable[[], None]) -> None:
+        self._folder = folder
+        self._on_saved = on_saved
+        self._guard = threading.Lock()
+        self._job: Job | None = None
+        self._is_at_work = False
+        self._thread: threading.Thread | None = None
+        self._is_stopped = threading.Event()
+
+    def start(self, state: State, matrix: Matrix, is_comparable: NDArray[np.bool_]) -> None:
+        """Cover these committed rows, after those that it is at work on."""
+        with self._guard:
+            self._job = state, matrix, is_comparable
+            if self._is_at_work:
+                return
+            self._is_at_work = True
+        self._is_stopped.clear()
+        self._thread = threading.Thread(target=self._run, name="graph")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Give up at the next chance; what was saved stays."""
+        self._is_stopped.set()
+        self.join()
+
+    def join(self) -> None:
+        """Wait until it is done."""
+        if self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)  # on Linux of the thread alone
+        while job := self._next():
+            # The replica was erased under us, or the disk is full, as Python or as usearch says it: then no graph.
+            with contextlib.suppress(OSError, RuntimeError, ReplicaBroken):
+                self._build_alone(*job)
+
+    def _next(self) -> Job | None:
+        with self._guard:
+            job, self._job = self._job, None
+            self._is_at_work = job is not None
+            return job
+
+    def _build_alone(self, state: State, matrix: Matrix, is_comparable: NDArray[np.bool_]) -> None:
+        lock = None if self._should_stop() else replica_state.try_lock(self._folder / "graph.lock")
+        if lock is None:
+            return
+        try:
+            self._build(state, matrix, is_comparable)
+        finally:
+            os.close(lock)
+
+    def _build(self, state: State, matrix: Matrix, is_comparable: NDArray[np.bool_]) -> None:
+        index, covered = self._begun(state, matrix.shape[1])
+        while index is not None and covered < state.rows:
+            end = min(covered + _step(covered), state.rows)
+            for start in range(covered, end, ROWS_AT_ONCE):
+                if self._should_stop():
+                    return
+                _add(index, matrix, is_comparable, start, min(start + ROWS_AT_ONCE, end))
+            covered = end
+            self._save(index, state, covered)
+
+    def _should_stop(self) -> bool:
+        """Also when the program ends without `stop`: a daemon that dies within usearch would take the process along."""
+        return self._is_stopped.is_set() or not threading.main_thread().is_alive()
+
+    def _begun(self, state: State, dimension: int) -> tuple[Any | None, int]:
+        """What is there to be carried on, or an empty one."""
+        for one in replica_graph.named(self._folder, state):
+            index = replica_graph.restored(one, dimension, is_view=False)
+            if index is not None:
+                index.expansion_add = replica_graph.EXPANSION_ADD
+                return index, one.rows
+        return replica_graph.empty(dimension), 0
+
+    def _save(self, index: Any, state: State, covered: int) -> None:
+        """Under its final name when it is whole, and without the ones before it."""
+        before = replica_graph.named(self._folder, state)
+        start = f"{replica_graph.prefix(state)}-{covered}"
+        temporary = self._folder / "vectors" / f"{start}.new"
+        index.save(str(temporary))
+        saved = temporary.replace(temporary.with_name(f"{start}-{replica_graph.checksum(temporary):08x}.usearch"))
+        for one in before:
+            if one.path != saved:
+                one.path.unlink(missing_ok=True)
+        self._on_saved()
+
+
+def _add(index: Any, matrix: Matrix, is_comparable: NDArray[np.bool_], start: int, end: int) -> None:
+    """What is dead now stays dead, and a row of zeros is near nothing: neither belongs into the graph."""
+    rows = start + np.flatnonzero(is_comparable[start:end])
+    if len(rows):
+        index.add(rows, matrix[rows], threads=1)

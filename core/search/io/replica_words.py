@@ -1,0 +1,153 @@
+"""From text to terms: the same way for what is indexed and for what is asked.
+
+Words are lower-cased, stemmed where the page's language is known, and lose their accents; scripts without spaces become
+pairs of characters. One field holds the terms of all languages, so that a word's rarity is that of the whole index.
+A query is asked in all languages that the index holds. No input is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+
+from core.search.highlight import UNSPACED
+
+# What tantivy's Snowball can do (tantivy-py 0.27, Filter.stemmer), by ISO 639-1.
+STEMMERS = {
+    "ar": "arabic",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "es": "spanish",
+    "fi": "finnish",
+    "fr": "french",
+    "hu": "hungarian",
+    "it": "italian",
+    "nb": "norwegian",
+    "nl": "dutch",
+    "nn": "norwegian",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+}
+LONGEST_WORD_BYTES = 100
+"""What is longer is no word; tantivy's own limit of 40 bytes would be 20 Cyrillic letters."""
+MOST_QUERY_CHARS = 2_000
+MOST_QUERY_TERMS = 64
+MOST_REMEMBERED = 30_000
+"""Words of a language with their terms; some 5 MB. The first are kept: common words come early."""
+
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+# Scripts whose vowel signs are marks, at which tantivy's simple tokenizer would cut words to pieces.
+_MARKED = re.compile("[\u0900-\u109f\u1780-\u17ff]")
+# Vowel points of Hebrew and Arabic, tatweel, soft hyphen and zero-width characters: written or not as people like.
+# U+0300 to U+036F: accents for which NFKC knows no letter, at which the simple tokenizer would cut.
+_OPTIONAL = re.compile(
+    "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u00ad\u200b-\u200f\u2060\ufeff]"
+)
+# Beyond Latin letters and everyday punctuation: only then is there anything to do before the tokenizer.
+_UNUSUAL = re.compile("[^\x00-\u012f\u0131-\u017e\u2010-\u2026\u20ac]")
+# Whatever the script: a tokenizer cuts at these, and no word is changed by small letters.
+_ASCII_CUT = bytes(n if n > 127 else ord(chr(n).lower()) if chr(n).isalnum() else 32 for n in range(256))
+_PHRASE = re.compile('["“”„«»]([^"“”„«»]+)["“”„«»]')
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as terms."""
+
+    terms: tuple[str, ...] = ()
+    phrases: tuple[tuple[tuple[str, ...], ...], ...] = ()
+    """For each quoted phrase its terms in each language, of which one must be there."""
+
+
+def stemmer(language: str) -> str:
+    """The language itself if there is a stemmer for it, else an empty string: words as they are."""
+    return language if language in STEMMERS else ""
+
+
+def terms(text: str, language: str) -> str:
+    """A text of a page as it is indexed: its terms with spaces between.
+
+    Tokens as objects (`pre_tokenize`) would take twice the time: 190 against 91 µs for 900 letters, index included.
+    """
+    spaced, has_marks = _spaced(text, is_query=False)
+    known = _remembered(stemmer(language), has_marks)
+    return " ".join(filter(None, map(known.__getitem__, spaced.encode().translate(_ASCII_CUT).split())))
+
+
+def is_quoted(text: str) -> bool:
+    """Does a query ask for these very words?"""
+    return bool(_PHRASE.search(text[:MOST_QUERY_CHARS]))
+
+
+def question(text: str, languages: Iterable[str]) -> Question:
+    """A query, for an index that holds these languages."""
+    asked, text = tuple(languages) or ("",), text[:MOST_QUERY_CHARS]
+    found = dict.fromkeys(term for language in asked for term in _query_terms(text, language))
+    phrases = (_in_languages(quoted, asked) for quoted in _PHRASE.findall(text))
+    return Question(tuple(found), tuple(phrase for phrase in phrases if phrase))
+
+
+def _in_languages(phrase: str, languages: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    variants = dict.fromkeys(tuple(_query_terms(phrase, language)) for language in languages)
+    return tuple(variant for variant in variants if variant)
+
+
+def _query_terms(text: str, language: str) -> list[str]:
+    spaced, has_marks = _spaced(text, is_query=True)
+    return _analyzer(stemmer(language), has_marks).analyze(spaced)[:MOST_QUERY_TERMS]
+
+
+def _spaced(text: str, is_query: bool) -> tuple[str, bool]:
+    """The text with spaces between all its terms, and whether marks belong to its words; lone surrogates go."""
+    if text.isascii() or not _UNUSUAL.search(text):
+        return text.replace("\u00ad", ""), False
+    sound = text.encode("utf-8", "replace").decode()
+    sound = _OPTIONAL.sub("", unicodedata.normalize("NFKC", sound).replace("İ", "i"))  # else i and a dot of its own
+    return _UNSPACED_RUN.sub(lambda run: _pairs(run[0], is_query), sound), bool(_MARKED.search(sound))
+
+
+def _pairs(run: str, is_query: bool) -> str:
+    """Pairs of characters; an indexed run also its single ones, for queries of one. Pairs stand together: phrases."""
+    pairs = [run[i : i + 2] for i in range(len(run) - 1)]
+    return f" {' '.join(pairs if is_query and pairs else [*pairs, *run])} "
+
+
+class _Remembered(dict[bytes, str]):
+    """The terms of what stands between two ASCII signs. Most words come again: 41 against 65 µs for 940 letters."""
+
+    def __init__(self, analyzer: TextAnalyzer) -> None:
+        super().__init__()
+        self._analyzer = analyzer
+
+    def __missing__(self, piece: bytes) -> str:
+        found = " ".join(self._analyzer.analyze(piece.decode()))
+        if len(piece) <= LONGEST_WORD_BYTES and len(self) < MOST_REMEMBERED:
+            self[piece] = found
+        return found
+
+
+@cache
+def _remembered(language: str, has_marks: bool) -> _Remembered:
+    return _Remembered(_analyzer(language, has_marks))
+
+
+@cache
+def _analyzer(language: str, has_marks: bool) -> TextAnalyzer:
+    # The regex takes twice the time of the simple tokenizer: 116 against 51 µs for 900 letters.
+    tokenizer = Tokenizer.regex(r"[\p{L}\p{M}\p{N}]+") if has_marks else Tokenizer.simple()
+    builder = TextAnalyzerBuilder(tokenizer).filter(Filter.remove_long(LONGEST_WORD_BYTES)).filter(Filter.lowercase())
+    if language:
+        builder = builder.filter(Filter.stemmer(STEMMERS[language]))
+    return builder.filter(Filter.ascii_fold()).build()

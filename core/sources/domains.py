@@ -1,0 +1,169 @@
+"""A domain: a named set of sources, and how each of them is kept.
+
+Pure: the nouns. Which kinds of sources there are is `core.sources.table`'s to say, and how people write a domain is
+`core.sources.domain_file`'s.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
+
+from core.errors import FreshetError
+from core.urls.patterns import Patterns, UrlPatterns
+
+GITHUB_URL = "https://github.com"
+SLUG = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+SOURCES_SUFFIX = "_sources"
+"""`web_sources` in a domain.json are sources of the kind `web`."""
+_DERIVED_CHARS = 50
+
+
+class DomainFileError(FreshetError):
+    """A domain cannot be read. The sentence names the place."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConfig:
+    """One source as it is kept: everything that its program needs, as JSON, and no secret."""
+
+    sid: str
+    """`<domain>.<source>`: the name in all its keys."""
+    kind: str
+    """Its line in `core.sources.io.table`."""
+    domain: str
+    config: Mapping[str, Any]
+    signature: str = ""
+    """Of the command that added it, where its kind needs one (`core.sources.io.permission`)."""
+
+    def to_json(self) -> str:
+        """One line, the same for the same source."""
+        fields = {"sid": self.sid, "kind": self.kind, "domain": self.domain, "config": dict(self.config)}
+        fields |= {"signature": self.signature} if self.signature else {}
+        return json.dumps(fields, sort_keys=True, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote."""
+        try:
+            read = json.loads(text)
+            sid, kind, domain = (str(read[name]) for name in ("sid", "kind", "domain"))
+            return cls(sid, kind, domain, dict(read["config"]), str(read.get("signature", "")))
+        except (ValueError, KeyError, TypeError):
+            raise DomainFileError("A stored source cannot be read; add its domain again.") from None
+
+
+# ── what every source is configured with ────────────────────────────────────────────────────────
+
+
+def _globs(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    Patterns(patterns)
+    return patterns
+
+
+def _url_globs(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    UrlPatterns(patterns)
+    return patterns
+
+
+Slug = Annotated[str, Field(pattern=SLUG)]
+Globs = Annotated[tuple[str, ...], AfterValidator(_globs)]
+UrlGlobs = Annotated[tuple[str, ...], AfterValidator(_url_globs)]
+
+
+class SourceModel(BaseModel):
+    """What a person may write of a source. Each kind has a model of its own, beside its program."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    place_field: ClassVar[str] = ""
+    """The field that says what it points at."""
+    companion_suffixes: ClassVar[tuple[str, ...]] = ()
+    """How the names of sources end that may come with it."""
+
+    id: Slug | None = Field(default=None, validation_alias=AliasChoices("id", "source_id"))
+    interval_seconds: float | None = Field(default=None, gt=0)
+    """How often it is listed; None takes the setting."""
+
+    @classmethod
+    def recognise(cls, said: str, web_url: str) -> dict[str, Any] | None:
+        """The configuration that one word or address of a person stands for; None if it names no source of this kind.
+
+        `web_url` is where GitHub is.
+        """
+        return None
+
+    def config(self) -> dict[str, Any]:
+        """As JSON, without its name."""
+        return self.model_dump(mode="json", exclude={"id"})
+
+    def derived_id(self) -> str:
+        """A name made of what it points at."""
+        return slug(str(getattr(self, self.place_field)))
+
+    def title(self) -> str:
+        """What it points at, for people."""
+        return str(getattr(self, self.place_field))
+
+    def trouble(self) -> str:
+        """Why it cannot be there, as far as a look at this machine tells; for what a person has just written."""
+        return ""
+
+    def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceModel]]:
+        """Other sources that come with it: how their names end, their kind, their configuration."""
+        return ()
+
+
+class Domain(BaseModel):
+    """A named set of sources; `core.sources.io.domain_file` gives it a field for each kind."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    id: Slug = Field(validation_alias=AliasChoices("id", "domain_id"))
+    name: str = Field(default="", max_length=200)
+    description: str = Field(default="", max_length=10_000)
+
+    @classmethod
+    def source_fields(cls) -> list[str]:
+        """`web_sources` and the like, in order."""
+        return [name for name in cls.model_fields if name.endswith(SOURCES_SUFFIX)]
+
+    def models(self) -> list[tuple[str, SourceModel]]:
+        """All its sources in order, with their kinds."""
+        return [
+            (name.removesuffix(SOURCES_SUFFIX), model) for name in self.source_fields() for model in getattr(self, name)
+        ]
+
+    def sources(self, web_url: str = GITHUB_URL) -> list[SourceConfig]:
+        """All its sources in order, each with a name of its own; what comes with one stands behind it."""
+        configs: list[SourceConfig] = []
+        for source_id, (kind, model) in zip(self.source_ids(), self.models(), strict=True):
+            sid = f"{self.id}.{source_id}"
+            configs.append(SourceConfig(sid, kind, self.id, model.config()))
+            for suffix, other_kind, other in model.companions(web_url):
+                configs.append(SourceConfig(f"{sid}{suffix}", other_kind, self.id, other.config()))
+        return configs
+
+    def source_ids(self) -> Iterator[str]:
+        """Given names as they are; the others from what they point at, numbered where that is not enough."""
+        models = [model for _, model in self.models()]
+        suffixes = ("", *{suffix for model in models for suffix in model.companion_suffixes})
+        taken = {f"{model.id}{suffix}" for model in models for suffix in suffixes if model.id}
+        for model in models:
+            name, number = model.id or model.derived_id(), 1
+            while not model.id and {f"{name}{suffix}" for suffix in suffixes} & taken:
+                number += 1
+                name = f"{model.derived_id()}-{number}"
+            taken |= {f"{name}{suffix}" for suffix in suffixes}
+            yield name
+
+
+def slug(text: str) -> str:
+    """A name made of what something is called; never empty."""
+    plain = re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-_")[:_DERIVED_CHARS].strip("-_")
+    return plain or "source"

@@ -1,0 +1,283 @@
+"""What GitHub's words mean: names of repositories, URLs, trees, blob shas, rate limits.
+
+Pure: bytes and headers in, values out. Which requests are made, `sources/github.py` decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from core.models import Ref, Rejected
+from core.registry.http_headers import LONGEST_RETRY_AFTER_SECONDS, media_type, retry_after_seconds
+from core.urls import normalise as urls
+from core.urls.patterns import Patterns
+
+LIMIT_SECONDS = 60.0
+"""How long to stay away when GitHub asks for it without a number, as its documentation has it."""
+LIMIT_STATUSES = frozenset({403, 429})
+
+# All that RFC 3986 lets stand in a path; so do browsers and GitHub's own links, and escaped it would be another URL.
+_PATH_SAFE = "/!$&'()*+,;=:@~"
+_OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
+# What `git check-ref-format` refuses.
+_NO_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[/.-]|/\.|[/.]$|\.lock(/|$)|^@$")
+_BLOB_MODES = frozenset({"100644", "100755", "100664"})
+_SYMLINK_MODE = "120000"
+
+_TYPES = {
+    "md": "text/markdown",
+    "markdown": "text/markdown",
+    "rst": "text/x-rst",
+    "adoc": "text/asciidoc",
+    "txt": "text/plain",
+    "html": "text/html",
+    "htm": "text/html",
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    "pdf": "application/pdf",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+}
+# What raw files are served as, whatever they are: it says nothing.
+_UNSPECIFIC = frozenset({"", "text/plain", "application/octet-stream"})
+
+
+# ── names ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Repository(NamedTuple):
+    """A repository, and the branch somebody named; empty means its default branch."""
+
+    owner: str
+    name: str
+    branch: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """`owner/name`, as GitHub writes it."""
+        return f"{self.owner}/{self.name}"
+
+
+def repository(text: str, web_url: str) -> Repository | Rejected:
+    """The repository of `owner/name` or of its URL, also with /tree/<branch>; or a sentence that says why not."""
+    path = text.strip()
+    if "://" in path:
+        inside = _below(path, web_url)
+        if inside is None:
+            return Rejected(text, f"This is no URL of a repository at {web_url}.")
+        path = inside
+    owner, _, rest = path.strip("/").partition("/")
+    name, _, rest = rest.partition("/")
+    kind, _, branch = rest.partition("/")
+    found = Repository(owner, name.removesuffix(".git"), branch)
+    if not _OWNER.fullmatch(found.owner) or not _NAME.fullmatch(found.name) or (rest and kind != "tree"):
+        return Rejected(text, "A repository is written owner/name, or as its URL.")
+    if rest and not is_branch(branch):
+        return Rejected(text, "A branch cannot have this name.")
+    return found
+
+
+def is_branch(name: str) -> bool:
+    """Could git have a branch, tag or commit of this name?"""
+    return 0 < len(name) <= 255 and _NO_BRANCH.search(name) is None
+
+
+def _below(url: str, web_url: str) -> str | None:
+    """The path of a URL below the web address, unescaped; www. and the scheme make no difference."""
+    found, web = urls.parts(url), urls.parts(web_url)
+    if found is None or web is None or found.host.removeprefix("www.") != web.host:
+        return None
+    is_same_port = found.port == web.port or {found.port, web.port} == {80, 443}
+    base = web.path.rstrip("/") + "/"
+    return unquote(found.path[len(base) :]) if is_same_port and found.path.startswith(base) else None
+
+
+# ── URLs ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def escaped(path: str) -> str:
+    """The path or branch as it stands in a URL. GitHub wants the slashes of a branch as they are."""
+    return quote(path, safe=_PATH_SAFE)
+
+
+def base(url: str, setting: str) -> str:
+    """A base URL without slash at its end. Raises ValueError, a sentence that names the setting."""
+    cleaned = urls.clean(url)
+    if isinstance(cleaned, Rejected) or "?" in cleaned:
+        raise ValueError(f"{setting} is no URL that others can begin with.")
+    return cleaned.rstrip("/")
+
+
+def blobs_url(web: str, repo: Repository) -> str:
+    """What the items' URLs of a repository begin with."""
+    return f"{web}/{repo.full_name}/blob/"
+
+
+def raw_url(raw: str, repo: Repository) -> str:
+    """What the raw files' URLs of a repository begin with; branch and path follow as in the item's URL."""
+    return f"{raw}/{repo.full_name}/"
+
+
+def api_url(api: str, repo: Repository) -> str:
+    """The repository in the REST API."""
+    return f"{api}/repos/{repo.full_name}"
+
+
+# ── trees ───────────────────────────────────────────────────────────────────────────────────────
+
+_SHA = r"^[0-9a-f]{40}$"
+Sha = Annotated[str, msgspec.Meta(pattern=_SHA)]
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """Something in a tree: a file, a folder, a submodule."""
+
+    path: str
+    mode: str
+    type: str
+    sha: Sha
+    size: int | None = None
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """A listing of a folder, with all below it if that was asked for and fits."""
+
+    tree: tuple[Entry, ...]
+    truncated: bool
+    """Required: an answer that does not say whether it is whole is not believed."""
+
+
+class _About(msgspec.Struct):
+    default_branch: str
+
+
+_trees = msgspec.json.Decoder(Tree)
+_abouts = msgspec.json.Decoder(_About)
+_shas = msgspec.json.Decoder(Sha)
+
+
+def tree(body: bytes) -> Tree | None:
+    """The tree in an answer, or None if there is none."""
+    try:
+        return _trees.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def default_branch(body: bytes) -> str:
+    """The default branch in the answer about a repository, or an empty string."""
+    try:
+        name = _abouts.decode(body).default_branch
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    return name if is_branch(name) else ""
+
+
+def commit_sha(body: bytes) -> str:
+    """The sha that is the whole answer, or an empty string."""
+    try:
+        return _shas.decode(b'"' + body.strip() + b'"')
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+
+
+class Shelf(NamedTuple):
+    """Where the files of a branch are found, and which of them are taken."""
+
+    address: str
+    """What their URLs begin with, branch included, with a slash at the end."""
+    patterns: Patterns
+    max_bytes: int
+
+    def judge(self, entry: Entry, path: str) -> Ref | Rejected | None:
+        """What an entry is to us; None for folders and for what the patterns leave out."""
+        if entry.type == "tree":
+            return None
+        if entry.type == "commit":
+            return Rejected(self.address + escaped(path), "submodule")
+        if not self.patterns.takes(path):
+            return None
+        address = self._clean(path)
+        if isinstance(address, Rejected):
+            return address
+        if entry.mode == _SYMLINK_MODE:
+            return Rejected(address, "symlink")
+        if entry.type != "blob" or entry.mode not in _BLOB_MODES:
+            return Rejected(address, "no file")
+        if (entry.size or 0) > self.max_bytes:
+            return Rejected(address, "too large")
+        return Ref(address, depth=path.count("/"), version=entry.sha)
+
+    def _clean(self, path: str) -> str | Rejected:
+        """The URL, if it still names the same file once a URL parser has seen it."""
+        address = self.address + escaped(path)
+        cleaned = urls.clean(address)
+        if isinstance(cleaned, Rejected) or cleaned == address:
+            return cleaned
+        return Rejected(address, "path")
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def blob_sha(body: bytes) -> str:
+    """What git calls this content."""
+    return hashlib.sha1(b"blob %d\0" % len(body) + body, usedforsecurity=False).hexdigest()
+
+
+def is_sha(text: str) -> bool:
+    """Could this be git's name of something?"""
+    return re.match(_SHA, text) is not None
+
+
+def sha_of_etag(value: str) -> str:
+    """The blob sha that we gave as an ETag."""
+    return value.strip().removeprefix("W/").strip('"')
+
+
+def content_type(stated: str, url: str, body: bytes) -> str:
+    """What the file is: by its name where the server does not really say; UTF-8 only where that is true."""
+    said = media_type(stated)
+    if said.startswith("application/vnd.github."):
+        said = ""  # the API's word for raw content
+    if said not in _UNSPECIFIC:
+        return stated
+    ending = url.rpartition("/")[2].rpartition(".")[2].lower()
+    kind = _TYPES.get(ending, said or "application/octet-stream")
+    is_plain = kind.startswith("text/") and kind != "text/html"  # HTML may say better itself
+    return f"{kind}; charset=utf-8" if is_plain and _is_utf8(body) else kind
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# ── limits ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def limit_seconds(status: int, headers: Mapping[str, str], body: bytes, now: float) -> float:
+    """How long GitHub wants to be left alone after this answer; 0 if it says nothing of that kind.
+
+    An answer of 200 can be the last one of the hour: it is good, and the next one would not be.
+    """
+    is_refusal = status in LIMIT_STATUSES
+    asked = retry_after_seconds(headers.get("retry-after", ""), now) if is_refusal else None
+    if asked:
+        return asked
+    if headers.get("x-ratelimit-remaining", "").strip() == "0":
+        reset = headers.get("x-ratelimit-reset", "").strip()
+        left = float(reset) - now if reset.isdecimal() and len(reset) < 16 else 0.0
+        # A reset in the past, after a refusal: the clocks differ.
+        return min(left, LONGEST_RETRY_AFTER_SECONDS) if left > 0 else LIMIT_SECONDS * is_refusal
+    is_secondary = status == 429 or (status == 403 and b"secondary rate limit" in body.lower())
+    return LIMIT_SECONDS if is_secondary else 0.0

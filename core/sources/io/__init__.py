@@ -1,0 +1,1 @@
+"""The part of sources that touches the world."""

@@ -1,0 +1,130 @@
+"""How people write a domain: a `domain.json`, or one word that names a source.
+
+Text in, a domain out. What cannot be used is one sentence that names its place (`web_sources[0].scope: …`) and never
+repeats a value, which may be a secret.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import GenericAlias
+from typing import Any
+
+from pydantic import ValidationError, create_model
+
+from core.sources.domains import GITHUB_URL, SLUG, SOURCES_SUFFIX, Domain, DomainFileError, slug
+from core.sources.io import table
+
+_SHAREPOINT = ("file_sources", "list_sources", "sitepage_sources")
+_MODELS = {f"{kind}{SOURCES_SUFFIX}": model for kind, model in table.models().items()}
+_DOMAIN: type[Domain] = create_model(  # type: ignore[call-overload]
+    "Domain", __base__=Domain, **{name: (GenericAlias(tuple, (model, ...)), ()) for name, model in _MODELS.items()}
+)
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse(text: str, folder: str, home: str | None = None) -> Domain:
+    """The domain of a domain.json in this folder; without an `id` it is called like the folder (spec 002).
+
+    Raises DomainFileError.
+    """
+    read = _object(text)
+    not_yet = [key for key in _SHAREPOINT if key not in _MODELS]
+    for key in not_yet:
+        if read.get(key):
+            raise DomainFileError(f"{key}: this version cannot read SharePoint yet; remove it to use the others.")
+    kept = {key: value for key, value in read.items() if key not in not_yet}
+    if not {"id", "domain_id"} & kept.keys():
+        kept["id"] = slug(folder.rstrip("/\\").replace("\\", "/").rpartition("/")[2])
+    return _domain(kept, folder, home)
+
+
+def quick(text: str, folder: str, home: str | None = None, web_url: str = GITHUB_URL) -> Domain:
+    """A domain of one source: a web address, a GitHub repository's address, or a folder. Raises DomainFileError."""
+    said = text.strip()
+    if said.lower().startswith("www."):
+        said = f"https://{said}"
+    # The last line of the table first: an address on GitHub is one of the web too.
+    for name, model in reversed(_MODELS.items()):
+        found = model.recognise(said, web_url)
+        if found is not None:
+            named = _domain({"id": "quick", name: [found]}, folder, home)
+            title = named.models()[0][1].title()[:200]
+            return named.model_copy(update={"id": next(named.source_ids()), "name": title})
+    raise DomainFileError(f"{said[:80]!r} names no source.")
+
+
+def renamed(domain: Domain, name: str) -> Domain:
+    """The same domain under a name of one's own. Raises DomainFileError."""
+    if not re.fullmatch(SLUG, name):
+        raise DomainFileError("id: is no name; use a-z, 0-9, _ and -, at most 63 characters.")
+    return domain.model_copy(update={"id": name})
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The JSON object, each key once."""
+    try:
+        read = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_each_once)
+    except json.JSONDecodeError as error:
+        raise DomainFileError(f"This is no JSON: {error.msg} in line {error.lineno}, column {error.colno}.") from None
+    except RecursionError:
+        raise DomainFileError("This is no domain: it is nested too deeply.") from None
+    if not isinstance(read, dict):
+        raise DomainFileError('A domain is a JSON object: {"id": "…", "web_sources": […]}.')
+    return read
+
+
+def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    if repeated:
+        raise DomainFileError(f"{repeated[0][:80]}: is there twice.")
+    return dict(pairs)
+
+
+def _domain(read: Mapping[str, Any], folder: str, home: str | None) -> Domain:
+    try:
+        # By way of JSON: only there are lists as good as tuples to a strict reader.
+        domain = _DOMAIN.model_validate_json(json.dumps(read), context={"folder": folder, "home": home})
+    except ValidationError as error:
+        raise DomainFileError(_sentence(error)) from None
+    _refuse_repeats(domain)
+    return domain if domain.name else domain.model_copy(update={"name": domain.id})
+
+
+def _refuse_repeats(domain: Domain) -> None:
+    if not domain.models():
+        *most, last = domain.source_fields()
+        raise DomainFileError(f"This domain has no sources; give it {', '.join(most)} or {last}.")
+    names: set[str] = set()
+    for key in domain.source_fields():
+        for at, source in enumerate(getattr(domain, key)):
+            if not source.id:
+                continue
+            given = {source.id, *(f"{source.id}{suffix}" for suffix, _, _ in source.companions(GITHUB_URL))}
+            if names & given:
+                raise DomainFileError(f"{key}[{at}].id: {source.id} is the name of another source of this domain.")
+            names |= given
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first problem, by its place, without the value; and how many more there are."""
+    problems = error.errors(include_url=False, include_input=False)
+    first = problems[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).removeprefix(".")
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    said = _said(first["type"], first["msg"])
+    return f"{place[:200]}: {said}{more}." if place else f"{said}{more}."
+
+
+def _said(kind: str, message: str) -> str:
+    known = {
+        "extra_forbidden": "is no key that Freshet knows",
+        "missing": "is missing",
+        "string_pattern_mismatch": "is no name; use a-z, 0-9, _ and -, at most 63 characters",
+    }
+    return known.get(kind) or message.removeprefix("Value error, ").removesuffix(".").replace("Input should", "should")

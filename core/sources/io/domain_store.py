@@ -1,0 +1,69 @@
+"""Domains in Redis: what a person named, and the sources that came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from core.keys import Keys
+from core.sources.domains import Domain
+from core.store.connect import Client, HashFields, texts
+
+FIELDS = ("name", "description", "sources", "config")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDomain:
+    """A domain as it is stored."""
+
+    id: str
+    name: str = ""
+    description: str = ""
+    sources: tuple[str, ...] = ()
+    """Ids of its sources; with those that are being removed, until they are."""
+    config: str = ""
+
+
+class DomainStore:
+    """Reads and writes `kb:<id>`."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def ids(self) -> list[str]:
+        """All domains."""
+        return sorted(texts(await self._client.smembers(self._keys.domains)))
+
+    async def read(self, domain_id: str) -> StoredDomain | None:
+        """A domain, or None."""
+        values = cast(list[str | None], await self._client.hmget(self._keys.domain(domain_id), FIELDS))
+        name, description, sources, config = (value or "" for value in values)
+        if not any(values):
+            return None
+        return StoredDomain(domain_id, name, description, tuple(filter(None, sources.split(","))), config)
+
+    async def save(self, domain: Domain, sources: Sequence[str], now: float) -> None:
+        """The domain with these sources; new, or as it is now."""
+        fields: HashFields = {
+            "id": domain.id,
+            "name": domain.name,
+            "description": domain.description,
+            "config": domain.model_dump_json(),
+            "sources": ",".join(sources),
+            "updated_ts": f"{now:.3f}",
+        }
+        key = self._keys.domain(domain.id)
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.hset(key, mapping=fields)
+            pipe.hsetnx(key, "added_ts", f"{now:.3f}")
+            pipe.sadd(self._keys.domains, domain.id)
+            await pipe.execute()
+
+    async def remove(self, domain_id: str) -> None:
+        """Forget the domain itself; its sources are another matter."""
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.delete(self._keys.domain(domain_id))
+            pipe.srem(self._keys.domains, domain_id)
+            await pipe.execute()

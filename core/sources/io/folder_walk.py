@@ -1,0 +1,160 @@
+"""The walk of the folder source: every file below a root, in order, and why some are refused.
+
+Synchronous, to be run in a thread. Holds the names of one folder at a time; follows no symlink (trap T19).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from core.models import Ref, Rejected
+from core.urls.patterns import Patterns, is_hidden
+
+YOUNG_SECONDS = 2.0
+"""FAT keeps mtime in steps of 2 s: until then an edit may leave mtime and size as they were."""
+
+_NOT_UTF8 = "its name is no UTF-8"
+
+
+class Walk:
+    """One walk through the tree. Holds the names of one folder and the folders still to do, never all files."""
+
+    def __init__(self, root: Path, patterns: Patterns, clock: Callable[[], float]) -> None:
+        self._root = root
+        self._patterns = patterns
+        self._clock = clock
+        self._started = clock()
+        self._real_root = root
+        self.problem = ""
+        """The first reason why absence means nothing."""
+        self.problem_count = 0
+
+    def __iter__(self) -> Iterator[Ref | Rejected | None]:
+        """Files and refusals; None after each folder, so that a long way without files gives others a turn."""
+        inode = self._enter()
+        waiting = [""] if inode else []
+        while waiting:
+            folder = waiting.pop()
+            names, folders = self._entries(folder)
+            above = f"{folder}/" if folder else ""
+            for name in filter(self._is_wanted, names):
+                yield self._look(above + name)
+            inner = [above + name for name in folders if self._is_wanted(name)]
+            inner = [path for path in inner if not self._patterns.prunes(path)]
+            yield from (Rejected(shown(self._full(path)), _NOT_UTF8) for path in inner if not is_utf8(path))
+            waiting += filter(is_utf8, inner)
+            yield None
+        if inode and self._enter() != inode:
+            self._note(f"the folder {self._root} was exchanged while it was listed")
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self._root, path)  # noqa: PTH118 – a million times, and a Path costs ten times as much
+
+    def _note(self, problem: str) -> None:
+        self.problem = self.problem or problem
+        self.problem_count += 1
+
+    def _enter(self) -> tuple[int, int] | None:
+        """Which folder the root is; None, and a problem, if it is none."""
+        try:
+            self._real_root = self._root.resolve(strict=True)
+            found = self._real_root.stat()
+        except (OSError, RuntimeError) as error:
+            self._note(f"the folder {self._root} cannot be read: {getattr(error, 'strerror', 'a symlink loop')}")
+            return None
+        if not stat.S_ISDIR(found.st_mode):
+            self._note(f"{self._root} is no folder")
+            return None
+        return found.st_dev, found.st_ino
+
+    def _entries(self, folder: str) -> tuple[list[str], list[str]]:
+        """Names of files in order, of folders from last to first, as a stack wants them."""
+        names: list[str] = []
+        folders: list[str] = []
+        try:
+            with os.scandir(self._full(folder)) as entries:
+                for entry in entries:
+                    (folders if entry.is_dir(follow_symlinks=False) else names).append(entry.name)
+        except OSError as error:
+            if not folder or error.errno not in (errno.ENOENT, errno.ENOTDIR):  # else it went since its parent was read
+                self._note(f"the folder {self._full(folder)} cannot be read: {error.strerror}")
+        return sorted(names), sorted(folders, reverse=True)
+
+    def _is_wanted(self, name: str) -> bool:
+        return not is_hidden(name) or self._patterns.names(name)
+
+    def _look(self, path: str) -> Ref | Rejected | None:
+        """A file that is taken, or why it is refused, or nothing where nobody asked for it."""
+        full = self._full(path)
+        try:
+            found = os.lstat(full)
+            if stat.S_ISLNK(found.st_mode):
+                reason = self._link_reason(path, Path(full))
+                return Rejected(shown(full), reason) if reason else None
+            if not self._patterns.takes(path):
+                return None
+            reason = _file_reason(full, found)
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                self._note(f"{shown(full)} cannot be read: {error.strerror}")
+            return None
+        if reason:
+            return Rejected(shown(full), reason)
+        return Ref(full, "file", path.count("/"), self._version(found))
+
+    def _link_reason(self, path: str, link: Path) -> str:
+        """Why a symlink is not followed; empty where it would not be taken anyway."""
+        try:
+            target = link.resolve(strict=True)
+        except (OSError, RuntimeError) as error:  # a loop is a RuntimeError until Python 3.12
+            return "symlink to nothing" if isinstance(error, FileNotFoundError) else "symlink loop, or one without end"
+        is_folder = target.is_dir()
+        if self._patterns.prunes(path) if is_folder else not self._patterns.takes(path):
+            return ""
+        if not target.is_relative_to(self._real_root):
+            return "symlink that leaves the folder"
+        if is_folder:
+            return "symlink to a folder"
+        inside = target.relative_to(self._real_root)
+        is_listed = self._patterns.takes(inside.as_posix()) and all(map(self._is_wanted, inside.parts))
+        return "symlink to a file that is listed itself" if is_listed else "symlink to a file that is not taken"
+
+    def _version(self, found: os.stat_result) -> str:
+        """While it is young a version that no other listing has: the item is visited, and the hash decides."""
+        return f"{version(found)}:{self._started:.6f}" if is_young(found, self._clock()) else version(found)
+
+
+# ── files and names ─────────────────────────────────────────────────────────────────────────────
+
+
+def _file_reason(full: str, found: os.stat_result) -> str:
+    """Why something that is no symlink is refused, or an empty string."""
+    if not stat.S_ISREG(found.st_mode):
+        return "no regular file (a device, a pipe or a socket)"
+    if not is_utf8(full):
+        return _NOT_UTF8
+    return "" if os.access(full, os.R_OK, effective_ids=True) else "unreadable"
+
+
+def is_young(found: os.stat_result, now: float) -> bool:
+    """Also true for an mtime in the future, which says nothing about when the file was written."""
+    return found.st_mtime > now - YOUNG_SECONDS
+
+
+def version(found: os.stat_result) -> str:
+    """What metadata says about the content."""
+    return f"{found.st_mtime_ns}:{found.st_size}"
+
+
+def is_utf8(name: str) -> bool:
+    """Names are kept in Redis, where everything is UTF-8."""
+    return not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def shown(path: str) -> str:
+    """The path with bytes that are no UTF-8 written as `\\udcff`, fit for logs and Redis."""
+    return path.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,380 @@
+"""A repository on GitHub as a source: listed by the git tree of one commit, read as raw files.
+
+Items have the URLs people know (`/blob/<branch>/…`); a file's version is its blob sha, so that an unchanged file costs
+no request and an unchanged repository one request that GitHub does not count (with a token: without one it does).
+Anything else at the repository, like its wiki, is a web page and fetched as one, without the token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self
+from urllib.parse import unquote
+
+import msgspec
+from pydantic import AfterValidator
+
+from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Ref, Rejected, Request
+from core.net.body_slot import Room
+from core.registry.record import Item
+from core.settings import Settings
+from core.sources import github_rules as github
+from core.sources.domains import GITHUB_URL, Globs, SourceConfig, SourceModel
+from core.sources.github_rules import Entry, Repository, Shelf, Tree
+from core.sources.io.github_api import RAW, SHA, Fetches, GithubApi
+from core.sources.io.protocol import UNCHANGED, Source, Tools
+from core.sources.io.web import WebConfig
+from core.urls import normalise as urls
+from core.urls.patterns import DOCUMENTS, Patterns
+from core.urls.scope import EXCLUDED
+
+WIKI_SUFFIX = "-wiki"
+BATCH_ITEMS = 500
+TREE_BYTES = 100_000_000
+"""A hundred thousand entries, the most GitHub gives at once, are a fifth of this."""
+SMALL_BYTES = 1_000_000
+PRESENT_SECONDS = 60.0
+"""How long a repository that answered is believed to be there, when files of it are missing."""
+
+_WILD = re.compile(r"[*?\[]")
+_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}", re.ASCII)
+_BRANCH = re.compile(r"(?!.*\.\.)[^\s~^:?*\[\\\x00-\x20\x7f]{0,255}")
+# First parts of a path on github.com that are no owner of a repository.
+_NO_OWNERS = frozenset({"about", "apps", "collections", "enterprise", "explore", "features", "login", "marketplace"})
+_NO_OWNERS |= {"orgs", "pricing", "search", "settings", "sponsors", "topics", "trending", "users"}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a listing cannot go on, for people."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The commit that a branch is at, and how to ask whether it still is."""
+
+    commit: str
+    etag: str
+    url: str
+
+
+def _repository(repo: str) -> str:
+    name = repo.removeprefix(f"{GITHUB_URL}/").removesuffix("/").removesuffix(".git")
+    if not _REPO.fullmatch(name):
+        raise ValueError("is no repository; write owner/name")
+    return name
+
+
+def _branch(branch: str) -> str:
+    if not _BRANCH.fullmatch(branch):
+        raise ValueError("is no name of a branch")
+    return branch
+
+
+class GithubConfig(SourceModel):
+    """The documents of a repository, and its wiki if asked for."""
+
+    place_field = "repo"
+    companion_suffixes = (WIKI_SUFFIX,)
+
+    repo: Annotated[str, AfterValidator(_repository)]
+    branch: Annotated[str, AfterValidator(_branch)] = ""
+    """Empty: the default branch."""
+    include: Globs = DOCUMENTS
+    exclude: Globs = ()
+    wiki: bool = False
+
+    @classmethod
+    def recognise(cls, said: str, web_url: str) -> dict[str, Any] | None:
+        """An address of a repository, of a branch or of a folder in it."""
+        return _named_repository(said, web_url) or None
+
+    def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceModel]]:
+        """A wiki is a site beside its repository."""
+        if not self.wiki:
+            return ()
+        url = f"{web_url.rstrip('/')}/{self.repo}/wiki"
+        return ((WIKI_SUFFIX, "web", WebConfig(url=url, sitemap=False, interval_seconds=self.interval_seconds)),)
+
+
+class GithubSource(Source):
+    """One branch of one repository. Raises ValueError, a sentence, for a name or pattern that cannot be."""
+
+    config_model = GithubConfig
+    is_listing_evidence = True
+
+    def __init__(
+        self,
+        settings: Settings,
+        fetcher: Fetches,
+        repo: str,
+        branch: str = "",
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._repo = _checked(repo, branch, settings.github_web_url)
+        self._fetcher = fetcher
+        self._api = GithubApi(settings, fetcher, self._repo, clock)
+        self._patterns = Patterns(include or DOCUMENTS, exclude)
+        self._max_bytes = settings.fetch_max_bytes
+        self._clock = clock
+        self._blobs = github.blobs_url(github.base(settings.github_web_url, "GITHUB_WEB_URL"), self._repo)
+        self._raw = github.raw_url(github.base(settings.github_raw_url, "GITHUB_RAW_URL"), self._repo)
+        self._base = github.api_url(github.base(settings.github_api_url, "GITHUB_API_URL"), self._repo)
+        self._present_until = 0.0
+
+    @classmethod
+    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
+        """The repository of a stored configuration."""
+        said = config.config
+        include, exclude = said.get("include", ()), said.get("exclude", ())
+        return cls(tools.settings, tools.fetcher, said["repo"], said["branch"], include, exclude)
+
+    @classmethod
+    def list_seconds(cls, settings: Settings) -> float:
+        """One request tells whether anything has changed."""
+        return settings.github_list_seconds
+
+    def unwanted(self, address: str) -> str:
+        """What the patterns shut out."""
+        at = address.removeprefix(self._blobs)
+        branch = f"{github.escaped(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
+        is_ours = address.startswith(self._blobs) and at.startswith(branch)
+        return EXCLUDED if is_ours and not self._patterns.takes(unquote(at.removeprefix(branch))) else ""
+
+    # ── listing ──
+
+    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
+        """Every file of the branch's newest commit that the patterns take."""
+        known = memory if memory.get("scope") == self._scope() else {}
+        head = await self._head(known)
+        if isinstance(head, Trouble):
+            yield End(False, head.text, dict(memory))
+            return
+        if head.commit == known.get("commit"):
+            yield End(False, UNCHANGED, self._memory(head, known.get("branch", "")))
+            return
+        branch = self._repo.branch or await self._default_branch()
+        if isinstance(branch, Trouble):
+            yield End(False, branch.text, dict(memory))
+            return
+        async for found in self._walk(head.commit, self._shelf(branch)):
+            if isinstance(found, Trouble):
+                # What we remember stays as it was: the next listing asks for all of it again.
+                yield End(False, found.text, dict(memory))
+                return
+            yield found
+        yield End(True, memory=self._memory(head, branch))
+
+    async def _head(self, known: Mapping[str, str]) -> Head | Trouble:
+        """The newest commit; the one we know if GitHub says that nothing changed."""
+        branch = self._repo.branch or "HEAD"
+        etag, url = known.get("etag", ""), known.get("etag_url", "")
+        answer = await self._api.ask(
+            f"{self._base}/commits/{github.escaped(branch)}",
+            accept=SHA,
+            conditional={"If-None-Match": etag} if etag else {},
+            conditional_url=url,
+            max_bytes=SMALL_BYTES,
+        )
+        if isinstance(answer, Fetched) and answer.status == 304 and etag:
+            return Head(known.get("commit", ""), etag, url)
+        if isinstance(answer, Fetched) and answer.status == 422:
+            return Trouble(f"GitHub knows no branch {branch} in {self._repo.full_name}.")
+        if isinstance(answer, Fetched) and answer.status == 409:
+            return Trouble(f"{self._repo.full_name} has no commit yet.")
+        found = self._good(answer, f"the commit of {branch}")
+        if isinstance(found, Trouble):
+            return found
+        commit = github.commit_sha(found.body)
+        return Head(commit, found.header("etag"), found.final_url) if commit else self._unreadable("commit")
+
+    async def _default_branch(self) -> str | Trouble:
+        answer = self._good(await self._api.ask(self._base, max_bytes=SMALL_BYTES), "the repository")
+        if isinstance(answer, Trouble):
+            return answer
+        return github.default_branch(answer.body) or self._unreadable("repository")
+
+    async def _walk(self, commit: str, shelf: Shelf) -> AsyncIterator[Batch | Trouble]:
+        """All folders at once; where that is too much for one answer, folder by folder."""
+        pending = [("", commit)]
+        while pending:
+            prefix, sha = pending.pop()
+            tree = await self._tree(sha, is_deep=True)
+            if isinstance(tree, Tree) and tree.truncated:
+                tree = await self._tree(sha, is_deep=False)
+                if isinstance(tree, Tree):
+                    pending += _folders(tree, prefix, shelf.patterns)
+            if isinstance(tree, Trouble):
+                yield tree
+                return
+            if tree.truncated:
+                yield Trouble(f"The folder {prefix or '/'} has more entries than GitHub lists.")
+                return
+            for batch in _batches(tree.tree, prefix, shelf):
+                yield batch
+
+    async def _tree(self, sha: str, *, is_deep: bool) -> Tree | Trouble:
+        url = f"{self._base}/git/trees/{sha}" + ("?recursive=1" if is_deep else "")
+        answer = self._good(await self._api.ask(url, max_bytes=TREE_BYTES), "a part of the tree")
+        if isinstance(answer, Trouble):
+            return answer
+        return github.tree(answer.body) or self._unreadable("tree")
+
+    def _good(self, answer: FetchResult, what: str) -> Fetched | Trouble:
+        match answer:
+            case Fetched(status=200):
+                return answer
+            case Fetched(status=404):
+                return Trouble(self._api.denied(404).text)
+            case Fetched():
+                return Trouble(f"GitHub says {answer.status} for {what} of {self._repo.full_name}.")
+            case Deferred():
+                return Trouble(f"{answer.reason}, again in {answer.wait_seconds:.0f} s")
+            case Failed():
+                return Trouble(answer.text)
+
+    def _unreadable(self, what: str) -> Trouble:
+        return Trouble(f"GitHub's answer about the {what} of {self._repo.full_name} cannot be read.")
+
+    def _shelf(self, branch: str) -> Shelf:
+        return Shelf(f"{self._blobs}{github.escaped(branch)}/", self._patterns, self._max_bytes)
+
+    def _memory(self, head: Head, branch: str) -> dict[str, str]:
+        return {
+            "commit": head.commit,
+            "etag": head.etag,
+            "etag_url": head.url,
+            "branch": branch,
+            "scope": self._scope(),
+        }
+
+    def _scope(self) -> str:
+        """What the listing depends on besides the commit: new patterns list anew, whatever GitHub says."""
+        said = (self._blobs, self._repo.branch, self._patterns.include, self._patterns.exclude, self._max_bytes)
+        return hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16]
+
+    # ── fetching ──
+
+    async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
+        """One file, its blob sha as ETag; no request at all if the listing says that we have it."""
+        url = item.fetch_url
+        if not url.startswith(self._blobs):
+            return await self._page(item, conditional, room)
+        known = github.sha_of_etag(_if_none_match(conditional))
+        if known and known == item.listed_version:
+            return _unchanged(url, known)
+        answer = await self._api.ask(self._raw + url.removeprefix(self._blobs), accept="*/*", room=room)
+        if not isinstance(answer, Fetched):
+            return answer
+        if answer.status == 404:
+            return await self._missing(_at(answer, url))
+        if answer.status == 200:
+            return self._file(item, await self._as_listed(item, answer, room), known)
+        return _at(answer, url)
+
+    async def _page(self, item: Item, conditional: Mapping[str, str], room: Room | None) -> FetchResult:
+        request = Request(item.fetch_url, conditional=conditional, conditional_url=item.validators_url)
+        return await self._fetcher.fetch(request, room)
+
+    async def _as_listed(self, item: Item, answer: Fetched, room: Room | None) -> FetchResult:
+        """The version that the listing saw. Raw files come from a cache that may be five minutes behind."""
+        listed = item.listed_version
+        if not github.is_sha(listed) or github.blob_sha(answer.body) == listed:
+            return answer
+        exact = await self._api.ask(f"{self._base}/git/blobs/{listed}", accept=RAW, room=room)
+        # Gone from the repository, by a force push: then the listing is what is old.
+        return answer if isinstance(exact, Fetched) and exact.status != 200 else exact
+
+    def _file(self, item: Item, answer: FetchResult, known: str) -> FetchResult:
+        if not isinstance(answer, Fetched):
+            return answer
+        url, sha = item.fetch_url, github.blob_sha(answer.body)
+        if sha == known:
+            return _unchanged(url, sha)
+        kind = github.content_type(answer.header("content-type"), url, answer.body)
+        headers = {**answer.headers, "etag": f'"{sha}"', "content-type": kind}
+        return replace(_at(answer, url), headers=headers)
+
+    async def _missing(self, answer: Fetched) -> FetchResult:
+        """A file is only gone if its repository is there: raw files of one that we may not read are all 404."""
+        if self._clock() >= self._present_until:
+            about = await self._api.ask(self._base, max_bytes=SMALL_BYTES)
+            if not isinstance(about, Fetched):
+                return about
+            if about.status != 200:
+                return self._api.denied(404) if about.status == 404 else _at(about, answer.url)
+            self._present_until = self._clock() + PRESENT_SECONDS
+        return answer
+
+
+def _checked(repo: str, branch: str, web_url: str) -> Repository:
+    found = github.repository(repo, web_url)
+    if isinstance(found, Rejected):
+        raise ValueError(f"{found.reason} (got {repo[:80]!r})")
+    if branch and not github.is_branch(branch):
+        raise ValueError(f"A branch cannot have this name. (got {branch[:80]!r})")
+    return found._replace(branch=branch or found.branch)
+
+
+def _folders(tree: Tree, prefix: str, patterns: Patterns) -> Iterator[tuple[str, str]]:
+    """The folders to walk, each with its path and sha; not those in which nothing is taken."""
+    for entry in tree.tree:
+        if entry.type == "tree" and not patterns.prunes(prefix + entry.path):
+            yield f"{prefix}{entry.path}/", entry.sha
+
+
+def _batches(entries: Sequence[Entry], prefix: str, shelf: Shelf) -> Iterator[Batch]:
+    refs: list[Ref] = []
+    refused: list[Rejected] = []
+    for entry in entries:
+        match shelf.judge(entry, prefix + entry.path):
+            case Ref() as ref:
+                refs.append(ref)
+            case Rejected() as rejected:
+                refused.append(rejected)
+        if len(refs) + len(refused) >= BATCH_ITEMS:
+            yield Batch(tuple(refs), tuple(refused))
+            refs, refused = [], []
+    if refs or refused:
+        yield Batch(tuple(refs), tuple(refused))
+
+
+def _at(answer: Fetched, url: str) -> Fetched:
+    """The answer under the item's own URL: where the bytes came from is nobody's business."""
+    return replace(answer, url=url, final_url=url, hops=())
+
+
+def _if_none_match(conditional: Mapping[str, str]) -> str:
+    return next((value for name, value in conditional.items() if name.lower() == "if-none-match"), "")
+
+
+def _unchanged(url: str, sha: str) -> Fetched:
+    return Fetched(url, url, 304, {"etag": f'"{sha}"'}, b"")
+
+
+def _named_repository(url: str, web_url: str) -> dict[str, Any]:
+    """The repository that an address on GitHub names, with branch and folder; empty for all its other pages."""
+    cleaned = urls.clean(url)
+    found = None if isinstance(cleaned, Rejected) else urls.parts(cleaned)
+    if found is None or _server(url) != _server(web_url):
+        return {}
+    owner, name, view, branch, *below = [*filter(None, unquote(found.path).split("/")), *[""] * 4]
+    repo = f"{owner}/{name.removesuffix('.git')}"
+    if owner in _NO_OWNERS or not _REPO.fullmatch(repo) or (view and not (view == "tree" and branch)):
+        return {}
+    folder = "/".join(_WILD.sub(r"[\g<0>]", part) for part in below if part)
+    include = {"include": [f"/{folder}/**/{pattern}" for pattern in DOCUMENTS]} if folder else {}
+    return {"repo": repo, "branch": branch, **include}
+
+
+def _server(url: str) -> str:
+    """Host and port, whether by http or https."""
+    return urls.origin_of(url).partition("://")[2].removeprefix("www.")

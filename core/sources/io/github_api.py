@@ -1,0 +1,95 @@
+"""Asking GitHub: who we are, what it counts, and its refusals as sentences.
+
+The token goes to the API and to raw files, nowhere else: the fetcher drops it where a redirect leaves the origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from core.errors import FailCode, FailDetail
+from core.models import Deferred, Failed, Fetched, FetchResult, Request
+from core.net.body_slot import Room
+from core.settings import Settings
+from core.sources import github_rules as github
+from core.sources.github_rules import Repository
+
+JSON = "application/vnd.github+json"
+SHA = "application/vnd.github.sha"
+"""The answer is the commit's sha and nothing else."""
+RAW = "application/vnd.github.raw+json"
+API_VERSION = "2022-11-28"
+LIMIT_REASON = "GitHub's rate limit"
+MAX_WAIT_SECONDS = 5.0
+"""Longer than this we do not sit at a shut gate: the work comes back later."""
+
+
+class Fetches(Protocol):
+    """The guarded fetcher, as far as we need it."""
+
+    async def fetch(self, request: Request, room: Room | None = None) -> FetchResult:
+        """Fetch, with everything that can go wrong as a value."""
+
+    async def hold_off(self, url: str, seconds: float, why: str) -> None:
+        """Nobody asks the domain of this URL for so long."""
+
+
+class GithubApi:
+    """One repository's door to the API and to its raw files."""
+
+    def __init__(self, settings: Settings, fetcher: Fetches, repo: Repository, clock: Callable[[], float]) -> None:
+        self._token = settings.github_token
+        self._fetcher = fetcher
+        self._repo = repo
+        self._clock = clock
+
+    async def ask(
+        self,
+        url: str,
+        *,
+        accept: str = JSON,
+        conditional: Mapping[str, str] | None = None,
+        conditional_url: str = "",
+        max_bytes: int | None = None,
+        room: Room | None = None,
+    ) -> FetchResult:
+        """The answer; `Deferred` while GitHub wants to be left alone, `Failed` where it does not let us in."""
+        request = Request(
+            url,
+            headers=self._headers(accept),
+            conditional=conditional or {},
+            conditional_url=conditional_url,
+            max_bytes=max_bytes,
+            respect_robots=False,
+            max_wait_seconds=MAX_WAIT_SECONDS,
+            is_api=True,
+        )
+        answer = await self._fetcher.fetch(request, room)
+        return await self._judged(answer) if isinstance(answer, Fetched) else answer
+
+    def _headers(self, accept: str) -> dict[str, str]:
+        headers = {"Accept": accept, "X-GitHub-Api-Version": API_VERSION}
+        token = self._token.get_secret_value().strip() if self._token else ""
+        return headers | {"Authorization": f"Bearer {token}"} if token else headers
+
+    async def _judged(self, answer: Fetched) -> FetchResult:
+        wait = github.limit_seconds(answer.status, answer.headers, answer.body, self._clock())
+        if wait:
+            await self._fetcher.hold_off(answer.final_url, wait, LIMIT_REASON)
+            if answer.status in github.LIMIT_STATUSES:
+                return Deferred(wait, LIMIT_REASON)
+        return self.denied(answer.status) if answer.status in (401, 403) else answer
+
+    def denied(self, status: int) -> Failed:
+        """Why we are not let in, and what a person can do."""
+        question = (
+            "is the name right, and may the token in GITHUB_TOKEN read it?"
+            if self._token
+            else "is the name right? A private repository needs GITHUB_TOKEN."
+        )
+        if status == 401:
+            question = "the token in GITHUB_TOKEN is not accepted."
+        text = f"GitHub says {status} for {self._repo.full_name}: {question}"
+        # 403 for all of them, what we may not read: a failure with 404 could be taken for a file that is gone.
+        return Failed(FailCode.HTTP, FailDetail.STATUS, text, 403)

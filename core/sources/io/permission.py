@@ -1,0 +1,135 @@
+"""Which folders and files may be read: those below `FOLDER_ROOTS`, and those that the person's own command named.
+
+Whoever can write to Redis could otherwise make us read any file of the person who runs us. So the command that adds a
+folder signs its record with a key that only this user can read; a record without a good signature opens nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+from core.errors import FreshetError
+from core.settings import Settings
+from core.sources.domains import SourceConfig
+
+KEY_FILE = "folder.key"
+_KEY_BYTES = 32
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+class _KeyError(FreshetError):
+    """The key cannot be used. The sentence says what to do."""
+
+
+# ── signing ──
+
+
+def signed(settings: Settings, config: SourceConfig) -> SourceConfig:
+    """The record of a source that a person's own command adds. Any change of it needs another signature."""
+    return replace(config, signature=_signature(_key(settings, create=True), _words(config)))
+
+
+def sign_file(settings: Settings, address: str) -> str:
+    """The signature of a single file that a person's own command registers."""
+    return _signature(_key(settings, create=True), f"file {address}")
+
+
+# ── checking ──
+
+
+def folder_refusal(settings: Settings, config: SourceConfig, path: str) -> str:
+    """Why the folder of this record may not be read; empty if it may."""
+    again = f"python -m scripts.domain add, for {config.domain} once more"
+    return _refusal(settings, path, _words(config), config.signature, again)
+
+
+def file_refusal(settings: Settings, address: str, signature: str) -> str:
+    """Why a single file may not be read; empty if it may."""
+    return _refusal(settings, address, f"file {address}", signature, "the command that registered it once more")
+
+
+def _refusal(settings: Settings, path: str, words: str, signature: str, again: str) -> str:
+    if _is_below_a_root(settings, path):
+        return ""
+    try:
+        key = _key(settings) if signature else b""
+    except _KeyError as error:
+        return str(error)
+    if key and hmac.compare_digest(_signature(key, words), signature):
+        return ""
+    return (
+        f"{path} may not be read: it is not below FOLDER_ROOTS, and its record was not signed by a command of this"
+        f" user. If it is yours, run {again}, or set FOLDER_ROOTS"
+    )
+
+
+def _is_below_a_root(settings: Settings, path: str) -> bool:
+    """Where it really is: a symlink below a root may lead anywhere."""
+    try:
+        real = Path(path).resolve()
+        return any(real.is_relative_to(Path(root).expanduser().resolve()) for root in settings.folder_roots)
+    except (OSError, RuntimeError, ValueError):  # a symlink loop, a NUL
+        return False
+
+
+def _words(config: SourceConfig) -> str:
+    return replace(config, signature="").to_json()
+
+
+def _signature(key: bytes, words: str) -> str:
+    return hmac.new(key, words.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+# ── the key ──
+
+
+def _key(settings: Settings, *, create: bool = False) -> bytes:
+    """The key; empty if there is none."""
+    path = settings.persistent_storage_path / KEY_FILE
+    try:
+        if create:
+            _create(path)
+        return _read(path)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise _KeyError(f"{path} cannot be used: {error.strerror}. It signs what folders may be read.") from error
+
+
+def _create(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.exists():
+        return
+    made = path.with_name(f".{KEY_FILE}.{secrets.token_hex(4)}")
+    try:
+        at = os.open(made, _CREATE, 0o600)
+        try:
+            os.write(at, secrets.token_bytes(_KEY_BYTES))
+        finally:
+            os.close(at)
+        os.link(made, path)
+    except FileExistsError:
+        return  # another process was quicker
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> bytes:
+    at = os.open(path, _READ)
+    try:
+        found = os.fstat(at)
+        if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.geteuid():
+            raise _KeyError(f"{path} is open to other users; remove it and add the folders once more.")
+        key = os.read(at, _KEY_BYTES + 1)
+    finally:
+        os.close(at)
+    if len(key) != _KEY_BYTES:
+        raise _KeyError(f"{path} is damaged; remove it and add the folders once more.")
+    return key

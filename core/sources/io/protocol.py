@@ -1,0 +1,109 @@
+"""What every source says of itself and can do: list what it has, and fetch one of it.
+
+A source is one file with its configuration model and its class, and one line in `core.sources.table`. Nothing else in
+the tree asks what kind a source is of: whoever wants to know something about it finds the answer here.
+
+The answer of a fetch looks like HTTP whatever stands behind it: 200 with a body and validators, 304, 404 for what is
+not there, 403 for what we may not read. So one `decide` serves web sites, folders and repositories alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
+
+from core.models import Batch, End, Fetched, FetchResult, Ref
+from core.net.body_slot import Room
+from core.net.fetcher import Fetcher
+from core.registry.record import Item
+from core.runtime.pool import ParsePool
+from core.settings import Settings
+from core.sources.domains import SourceConfig, SourceModel
+from core.urls.scope import Scope
+
+UNCHANGED = "unchanged"
+"""Why a listing ended at once: nothing has changed since the last one."""
+LINKS_DECIDE = "links decide"
+"""Why a listing is never complete: it only adds to what links lead to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a source may work with."""
+
+    settings: Settings
+    fetcher: Fetcher
+    pool: ParsePool
+    now: float
+    """When the pass or job began."""
+
+
+class Source(Protocol):
+    """A named place with items in it. What is not said otherwise is as here."""
+
+    config_model: ClassVar[type[SourceModel] | None] = None
+    """What a person may write of it; None: it is built in, and nobody configures or lists it."""
+    follows_links: ClassVar[bool] = False
+    """Are its pages found by links? Then what nothing leads to any more is gone."""
+    is_listing_evidence: ClassVar[bool] = False
+    """Is what a complete listing lacks gone, and what it names there?"""
+    asks_nobody: ClassVar[bool] = False
+    """Does a visit cost no request?"""
+    needs_signature: ClassVar[bool] = False
+    """Is its record good only if the person's own command signed it?"""
+    news: str = ""
+    """What it has learnt about itself at visits since it was opened, for people."""
+
+    @property
+    def scope(self) -> Scope | None:
+        """Which links are followed; None where none are."""
+        return None
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """What it has learnt about itself at visits; kept for it, and given back when it is opened."""
+        return {}
+
+    @classmethod
+    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
+        """The source of a stored configuration. Raises ValueError, a sentence, for one that cannot be used."""
+        ...
+
+    @classmethod
+    def list_seconds(cls, settings: Settings) -> float:
+        """How often it is listed, unless its configuration says otherwise."""
+        return settings.crawl_base_interval_seconds
+
+    @classmethod
+    def root(cls, config: Mapping[str, Any]) -> Ref | None:
+        """The item that all others are found from, where there is one."""
+        return None
+
+    def unwanted(self, address: str) -> str:
+        """Why the configuration does not want something that the source may have had; empty if it does."""
+        return ""
+
+    def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
+        """Everything the source has, in bounded batches, an `End` last.
+
+        `memory` is what the last listing's `End` gave. A source that can tell that nothing changed since
+        ends at once with `End(is_complete=False, reason="unchanged", memory=…)`. Expected trouble is an `End` that is
+        not complete, never an exception.
+        """
+        ...
+
+    async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
+        """One item. `conditional` holds If-None-Match and If-Modified-Since as they came, or nothing."""
+        ...
+
+    def land(self, item: Item, answer: Fetched, links: Sequence[str]) -> str:
+        """A page was read behind redirects, with these links: follow it where it is the root that has moved.
+
+        Returns why what was read is not what the item was, where the redirect is only for now; mostly nothing.
+        """
+        return ""
+
+    async def hash_of(self, item: Item) -> str | None:
+        """sha256 of something too large to be read at once, by pieces; None where the source cannot do that."""
+        return None

@@ -1,0 +1,114 @@
+"""Which pages of a site can still be reached from its root, by the outlinks we stored?
+
+A walk over stored links asks nobody. It stamps what it reaches as seen, so that what has no new stamp is an orphan,
+and it makes items of links that no visit has registered: pages behind a 304, forgotten ones, those of a wider scope.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import lru_cache
+
+from core.models import Ref
+from core.registry.io.registering import item_id_of
+from core.runtime.context import Desk
+from core.sources.io.link_follower import Following
+from core.sources.io.open_sources import Book, OpenSource
+from core.store.clock import ServerClock
+from core.urls.scope import OUT_OF_SCOPE
+
+PAGES_AT_ONCE = 100
+
+
+class Reachability:
+    """One walk."""
+
+    def __init__(self, desk: Desk, found: OpenSource, book: Book, clock: ServerClock) -> None:
+        self._desk = desk
+        self._found = found
+        self._clock = clock
+        self._following = Following(desk, book, clock, is_told_by_run=True)
+        self._reached: set[int] = set()
+        self._strangers: set[int] = set()
+        self.began = clock.now()
+
+    async def walk(self) -> int:
+        """Stamp all that can be reached; how many items are new."""
+        assert self._found.state is not None
+        members, sid = self._desk.members, self._found.sid
+        first = [self._found.state.root_id, *await members.named(sid), *await self._former()]
+        waiting = deque(self._new_ones(first))
+        before = await members.count(sid)
+        while waiting:
+            some = [waiting.popleft() for _ in range(min(PAGES_AT_ONCE, len(waiting)))]
+            waiting += self._new_ones(await self._linked_from(some))
+        return await members.count(sid) - before
+
+    async def _former(self) -> list[str]:
+        """Pages of where the root led before: they stay while they answer, unless a person has said yes to losses."""
+        state, scope = self._found.state, self._found.scope
+        assert state is not None
+        if scope is None or not scope.landings or state.loss_allowed_until > self._clock.now():
+            return []
+        pages = self._desk.members.addresses(self._found.sid)
+        return [item_id async for item_id, url in pages if scope.is_former(url)]
+
+    def _new_ones(self, item_ids: list[str]) -> list[str]:
+        """Those not reached before. Numbers instead of ids: a set of them takes a third of the memory."""
+        fresh = []
+        for item_id in item_ids:
+            number = hash(item_id)
+            if number not in self._reached:
+                self._reached.add(number)
+                fresh.append(item_id)
+        return fresh
+
+    async def _linked_from(self, pages: list[str]) -> list[str]:
+        """Items that these pages link to, and their aliases' targets; the pages themselves are stamped."""
+        linked: dict[str, None] = {}
+        for page in await self._desk.members.reach(self._found.sid, pages, self._clock.now()):
+            links = set(page.links)
+            if page.canonical_url and page.canonical_url != page.url:
+                links.add(page.canonical_url)  # what a page calls itself is a link too
+            linked.update(dict.fromkeys(await self._known(sorted(links), page.depth + 1)))
+            if page.alias_of:
+                linked[page.alias_of] = None
+        return list(linked)
+
+    async def _known(self, links: list[str], depth: int) -> list[str]:
+        """Ids of those links that are items of this source; those that should be become so."""
+        by_id = {_id_of(link): link for link in links}
+        wanted = [item_id for item_id in by_id if hash(item_id) not in self._strangers]
+        unseen = [item_id for item_id in wanted if hash(item_id) not in self._reached]
+        outside = {item_id for item_id in unseen if self._is_outside(by_id[item_id])}
+        self._strangers.update(map(hash, outside))
+        wanted, unseen = _without(wanted, outside), _without(unseen, outside)
+        if not unseen:
+            return wanted
+        depths = await self._desk.members.depths(self._found.sid, unseen)
+        unknown = [item_id for item_id, known in zip(unseen, depths, strict=True) if known is None]
+        nearer = [name for name, known in zip(unseen, depths, strict=True) if known is not None and known > depth]
+        await self._desk.members.come_nearer(self._found.sid, dict.fromkeys(nearer, depth))
+        made = set(await self._following.register_all(self._found, [by_id[name] for name in unknown], depth))
+        strangers = set(unknown) - made
+        self._strangers.update(map(hash, strangers))
+        return [item_id for item_id in wanted if item_id not in strangers]
+
+    def _is_outside(self, link: str) -> bool:
+        """A scope that was made narrower lets go of what it had."""
+        assert self._found.scope is not None
+        return self._found.scope.admits(link, 0) in OUT_OF_SCOPE
+
+    async def is_sound(self) -> bool:
+        """Was every page read that could lead on? With one unread, nothing is known to be an orphan."""
+        return not await self._desk.members.has_unread(self._found.sid)
+
+
+def _without(item_ids: list[str], outside: set[str]) -> list[str]:
+    return [item_id for item_id in item_ids if item_id not in outside] if outside else item_ids
+
+
+@lru_cache(maxsize=20_000)
+def _id_of(link: str) -> str:
+    """Menus repeat on every page."""
+    return item_id_of(Ref(link))

@@ -1,0 +1,46 @@
+"""Could a site be read at all in a pass? If not, its root says why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.models import Deferred, Failed
+from core.runtime.context import Desk
+from core.sources.io.open_sources import OpenSource
+
+
+@dataclass(frozen=True, slots=True)
+class RootTrouble:
+    """What became of the pass, and why."""
+
+    status: str
+    sentence: str
+
+
+async def find(
+    desk: Desk, found: OpenSource, counts: Mapping[str, int], *, was_asked: bool, since: float
+) -> RootTrouble | None:
+    """What kept the site from being read: every visit failed, or the root had to be put off.
+
+    `was_asked`: did this pass ask for the root, whatever its own schedule says? `since`: when the pass began.
+    """
+    if not found.follows_links or found.state is None:
+        return None
+    root = (await desk.items.read([found.state.root_id]))[0]
+    if root is None:
+        return None
+    visited = counts.get("visited", 0)
+    if visited and counts.get("failed", 0) == visited:
+        return RootTrouble("failed", f"nothing could be read. {await desk.members.error_of(root.id)}".strip())
+    if root.checked_ts >= since or (root.checked_ts and not was_asked):
+        return None
+    # Put off, and nobody wrote down why: politeness is remembered, so this asks nobody twice.
+    answer = await found.source.fetch(root, root.validators)
+    status = "incomplete" if visited else "failed"
+    match answer:
+        case Deferred():
+            return RootTrouble(status, f"the root could not be read: {answer.reason}, {answer.wait_seconds:.0f} s more")
+        case Failed():
+            return RootTrouble(status, f"the root could not be read: {answer.text or answer.detail}")
+    return None

@@ -1,0 +1,111 @@
+"""Single pages: articles of feeds, URLs, files and blobs that somebody registered. Nobody lists them.
+
+A blob is a file that speaks HTTP: it is asked for with the SAS token of the settings, which is stored nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Request
+from core.net.body_slot import Room
+from core.net.fetcher import Fetcher
+from core.registry.record import Item
+from core.settings import Settings
+from core.sources.domains import SourceConfig
+from core.sources.io import permission
+from core.sources.io.folder import FolderSource
+from core.sources.io.protocol import Source, Tools
+from core.sources.io.sitemap_walk import Fetches
+from core.urls import file_paths
+
+MAX_WAIT_SECONDS = 60.0
+LARGE_BYTES = 1_000_000
+_TEXTS = ("text/", "application/xhtml")
+
+
+class PageSource(Source):
+    """Fetches pages by HTTP, with validators; large binaries are looked at before they are fetched."""
+
+    def __init__(self, fetcher: Fetcher, settings: Settings) -> None:
+        self._fetcher = fetcher
+        self._settings = settings
+        self._sas = settings.blob_sas_token
+        self._max_bytes = settings.fetch_max_bytes
+
+    @classmethod
+    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
+        """There is nothing to configure."""
+        return cls(tools.fetcher, tools.settings)
+
+    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
+        """Nothing: who registers them knows them."""
+        yield End(is_complete=False, reason="nobody lists single pages")
+
+    async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
+        """One page; robots.txt and politeness are the fetcher's."""
+        if item.type == "file":
+            return await self._file(item, conditional, room)
+        return await look_and_fetch(self._fetcher, item, page_request(item, conditional), room)
+
+    async def _file(self, item: Item, conditional: Mapping[str, str], room: Room | None) -> FetchResult:
+        if file_paths.file_identity(item.fetch_url).kind == "blob":
+            return await self._blob(item, page_request(item, conditional), room)
+        refusal = permission.file_refusal(self._settings, item.fetch_url, item.file_signature)
+        folder = FolderSource(Path(item.fetch_url).parent, max_bytes=self._max_bytes, refusal=refusal)
+        return await folder.fetch(item, conditional, room)
+
+    async def _blob(self, item: Item, request: Request, room: Room | None) -> FetchResult:
+        token = self._sas.get_secret_value().lstrip("?") if self._sas else ""
+        signed = f"{item.fetch_url}?{token}" if token else item.fetch_url
+        request = replace(request, url=signed, conditional_url=signed, respect_robots=False, is_api=True)
+        answer = await self._fetcher.fetch(request, room)
+        match answer:
+            case Fetched():
+                return replace(answer, url=item.fetch_url, final_url=item.fetch_url, hops=())
+            case Failed() if token:
+                return replace(answer, text=answer.text.replace(token, "…"))
+        return answer
+
+
+def page_request(item: Item, conditional: Mapping[str, str], method: str = "GET") -> Request:
+    """How a page is asked for: validators to the URL they came from alone; past all caches when forced."""
+    return Request(
+        item.fetch_url,
+        method=method,
+        headers={"Cache-Control": "no-cache"} if item.is_forced else {},
+        conditional=conditional,
+        conditional_url=item.validators_url,
+        max_wait_seconds=MAX_WAIT_SECONDS,
+    )
+
+
+async def look_and_fetch(fetcher: Fetches, item: Item, request: Request, room: Room | None = None) -> FetchResult:
+    """A GET; before it a HEAD for large binaries, for servers that send megabytes whatever validators say."""
+    if request.conditional and _is_large_binary(item):
+        answer = await fetcher.fetch(replace(request, method="HEAD"))
+        if isinstance(answer, Deferred):
+            return answer
+        if isinstance(answer, Fetched) and (answer.status == 304 or (answer.status == 200 and _is_same(answer, item))):
+            return replace(answer, status=304, body=b"")
+    return await fetcher.fetch(request, room)
+
+
+def _is_large_binary(item: Item) -> bool:
+    mime_type = item.mime_type.lower()
+    return item.content_length > LARGE_BYTES and bool(mime_type) and not mime_type.startswith(_TEXTS)
+
+
+def _is_same(answer: Fetched, item: Item) -> bool:
+    """By the same URL's etag, or by its date and length."""
+    if answer.final_url != item.validators_url:
+        return False
+    if item.etag and answer.header("etag") == item.etag:
+        return True
+    # Mirrors of one file often differ in their etags alone.
+    length = answer.header("content-length")
+    is_same_date = bool(item.last_modified) and answer.header("last-modified") == item.last_modified
+    return is_same_date and length == str(item.content_length)

@@ -1,0 +1,208 @@
+"""Walk over the sitemaps of a site: asked with validators, read in parse children, never twice, never without end.
+
+What is unchanged lists nothing: its pages were listed when it was read. Trouble with a sitemap is a note, not an end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from core import ids
+from core.models import Deferred, Failed, Fetched, FetchResult, Request
+from core.net.body_slot import Room
+from core.registry import statuses
+from core.registry.statuses import Meaning
+from core.sources import lastmod
+from core.sources.sitemaps import MAX_BYTES, MOST_LISTED, Listed, SitemapResult, SitemapTask
+from core.urls import normalise as urls
+from core.urls import secrets
+
+TASK = "sitemap"
+MOST_SITEMAPS = 500
+DEEPEST = 3
+"""An index of indexes of sitemaps."""
+ASK_ANYWAY_SECONDS = 7 * 86_400
+"""A sitemap whose index says that it has not moved is asked this often all the same: indexes forget."""
+MOST_NOTES = 5
+_ACCEPT = {"Accept": "application/xml, text/xml;q=0.9, */*;q=0.8"}
+
+
+class Fetches(Protocol):
+    """The guarded fetcher, as far as we need it."""
+
+    async def fetch(self, request: Request, room: Room | None = None) -> FetchResult:
+        """Fetch, with everything that can go wrong as a value."""
+
+
+class Parses(Protocol):
+    """The parse pool, as far as we need it."""
+
+    async def run(self, task: str, request: object) -> Any:
+        """Run a task in a child: its result, or `Failed`."""
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is remembered of one sitemap, as JSON."""
+
+    etag: str = ""
+    last_modified: str = ""
+    url: str = ""
+    """Where the validators came from."""
+    body: str = ""
+    """The hash of its body."""
+    said: str = ""
+    """What its index said about it when it was last asked."""
+    asked_ts: float = 0.0
+    children: tuple[Listed, ...] = ()
+
+    @property
+    def conditional(self) -> dict[str, str]:
+        """The validators, as headers."""
+        said = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in said.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A sitemap to ask, how deep it is, and what its index says about it."""
+
+    url: str
+    depth: int = 1
+    said: str = ""
+
+
+class SitemapWalk:
+    """One walk. `memory` and `notes` grow while `pages` is read, and are whole at its end."""
+
+    def __init__(
+        self,
+        fetcher: Fetches,
+        pool: Parses,
+        remembered: Mapping[str, str],
+        tracking_params: tuple[str, ...],
+        clock: Callable[[], float],
+    ) -> None:
+        self._fetcher = fetcher
+        self._pool = pool
+        self._remembered = remembered
+        self._tracking_params = tracking_params
+        self._clock = clock
+        self._ahead: deque[Step] = deque()
+        self._met: set[str] = set()
+        self.memory: dict[str, str] = {}
+        self.notes: list[str] = []
+
+    async def pages(self, first: Sequence[str]) -> AsyncGenerator[tuple[Listed, ...], None]:
+        """The pages of each sitemap that changed, one sitemap after the other."""
+        self._plan([Step(url) for url in first])
+        while self._ahead:
+            step = self._ahead.popleft()
+            known = _record(self._remembered.get(step.url))
+            record = known
+            if not self._is_unmoved(step, known):
+                record, pages = await self._ask(step, known)
+                if pages:
+                    yield pages
+            # After its pages were taken: one that was cut short is read again.
+            if record is not None:
+                self.memory[step.url] = msgspec.json.encode(record).decode()
+                self._go_into(step, record)
+
+    def _plan(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if step.url in self._met:
+                continue
+            if len(self._met) >= MOST_SITEMAPS:
+                self._note(f"more than {MOST_SITEMAPS} sitemaps")
+                return
+            self._met.add(step.url)
+            self._ahead.append(step)
+
+    def _go_into(self, step: Step, record: Record) -> None:
+        """An index may name sitemaps of its own domain only, or anybody could make us ask anybody."""
+        homes = {urls.registrable_domain(step.url), urls.registrable_domain(record.url or step.url)}
+        own = [child for child in record.children if urls.registrable_domain(child[0]) in homes]
+        if len(own) < len(record.children):
+            self._note(f"{step.url} names sitemaps of other domains")
+        if own and step.depth >= DEEPEST:
+            self._note(f"{step.url} is an index more than {DEEPEST} deep")
+            return
+        moments = lastmod.versions([moment for _, moment in own], record.asked_ts)
+        self._plan([Step(url, step.depth + 1, said) for (url, _), said in zip(own, moments, strict=True)])
+
+    def _is_unmoved(self, step: Step, known: Record | None) -> bool:
+        if known is None or not step.said or step.said != known.said:
+            return False
+        return self._clock() - known.asked_ts < ASK_ANYWAY_SECONDS
+
+    async def _ask(self, step: Step, known: Record | None) -> tuple[Record | None, tuple[Listed, ...]]:
+        """What to remember of it now, and its pages where they are news."""
+        conditional = known.conditional if known else {}
+        answer = await self._fetcher.fetch(
+            Request(
+                step.url,
+                headers=_ACCEPT,
+                conditional=conditional,
+                conditional_url=known.url if known else "",
+                max_bytes=MAX_BYTES,
+            )
+        )
+        if isinstance(answer, Fetched):
+            match statuses.of_status(answer.status).meaning:
+                case Meaning.UNCHANGED if known and conditional:
+                    return msgspec.structs.replace(known, said=step.said, asked_ts=self._clock()), ()
+                case Meaning.GOOD:
+                    return await self._read(step, known, answer)
+                case Meaning.MISSING | Meaning.GONE:
+                    return None, ()
+        self._note(f"{step.url}: {_trouble(answer)}")
+        return known, ()
+
+    async def _read(
+        self, step: Step, known: Record | None, answer: Fetched
+    ) -> tuple[Record | None, tuple[Listed, ...]]:
+        record = Record(
+            etag=answer.header("etag"),
+            last_modified=answer.header("last-modified"),
+            url=answer.final_url,
+            body=ids.body_hash(answer.body),
+            said=step.said,
+            asked_ts=self._clock(),
+        )
+        if known and known.body == record.body:
+            return msgspec.structs.replace(record, children=known.children), ()
+        task = SitemapTask(answer.body, answer.final_url, answer.header("content-type"), self._tracking_params)
+        result: SitemapResult | Failed = await self._pool.run(TASK, task)
+        if isinstance(result, Failed):
+            self._note(f"{step.url}: {result.text}")
+            return known, ()
+        if result.is_truncated:
+            self._note(f"{step.url} lists more than {MOST_LISTED:,}")
+        return msgspec.structs.replace(record, children=result.children[:MOST_SITEMAPS]), result.pages
+
+    def _note(self, text: str) -> None:
+        note = secrets.redacted(text)
+        if len(self.notes) < MOST_NOTES and note not in self.notes:
+            self.notes.append(note)
+
+
+def _record(text: str | None) -> Record | None:
+    try:
+        return msgspec.json.decode(text, type=Record) if text else None
+    except msgspec.MsgspecError:
+        return None  # written by another version: then it is read anew
+
+
+def _trouble(answer: FetchResult) -> str:
+    match answer:
+        case Fetched():
+            return f"HTTP {answer.status}"
+        case Failed():
+            return answer.text
+        case Deferred():
+            return f"{answer.reason}, wait {answer.wait_seconds:.0f} s"

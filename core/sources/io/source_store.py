@@ -1,0 +1,313 @@
+"""Sources in Redis: what they are, when they are listed next, what they remember, and how much they may lose."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from core.keys import Keys
+from core.models import Rejected
+from core.registry import lenient
+from core.sources.domains import DomainFileError, SourceConfig
+from core.sources.io import domain_file
+from core.sources.lastmod import Grade
+from core.store.commit import DONE_MILLISECONDS, Command, new_token
+from core.store.connect import Client, HashFields, texts
+from core.store.quarantine import Quarantine
+from core.urls import secrets
+
+log = logging.getLogger("store")
+
+REFUSED_KEPT = 1_000
+DAY_SECONDS = 86_400.0
+STATE = (
+    *("config", "memory", "links_dirty", "lastmod_right", "lastmod_wrong", "root_id", "loss_allowed_until"),
+    *("last_listed_ts", "notes"),
+)
+
+# KEYS[1] sources by next listing, KEYS[2] answer · ARGV: now, new stamp, life of the answer.
+# Ids of those that are due, moved ahead in the same step; a resend gets the same.
+_CLAIM = """
+local before = redis.call('GET', KEYS[2])
+if before then return cjson.decode(before) end
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
+for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], 'XX', ARGV[2], id) end
+if #due > 0 then redis.call('SET', KEYS[2], cjson.encode(due), 'PX', ARGV[3]) end
+return due
+"""
+
+# KEYS[1] source. Clean, unless links have changed since the look began.
+_LOOKED = """
+if redis.call('HGET', KEYS[1], 'links_dirty') == 'looking' then redis.call('HSET', KEYS[1], 'links_dirty', '0') end
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """A source as it is stored."""
+
+    config: SourceConfig
+    memory: Mapping[str, str] = field(default_factory=dict)
+    is_dirty: bool = True
+    """Have links changed since it was last looked which pages are still linked?"""
+    grade: Grade = field(default_factory=Grade)
+    root_id: str = ""
+    loss_allowed_until: float = 0.0
+    listed_ts: float = 0.0
+    """When its last pass came to its end."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What it has learnt about itself at visits."""
+
+    @property
+    def sid(self) -> str:
+        """Its id."""
+        return self.config.sid
+
+
+@dataclass(frozen=True, slots=True)
+class LossLimit:
+    """How much a source may lose within a day without a person's word (design §6.9)."""
+
+    items: int = 20
+    percent: float = 20.0
+
+    def refusal(self, losing: int, lost: int, left: int) -> str:
+        """Why so many more may not go, or nothing. `left` are the items the source has now."""
+        total = left + lost
+        limit = max(self.items, int(total * self.percent / 100))
+        gone = lost + losing
+        if gone <= limit and gone < total:
+            return ""
+        return f"{gone} of {total} items would be gone within a day (the limit is {limit})"
+
+
+class SourceStore:
+    """Reads and writes `source:<sid>`."""
+
+    def __init__(self, client: Client, keys: Keys, limit: LossLimit) -> None:
+        self._client = client
+        self._keys = keys
+        self._quarantine = Quarantine(client, keys)
+        self.limit = limit
+
+    # ── what there is ──
+
+    async def ids(self) -> list[str]:
+        """All sources of all domains."""
+        return sorted(texts(await self._client.smembers(self._keys.sources)))
+
+    async def readable(self) -> list[str]:
+        """Those of them whose record is there, or can be had from their domain."""
+        sids = await self.ids()
+        pipe = self._client.pipeline(transaction=False)
+        for sid in sids:
+            pipe.hexists(self._keys.source(sid), "config")
+        known = zip(sids, await pipe.execute() if sids else [], strict=True)
+        return [sid for sid, is_there in known if is_there or await self.config_of_domain(sid)]
+
+    async def has(self, sid: str) -> bool:
+        """Return whether there is such a source."""
+        return bool(await self._client.sismember(self._keys.sources, sid))
+
+    async def add(self, config: SourceConfig, root_id: str, now: float) -> None:
+        """A new source, or a new configuration of a known one; listed at once."""
+        fields: HashFields = {
+            "sid": config.sid,
+            "kind": str(config.kind),
+            "domain": config.domain,
+            "config": config.to_json(),
+            "root_id": root_id,
+            "links_dirty": "1",  # another scope may want other links
+            "memory": "{}",
+        }
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.hset(self._keys.source(config.sid), mapping=fields)
+            pipe.hsetnx(self._keys.source(config.sid), "added_ts", f"{now:.3f}")
+            pipe.delete(self._keys.listed(config.sid))  # sitemaps are read anew, by the scope it has now
+            pipe.sadd(self._keys.sources, config.sid)
+            pipe.zadd(self._keys.sources_due, {config.sid: now})
+            await pipe.execute()
+
+    async def remove(self, sid: str) -> None:
+        """Forget a source itself; its items are another matter."""
+        names = ("source", "refs", "due", "seen", "listed", "refused", "lost")
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.delete(*(getattr(self._keys, name)(sid) for name in names))
+            pipe.srem(self._keys.sources, sid)
+            pipe.zrem(self._keys.sources_due, sid)
+            await pipe.execute()
+
+    async def read(self, sid: str) -> SourceState | None:
+        """A source, or None. `DomainFileError` if nobody can tell what it is; its record is then put aside."""
+        values = await self._client.hmget(self._keys.source(sid), STATE)
+        if values[0] is None and not await self._client.sismember(self._keys.sources, sid):
+            return None
+        config, memory, dirty, right, wrong, root_id, allowed, listed, notes = values
+        return SourceState(
+            config=await self._config(sid, str(config or "")),
+            memory=lenient.mapping(memory),
+            is_dirty=dirty != "0",
+            grade=Grade(lenient.integer(right), lenient.integer(wrong)),
+            root_id=cast(str, root_id or ""),
+            loss_allowed_until=lenient.timestamp(allowed),
+            listed_ts=lenient.timestamp(listed),
+            notes=lenient.mapping(notes),
+        )
+
+    async def _config(self, sid: str, text: str) -> SourceConfig:
+        """What a source is; from the domain that it belongs to, where its own record is damaged."""
+        try:
+            return SourceConfig.from_json(text)
+        except DomainFileError:
+            found = await self.config_of_domain(sid)
+            if found is None:
+                await self._put_aside(sid)
+                raise
+            fields: HashFields = {"sid": sid, "kind": found.kind, "domain": found.domain, "config": found.to_json()}
+            await self._client.hset(self._keys.source(sid), mapping=fields)
+            log.warning("⚠️ The record of a source was damaged; what it is was read from its domain → %s", sid)
+            return found
+
+    async def _put_aside(self, sid: str) -> None:
+        """Nobody knows what this source is: it is not listed again before its domain is added; its items stay."""
+        if await self._client.exists(self._keys.source(sid)):
+            await self._quarantine.whole(self._keys.source(sid))
+        await self._client.zrem(self._keys.sources_due, sid)
+
+    async def config_of_domain(self, sid: str) -> SourceConfig | None:
+        """A source as its domain describes it; None if there is no such domain, or it cannot be read either."""
+        text = await self._client.hget(self._keys.domain(sid.partition(".")[0]), "config")
+        try:
+            return next((one for one in domain_file.parse(str(text or ""), "/").sources() if one.sid == sid), None)
+        except DomainFileError:
+            return None
+
+    async def details(self, sid: str) -> dict[str, str]:
+        """Everything stored about a source, for people."""
+        return cast(dict[str, str], await self._client.hgetall(self._keys.source(sid)))
+
+    # ── listing ──
+
+    async def claim_due(self, now: float, hold_seconds: float) -> list[str]:
+        """Sources whose next listing has come; they are ours for so long."""
+        words = (str(now), str(now + hold_seconds), str(DONE_MILLISECONDS))
+        keys = (self._keys.sources_due, self._keys.done(new_token()))
+        return texts(await self._client.eval(_CLAIM, len(keys), *keys, *words))
+
+    async def listed(self, sid: str, memory: Mapping[str, str] | None, how: str, now: float, next_at: float) -> None:
+        """A listing came to its end; `memory` None keeps what the source remembers."""
+        fields: HashFields = {"last_listed_ts": f"{now:.3f}", "last_listing": how, "next_listing_ts": f"{next_at:.3f}"}
+        if memory is not None:
+            fields["memory"] = json.dumps(dict(memory))
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.hset(self._keys.source(sid), mapping=fields)
+            pipe.zadd(self._keys.sources_due, {sid: next_at}, xx=True)
+            await pipe.execute()
+
+    async def refuse(self, sid: str, refused: Sequence[Rejected]) -> None:
+        """Keep why these are not taken, as far as there is room."""
+        key = self._keys.refused(sid)
+        if refused and await self._client.hlen(key) < REFUSED_KEPT:
+            some = refused[:REFUSED_KEPT]
+            named = ((secrets.without_credentials(one.link), one.reason) for one in some)
+            told: HashFields = {link.encode("utf-8", "replace").decode()[:500]: reason for link, reason in named}
+            await self._client.hset(key, mapping=told)
+
+    async def refused(self, sid: str, most: int) -> tuple[int, list[tuple[str, str]]]:
+        """How many were not taken, and some of them with the reason."""
+        key = self._keys.refused(sid)
+        some: list[tuple[str, str]] = []
+        async for link, reason in self._client.hscan_iter(key, count=most):
+            some.append((str(link), str(reason)))
+            if len(some) == most:
+                break
+        return int(await self._client.hlen(key)), some
+
+    async def forget_refused(self, sid: str) -> None:
+        """A new listing tells anew."""
+        await self._client.delete(self._keys.refused(sid))
+
+    # ── links ──
+
+    def dirty(self, sid: str) -> Command:
+        """The command that notes that links have changed."""
+        return ("HSET", self._keys.source(sid), "links_dirty", "1")
+
+    async def look(self, sid: str) -> None:
+        """About to look which pages are linked; it stays dirty until the look has come to its end."""
+        await self._client.hset(self._keys.source(sid), "links_dirty", "looking")
+
+    async def looked(self, sid: str) -> None:
+        """The look has come to its end; what changed meanwhile is for the next time."""
+        await self._client.eval(_LOOKED, 1, self._keys.source(sid))
+
+    async def keep_notes(self, sid: str, notes: Mapping[str, str]) -> None:
+        """What a source has learnt about itself; links are looked at anew by it."""
+        kept: HashFields = {"notes": json.dumps(dict(notes)), "links_dirty": "1"}
+        await self._client.hset(self._keys.source(sid), mapping=kept)
+
+    def graded(self, sid: str, was_right: bool) -> Command:
+        """The command that counts whether a sitemap's word was true."""
+        return ("HINCRBY", self._keys.source(sid), "lastmod_right" if was_right else "lastmod_wrong", 1)
+
+    def distrust(self, host: str, until: float) -> list[Command]:
+        """Commands that note that a host's 304 is not believed until then."""
+        key = self._keys.trust(host)
+        return [("HINCRBY", key, "false_304", 1), ("HSET", key, "untrusted_until", f"{until:.3f}")]
+
+    # ── losses ──
+
+    async def losses(self, sid: str, now: float) -> tuple[int, int]:
+        """How many items the source has lost within a day, and how many it has left."""
+        lost = texts(await self._client.zrange(self._keys.lost(sid), str(now - DAY_SECONDS), "+inf", byscore=True))
+        listed = int(await self._client.zcard(self._keys.refs(sid)))
+        # What 404 has hidden is still listed, what was unlisted is not: neither is counted twice.
+        scores = await self._client.zmscore(self._keys.refs(sid), lost) if lost else []
+        return len(lost), listed - sum(score is not None for score in scores)
+
+    async def not_lost(self, sid: str, item_ids: Sequence[str], now: float) -> list[str]:
+        """Those of these that the source has not lost within a day."""
+        scores = await self._client.zmscore(self._keys.lost(sid), list(item_ids)) if item_ids else []
+        pairs = zip(item_ids, scores, strict=True)
+        return [item_id for item_id, lost_ts in pairs if lost_ts is None or lost_ts < now - DAY_SECONDS]
+
+    async def hold(self, state: SourceState, why: str) -> str:
+        """Nothing is removed before a person says so; the sentence that tells them."""
+        command = f"python -m scripts.domain crawl {state.config.domain} --yes"
+        told = f"{state.sid}: {why}. Nothing more is removed. If that is right: {command}"
+        await self._client.hset(self._keys.source(state.sid), "held", told)
+        return told
+
+    async def let_go(self, sid: str) -> None:
+        """A new pass judges anew."""
+        await self._client.hdel(self._keys.source(sid), "held", "full")
+
+    async def fill(self, sid: str, most: int) -> str:
+        """There is no place for more pages; the sentence that tells people. Links are looked at again: for a place."""
+        told = f"max_pages ({most:,}) is reached, and further pages are left out; a larger max_pages takes them in"
+        await self._client.hset(self._keys.source(sid), mapping={"full": told, "links_dirty": "1"})
+        return told
+
+    def lost(self, sid: str, item_id: str, now: float) -> list[Command]:
+        """Commands that remember a loss for a day."""
+        key = self._keys.lost(sid)
+        return [
+            ("ZADD", key, now, item_id),
+            ("ZREMRANGEBYSCORE", key, "-inf", now - DAY_SECONDS),
+            ("EXPIRE", key, int(DAY_SECONDS)),
+        ]
+
+    def found_again(self, sid: str, item_id: str) -> Command:
+        """The command that takes back a loss."""
+        return ("ZREM", self._keys.lost(sid), item_id)
+
+    async def allow_loss(self, sid: str, until: float) -> None:
+        """A person has said yes."""
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.hset(self._keys.source(sid), "loss_allowed_until", f"{until:.3f}")
+            pipe.hdel(self._keys.source(sid), "held")
+            await pipe.execute()

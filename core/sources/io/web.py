@@ -1,0 +1,275 @@
+"""A web site as a source: its root and its sitemaps are listed, all else is found by the links of its pages.
+
+A sitemap only adds: absence from it proves nothing, so a listing is never complete. Writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field
+
+from core.models import Batch, End, Fetched, FetchResult, Ref, Rejected
+from core.net.body_slot import Room
+from core.pages.canonical import is_door
+from core.registry.record import Item
+from core.sources import lastmod
+from core.sources.domains import SourceConfig, SourceModel, UrlGlobs, slug
+from core.sources.io.protocol import LINKS_DECIDE, Source, Tools
+from core.sources.io.single import look_and_fetch, page_request
+from core.sources.io.sitemap_walk import Fetches, Parses, SitemapWalk
+from core.sources.sitemaps import Listed
+from core.urls import normalise as urls
+from core.urls import secrets
+from core.urls.scope import OUT_OF_SCOPE, Scope
+
+log = logging.getLogger("refresh")
+
+MAX_DEPTH = 10
+MAX_PAGES = 10_000
+BATCH_REFS = 500
+MOST_REFUSED = 1_000
+"""Examples in one listing; a hostile sitemap could name millions."""
+NOT_FOLLOWED = "nothing there is followed unless it is given as url"
+STAY = "stay while they answer (crawl --yes lets go of those that nothing leads to)"
+_SCOPE = "scope"
+_ROOT, _LANDINGS = "root", "landings"
+
+
+def _clean_url(url: str) -> str:
+    cleaned = urls.clean(url)
+    if isinstance(cleaned, Rejected):
+        if cleaned.reason == "credentials":
+            raise ValueError("holds a user name or password; Freshet keeps no secrets in URLs")
+        raise ValueError(f"is no http or https URL that can be read ({cleaned.reason.replace('_', ' ')})")
+    if secrets.without_credentials(cleaned) != cleaned:
+        raise ValueError("holds a secret in its query; Freshet keeps no secrets in URLs")
+    return cleaned
+
+
+NamedSitemaps = Callable[[str], Awaitable[Sequence[str]]]
+"""The sitemaps that the robots.txt of an origin names."""
+
+
+class WebConfig(SourceModel):
+    """A web site, or a part of it."""
+
+    place_field = "url"
+
+    url: Annotated[str, AfterValidator(_clean_url)]
+    scope: Literal["subpages", "host", "domain"] = "subpages"
+    include: UrlGlobs = ()
+    exclude: UrlGlobs = ()
+    max_depth: int = Field(default=MAX_DEPTH, ge=0, le=1_000)
+    max_pages: int = Field(default=MAX_PAGES, ge=1, le=10_000_000)
+    sitemap: bool = True
+
+    @classmethod
+    def recognise(cls, said: str, web_url: str) -> dict[str, Any] | None:
+        """Any address."""
+        return {"url": said} if re.match(r"https?:", said, re.IGNORECASE) else None
+
+    def derived_id(self) -> str:
+        """Host and path."""
+        return slug(re.sub(r"^https?://(www\.)?", "", self.url.partition("?")[0]))
+
+    def title(self) -> str:
+        """The address as people read it."""
+        return urls.display(self.url)
+
+
+class WebSource(Source):
+    """One web site, as far as its scope reaches."""
+
+    config_model = WebConfig
+    follows_links = True
+
+    def __init__(
+        self,
+        fetcher: Fetches,
+        pool: Parses,
+        scope: Scope,
+        *,
+        max_pages: int,
+        sitemap: bool = True,
+        named_sitemaps: NamedSitemaps | None = None,
+        tracking_params: tuple[str, ...] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._fetcher = fetcher
+        self._pool = pool
+        self._scope = scope
+        self._max_pages = max_pages
+        self._sitemap = sitemap
+        self._named_sitemaps = named_sitemaps
+        self._tracking_params = tracking_params
+        self._clock = clock
+        self._told: set[str] = set()
+
+    @classmethod
+    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
+        """The site of a stored configuration."""
+        said = config.config
+        include, exclude = said.get("include", ()), said.get("exclude", ())
+        landings = notes.get(_LANDINGS, "").split() if notes.get(_ROOT) == said["url"] else ()
+        scope = Scope(said["url"], said["scope"], include, exclude, said["max_depth"], now=tools.now, landings=landings)
+        return cls(
+            tools.fetcher,
+            tools.pool,
+            scope,
+            max_pages=said["max_pages"],
+            sitemap=said["sitemap"],
+            named_sitemaps=tools.fetcher.sitemaps_of,
+            tracking_params=tools.settings.tracking_param_prefixes,
+        )
+
+    @classmethod
+    def root(cls, config: Mapping[str, Any]) -> Ref | None:
+        """The page that the person named."""
+        return Ref(config["url"])
+
+    @property
+    def scope(self) -> Scope:
+        """What it covers; follows its root where redirects lead it."""
+        return self._scope
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """Where its root has led so far."""
+        landings = self._scope.landings
+        return {_ROOT: self._scope.root, _LANDINGS: " ".join(landings)} if landings else {}
+
+    # ── listing ──
+
+    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
+        """The root, then the pages of every sitemap that changed; `End` is never complete."""
+        yield Batch((Ref(self._scope.root),))
+        if not self._sitemap:
+            yield End(is_complete=False, reason=LINKS_DECIDE, memory=dict(memory))
+            return
+        # Another scope admits other pages: then everything is read anew.
+        remembered = memory if memory.get(_SCOPE) == self._scope.version else {}
+        walk = SitemapWalk(self._fetcher, self._pool, remembered, self._tracking_params, self._clock)
+        sorting = _Sorting(self._scope, self._max_pages)
+        async with contextlib.aclosing(walk.pages(await self._first_sitemaps())) as sitemaps:
+            async for pages in sitemaps:
+                for batch in sorting.batches(pages, self._clock()):
+                    if batch.refs or batch.refused:
+                        yield batch
+                    await asyncio.sleep(0)  # 50,000 addresses take a second; others want to work too
+                if sorting.is_full:
+                    break
+        reason = "; ".join((LINKS_DECIDE, *walk.notes, *sorting.notes))
+        yield End(is_complete=False, reason=reason, memory={_SCOPE: self._scope.version, **walk.memory})
+
+    async def _first_sitemaps(self) -> Sequence[str]:
+        origin = urls.origin_of(self._scope.present)
+        named = await self._named_sitemaps(origin) if self._named_sitemaps else ()
+        return named or (f"{origin}/sitemap.xml",)
+
+    def unwanted(self, address: str) -> str:
+        """What the scope shuts out."""
+        reason = self._scope.admits(address, 0)
+        return reason if reason in OUT_OF_SCOPE else ""
+
+    # ── fetching ──
+
+    async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
+        """One page; robots.txt and politeness are the fetcher's."""
+        answer = await look_and_fetch(self._fetcher, item, page_request(item, conditional), room)
+        if isinstance(answer, Fetched) and answer.status < 400 and self._scope.is_root(item.fetch_url):
+            self._look_where_root_leads(answer.final_url)
+        return answer
+
+    def _look_where_root_leads(self, url: str) -> None:
+        """What the address alone tells: the root is back, or leads where no scope follows."""
+        if self._scope.holds(url):
+            return
+        refusal = self._scope.refuses_landing(url)
+        if refusal:
+            self._tell(f"the root leads to {urls.display(url)}, {refusal}: {NOT_FOLLOWED}")
+        elif self._scope.is_root(url):
+            before = urls.display(self._scope.present)
+            self._scope = self._scope.landed(self._scope.root)
+            self._tell(f"the root answers at its own address again; pages of {before} {STAY}")
+
+    def land(self, item: Item, answer: Fetched, links: Sequence[str]) -> str:
+        """Follow the root, whose page was read, to where it leads now; or why not, where that is only for now."""
+        url = answer.final_url.partition("?")[0]
+        is_elsewhere = self._scope.is_root(item.fetch_url) and not self._scope.holds(url)
+        if not is_elsewhere or self._scope.is_root(url):
+            return ""
+        is_like_root = not is_door(url) and (answer.is_moved_for_good or self._scope.is_like_root(url, links))
+        if self._scope.refuses_landing(url) or not is_like_root:
+            return self._stray(answer, url)
+        before = urls.display(self._scope.present)
+        self._scope = self._scope.landed(url)
+        had_pages = item.has_text or bool(item.alias_of)
+        stay = f"; pages of {before} {STAY}" if had_pages else ""
+        self._tell(f"the root leads to {urls.display(url)} now, and the scope follows it{stay}")
+        return ""
+
+    def _stray(self, answer: Fetched, url: str) -> str:
+        shown = urls.display(url)
+        if not self._scope.refuses_landing(url):  # else it was told when it answered
+            self._tell(f"the root leads to {shown}, which does not look like the place itself: {NOT_FOLLOWED}")
+        return "" if answer.is_moved_for_good else f"It leads to {shown} for now; what was there before is kept."
+
+    def _tell(self, news: str) -> None:
+        self.news = news
+        if news not in self._told:
+            self._told.add(news)
+            log.warning("↪️ %s: %s", urls.display(self._scope.root), news)
+
+
+class _Sorting:
+    """Sorts the pages of sitemaps into refs, refusals and what only counts."""
+
+    def __init__(self, scope: Scope, max_pages: int) -> None:
+        self._scope = scope
+        self._max_pages = max_pages
+        self._taken = {scope.root}
+        self._refused = 0
+        self._outside = 0
+        self.is_full = False
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a person should know, as phrases."""
+        outside = [f"{self._outside:,} pages of the sitemaps are out of scope"] if self._outside else []
+        return [*outside, f"stopped at {self._max_pages:,} pages"] if self.is_full else outside
+
+    def batches(self, pages: Sequence[Listed], fetched_ts: float) -> Iterator[Batch]:
+        """The pages of one sitemap, bit by bit; a batch may be empty."""
+        versions = lastmod.versions([moment for _, moment in pages], fetched_ts)
+        for start in range(0, len(pages), BATCH_REFS):
+            some = slice(start, start + BATCH_REFS)
+            yield self._batch([url for url, _ in pages[some]], versions[some])
+            if self.is_full:
+                return
+
+    def _batch(self, addresses: Sequence[str], versions: Sequence[str]) -> Batch:
+        refs: list[Ref] = []
+        refused: list[Rejected] = []
+        for address, version in zip(addresses, versions, strict=True):
+            if address in self._taken:
+                continue
+            reason = self._scope.admits(address, depth=1)
+            if reason in OUT_OF_SCOPE:
+                self._outside += 1
+            elif reason:
+                refused += [Rejected(address, reason)] if self._refused + len(refused) < MOST_REFUSED else []
+            elif len(self._taken) >= self._max_pages:
+                self.is_full = True
+                break
+            else:
+                self._taken.add(address)
+                refs.append(Ref(address, depth=1, version=version))
+        self._refused += len(refused)
+        return Batch(tuple(refs), tuple(refused))

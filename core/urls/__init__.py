@@ -1,0 +1,1 @@
+"""What a URL is: cleaning, identity, unwrapping, scope."""

@@ -1,0 +1,215 @@
+"""Which paths and which URLs a source takes: globs as in .gitignore, no regular expressions.
+
+Files: `*` and `?` stay inside one name, `**` crosses folders; `notes.md` and `*.md` match at any depth, a `/` inside or
+in front anchors at the root, `docs/` is a whole folder; capitals do not matter (README.MD is a *.md). A folder that an
+include names without wildcards is taken whole; whatever lies in a folder that an exclude matches is left out.
+URLs: `*` crosses `/`, as in robots.txt; capitals matter. Every match takes time linear in the path for a given pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import translate
+from functools import lru_cache
+from urllib.parse import quote
+
+from core.urls import normalise as urls
+
+DOCUMENTS = (
+    *("*.md", "*.markdown", "*.rst", "*.txt", "*.adoc", "*.html", "*.htm"),
+    *("*.pdf", "*.docx", "*.csv", "*.tsv"),
+)
+"""What is taken where nobody says what: documents that have a text."""
+NOISE = frozenset({"node_modules", "__pycache__"})
+"""Folders that programs fill; like hidden ones they are skipped unless an include names them."""
+MAX_CHARS = 500
+
+_ANY = "**"
+_ANYTHING = "\0"
+"""A name that no file has, standing for whatever a folder may hold: only a bare `*` matches it."""
+_WILD = re.compile(r"[*?\[]")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_Glob = tuple[str, ...]
+
+
+def is_hidden(name: str) -> bool:
+    """Is this a name that people do not expect to be read: `.git`, `.venv`, `node_modules`?"""
+    return name.startswith(".") or name in NOISE
+
+
+class Patterns:
+    """Which files of a tree are taken; paths are relative to its root, with `/`. Raises ValueError, a sentence."""
+
+    def __init__(self, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
+        self.include = tuple(include)
+        self.exclude = tuple(exclude)
+        self._taken = tuple(_glob(pattern, is_exclude=False) for pattern in self.include)
+        self._left_out = tuple(_glob(pattern, is_exclude=True) for pattern in self.exclude)
+        self._named = tuple(part for glob in self._taken for part in glob if not _WILD.match(part))
+
+    def takes(self, path: str) -> bool:
+        """Is this file taken? Exclude wins; without any include everything is."""
+        names = path.split("/")
+        if any(_matches(glob, names) for glob in self._left_out):
+            return False
+        return not self._taken or any(_matches(glob, names) for glob in self._taken)
+
+    def prunes(self, folder: str) -> bool:
+        """Is nothing in this folder taken, whatever is in it? The root, an empty path, is never pruned."""
+        if not folder:
+            return False
+        names = folder.split("/")
+        if any(_matches(glob, [*names, _ANYTHING]) for glob in self._left_out):
+            return True
+        return bool(self._taken) and not any(_could_match_below(glob, names) for glob in self._taken)
+
+    def names(self, name: str) -> bool:
+        """Does an include spell this name (`.github/**`, `.*`), rather than match it by the way (`*`)?"""
+        return any(_name_matches(part, name) for part in self._named)
+
+
+class UrlPatterns:
+    """Which URLs of a site are taken. Raises ValueError, a sentence.
+
+    A pattern is matched against the path, and against path and query; with `://` in it against the whole URL.
+    """
+
+    def __init__(self, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
+        self.include = tuple(include)
+        self.exclude = tuple(exclude)
+        self._taken = [glob for pattern in self.include for glob in _url_globs(pattern)]
+        self._left_out = [glob for pattern in self.exclude for glob in _url_globs(pattern)]
+
+    def takes(self, url: str) -> bool:
+        """Is this URL taken? Exclude wins; without any include every http(s) URL is."""
+        found = urls.parts(url)
+        if found is None:
+            return False
+        if not self._taken and not self._left_out:
+            return True
+        origin = urls.origin_of(url)
+        forms = [found.path, f"{found.path}?{found.query}"] if found.query else [found.path]
+        forms += [origin + form for form in forms]
+        if _any_match(self._left_out, forms):
+            return False
+        return not self._taken or _any_match(self._taken, forms)
+
+
+# ── reading patterns ────────────────────────────────────────────────────────────────────────────
+
+
+def _checked(pattern: str) -> str:
+    """The pattern, if there is one way to read it."""
+    problem = ""
+    if not pattern.strip():
+        problem = "is empty"
+    elif len(pattern) > MAX_CHARS:
+        problem = f"is longer than {MAX_CHARS} characters"
+    elif any(ord(char) < 32 for char in pattern):
+        problem = "has a control character"
+    elif "\\" in pattern:
+        problem = "has a backslash; write / between folders, and [[] for a bracket"
+    elif pattern.startswith("!"):
+        problem = "starts with !; what is not wanted belongs into exclude"
+    elif not _brackets_close(pattern):
+        problem = "has a [ without its ]; write [[] for a bracket"
+    if problem:
+        raise ValueError(f"the pattern {pattern[:80]!r} {problem}")
+    return pattern.replace("[^", "[!")
+
+
+def _brackets_close(pattern: str) -> bool:
+    """A set ends at the first `]` that is not its first member, and inside its name."""
+    rest = pattern
+    while "[" in rest:
+        inside = rest.partition("[")[2]
+        start = 1 if inside[:1] in ("!", "^") else 0
+        end = inside.find("]", start + 1)
+        if end < 0 or "/" in inside[:end]:
+            return False
+        rest = inside[end + 1 :]
+    return True
+
+
+def _glob(pattern: str, *, is_exclude: bool) -> _Glob:
+    """The pattern as names from the root; `**` is any number of names, none included."""
+    text = re.sub(r"^\./", "/", _checked(pattern).strip())
+    is_folder = text.endswith("/")
+    parts = [part for part in text.split("/") if part]
+    if not parts or "." in parts or ".." in parts:
+        raise ValueError(f"the pattern {pattern[:80]!r} names nothing inside the folder")
+    names = [_ANY if part == _ANY else re.sub(r"\*+", "*", part) for part in parts]
+    if len(parts) == 1 and not text.startswith("/"):
+        names = [_ANY, "*" if names == [_ANY] else names[0]]
+    elif names[-1] == _ANY:
+        names.append("*")
+    if is_folder:
+        names += ["*", _ANY] if names[-1] != _ANY else []
+    elif is_exclude or not _WILD.search(parts[-1]):
+        names.append(_ANY)
+    return tuple(name for at, name in enumerate(names) if name != _ANY or names[at - 1 : at] != [_ANY])
+
+
+def _url_globs(pattern: str) -> list[re.Pattern[str]]:
+    """Every form in which a URL can match this pattern."""
+    text = re.sub(r"\*+", "*", _checked(pattern).strip())
+    if "://" in text:
+        scheme, _, rest = text.partition("://")
+        host, slash, path = rest.partition("/")
+        text = f"{scheme.lower()}://{host.lower()}{slash}{path}" if slash else f"{text.lower()}/*"
+    elif not text.startswith("/"):
+        text = f"*{text}" if text.startswith("?") else f"*/{text}"
+    text = _NOT_ASCII.sub(lambda match: quote(match[0], errors="replace"), text)
+    forms = [text]
+    if text.endswith("/"):
+        forms = [text.rstrip("/") or "/", f"{text}*"]
+    elif not _WILD.search(text.removeprefix("*/")):
+        forms.append(f"{text}/*")
+    return [re.compile(translate(form)) for form in forms]
+
+
+# ── matching ────────────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=4_096)
+def _name_pattern(part: str) -> re.Pattern[str]:
+    # `translate` writes every star but the last as an atomic group: no backtracking over several stars.
+    return re.compile(translate(part), re.IGNORECASE)
+
+
+def _name_matches(part: str, name: str) -> bool:
+    return part == "*" or (name != _ANYTHING and _name_pattern(part).match(name) is not None)
+
+
+def _any_match(globs: Sequence[re.Pattern[str]], forms: Sequence[str]) -> bool:
+    return any(glob.match(form) for glob in globs for form in forms)
+
+
+def _matches(glob: _Glob, names: Sequence[str]) -> bool:
+    """Wildcard matching by names, going back to the last `**` only: never exponential."""
+    at = here = 0
+    retry_glob, retry_here = -1, 0
+    while here < len(names):
+        if at < len(glob) and glob[at] == _ANY:
+            retry_glob, retry_here = at, here
+            at += 1
+        elif at < len(glob) and _name_matches(glob[at], names[here]):
+            at += 1
+            here += 1
+        elif retry_glob >= 0:
+            retry_here += 1
+            at, here = retry_glob + 1, retry_here
+        else:
+            return False
+    return all(part == _ANY for part in glob[at:])
+
+
+def _could_match_below(glob: _Glob, names: Sequence[str]) -> bool:
+    """Could something inside this folder match? Yes from the first `**` on."""
+    for part, name in zip(glob, names, strict=False):
+        if part == _ANY:
+            return True
+        if not _name_matches(part, name):
+            return False
+    return len(glob) > len(names)

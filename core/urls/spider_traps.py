@@ -1,0 +1,159 @@
+"""Which URLs are spider traps: addresses that a server invents without end. Each rule has a reason, for people.
+
+A rule is only here if ordinary sites do not break it; what looks odd and is real stands in the tests. Rules about
+one URL are in `trap`. What shows only over many pages (variants, copies) is a key to count by and a limit: the
+caller counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from urllib.parse import unquote
+
+from core.urls import normalise as urls
+
+RULES_VERSION = 1
+"""Raise it with any change of a rule: what was refused by the old one is looked at again."""
+
+MOST_SEGMENTS = 20
+MOST_PARAMETERS = 8
+MOST_VARIANTS = 50
+MOST_COPIES = 20
+TOO_MANY_VARIANTS = "too many variants of one page"
+TOO_MANY_COPIES = "too many pages with the same text"
+
+_LOOPS_IN_A_ROW = 3
+# Not three: github.com/django/django/blob/main/django/… is a real page.
+_REPEATS_ANYWHERE = 4
+_EARLIEST_YEAR = 1990
+_YEARS_AHEAD = 2
+
+# Names that only ever carry a session, whatever the value: PHP, Java, ASP, ColdFusion, osCommerce, Zen Cart.
+_SESSION_NAMES = re.compile(r"phpsessid|jsessionid|aspsessionid\w*|cftoken|oscsid|zenid|sessid", re.IGNORECASE)
+# Names that may also select a page (`session_id=42` of a conference); a long random value gives the session away.
+_SUSPECT_NAMES = frozenset({"sid", "s", "session", "sessionid", "session_id", "session-id"})
+_RANDOM = re.compile(r"(?=.*\d)(?=.*[a-z])[a-z0-9]{16,}", re.IGNORECASE)
+_SESSION_PATH = re.compile(r";[a-z_]*sess[a-z_]*=|/\([SF]\([a-z0-9]{8,}\)\)", re.IGNORECASE)
+
+_CALENDAR_WORD = re.compile(r"calendar|kalender|calendrier|calendario|events?\b|agenda|termine", re.IGNORECASE)
+# The URL ends in a date, so it is an archive's page: an article has a name after its date.
+# Only years that a walk from today meets first: `/laptop-5000-12` and `/4500-10/` are products.
+_DATE_AT_END = re.compile(r"[/=]((?:19|20|21)\d\d)[/-](?:0?[1-9]|1[0-2])(?:[/-](?:0?[1-9]|[12]\d|3[01]))?/?$")
+
+# Parameters that say which page it is, not how it is shown; they do not make variants.
+_SELECTING = re.compile(
+    r"(.*[_-])?id|[a-z]{1,2}id|[pftv]|title|name|slug|article|story|topic|thread|post|item|doc", re.IGNORECASE
+)
+_LONGEST_SELECTION = 100
+
+
+def trap(url: str, now: float = 0.0) -> str:
+    """Why this URL looks like a trap, or an empty string. `now` 0: calendars are not judged."""
+    found = urls.parts(url)
+    if found is None:
+        return ""
+    if len(url) > urls.MAX_CHARS:
+        return f"longer than {urls.MAX_CHARS:,} characters"
+    segments = [part for part in found.path.split("/") if part]
+    pairs = [pair for pair in found.query.split("&") if pair]
+    if reason := _of_path(found.path, segments) or _of_query(pairs):
+        return reason
+    return "a calendar far from today" if now and _is_far_date(found.path, pairs, now) else ""
+
+
+# ── one URL ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_path(path: str, segments: list[str]) -> str:
+    if len(segments) > MOST_SEGMENTS:
+        return f"more than {MOST_SEGMENTS} path segments"
+    if _SESSION_PATH.search(path):
+        return "a session id in the path"
+    if _most_repeated(segments) >= _REPEATS_ANYWHERE or _loops(segments):
+        return "the same path segments again and again"
+    return ""
+
+
+def _loops(segments: list[str]) -> bool:
+    """Is a run of segments followed by itself, and again? A day such as `/11/11/11` is none."""
+    for length in range(1, len(segments) // _LOOPS_IN_A_ROW + 1):
+        for start in range(len(segments) - length * _LOOPS_IN_A_ROW + 1):
+            run = segments[start : start + length]
+            rounds = segments[start : start + length * _LOOPS_IN_A_ROW]
+            if rounds == run * _LOOPS_IN_A_ROW and not all(part.isdigit() for part in run):
+                return True
+    return False
+
+
+def _most_repeated(words: Sequence[str]) -> int:
+    return max(Counter(words).values(), default=0)
+
+
+def _of_query(pairs: Sequence[str]) -> str:
+    if len(pairs) > MOST_PARAMETERS:
+        return f"more than {MOST_PARAMETERS} parameters"
+    if any(_is_session(*pair.partition("=")[::2]) for pair in pairs):
+        return "a session id in the query"
+    if _most_repeated(pairs) >= _LOOPS_IN_A_ROW:
+        return "the same parameter again and again"
+    return ""
+
+
+def _is_session(name: str, value: str) -> bool:
+    name = unquote(name).lower()
+    if _SESSION_NAMES.fullmatch(name):
+        return True
+    return name in _SUSPECT_NAMES and _RANDOM.fullmatch(value) is not None
+
+
+def _is_far_date(path: str, pairs: Sequence[str], now: float) -> bool:
+    """A date further ahead than anybody plans; or, where a calendar is named, one before the web."""
+    this_year = datetime.fromtimestamp(now, UTC).year
+    years = [int(match[1]) for text in (path, *pairs) if (match := _DATE_AT_END.search(text))]
+    if any(year > this_year + _YEARS_AHEAD for year in years):
+        return True
+    return any(year < _EARLIEST_YEAR for year in years) and _CALENDAR_WORD.search(path) is not None
+
+
+# ── over many pages ─────────────────────────────────────────────────────────────────────────────
+
+
+def query_variants(url: str) -> str:
+    """The page of which this URL is a variant by its query; empty where it has no query that could vary.
+
+    `/topic?id=7&sort=date` and `/topic?id=7&sort=name` are one page, `/topic?id=8` is another.
+    """
+    found = urls.parts(url)
+    if found is None or not found.query:
+        return ""
+    pairs = [pair for pair in found.query.split("&") if pair]
+    selecting = sorted(filter(_is_selecting, pairs))
+    if len(selecting) == len(pairs):
+        return ""
+    return f"{found.host}:{found.port}{found.path}" + ("?" + "&".join(selecting) if selecting else "")
+
+
+def _is_selecting(pair: str) -> bool:
+    name, _, value = pair.partition("=")
+    return 0 < len(value) <= _LONGEST_SELECTION and _SELECTING.fullmatch(unquote(name)) is not None
+
+
+def too_many_variants(count: int) -> bool:
+    """Are so many different queries on one `query_variants` key too many?"""
+    return count > MOST_VARIANTS
+
+
+def copies_key(url: str, content_hash: str) -> str:
+    """What pages of one folder with one text share; empty where there is no text to compare."""
+    found = urls.parts(url)
+    if found is None or not content_hash:
+        return ""
+    return f"{found.host}:{found.port}{found.path.rpartition('/')[0]}/ {content_hash}"
+
+
+def too_many_copies(count: int) -> bool:
+    """Are so many pages with one `copies_key` too many? Then their links are not followed."""
+    return count > MOST_COPIES
