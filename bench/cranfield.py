@@ -19,7 +19,7 @@ from unittest import mock
 from pydantic import SecretStr
 
 from bench.harness import ROOT
-from core.runtime.context import Desk, open_desk
+from core.runtime.context import Context, open_context
 from core.search import rank as fusion
 from core.search.io.answers import LEXICAL_WEIGHT, Query
 from core.search.io.opening import open_searcher
@@ -56,16 +56,16 @@ def ndcg(ranked: list[str], gains: dict[str, int]) -> float:
     return got / sum((2**gain - 1) / math.log2(place + 2) for place, gain in enumerate(best))
 
 
-async def fill(desk: Desk, folder: Path) -> None:
+async def fill(context: Context, folder: Path) -> None:
     """All documents as Markdown files, read and embedded."""
     for document in read("corpus.jsonl"):
         (folder / f"{document['_id']}.md").write_text(f"# {document['title']}\n\n{document['text']}\n")
     for config in quick(str(folder), str(folder)).sources():
-        await desk.sources.add(permission.signed(desk.settings, config), "", 0.0)
-        await crawl(desk, config.sid, Mode.INCREMENTAL)
+        await context.sources.add(permission.signed(context.settings, config), "", 0.0)
+        await crawl(context, config.sid, Mode.INCREMENTAL)
     began = time.process_time()
-    waiting = await desk.client.zrange(desk.keys.embed_due, 0, -1)
-    counts = await embed_items(desk.settings, list(waiting), time.monotonic() + 3_600)
+    waiting = await context.client.zrange(context.keys.embed_due, 0, -1)
+    counts = await embed_items(context.settings, list(waiting), time.monotonic() + 3_600)
     print(f"{dict(counts)}, {time.process_time() - began:.0f} CPU-s")
 
 
@@ -83,9 +83,9 @@ def by_rank(words: Ranked, meaning: Ranked, weight: float, *_: object) -> list[f
 
 
 async def measure(settings: Settings, folder: Path) -> None:
-    async with open_desk(settings) as desk:
-        await fill(desk, folder)
-        async with open_searcher(settings, desk.client, desk.keys) as searcher:
+    async with open_context(settings) as context:
+        await fill(context, folder)
+        async with open_searcher(settings, context.client, context.keys) as searcher:
             for name, weight in (("words alone", 1.0), ("meaning alone", 0.0), ("words and meaning", LEXICAL_WEIGHT)):
                 print(f"{name:28} nDCG@10 {await score(searcher, weight):.4f}")
             with mock.patch("core.search.rank.weighted", by_rank):

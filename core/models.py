@@ -192,7 +192,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Harvest:
+class FeedLinks:
     """What one feed body gives: clean links in order without repeats, and what was turned away."""
 
     kind: FeedKind

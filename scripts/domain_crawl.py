@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.errors import FreshetError
-from core.runtime.context import Desk, furnish
+from core.runtime.context import Context, build_context
 from core.runtime.terminal import say
 from core.sources.io.crawl import Mode
 from core.sources.io.crawl import crawl as one_pass
@@ -66,22 +66,22 @@ async def crawl(asked: Asked) -> int:
     """A pass over each source; 1 if one of them was held or failed."""
     if asked.scope != "all":
         raise FreshetError(f"--scope {asked.scope}: this version knows only `all`; scopes are for SharePoint, later.")
-    async with session.open_session() as (settings, keys, client), furnish(settings, client, keys) as desk:
+    async with session.open_session() as (settings, keys, client), build_context(settings, client, keys) as context:
         wanted = _wanted(await known(DomainStore(client, keys), asked.domain_id), asked.source)
         if asked.dry_run:
-            say(_planned([await plan(desk, sid, asked.mode) for sid in wanted]))
+            say(_planned([await plan(context, sid, asked.mode) for sid in wanted]))
             return 0
         if asked.yes:
             until = await connect.now(client) + DAY_SECONDS
             for sid in wanted:
-                await desk.sources.allow_loss(sid, until)
+                await context.sources.allow_loss(sid, until)
         stop, ended = Stop(), []
         async with _stoppable(stop):
             for sid in wanted:
                 if not stop.is_wanted:
-                    ended.append(await _crawl_one(desk, sid, asked.mode, stop))
+                    ended.append(await _crawl_one(context, sid, asked.mode, stop))
         if stop.is_wanted:
-            ended += await _broken_off(desk, wanted[len(ended) :])
+            ended += await _broken_off(context, wanted[len(ended) :])
     return _tell(ended, stop)
 
 
@@ -98,9 +98,9 @@ def _wanted(domain: StoredDomain, source: str | None) -> list[str]:
 # ── a pass ──
 
 
-async def _crawl_one(desk: Desk, sid: str, mode: Mode, stop: Stop) -> Ended:
+async def _crawl_one(context: Context, sid: str, mode: Mode, stop: Stop) -> Ended:
     try:
-        run = await one_pass(desk, sid, mode, should_stop=lambda: stop.is_wanted)
+        run = await one_pass(context, sid, mode, should_stop=lambda: stop.is_wanted)
     except FreshetError as error:
         return Ended(sid, {"status": "failed"}, str(error), is_trouble=True)
     message = run.get("message", "")
@@ -108,9 +108,9 @@ async def _crawl_one(desk: Desk, sid: str, mode: Mode, stop: Stop) -> Ended:
     return Ended(sid, run, sentence, is_trouble=run["status"] in TROUBLE)
 
 
-async def _broken_off(desk: Desk, sids: Sequence[str]) -> list[Ended]:
+async def _broken_off(context: Context, sids: Sequence[str]) -> list[Ended]:
     """What the pass did that was cancelled in the middle."""
-    newest = await desk.runs.newest(1, await connect.now(desk.client))
+    newest = await context.runs.newest(1, await connect.now(context.client))
     return [Ended(run["source"], run) for run in newest if run["source"] in sids and run["status"] == "stopped"]
 
 

@@ -19,12 +19,12 @@ from core.feeds import categories, opml
 from core.feeds.io import feed_file
 from core.feeds.io.discovery import Discovered, Discovery
 from core.feeds.io.feed_store import FeedStore
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.feeds.state import FeedState
 from core.models import Failed, FoundFeed, Rejected
 from core.pages.printable import one_line
-from core.runtime.context import furnish
+from core.runtime.context import build_context
 from core.runtime.terminal import say
 from core.store import connect
 from core.urls import normalise as urls
@@ -58,9 +58,9 @@ async def add(category: str, url: str) -> int:
     clean = urls.clean(url if "://" in url else f"https://{url}")
     if isinstance(clean, Rejected):
         raise FeedFileError(f"{redacted(url)} is not a URL that can be fetched ({clean.reason}).")
-    async with session.open_session() as (settings, keys, client), furnish(settings, client, keys) as desk:
+    async with session.open_session() as (settings, keys, client), build_context(settings, client, keys) as context:
         slug = categories.slug(category)
-        found = await Discovery(desk.fetcher, desk.pool).find(clean)
+        found = await Discovery(context.fetcher, context.pool).find(clean)
         if isinstance(found, Failed):
             raise FeedFileError(f"Cannot fetch {redacted(clean)}: {found.text}")
         if found.is_dead:
@@ -138,7 +138,7 @@ async def health(url: str | None) -> int:
 
 
 async def _states(settings, keys, client, wanted: list[str]) -> list[FeedState]:
-    return await FeedStore(client, keys, Lives.of(settings)).states(wanted)
+    return await FeedStore(client, keys, Ttls.of(settings)).states(wanted)
 
 
 def _overview(states: list[FeedState], now: float) -> str:

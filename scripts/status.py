@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from core.feeds.io.feed_store import FeedStore
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.registry import lenient
@@ -34,7 +34,7 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
     """Everything the page shows, as plain values."""
     now = await connect.now(client)
     subscriptions = Subscriptions(client, keys)
-    feeds = FeedStore(client, keys, Lives.of(settings))
+    feeds = FeedStore(client, keys, Ttls.of(settings))
     by_category = await subscriptions.by_category()
     states = await feeds.states(sorted({url for urls in by_category.values() for url in urls}))
     overview = Overview(client, keys)

@@ -17,7 +17,7 @@ from unittest import mock
 from core import ids
 from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE
-from core.runtime.context import Desk, open_desk
+from core.runtime.context import Context, open_context
 from core.runtime.send import Sender
 from core.search.io.answers import Query
 from core.search.io.opening import open_searcher
@@ -46,18 +46,18 @@ class Scene:
     """What was built, and verbs to use it."""
 
     settings: Settings
-    desk: Desk
+    context: Context
     web: FakeWeb
     site: Site
     dump: list[tuple[bytes, int, bytes]] = field(default_factory=list)
 
     @property
     def client(self) -> connect.Client:
-        return self.desk.client
+        return self.context.client
 
     @property
     def keys(self) -> Keys:
-        return self.desk.keys
+        return self.context.keys
 
     # ── names ──
 
@@ -98,11 +98,11 @@ class Scene:
         self.publish(WORDS)
         self.write_site(PAGES)
         await self.client.sadd(self.keys.feeds("world"), self.feed)
-        await add_site(self.desk, self.site.url("/docs/"))
+        await add_site(self.context, self.site.url("/docs/"))
         await self._save_domain()
         await self.poll()
-        await canonical_fetcher.run_once(self.desk, 60.0)
-        await crawl(self.desk, SID, Mode.INCREMENTAL)
+        await canonical_fetcher.run_once(self.context, 60.0)
+        await crawl(self.context, SID, Mode.INCREMENTAL)
         await self.embed()
 
     async def _save_domain(self) -> None:
@@ -116,15 +116,15 @@ class Scene:
         self.publish((*WORDS, "barge"))
         self.write_site(PAGES, changed="turbines")
         await self.poll()
-        await canonical_fetcher.run_once(self.desk, 60.0)
+        await canonical_fetcher.run_once(self.context, 60.0)
         await self.refresh()
         await self.tick()
         await self.embed()
 
     async def poll(self) -> None:
-        for fid in await self.desk.feeds.all_ids():
+        for fid in await self.context.feeds.all_ids():
             await self.client.zadd(self.keys.feeds_due, {fid: 0})
-        await ingestor.run_cycle(self.desk)
+        await ingestor.run_cycle(self.context)
 
     async def refresh(self) -> None:
         """Two jobs, as the timer sends them: of the site's pages, and of the articles."""
@@ -132,9 +132,9 @@ class Scene:
         pages = [self.page_id(word) for word in PAGES]
         articles = [self.article_id(word) for word in WORDS]
         limit = jobs.Limit(time.monotonic() + 60)
-        await self.desk.forcing.make_due([*pages, *articles], now, "2026-01-01T00:00:00Z")
-        await jobs._visit(self.desk, limit, pages, now, SID)
-        await jobs._visit(self.desk, limit, articles, now, ARTICLES_SOURCE)
+        await self.context.forcing.make_due([*pages, *articles], now, "2026-01-01T00:00:00Z")
+        await jobs._visit(self.context, limit, pages, now, SID)
+        await jobs._visit(self.context, limit, articles, now, ARTICLES_SOURCE)
 
     async def tick(self) -> None:
         sender = Sender(self.settings)
@@ -192,8 +192,8 @@ async def open_scene(settings: Settings) -> AsyncIterator[Scene]:
         }
         changed = settings.model_copy(update=remote)
         with at_home:
-            async with open_desk(changed) as desk:
-                scene = Scene(changed, desk, web, Site(web))
+            async with open_context(changed) as context:
+                scene = Scene(changed, context, web, Site(web))
                 await scene.build()
                 await scene.remember()
                 yield scene

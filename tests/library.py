@@ -20,7 +20,7 @@ import msgspec
 from core.errors import FailCode, FailDetail
 from core.models import Failed
 from core.runtime import tasks
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.search.io.answers import Found, Query
 from core.search.io.opening import open_searcher
 from core.settings import Settings
@@ -55,15 +55,15 @@ class Library:
     """A site, a desk that crawls it, and a model on loopback."""
 
     site: Site
-    desk: Desk
+    context: Context
     server: EmbeddingServer
     settings: Settings
 
     async def crawl(self) -> None:
-        await crawl(self.desk, SID, Mode.INCREMENTAL)
+        await crawl(self.context, SID, Mode.INCREMENTAL)
 
     async def waiting(self) -> list[str]:
-        return list(await self.desk.client.zrange(self.desk.keys.embed_due, 0, -1, desc=True))
+        return list(await self.context.client.zrange(self.context.keys.embed_due, 0, -1, desc=True))
 
     async def embed(self, **changes: Any) -> Counter[str]:
         """What an embed job does with all that waits."""
@@ -74,7 +74,9 @@ class Library:
 
     async def ask(self, text: str, settings: Settings | None = None, **more: Any) -> Found:
         """As `scripts.search` does."""
-        async with open_searcher(settings or self.settings, self.desk.client, self.desk.keys, mend=True) as searcher:
+        async with open_searcher(
+            settings or self.settings, self.context.client, self.context.keys, mend=True
+        ) as searcher:
             return await searcher.search(Query(text, **more), time.time())
 
     async def urls(self, text: str, settings: Settings | None = None, **more: Any) -> list[str]:
@@ -83,14 +85,14 @@ class Library:
         return [one.page.url.removeprefix(self.site.url("").rstrip("/")) for one in found.results]
 
     async def record(self, path: str) -> dict[str, str]:
-        return await item(self.desk, self.site.url(path))
+        return await item(self.context, self.site.url(path))
 
     def id(self, path: str) -> str:
         return item_id(self.site.url(path))
 
     async def astray(self) -> list[str]:
         """Chunk and vector keys that belong to no page, and chunks of pages that are not there; [] if all is well."""
-        client, keys = self.desk.client, self.desk.keys
+        client, keys = self.context.client, self.context.keys
         live: set[str] = set()
         async for key in client.scan_iter(keys.chunks_pattern):
             live.update(await client.zrange(key, 0, -1))
@@ -117,8 +119,8 @@ async def open_library(settings: Settings, pages: Mapping[str, str], **changes: 
             site.page(path, text)
         async with AsyncExitStack() as stack:
             with at_home:
-                desk = await stack.enter_async_context(office(settings, **remote))
-            library = Library(site, desk, server, desk.settings)
-            await add_site(desk, site.url("/"))
+                context = await stack.enter_async_context(office(settings, **remote))
+            library = Library(site, context, server, context.settings)
+            await add_site(context, site.url("/"))
             await library.crawl()
             yield library

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.models import Ref
 from core.registry.io.ending import Ending
 from core.registry.io.expiring import Expiring
@@ -37,9 +37,9 @@ class Press:
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        self.desk = library.desk
-        self.client, self.keys = library.desk.client, library.desk.keys
-        self.paper = Paper(library.desk, library.site.web, "/a")
+        self.context = library.context
+        self.client, self.keys = library.context.client, library.context.keys
+        self.paper = Paper(library.context, library.site.web, "/a")
 
     async def store(self, *, is_listed_by_site: bool) -> None:
         """The article, crawled and embedded."""
@@ -59,7 +59,7 @@ class Press:
 
     async def sweep(self, seconds: float = 0.0) -> int:
         now = await connect.now(self.client) + seconds
-        return await Expiring(self.client, self.keys, Lives.of(self.library.settings)).run(now)
+        return await Expiring(self.client, self.keys, Ttls.of(self.library.settings)).run(now)
 
     async def found(self, words: str = "dockers walkout") -> list[str]:
         return [path for path in await self.library.urls(words, lexical_weight=1.0) if path == "/a"]
@@ -262,7 +262,7 @@ async def test_page_that_is_listed_while_its_article_ends(press: Press, monkeypa
 
     async def and_list(self: Ending, *given: Any) -> list[Command]:
         written = await commands(self, *given)
-        await press.desk.registrar.register([Ref(press.paper.url)], Listing(SID), await connect.now(press.client))
+        await press.context.registrar.register([Ref(press.paper.url)], Listing(SID), await connect.now(press.client))
         return written
 
     with monkeypatch.context() as patched:
@@ -301,12 +301,12 @@ async def test_article_that_came_back_is_not_ended(press: Press) -> None:
     """A worker has the item, or its record is not as it was read: the next round looks again."""
     await press.store(is_listed_by_site=False)
     await press.end()
-    taken = await press.desk.leases.acquire(press.paper.id)
+    taken = await press.context.leases.acquire(press.paper.id)
     assert taken
 
     assert await press.sweep() == 0
     assert (await press.paper.item())["status"] == "Indexed"
-    await press.desk.leases.release(taken[0])
+    await press.context.leases.release(taken[0])
     assert await press.sweep() == 1
 
 

@@ -14,11 +14,11 @@ from core.models import Ref
 from core.registry.io.registering import Listing, item_id_of
 from core.registry.io.visitor import Visitor
 from core.registry.record import iso
-from core.runtime.context import Desk, open_desk
+from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_file import parse
-from core.sources.io.open_sources import Book
+from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
 from core.urls import normalise as urls
@@ -32,8 +32,8 @@ DAY = 86_400
 class Paper:
     """One article of a link set, its page, and what the store has of it."""
 
-    def __init__(self, desk: Desk, web: FakeWeb, path: str = "/a") -> None:
-        self.desk, self.web, self.path = desk, web, path
+    def __init__(self, context: Context, web: FakeWeb, path: str = "/a") -> None:
+        self.context, self.web, self.path = context, web, path
         self.url = web.url(path)
         self.uid = ids.article_uid(self.url)
         self.id = ids.item_id("url", urls.normal(self.url))
@@ -46,35 +46,35 @@ class Paper:
         self.web.page(self.path, article(title, head, text), etag=f'"{self._edition}"', **options)
 
     async def store(self) -> None:
-        await self.desk.client.sadd(self.desk.keys.category_links("world"), self.url)
-        await canonical_fetcher.run_once(self.desk, 60.0)
+        await self.context.client.sadd(self.context.keys.category_links("world"), self.url)
+        await canonical_fetcher.run_once(self.context, 60.0)
         assert (await self.hash())["status"] == "success"
         self.web.requests.clear()
 
     async def visit(self, **more: Any) -> int:
         """Make it due and visit it, as a job does."""
-        now = await connect.now(self.desk.client)
-        await self.desk.forcing.make_due([self.id], now, iso(now), **more)
-        clock = await ServerClock.ask(self.desk.client)
-        return await Visitor(self.desk, clock, Book(self.desk, now)).visit_many([self.id], via="rss")
+        now = await connect.now(self.context.client)
+        await self.context.forcing.make_due([self.id], now, iso(now), **more)
+        clock = await ServerClock.ask(self.context.client)
+        return await Visitor(self.context, clock, OpenSources(self.context, now)).visit_many([self.id], via="rss")
 
     async def hash(self) -> dict[str, str]:
-        return await self.desk.client.hgetall(self.desk.keys.article(self.uid))
+        return await self.context.client.hgetall(self.context.keys.article(self.uid))
 
     async def item(self) -> dict[str, str]:
-        return await self.desk.client.hgetall(self.desk.keys.item(self.id))
+        return await self.context.client.hgetall(self.context.keys.item(self.id))
 
     async def life(self) -> int:
-        return await self.desk.client.ttl(self.desk.keys.article(self.uid))
+        return await self.context.client.ttl(self.context.keys.article(self.uid))
 
     async def is_found(self) -> tuple[bool, bool]:
         """In its category, and in the index."""
-        keys, client = self.desk.keys, self.desk.client
+        keys, client = self.context.keys, self.context.client
         in_category = await client.sismember(keys.articles_by_category("world"), self.uid)
         return bool(in_category), await client.zscore(keys.article_index, self.uid) is not None
 
     async def events(self) -> list[str]:
-        return [fields["type"] for _, fields in await self.desk.client.xrange(self.desk.keys.events)]
+        return [fields["type"] for _, fields in await self.context.client.xrange(self.context.keys.events)]
 
 
 @pytest.fixture
@@ -84,14 +84,14 @@ async def web() -> AsyncIterator[FakeWeb]:
 
 
 @pytest.fixture
-async def desk(settings: Settings, redis: connect.Client) -> AsyncIterator[Desk]:
-    async with open_desk(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
+async def context(settings: Settings, redis: connect.Client) -> AsyncIterator[Context]:
+    async with open_context(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
         yield opened
 
 
 @pytest.fixture
-async def paper(desk: Desk, web: FakeWeb) -> Paper:
-    made = Paper(desk, web)
+async def paper(context: Context, web: FakeWeb) -> Paper:
+    made = Paper(context, web)
     made.write("As first reported.")
     await made.store()
     return made
@@ -120,12 +120,12 @@ async def test_correction_arrives_in_place(paper: Paper) -> None:
     assert item["unchangedStreak"] == "0"
     assert await paper.events() == ["article.stored", "item.changed"]
     assert await paper.is_found() == (True, True)
-    assert not await paper.desk.client.exists(paper.desk.keys.document(paper.id))
+    assert not await paper.context.client.exists(paper.context.keys.document(paper.id))
 
 
 async def test_correction_does_not_prolong_a_life(paper: Paper) -> None:
     """Only a sighting in its feed does; and no write ever takes the end away."""
-    await paper.desk.client.expire(paper.desk.keys.article(paper.uid), 5_000)
+    await paper.context.client.expire(paper.context.keys.article(paper.uid), 5_000)
     paper.write("As corrected since.")
 
     await paper.visit()
@@ -135,7 +135,7 @@ async def test_correction_does_not_prolong_a_life(paper: Paper) -> None:
 
 async def test_304_leaves_the_article_alone(paper: Paper) -> None:
     """One conditional request; not a field, not the life, no event; the record knows that it was checked."""
-    await paper.desk.client.expire(paper.desk.keys.article(paper.uid), 5_000)
+    await paper.context.client.expire(paper.context.keys.article(paper.uid), 5_000)
     before, item = await paper.hash(), await paper.item()
 
     await paper.visit()
@@ -163,7 +163,7 @@ async def test_same_text_under_a_new_etag_is_no_change(paper: Paper) -> None:
 
 async def test_404_hides_and_a_return_shows_again(paper: Paper) -> None:
     """Out of category and index at once, the text waits in its hash; the first good answer brings it back."""
-    score = await paper.desk.client.zscore(paper.desk.keys.article_index, paper.uid)
+    score = await paper.context.client.zscore(paper.context.keys.article_index, paper.uid)
     paper.web.on("/a", 404)
     await paper.visit()
     hidden, item = await paper.hash(), await paper.item()
@@ -178,7 +178,7 @@ async def test_404_hides_and_a_return_shows_again(paper: Paper) -> None:
 
     back = await paper.hash()
     assert (back["status"], await paper.is_found()) == ("success", (True, True))
-    again = await paper.desk.client.zscore(paper.desk.keys.article_index, paper.uid)
+    again = await paper.context.client.zscore(paper.context.keys.article_index, paper.uid)
     assert again == pytest.approx(score, abs=0.01)
     assert (await paper.item())["missingChecks"] == "0"
     assert 6 * DAY < await paper.life() <= 7 * DAY
@@ -186,11 +186,11 @@ async def test_404_hides_and_a_return_shows_again(paper: Paper) -> None:
 
 async def test_hidden_article_enters_no_category(paper: Paper) -> None:
     """Sighted in another category while its page is missing: it is found there when it is back."""
-    keys, client = paper.desk.keys, paper.desk.client
+    keys, client = paper.context.keys, paper.context.client
     paper.web.on("/a", 404)
     await paper.visit()
     await client.sadd(keys.category_links("local"), paper.url)
-    await canonical_fetcher.run_once(paper.desk, 60.0)
+    await canonical_fetcher.run_once(paper.context, 60.0)
     assert await client.smembers(keys.articles_by_category("local")) == set()
     assert await paper.is_found() == (False, False)
     paper.write("As first reported.")
@@ -208,14 +208,14 @@ async def test_404_for_a_day_is_gone_for_good(paper: Paper) -> None:
         await paper.visit()
     assert (await paper.item())["status"] == "Error"  # three checks within a second prove little
     a_day_ago = float((await paper.item())["missingSinceTs"]) - DAY
-    await paper.desk.client.hset(paper.desk.keys.item(paper.id), "missingSinceTs", f"{a_day_ago:.3f}")
+    await paper.context.client.hset(paper.context.keys.item(paper.id), "missingSinceTs", f"{a_day_ago:.3f}")
 
     await paper.visit()
 
     assert (await paper.item())["status"] == "Gone"
     assert await paper.hash() == {}
     paper.web.requests.clear()
-    await canonical_fetcher.run_once(paper.desk, 60.0)
+    await canonical_fetcher.run_once(paper.context, 60.0)
     assert paper.web.paths == []
 
 
@@ -228,10 +228,10 @@ async def test_410_deletes_at_once(paper: Paper) -> None:
     assert await paper.hash() == {}
     assert await paper.is_found() == (False, False)
     assert (await paper.item())["status"] == "Gone"
-    events = [fields for _, fields in await paper.desk.client.xrange(paper.desk.keys.events)]
+    events = [fields for _, fields in await paper.context.client.xrange(paper.context.keys.events)]
     assert [told["deleted"] for told in events if told["type"] == "item.gone"] == ["true"]
     paper.web.requests.clear()
-    await canonical_fetcher.run_once(paper.desk, 60.0)
+    await canonical_fetcher.run_once(paper.context, 60.0)
     assert paper.web.paths == []
 
 
@@ -263,13 +263,13 @@ async def test_page_that_became_a_stub_keeps_the_article(paper: Paper) -> None:
 
 async def test_expired_article_is_not_fetched_again(paper: Paper) -> None:
     """Its life is over: no request, not due any more, and no article comes back without a link."""
-    await paper.desk.client.delete(paper.desk.keys.article(paper.uid))
+    await paper.context.client.delete(paper.context.keys.article(paper.uid))
 
     await paper.visit()
 
     assert paper.web.paths == []
     assert await paper.hash() == {}
-    assert await paper.desk.client.zscore(paper.desk.keys.due("rss"), paper.id) is None
+    assert await paper.context.client.zscore(paper.context.keys.due("rss"), paper.id) is None
     assert (await paper.item())["lockedUntil"] == ""
 
 
@@ -278,13 +278,13 @@ async def test_article_that_ends_while_it_is_fetched_does_not_live_for_ever(
 ) -> None:
     """The commit finds no hash: what it writes has an end."""
     paper.write("As corrected since.")
-    real = paper.desk.leases.commit_many
+    real = paper.context.leases.commit_many
 
     async def after_its_end(*given: Any) -> Any:
-        await paper.desk.client.delete(paper.desk.keys.article(paper.uid))
+        await paper.context.client.delete(paper.context.keys.article(paper.uid))
         return await real(*given)
 
-    monkeypatch.setattr(type(paper.desk.leases), "commit_many", lambda _, *given: after_its_end(*given))
+    monkeypatch.setattr(type(paper.context.leases), "commit_many", lambda _, *given: after_its_end(*given))
     await paper.visit()
 
     assert 0 < await paper.life() <= 7 * DAY
@@ -292,26 +292,26 @@ async def test_article_that_ends_while_it_is_fetched_does_not_live_for_ever(
 
 async def test_next_check_lies_within_its_life(paper: Paper) -> None:
     """However long it has not changed: a correction is seen before the article ends."""
-    await paper.desk.client.hset(paper.desk.keys.item(paper.id), "unchangedStreak", "50")
+    await paper.context.client.hset(paper.context.keys.item(paper.id), "unchangedStreak", "50")
 
     await paper.visit()
 
     item = await paper.item()
     wait = datetime.fromisoformat(item["nextCrawlAt"]).timestamp() - float(item["checkedTs"])
     assert wait <= 7 * DAY * 3 / 7 * 1.1 + 1
-    due = await paper.desk.client.zscore(paper.desk.keys.due("rss"), paper.id)
+    due = await paper.context.client.zscore(paper.context.keys.due("rss"), paper.id)
     assert due == pytest.approx(float(item["checkedTs"]) + wait, abs=2)
 
 
-async def test_feed_text_is_not_replaced_by_less(desk: Desk, web: FakeWeb) -> None:
+async def test_feed_text_is_not_replaced_by_less(context: Context, web: FakeWeb) -> None:
     """Stored from its feed, because the page was shut: a short page does not replace it, a longer one does."""
-    paper = Paper(desk, web)
+    paper = Paper(context, web)
     paper.write("Short.")
     await paper.store()
-    key = desk.keys.article(paper.uid)
+    key = context.keys.article(paper.uid)
     long = "From the feed. " * 500
-    await desk.client.hset(key, mapping={"text_source": "feed", "clean_text": long, "text_len": len(long)})
-    await desk.client.hset(key, "content_hash", "of-the-feed")
+    await context.client.hset(key, mapping={"text_source": "feed", "clean_text": long, "text_len": len(long)})
+    await context.client.hset(key, "content_hash", "of-the-feed")
     paper.write("Still short.")
     await paper.visit()
     kept = await paper.hash()
@@ -344,21 +344,21 @@ async def test_page_of_a_site_and_a_feed_is_followed_and_outlives_its_article(pa
     source = {"id": "site", "url": paper.web.url("/"), "sitemap": False}
     for config in parse(json.dumps({"id": "docs", "web_sources": [source]}), "/").sources():
         root = Ref(config.config["url"])
-        now = await connect.now(paper.desk.client)
-        await paper.desk.sources.add(config, item_id_of(root), now)
-        await paper.desk.registrar.register([root], Listing(config.sid), now)
+        now = await connect.now(paper.context.client)
+        await paper.context.sources.add(config, item_id_of(root), now)
+        await paper.context.registrar.register([root], Listing(config.sid), now)
     paper.write('Corrected, with a <a href="/b">link</a>.')
 
-    await crawl(paper.desk, "docs.site", Mode.INCREMENTAL)
+    await crawl(paper.context, "docs.site", Mode.INCREMENTAL)
 
     assert "Corrected, with a" in (await paper.hash())["clean_text"]
     assert (await paper.item())["sources"] == "rss,docs.site"
     b = ids.item_id("url", urls.normal(paper.web.url("/b")))
-    assert await paper.desk.client.exists(paper.desk.keys.document(b))
-    await paper.desk.client.delete(paper.desk.keys.article(paper.uid))
-    await crawl(paper.desk, "docs.site", Mode.INCREMENTAL)
-    assert "Corrected, with a" in await paper.desk.client.hget(paper.desk.keys.document(paper.id), "markdown")
+    assert await paper.context.client.exists(paper.context.keys.document(b))
+    await paper.context.client.delete(paper.context.keys.article(paper.uid))
+    await crawl(paper.context, "docs.site", Mode.INCREMENTAL)
+    assert "Corrected, with a" in await paper.context.client.hget(paper.context.keys.document(paper.id), "markdown")
     paper.web.requests.clear()
-    run = await crawl(paper.desk, "docs.site", Mode.INCREMENTAL)
+    run = await crawl(paper.context, "docs.site", Mode.INCREMENTAL)
     assert (run["unchanged"], run["changed"]) == ("3", "0")
     assert "if-none-match" in paper.web.asked("/a")[-1].headers

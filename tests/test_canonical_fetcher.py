@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core import ids
-from core.runtime.context import Desk, open_desk
+from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.store.connect import Client
 from core.urls import normalise as urls
@@ -33,8 +33,8 @@ async def web() -> AsyncIterator[FakeWeb]:
 
 
 @pytest.fixture
-async def desk(settings: Settings, redis: Client, web: FakeWeb) -> AsyncIterator[Desk]:
-    async with open_desk(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
+async def context(settings: Settings, redis: Client, web: FakeWeb) -> AsyncIterator[Context]:
+    async with open_context(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
         yield opened
 
 
@@ -46,20 +46,20 @@ def article(title: str = "Lock gates reopen", head: str = "", text: str = "") ->
     )
 
 
-async def add(desk: Desk, *links: str, category: str = "world") -> None:
-    await desk.client.sadd(desk.keys.category_links(category), *links)
+async def add(context: Context, *links: str, category: str = "world") -> None:
+    await context.client.sadd(context.keys.category_links(category), *links)
 
 
-async def run(desk: Desk, budget: float = 60.0) -> dict[str, int]:
-    return dict(await canonical_fetcher.run_once(desk, budget))
+async def run(context: Context, budget: float = 60.0) -> dict[str, int]:
+    return dict(await canonical_fetcher.run_once(context, budget))
 
 
-async def stored(desk: Desk, url: str) -> dict[str, str]:
-    return dict(await desk.client.hgetall(desk.keys.article(ids.article_uid(url))))
+async def stored(context: Context, url: str) -> dict[str, str]:
+    return dict(await context.client.hgetall(context.keys.article(ids.article_uid(url))))
 
 
-async def failure(desk: Desk, url: str) -> dict[str, str]:
-    return dict(await desk.client.hgetall(desk.keys.failure(ids.article_uid(url))))
+async def failure(context: Context, url: str) -> dict[str, str]:
+    return dict(await context.client.hgetall(context.keys.failure(ids.article_uid(url))))
 
 
 def nonzero(counts: dict[str, int]) -> dict[str, int]:
@@ -69,14 +69,14 @@ def nonzero(counts: dict[str, int]) -> dict[str, int]:
 # ── one article ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_link_becomes_an_article_in_every_key(desk: Desk, web: FakeWeb) -> None:
+async def test_link_becomes_an_article_in_every_key(context: Context, web: FakeWeb) -> None:
     """Hash with all fields and its life, categories, index, attempted, Item with its sets, event, counters."""
     web.page("/a", article(), etag='"1"', last_modified="Mon, 16 Nov 2026 05:00:00 GMT")
     url = web.url("/a")
-    await add(desk, url)
-    counts = await run(desk)
-    uid, keys, client = ids.article_uid(url), desk.keys, desk.client
-    found = await stored(desk, url)
+    await add(context, url)
+    counts = await run(context)
+    uid, keys, client = ids.article_uid(url), context.keys, context.client
+    found = await stored(context, url)
 
     assert nonzero(counts) == {"stored": 1}
     wanted = "uid url category categories raw_len text_len clean_text abstract image fetched_ts status markdown title"
@@ -111,58 +111,60 @@ async def test_link_becomes_an_article_in_every_key(desk: Desk, web: FakeWeb) ->
     assert await client.keys("*lease*") == await client.keys("*crashes*") == []
 
 
-async def test_second_run_fetches_nothing(desk: Desk, web: FakeWeb) -> None:
+async def test_second_run_fetches_nothing(context: Context, web: FakeWeb) -> None:
     """Uids are compared with uids (T1): what was attempted is not asked again, stored or failed."""
     web.page("/a", article())
-    await add(desk, web.url("/a"), web.url("/missing"))
-    await run(desk)
+    await add(context, web.url("/a"), web.url("/missing"))
+    await run(context)
     asked = len(web.requests)
-    counts = await run(desk)
+    counts = await run(context)
 
     assert len(web.requests) == asked
     assert nonzero(counts) == {"known": 2}
 
 
-async def test_link_in_two_categories_is_fetched_once(desk: Desk, web: FakeWeb) -> None:
+async def test_link_in_two_categories_is_fetched_once(context: Context, web: FakeWeb) -> None:
     """One article, both categories; counted once in every run (T10)."""
     web.page("/a", article())
     for category in ("world", "tech"):
-        await add(desk, web.url("/a"), category=category)
-    first, second = await run(desk), await run(desk)
+        await add(context, web.url("/a"), category=category)
+    first, second = await run(context), await run(context)
     uid = ids.article_uid(web.url("/a"))
 
     assert web.paths == ["/a"]
     assert (first["found"], second["found"], second["known"]) == (1, 1, 1)
-    assert (await stored(desk, web.url("/a")))["categories"] == "tech,world"
+    assert (await stored(context, web.url("/a")))["categories"] == "tech,world"
     for category in ("world", "tech"):
-        assert await desk.client.smembers(desk.keys.articles_by_category(category)) == {uid}
+        assert await context.client.smembers(context.keys.articles_by_category(category)) == {uid}
 
 
-async def test_stored_article_enters_a_category_added_by_hand(desk: Desk, web: FakeWeb) -> None:
+async def test_stored_article_enters_a_category_added_by_hand(context: Context, web: FakeWeb) -> None:
     """SADD of a known link into another category indexes its article there, without a fetch (T10)."""
     web.page("/a", article())
-    await add(desk, web.url("/a"))
-    await run(desk)
-    await add(desk, web.url("/a"), category="late")
-    await run(desk)
+    await add(context, web.url("/a"))
+    await run(context)
+    await add(context, web.url("/a"), category="late")
+    await run(context)
 
     assert web.paths == ["/a"]
-    assert await desk.client.smembers(desk.keys.articles_by_category("late")) == {ids.article_uid(web.url("/a"))}
-    assert (await stored(desk, web.url("/a")))["categories"] == "world,late"
+    assert await context.client.smembers(context.keys.articles_by_category("late")) == {ids.article_uid(web.url("/a"))}
+    assert (await stored(context, web.url("/a")))["categories"] == "world,late"
 
 
-async def test_numbers_add_up(desk: Desk, web: FakeWeb) -> None:
+async def test_numbers_add_up(context: Context, web: FakeWeb) -> None:
     """found = new + known + rejected and new = the sum of its ends, in the last run and over all."""
     web.page("/a", article())
     web.page("/b", article("Other", text="Something else entirely happened here."))
     web.page("/same", article())
     web.redirect("/moved", "/a", 301)
     web.page("/down", "later", status=503)
-    await add(desk, *map(web.url, ("/a", "/b", "/same", "/moved", "/down", "/missing")), "mailto:x@example.com")
-    first = await run(desk)
-    await run(desk)
-    totals = {k: int(v) for k, v in (await desk.client.hgetall(desk.keys.canonical_stats)).items() if "cursor" not in k}
-    last = await desk.client.hgetall(desk.keys.canonical_last_run)
+    await add(context, *map(web.url, ("/a", "/b", "/same", "/moved", "/down", "/missing")), "mailto:x@example.com")
+    first = await run(context)
+    await run(context)
+    totals = {
+        k: int(v) for k, v in (await context.client.hgetall(context.keys.canonical_stats)).items() if "cursor" not in k
+    }
+    last = await context.client.hgetall(context.keys.canonical_last_run)
 
     assert first == {
         "found": 7,
@@ -196,7 +198,9 @@ async def test_numbers_add_up(desk: Desk, web: FakeWeb) -> None:
         ("amp", ("/a", "/a/amp")),
     ],
 )
-async def test_names_of_one_page_share_one_article(desk: Desk, web: FakeWeb, name: str, links: tuple[str, str]) -> None:
+async def test_names_of_one_page_share_one_article(
+    context: Context, web: FakeWeb, name: str, links: tuple[str, str]
+) -> None:
     """One article, the others are aliases of it, and all categories are indexed."""
     own = f"<link rel=canonical href='{web.url('/a')}'>"
     for path in ("/a", "/a/", "/a?x=1&y=2", "/a?y=2&x=1"):
@@ -204,35 +208,35 @@ async def test_names_of_one_page_share_one_article(desk: Desk, web: FakeWeb, nam
     web.redirect("/go", "/a", 302)
     web.page("/print", article(head=own, text=" (print)"))
     web.page("/a/amp", article(head=own, text=" (amp)").replace("<html", "<html amp"))
-    await add(desk, web.url(links[0]), category="world")
-    await add(desk, web.url(links[1]), category="tech")
-    counts = await run(desk)
+    await add(context, web.url(links[0]), category="world")
+    await add(context, web.url(links[1]), category="tech")
+    counts = await run(context)
     first, second = (ids.article_uid(web.url(link)) for link in links)
-    aliases = {uid: await desk.client.get(desk.keys.alias(uid)) for uid in (first, second)}
+    aliases = {uid: await context.client.get(context.keys.alias(uid)) for uid in (first, second)}
     [(alias, target)] = [(uid, to) for uid, to in aliases.items() if to]
 
     assert nonzero(counts) == {"stored": 1, "alias": 1}
     assert {alias, target} == {first, second}
-    assert await desk.client.zrange(desk.keys.article_index, 0, -1) == [target]
-    assert 0 < await desk.client.ttl(desk.keys.alias(alias)) <= 7 * DAY
+    assert await context.client.zrange(context.keys.article_index, 0, -1) == [target]
+    assert 0 < await context.client.ttl(context.keys.alias(alias)) <= 7 * DAY
     for category in ("world", "tech"):
-        assert await desk.client.smembers(desk.keys.articles_by_category(category)) == {target}
-    assert await desk.client.scard(desk.keys.attempted) == 2
+        assert await context.client.smembers(context.keys.articles_by_category(category)) == {target}
+    assert await context.client.scard(context.keys.attempted) == 2
 
 
-async def test_same_text_on_another_page_is_a_duplicate(desk: Desk, web: FakeWeb) -> None:
+async def test_same_text_on_another_page_is_a_duplicate(context: Context, web: FakeWeb) -> None:
     """Both are kept; the later one names the first, and that does not flip (R12)."""
     web.page("127.0.0.1/a", article())
     web.page("127.0.0.7/syndicated", article(head="<meta name=x content=y>"))
     first, second = web.url("/a"), web.url("/syndicated", "127.0.0.7")
-    await add(desk, first)
-    await run(desk)
-    await add(desk, second)
-    counts = await run(desk)
+    await add(context, first)
+    await run(context)
+    await add(context, second)
+    counts = await run(context)
 
     assert nonzero(counts) == {"duplicate": 1, "known": 1}
-    assert (await stored(desk, first))["duplicate_of"] == ""
-    assert (await stored(desk, second))["duplicate_of"] == ids.article_uid(first)
+    assert (await stored(context, first))["duplicate_of"] == ""
+    assert (await stored(context, second))["duplicate_of"] == ids.article_uid(first)
 
 
 # ── failures ────────────────────────────────────────────────────────────────────────────────────
@@ -254,14 +258,14 @@ async def test_same_text_on_another_page_is_a_duplicate(desk: Desk, web: FakeWeb
     ],
 )
 async def test_failures_say_why(
-    desk: Desk, web: FakeWeb, name: str, reply: Any, code: str, detail: str, is_transient: bool
+    context: Context, web: FakeWeb, name: str, reply: Any, code: str, detail: str, is_transient: bool
 ) -> None:
     """Code, detail, status, tries and times in the story; indexed by time; tried again or remembered."""
     web.on("/a", reply)
     url, uid = web.url("/a"), ids.article_uid(web.url("/a"))
-    await add(desk, url)
-    counts = await run(desk)
-    told, keys, client = await failure(desk, url), desk.keys, desk.client
+    await add(context, url)
+    counts = await run(context)
+    told, keys, client = await failure(context, url), context.keys, context.client
 
     assert nonzero(counts) == ({"retry": 1} if is_transient else {"failed": 1})
     assert (told["code"], told["detail"], told["url"], told["category"]) == (code, detail, url, "world")
@@ -287,7 +291,7 @@ async def test_failures_say_why(
         ("home", "FAIL_HTTP", "redirects"),
     ],
 )
-async def test_details(desk: Desk, web: FakeWeb, settings: Settings, name: str, code: str, detail: str) -> None:
+async def test_details(context: Context, web: FakeWeb, settings: Settings, name: str, code: str, detail: str) -> None:
     """Each way to fail has its name."""
     web.hang("/hang")
     web.reset("/reset")
@@ -299,77 +303,77 @@ async def test_details(desk: Desk, web: FakeWeb, settings: Settings, name: str, 
         web.robots("User-agent: *\nDisallow: /robots")
     elsewhere = {"refused": "http://127.0.0.7:9/x", "blocked": "http://10.0.0.1:8080/x"}
     url = elsewhere.get(name, web.url(f"/{name}"))
-    await add(desk, url)
-    await run(desk)
-    told = await failure(desk, url)
+    await add(context, url)
+    await run(context)
+    told = await failure(context, url)
 
     assert (told["code"], told["detail"]) == (code, detail)
 
 
-async def test_transient_failure_is_tried_three_times_more_and_then_remembered(desk: Desk, web: FakeWeb) -> None:
+async def test_transient_failure_is_tried_three_times_more_and_then_remembered(context: Context, web: FakeWeb) -> None:
     """10 minutes, an hour, six hours; in between it is not asked; the fourth failure is for 30 days (T24)."""
     web.page("/a", "later", status=503)
-    url, uid, keys = web.url("/a"), ids.article_uid(web.url("/a")), desk.keys
-    await add(desk, url)
+    url, uid, keys = web.url("/a"), ids.article_uid(web.url("/a")), context.keys
+    await add(context, url)
     waits = []
     for _ in range(4):
-        started = (await desk.client.time())[0]
-        await run(desk)
-        await run(desk)
-        at = await desk.client.zscore(keys.retry, uid)
+        started = (await context.client.time())[0]
+        await run(context)
+        await run(context)
+        at = await context.client.zscore(keys.retry, uid)
         waits.append(round((at - started) / 600) * 600 if at else None)
-        await desk.client.zadd(keys.retry, {uid: 0}, xx=True)
+        await context.client.zadd(keys.retry, {uid: 0}, xx=True)
 
     assert len(web.paths) == 4
     assert waits == [600, 3600, 21600, None]
-    assert (await failure(desk, url))["tries"] == "4"
-    assert await desk.client.sismember(keys.attempted, uid)
+    assert (await failure(context, url))["tries"] == "4"
+    assert await context.client.sismember(keys.attempted, uid)
 
 
-async def test_retry_works_after_the_link_left_its_set_and_cleans_up(desk: Desk, web: FakeWeb) -> None:
+async def test_retry_works_after_the_link_left_its_set_and_cleans_up(context: Context, web: FakeWeb) -> None:
     """A link that aged out is still tried again; success removes every trace of the failure."""
     web.page("/a", "later", status=503).then(article())
-    url, uid, keys = web.url("/a"), ids.article_uid(web.url("/a")), desk.keys
-    await add(desk, url)
-    await run(desk)
-    await desk.client.delete(keys.category_links("world"), keys.category_links_seen("world"))
-    await desk.client.zadd(keys.retry, {uid: 0})
-    counts = await run(desk)
+    url, uid, keys = web.url("/a"), ids.article_uid(web.url("/a")), context.keys
+    await add(context, url)
+    await run(context)
+    await context.client.delete(keys.category_links("world"), keys.category_links_seen("world"))
+    await context.client.zadd(keys.retry, {uid: 0})
+    counts = await run(context)
 
     assert nonzero(counts) == {"stored": 1}
-    assert (await stored(desk, url))["category"] == "world"
-    assert await desk.client.exists(keys.failure(uid), keys.failures, keys.retry) == 0
+    assert (await stored(context, url))["category"] == "world"
+    assert await context.client.exists(keys.failure(uid), keys.failures, keys.retry) == 0
 
 
-async def test_own_network_down_marks_nothing(desk: Desk, web: FakeWeb) -> None:
+async def test_own_network_down_marks_nothing(context: Context, web: FakeWeb) -> None:
     """When nearly no host answers, nothing is attempted, nothing fails; later everything is fetched."""
     dead = [f"http://127.0.9.{n}:{web.port}/a" for n in range(1, 8)]
-    await add(desk, *dead)
-    counts = await run(desk)
-    marked = await desk.client.exists(desk.keys.attempted, desk.keys.failures, desk.keys.retry)
-    leases = await desk.client.keys("*lease*")
+    await add(context, *dead)
+    counts = await run(context)
+    marked = await context.client.exists(context.keys.attempted, context.keys.failures, context.keys.retry)
+    leases = await context.client.keys("*lease*")
     async with FakeWeb(*(f"127.0.9.{n}" for n in range(1, 8))) as back:
-        await desk.client.delete(desk.keys.category_links("world"))
-        await add(desk, *(f"http://127.0.9.{n}:{back.port}/a" for n in range(1, 8)))
+        await context.client.delete(context.keys.category_links("world"))
+        await add(context, *(f"http://127.0.9.{n}:{back.port}/a" for n in range(1, 8)))
         for n in range(1, 8):
             back.page(f"127.0.9.{n}/a", article(f"Title {n}", text=f"Number {n}."))
-        healed = await run(desk)
+        healed = await run(context)
 
     assert nonzero(counts) == {"deferred": 7}
     assert (marked, leases) == (0, [])
     assert healed["stored"] == 7
 
 
-async def test_page_that_kills_its_readers_is_put_aside(desk: Desk, web: FakeWeb) -> None:
+async def test_page_that_kills_its_readers_is_put_aside(context: Context, web: FakeWeb) -> None:
     """After three worker deaths the link is a FAIL_PARSE and is not fetched again."""
     web.page("/a", article())
     url = web.url("/a")
-    await add(desk, url)
-    await desk.client.set(desk.keys.crashes(ids.item_id("url", urls.normal(url))), 3)
-    await run(desk)
+    await add(context, url)
+    await context.client.set(context.keys.crashes(ids.item_id("url", urls.normal(url))), 3)
+    await run(context)
 
     assert web.paths == []
-    assert (await failure(desk, url))["code"] == "FAIL_PARSE"
+    assert (await failure(context, url))["code"] == "FAIL_PARSE"
 
 
 # ── the feed's own text ─────────────────────────────────────────────────────────────────────────
@@ -380,12 +384,12 @@ WALL = "<html><head><title>Before you continue</title></head><body><h1>We value 
 )
 
 
-async def feed_with_text(desk: Desk, web: FakeWeb) -> str:
+async def feed_with_text(context: Context, web: FakeWeb) -> str:
     text = f"<description><![CDATA[{FULL}]]></description>"
     item = f"<item><title>From the feed</title><link>{web.url('/a')}</link>{text}</item>"
     web.page("/feed", f'<rss version="2.0"><channel><title>F</title>{item}</channel></rss>')
-    await desk.client.sadd(desk.keys.feeds("world"), web.url("/feed"))
-    await ingestor.run_cycle(desk)
+    await context.client.sadd(context.keys.feeds("world"), web.url("/feed"))
+    await ingestor.run_cycle(context)
     return web.url("/a")
 
 
@@ -393,77 +397,77 @@ async def feed_with_text(desk: Desk, web: FakeWeb) -> str:
     ("name", "reply"),
     [("closed door", 403), ("consent wall", WALL), ("empty page", "<html><body>" + "<div></div>" * 50)],
 )
-async def test_feed_text_instead_of_a_wall(desk: Desk, web: FakeWeb, name: str, reply: Any) -> None:
+async def test_feed_text_instead_of_a_wall(context: Context, web: FakeWeb, name: str, reply: Any) -> None:
     """Never an empty article when the feed had the text."""
     web.on("/a", reply)
-    url = await feed_with_text(desk, web)
-    counts = await run(desk)
-    found = await stored(desk, url)
+    url = await feed_with_text(context, web)
+    counts = await run(context)
+    found = await stored(context, url)
 
     assert nonzero(counts) == {"stored": 1}
     assert "The council voted on Tuesday" in found["clean_text"]
     assert (found["title"], found["text_source"]) == ("From the feed", "feed")
-    assert await desk.client.exists(desk.keys.entry(ids.article_uid(url))) == 0
+    assert await context.client.exists(context.keys.entry(ids.article_uid(url))) == 0
 
 
-async def test_failure_names_its_feed(desk: Desk, web: FakeWeb) -> None:
+async def test_failure_names_its_feed(context: Context, web: FakeWeb) -> None:
     """Failures help to curate feeds (spec 004 §3G)."""
     web.on("/a", 404)
-    url = await feed_with_text(desk, web)
-    await run(desk)
+    url = await feed_with_text(context, web)
+    await run(context)
 
-    assert (await failure(desk, url))["feed"] == web.url("/feed")
+    assert (await failure(context, url))["feed"] == web.url("/feed")
 
 
 # ── two at once, budgets, restarts ──────────────────────────────────────────────────────────────
 
 
-async def test_two_fetchers_at_once_fetch_once(desk: Desk, web: FakeWeb) -> None:
+async def test_two_fetchers_at_once_fetch_once(context: Context, web: FakeWeb) -> None:
     """Leases keep them apart, and neither waits for ever."""
     for n in range(30):
         web.page(f"/{n}", article(f"Title {n}", text=f"Number {n}."))
-    await add(desk, *(web.url(f"/{n}") for n in range(30)))
-    first, second = await asyncio.gather(run(desk), run(desk))
+    await add(context, *(web.url(f"/{n}") for n in range(30)))
+    first, second = await asyncio.gather(run(context), run(context))
 
     assert sorted(web.paths) == sorted(set(web.paths))
     assert first["stored"] + second["stored"] == 30
-    assert await desk.client.zcard(desk.keys.article_index) == 30
+    assert await context.client.zcard(context.keys.article_index) == 30
 
 
-async def test_time_over_leaves_the_rest(desk: Desk, web: FakeWeb) -> None:
+async def test_time_over_leaves_the_rest(context: Context, web: FakeWeb) -> None:
     """A run without time fetches nothing and says so; the next one does it all."""
     for n in range(5):
         web.page(f"/{n}", article(f"Title {n}", text=f"Number {n}."))
-    await add(desk, *(web.url(f"/{n}") for n in range(5)))
-    first, second = await run(desk, budget=0.0), await run(desk)
+    await add(context, *(web.url(f"/{n}") for n in range(5)))
+    first, second = await run(context, budget=0.0), await run(context)
 
     assert (nonzero(first), nonzero(second)) == ({"deferred": 5}, {"stored": 5})
 
 
-async def test_stopped_run_gives_its_links_back(desk: Desk, web: FakeWeb) -> None:
+async def test_stopped_run_gives_its_links_back(context: Context, web: FakeWeb) -> None:
     """Cancelled in the middle of a fetch: no lease stays, the next run fetches it."""
     web.hang("/a")
-    await add(desk, web.url("/a"))
-    task = asyncio.create_task(run(desk))
+    await add(context, web.url("/a"))
+    task = asyncio.create_task(run(context))
     while not web.paths:  # noqa: ASYNC110 - the web has no event for this
         await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    leases = await desk.client.keys("*lease*")
+    leases = await context.client.keys("*lease*")
     web.page("/a", article())
 
     assert leases == []
-    assert nonzero(await run(desk)) == {"stored": 1}
+    assert nonzero(await run(context)) == {"stored": 1}
 
 
-async def test_quiet_without_new_links(desk: Desk, web: FakeWeb, caplog: pytest.LogCaptureFixture) -> None:
+async def test_quiet_without_new_links(context: Context, web: FakeWeb, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing new, nothing said."""
     web.page("/a", article())
-    await add(desk, web.url("/a"))
-    await run(desk)
+    await add(context, web.url("/a"))
+    await run(context)
     caplog.clear()
-    await run(desk)
+    await run(context)
 
     assert [record for record in caplog.records if record.name == "canon"] == []
 
@@ -471,150 +475,152 @@ async def test_quiet_without_new_links(desk: Desk, web: FakeWeb, caplog: pytest.
 # ── growing old ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_expired_articles_leave_the_indexes(desk: Desk, web: FakeWeb) -> None:
+async def test_expired_articles_leave_the_indexes(context: Context, web: FakeWeb) -> None:
     """An article that expired takes its uid out of category and global index in the next runs (T6, T7)."""
     web.page("/a", article())
-    await add(desk, web.url("/a"))
-    await run(desk)
-    await desk.client.delete(desk.keys.article(ids.article_uid(web.url("/a"))))
-    await run(desk)
+    await add(context, web.url("/a"))
+    await run(context)
+    await context.client.delete(context.keys.article(ids.article_uid(web.url("/a"))))
+    await run(context)
 
-    assert await desk.client.exists(desk.keys.article_index, desk.keys.articles_by_category("world")) == 0
+    assert await context.client.exists(context.keys.article_index, context.keys.articles_by_category("world")) == 0
 
 
-async def test_old_failures_and_items_are_forgotten(desk: Desk, web: FakeWeb) -> None:
+async def test_old_failures_and_items_are_forgotten(context: Context, web: FakeWeb) -> None:
     """Failures after 30 days; the registry record 30 days after its article."""
     web.page("/a", article())
-    await add(desk, web.url("/a"), web.url("/missing"))
-    await run(desk)
-    item_id = (await stored(desk, web.url("/a")))["item_id"]
-    await desk.client.delete(desk.keys.article(ids.article_uid(web.url("/a"))))
-    clock = (await canonical_fetcher.look(desk.client, desk.keys, desk.settings)).clock
+    await add(context, web.url("/a"), web.url("/missing"))
+    await run(context)
+    item_id = (await stored(context, web.url("/a")))["item_id"]
+    await context.client.delete(context.keys.article(ids.article_uid(web.url("/a"))))
+    clock = (await canonical_fetcher.look(context.client, context.keys, context.settings)).clock
     later = dataclasses.replace(clock, server_ts=clock.server_ts + 38 * DAY)
-    from core.feeds.io.link_store import Lives
+    from core.feeds.io.link_store import Ttls
     from core.registry.io.pruning import Pruning
 
-    pruning = Pruning(desk.client, desk.keys, Lives.of(desk.settings))
+    pruning = Pruning(context.client, context.keys, Ttls.of(context.settings))
     await pruning.forget_old_attempts(later.now())
     await pruning.run(["world"], later.now())
 
-    assert await desk.client.exists(desk.keys.failures, desk.keys.item(item_id), desk.keys.due("rss")) == 0
-    assert await desk.client.exists(desk.keys.attempted, desk.keys.partition("127.0.0.1")) == 0
+    assert await context.client.exists(context.keys.failures, context.keys.item(item_id), context.keys.due("rss")) == 0
+    assert await context.client.exists(context.keys.attempted, context.keys.partition("127.0.0.1")) == 0
 
 
-async def test_failure_of_31_days_ago_is_new_in_the_same_run(desk: Desk, web: FakeWeb) -> None:
+async def test_failure_of_31_days_ago_is_new_in_the_same_run(context: Context, web: FakeWeb) -> None:
     """Old attempts are forgotten before the run looks, not after."""
     web.on("/a", 404).then(article())
     url, uid = web.url("/a"), ids.article_uid(web.url("/a"))
-    await add(desk, url)
-    await run(desk)
-    await desk.client.zadd(desk.keys.attempted_at, {uid: 1})
+    await add(context, url)
+    await run(context)
+    await context.client.zadd(context.keys.attempted_at, {uid: 1})
 
-    assert nonzero(await run(desk)) == {"stored": 1}
+    assert nonzero(await run(context)) == {"stored": 1}
 
 
-async def test_dangling_uids_leave_a_category(desk: Desk) -> None:
+async def test_dangling_uids_leave_a_category(context: Context) -> None:
     """Also those that the global index never knew."""
-    await desk.client.sadd(desk.keys.categories, "world")
-    await desk.client.sadd(desk.keys.articles_by_category("world"), "deadbeefdeadbeef")
-    await run(desk)
+    await context.client.sadd(context.keys.categories, "world")
+    await context.client.sadd(context.keys.articles_by_category("world"), "deadbeefdeadbeef")
+    await run(context)
 
-    assert await desk.client.exists(desk.keys.articles_by_category("world")) == 0
+    assert await context.client.exists(context.keys.articles_by_category("world")) == 0
 
 
 # ── what people do by hand ──────────────────────────────────────────────────────────────────────
 
 
-async def test_article_that_is_there_is_not_fetched_again(desk: Desk, web: FakeWeb) -> None:
+async def test_article_that_is_there_is_not_fetched_again(context: Context, web: FakeWeb) -> None:
     """Memory lost, article alive: it is remembered and indexed again, and no alias of itself (T11)."""
     web.page("/a", article())
-    url, uid, keys = web.url("/a"), ids.article_uid(web.url("/a")), desk.keys
-    await add(desk, url)
-    await run(desk)
-    await desk.client.delete(keys.attempted, keys.attempted_at, keys.article_index, keys.articles_by_category("world"))
-    counts = await run(desk)
+    url, uid, keys = web.url("/a"), ids.article_uid(web.url("/a")), context.keys
+    await add(context, url)
+    await run(context)
+    await context.client.delete(
+        keys.attempted, keys.attempted_at, keys.article_index, keys.articles_by_category("world")
+    )
+    counts = await run(context)
 
     assert (nonzero(counts), web.paths) == ({"known": 1}, ["/a"])
-    assert await desk.client.zrange(keys.article_index, 0, -1) == [uid]
-    assert await desk.client.smembers(keys.articles_by_category("world")) == {uid}
-    assert await desk.client.sismember(keys.attempted, uid)
-    assert await desk.client.exists(keys.alias(uid)) == 0
+    assert await context.client.zrange(keys.article_index, 0, -1) == [uid]
+    assert await context.client.smembers(keys.articles_by_category("world")) == {uid}
+    assert await context.client.sismember(keys.attempted, uid)
+    assert await context.client.exists(keys.alias(uid)) == 0
 
 
-async def test_member_that_is_no_utf_8_stops_nobody(desk: Desk, web: FakeWeb) -> None:
+async def test_member_that_is_no_utf_8_stops_nobody(context: Context, web: FakeWeb) -> None:
     """Bytes from somewhere in a link set are rejected; everything else is fetched."""
     web.page("/a", article())
-    await add(desk, web.url("/a"))
-    await desk.client.execute_command("SADD", desk.keys.category_links("world"), b"http://h/\xff\xfe")
-    first, second = await run(desk), await run(desk)
+    await add(context, web.url("/a"))
+    await context.client.execute_command("SADD", context.keys.category_links("world"), b"http://h/\xff\xfe")
+    first, second = await run(context), await run(context)
 
     assert (nonzero(first), nonzero(second)) == ({"stored": 1, "rejected": 1}, {"known": 2})
 
 
-async def test_link_moved_by_hand_enters_its_new_category(desk: Desk, web: FakeWeb) -> None:
+async def test_link_moved_by_hand_enters_its_new_category(context: Context, web: FakeWeb) -> None:
     """SREM of one and SADD of another leave the counts equal; the new one is noticed all the same."""
     web.page("/a", article())
     web.page("/b", article("B", text="Another thing."))
-    await add(desk, web.url("/a"), category="x")
-    await add(desk, web.url("/b"), category="y")
-    await run(desk)
-    await desk.client.srem(desk.keys.category_links("y"), web.url("/b"))
-    await add(desk, web.url("/a"), category="y")
-    await run(desk)
+    await add(context, web.url("/a"), category="x")
+    await add(context, web.url("/b"), category="y")
+    await run(context)
+    await context.client.srem(context.keys.category_links("y"), web.url("/b"))
+    await add(context, web.url("/a"), category="y")
+    await run(context)
 
-    assert ids.article_uid(web.url("/a")) in await desk.client.smembers(desk.keys.articles_by_category("y"))
-    assert await desk.client.zrange(desk.keys.category_links_seen("y"), 0, -1) == [web.url("/a")]
+    assert ids.article_uid(web.url("/a")) in await context.client.smembers(context.keys.articles_by_category("y"))
+    assert await context.client.zrange(context.keys.category_links_seen("y"), 0, -1) == [web.url("/a")]
 
 
-async def test_alias_whose_article_is_gone_becomes_an_article(desk: Desk, web: FakeWeb) -> None:
+async def test_alias_whose_article_is_gone_becomes_an_article(context: Context, web: FakeWeb) -> None:
     """Fetched anew under its own uid, and no longer a name of something dead."""
     web.page("/a", article())
     web.redirect("/go", "/a", 302)
-    await add(desk, web.url("/a"))
-    await run(desk)
-    await add(desk, web.url("/go"))
-    await run(desk)
+    await add(context, web.url("/a"))
+    await run(context)
+    await add(context, web.url("/go"))
+    await run(context)
     uid, target = (ids.article_uid(web.url(path)) for path in ("/go", "/a"))
-    was_alias = await desk.client.get(desk.keys.alias(uid))
-    await desk.client.delete(desk.keys.article(target))
-    await desk.client.srem(desk.keys.attempted, uid)
-    await run(desk)
+    was_alias = await context.client.get(context.keys.alias(uid))
+    await context.client.delete(context.keys.article(target))
+    await context.client.srem(context.keys.attempted, uid)
+    await run(context)
 
     assert was_alias == target
-    assert await desk.client.exists(desk.keys.article(uid)) == 1
-    assert await desk.client.exists(desk.keys.alias(uid)) == 0
+    assert await context.client.exists(context.keys.article(uid)) == 1
+    assert await context.client.exists(context.keys.alias(uid)) == 0
 
 
-async def test_stored_anew_keeps_its_history(desk: Desk, web: FakeWeb) -> None:
+async def test_stored_anew_keeps_its_history(context: Context, web: FakeWeb) -> None:
     """firstSeen and the generations stay, and an item is in one status set only."""
     web.page("/a", article())
-    await add(desk, web.url("/a"))
-    await run(desk)
-    found = await stored(desk, web.url("/a"))
-    key = desk.keys.item(found["item_id"])
-    await desk.client.hset(key, mapping={"firstSeen": "2020-01-01T00:00:00Z", "reindexGeneration": "3"})
-    await desk.client.sadd(desk.keys.status("Indexed"), found["item_id"])
-    await desk.client.delete(desk.keys.article(found["uid"]), desk.keys.attempted, desk.keys.attempted_at)
-    await run(desk)
+    await add(context, web.url("/a"))
+    await run(context)
+    found = await stored(context, web.url("/a"))
+    key = context.keys.item(found["item_id"])
+    await context.client.hset(key, mapping={"firstSeen": "2020-01-01T00:00:00Z", "reindexGeneration": "3"})
+    await context.client.sadd(context.keys.status("Indexed"), found["item_id"])
+    await context.client.delete(context.keys.article(found["uid"]), context.keys.attempted, context.keys.attempted_at)
+    await run(context)
 
-    assert await desk.client.hmget(key, ["firstSeen", "reindexGeneration"]) == ["2020-01-01T00:00:00Z", "3"]
-    assert await desk.client.exists(desk.keys.status("Indexed")) == 0
+    assert await context.client.hmget(key, ["firstSeen", "reindexGeneration"]) == ["2020-01-01T00:00:00Z", "3"]
+    assert await context.client.exists(context.keys.status("Indexed")) == 0
 
 
-async def test_stop_ends_within_moments_and_leaves_no_lease(desk: Desk, web: FakeWeb) -> None:
+async def test_stop_ends_within_moments_and_leaves_no_lease(context: Context, web: FakeWeb) -> None:
     """Cancelled again and again as a signal does: nothing new begins, and everything is given back."""
     for n in range(200):
         web.page(f"/{n}", article(f"Title {n}", text=f"Number {n}."))
-    await add(desk, *(web.url(f"/{n}") for n in range(200)))
-    task = asyncio.create_task(run(desk))
+    await add(context, *(web.url(f"/{n}") for n in range(200)))
+    task = asyncio.create_task(run(context))
     while len(web.paths) < 5:  # noqa: ASYNC110 - the web has no event for this
         await asyncio.sleep(0.01)
     while not task.done():
         task.cancel()
         await asyncio.wait((task,), timeout=0.2)
 
-    assert await desk.client.keys("*lease*") == await desk.client.keys("*crashes*") == []
-    assert await desk.client.zcard(desk.keys.article_index) < 200
+    assert await context.client.keys("*lease*") == await context.client.keys("*crashes*") == []
+    assert await context.client.zcard(context.keys.article_index) < 200
 
 
 # ── charsets ────────────────────────────────────────────────────────────────────────────────────
@@ -630,15 +636,15 @@ async def test_stop_ends_within_moments_and_leaves_no_lease(desk: Desk, web: Fak
     ],
 )
 async def test_charsets(
-    desk: Desk, web: FakeWeb, name: str, encoding: str, media_type: str, head: str, bom: bytes
+    context: Context, web: FakeWeb, name: str, encoding: str, media_type: str, head: str, bom: bytes
 ) -> None:
     """Header, BOM, meta or the bytes themselves tell the charset."""
     text = "Совет проголосовал во вторник за открытие старых шлюзов до весеннего паводка в долине. " * 5
     page = f"<html><head><title>Шлюзы</title>{head}</head><body><article><p>{text}</p></article></body></html>"
     web.page("/a", bom + page.encode(encoding), media_type=media_type)
-    await add(desk, web.url("/a"))
-    await run(desk)
-    found = await stored(desk, web.url("/a"))
+    await add(context, web.url("/a"))
+    await run(context)
+    found = await stored(context, web.url("/a"))
 
     assert (found["title"], found["language"]) == ("Шлюзы", "ru")
     assert "Совет проголосовал" in found["clean_text"]

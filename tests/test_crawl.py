@@ -13,7 +13,7 @@ from core import ids
 from core.models import Ref
 from core.registry.io.commit_buffer import Progress
 from core.registry.io.registering import Listing, item_id_of
-from core.runtime.context import Desk, open_desk
+from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_file import parse
@@ -32,29 +32,29 @@ async def site(redis: connect.Client) -> AsyncIterator[Site]:
 
 
 @asynccontextmanager
-async def office(settings: Settings, **more: Any) -> AsyncIterator[Desk]:
+async def office(settings: Settings, **more: Any) -> AsyncIterator[Context]:
     """A desk that may ask loopback."""
     allowed = {"fetch_allowed_hosts": ("127.0.0.0/8",), "loss_limit_percent": 100.0, **more}
-    async with open_desk(settings.model_copy(update=allowed)) as desk:
-        yield desk
+    async with open_context(settings.model_copy(update=allowed)) as context:
+        yield context
 
 
-async def add_site(desk: Desk, root: str, domain_id: str = "docs", **options: Any) -> None:
+async def add_site(context: Context, root: str, domain_id: str = "docs", **options: Any) -> None:
     source = {"id": "site", "url": root, **options}
     domain = parse(json.dumps({"id": domain_id, "web_sources": [source]}), "/")
-    now = await connect.now(desk.client)
+    now = await connect.now(context.client)
     for config in domain.sources():
         ref = Ref(config.config["url"])
-        await desk.sources.add(config, item_id_of(ref), now)
-        await desk.registrar.register([ref], Listing(config.sid), now)
+        await context.sources.add(config, item_id_of(ref), now)
+        await context.registrar.register([ref], Listing(config.sid), now)
 
 
-async def item(desk: Desk, url: str) -> dict[str, str]:
-    return await desk.client.hgetall(desk.keys.item(item_id(url)))
+async def item(context: Context, url: str) -> dict[str, str]:
+    return await context.client.hgetall(context.keys.item(item_id(url)))
 
 
-async def text(desk: Desk, url: str) -> str:
-    return await desk.client.hget(desk.keys.document(item_id(url)), "markdown") or ""
+async def text(context: Context, url: str) -> str:
+    return await context.client.hget(context.keys.document(item_id(url)), "markdown") or ""
 
 
 def item_id(url: str) -> str:
@@ -72,15 +72,15 @@ async def test_site_is_crawled_by_its_links(settings: Settings, site: Site) -> N
     site.page("/docs/a", "About weirs.", links=["/docs/c", "/docs/"])
     site.page("/docs/b", "About sluices.")
     site.page("/docs/c", "About gauges.")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/docs/"))
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/docs/"))
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
         assert counts(run) == {"discovered": 4, "visited": 4, "changed": 4}
         assert sorted(site.web.paths) == sorted(["/docs/", "/docs/a", "/docs/b", "/docs/c", "/sitemap.xml"])
-        assert "About gauges." in await text(desk, site.url("/docs/c"))
-        assert await desk.client.zscore(desk.keys.refs(SID), item_id(site.url("/docs/c"))) == 2
-        record = await item(desk, site.url("/docs/c"))
+        assert "About gauges." in await text(context, site.url("/docs/c"))
+        assert await context.client.zscore(context.keys.refs(SID), item_id(site.url("/docs/c"))) == 2
+        record = await item(context, site.url("/docs/c"))
         assert record["status"] == "Crawled"
         assert record["sources"] == SID
         assert record["lockedUntil"] == ""
@@ -91,18 +91,18 @@ async def test_second_pass_asks_once_for_each_page_and_changes_nothing(settings:
     site.page("/", links=["/a", "/b"])
     site.page("/a", links=["/"])
     site.page("/b", links=["/"])
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        events = await desk.client.xlen(desk.keys.events)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        events = await context.client.xlen(context.keys.events)
         site.forget_requests()
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
         assert counts(run) == {"discovered": 3, "visited": 3, "unchanged": 3}
         assert sorted(site.web.paths) == ["/", "/a", "/b", "/sitemap.xml"]
         assert all("if-none-match" in seen.headers for seen in site.web.requests if seen.path != "/sitemap.xml")
-        assert await desk.client.xlen(desk.keys.events) == events + 1  # run.finished
+        assert await context.client.xlen(context.keys.events) == events + 1  # run.finished
 
 
 async def test_changed_new_and_removed_pages_are_found(settings: Settings, site: Site) -> None:
@@ -110,23 +110,25 @@ async def test_changed_new_and_removed_pages_are_found(settings: Settings, site:
     site.page("/", links=["/a", "/b"])
     site.page("/a", "Old.")
     site.page("/b")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.page("/", links=["/a", "/b", "/new"])
         site.page("/a", "Corrected.")
         site.page("/new", "Brand new.")
         site.remove("/b")
         seen: list[Progress] = []
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL, watch=seen.append)
+        run = await crawl(context, SID, Mode.INCREMENTAL, watch=seen.append)
 
         assert counts(run) == {"discovered": 4, "visited": 4, "changed": 2, "unchanged": 1, "gone": 1}
-        assert "Corrected." in await text(desk, site.url("/a"))
-        assert "Brand new." in await text(desk, site.url("/new"))
-        assert await text(desk, site.url("/b")) == ""
+        assert "Corrected." in await text(context, site.url("/a"))
+        assert "Brand new." in await text(context, site.url("/new"))
+        assert await text(context, site.url("/b")) == ""
         assert [one.source for one in seen if one.deleted] == [urls.normal(site.url("/b"))]
-        gone = [fields for _, fields in await desk.client.xrange(desk.keys.events) if fields["type"] == "item.gone"]
+        gone = [
+            fields for _, fields in await context.client.xrange(context.keys.events) if fields["type"] == "item.gone"
+        ]
         assert gone == [
             {
                 "type": "item.gone",
@@ -141,20 +143,20 @@ async def test_404_comes_back(settings: Settings, site: Site) -> None:
     """Out of search at once, and in again with the first good answer."""
     site.page("/", links=["/a"])
     site.page("/a", "Here.")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.remove("/a")
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        missing = await item(desk, site.url("/a"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        missing = await item(context, site.url("/a"))
         site.page("/a", "Here.")
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
         assert (missing["status"], missing["httpStatusCode"], missing["missingChecks"]) == ("Error", "404", "1")
-        back = await item(desk, site.url("/a"))
+        back = await item(context, site.url("/a"))
         assert (back["status"], back["missingChecks"], back["errorMessage"]) == ("Crawled", "0", "")
-        assert "Here." in await text(desk, site.url("/a"))
+        assert "Here." in await text(context, site.url("/a"))
 
 
 async def test_orphan_is_removed_when_nothing_leads_to_it(settings: Settings, site: Site) -> None:
@@ -162,17 +164,17 @@ async def test_orphan_is_removed_when_nothing_leads_to_it(settings: Settings, si
     site.page("/", links=["/a", "/b"])
     site.page("/a", links=["/b"])
     site.page("/b", links=["/b"])
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.page("/", links=["/a"])
         site.page("/a", "Another text.", links=[])
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
         assert counts(run)["gone"] == 1
-        assert (await item(desk, site.url("/b")))["status"] == "Gone"
-        assert await text(desk, site.url("/b")) == ""
+        assert (await item(context, site.url("/b")))["status"] == "Gone"
+        assert await text(context, site.url("/b")) == ""
 
 
 async def test_site_down_for_a_day_loses_nothing(settings: Settings, site: Site) -> None:
@@ -180,17 +182,17 @@ async def test_site_down_for_a_day_loses_nothing(settings: Settings, site: Site)
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         for status in (500, 404):
             for path in ("/", "/a", "/b"):
                 site.remove(path, status)
 
-            run = await crawl(desk, SID, Mode.INCREMENTAL)
+            run = await crawl(context, SID, Mode.INCREMENTAL)
 
             assert counts(run)["failed"] == 3
-            assert all([await text(desk, site.url(path)) for path in ("/", "/a", "/b")])
+            assert all([await text(context, site.url(path)) for path in ("/", "/a", "/b")])
 
 
 async def test_too_great_a_loss_stops_and_asks(settings: Settings, site: Site) -> None:
@@ -198,37 +200,37 @@ async def test_too_great_a_loss_stops_and_asks(settings: Settings, site: Site) -
     site.page("/", links=[f"/p{n}" for n in range(10)])
     for n in range(10):
         site.page(f"/p{n}")
-    async with office(settings, loss_limit_items=2, loss_limit_percent=20.0) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings, loss_limit_items=2, loss_limit_percent=20.0) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         for n in range(6):
             site.remove(f"/p{n}", 410)
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        held = (await desk.sources.details(SID))["held"]
-        kept = [n for n in range(6) if await text(desk, site.url(f"/p{n}"))]
+        held = (await context.sources.details(SID))["held"]
+        kept = [n for n in range(6) if await text(context, site.url(f"/p{n}"))]
         assert "python -m scripts.domain crawl docs --yes" in held
         assert len(kept) == 4
-        await desk.sources.allow_loss(SID, await connect.now(desk.client) + 3600)
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        assert not any([await text(desk, site.url(f"/p{n}")) for n in range(6)])
+        await context.sources.allow_loss(SID, await connect.now(context.client) + 3600)
+        await crawl(context, SID, Mode.INCREMENTAL)
+        assert not any([await text(context, site.url(f"/p{n}")) for n in range(6)])
 
 
 async def test_full_mode_reads_everything_anew(settings: Settings, site: Site) -> None:
     """No validators are sent, and what is equal is stored again without an event of change."""
     site.page("/", links=["/a"])
     site.page("/a")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.forget_requests()
 
-        run = await crawl(desk, SID, Mode.FULL)
+        run = await crawl(context, SID, Mode.FULL)
 
         assert counts(run) == {"discovered": 2, "visited": 2, "unchanged": 2}
         assert not any("if-none-match" in seen.headers for seen in site.web.requests if seen.path in ("/", "/a"))
-        record = await item(desk, site.url("/a"))
+        record = await item(context, site.url("/a"))
         assert (record["reindexGeneration"], record["processedGeneration"]) == ("1", "1")
         assert record["reindexRequested"] == "false"
 
@@ -238,14 +240,14 @@ async def test_permanent_redirect_makes_an_alias(settings: Settings, site: Site)
     site.page("/", links=["/old"])
     site.web.redirect("/old", "/new", 301)
     site.page("/new", "Moved here.")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        old = await item(desk, site.url("/old"))
+        old = await item(context, site.url("/old"))
         assert old["aliasOf"] == item_id(site.url("/new"))
-        assert await text(desk, site.url("/old")) == ""
-        assert "Moved here." in await text(desk, site.url("/new"))
+        assert await text(context, site.url("/old")) == ""
+        assert "Moved here." in await text(context, site.url("/new"))
         assert site.web.paths.count("/new") == 1
 
 
@@ -254,13 +256,13 @@ async def test_temporary_redirect_changes_no_name(settings: Settings, site: Site
     site.page("/", links=["/old"])
     site.web.redirect("/old", "/new", 302)
     site.page("/new", "For now.")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        record = await item(desk, site.url("/old"))
+        record = await item(context, site.url("/old"))
         assert record["aliasOf"] == ""
-        assert "For now." in await text(desk, site.url("/old"))
+        assert "For now." in await text(context, site.url("/old"))
         assert json.loads(record["httpRedirectChain"]) == [site.url("/old")]
 
 
@@ -269,11 +271,11 @@ async def test_robots_are_respected(settings: Settings, site: Site) -> None:
     site.web.robots("User-agent: *\nDisallow: /secret")
     site.page("/", links=["/secret/a"])
     site.page("/secret/a")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        record = await item(desk, site.url("/secret/a"))
+        record = await item(context, site.url("/secret/a"))
         assert (record["status"], record["httpRobotsAllowed"]) == ("OutOfScope", "false")
         assert "/secret/a" not in site.web.paths
 
@@ -283,11 +285,11 @@ async def test_depth_and_page_limits_hold(settings: Settings, site: Site) -> Non
     for n in range(10):
         site.page(f"/p{n}", links=[f"/p{n + 1}", f"/q{n}"])
         site.page(f"/q{n}")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/p0"), scope="host", max_depth=3, max_pages=6)
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/p0"), scope="host", max_depth=3, max_pages=6)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        refs = await desk.client.zrange(desk.keys.refs(SID), 0, -1, withscores=True)
+        refs = await context.client.zrange(context.keys.refs(SID), 0, -1, withscores=True)
         assert len(refs) == 6
         assert max(score for _, score in refs) <= 3
 
@@ -297,17 +299,17 @@ async def test_sitemap_brings_pages_that_nothing_links(settings: Settings, site:
     site.page("/")
     site.page("/hidden", "In the sitemap alone.")
     site.web.page("/sitemap.xml", _sitemap(site, "2026-01-01"), media_type="application/xml")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        assert "In the sitemap alone." in await text(desk, site.url("/hidden"))
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        assert "In the sitemap alone." in await text(context, site.url("/hidden"))
         site.page("/hidden", "Corrected.")
         site.web.page("/sitemap.xml", _sitemap(site, "2026-02-02"), media_type="application/xml")
 
-        run = await crawl(desk, SID, Mode.SCHEDULED)
+        run = await crawl(context, SID, Mode.SCHEDULED)
 
         assert counts(run)["changed"] == 1
-        assert "Corrected." in await text(desk, site.url("/hidden"))
+        assert "Corrected." in await text(context, site.url("/hidden"))
 
 
 def _sitemap(site: Site, lastmod: str) -> str:
@@ -321,19 +323,19 @@ async def test_false_304_is_found_and_the_host_distrusted(settings: Settings, si
     """A server that says 304 for ever is caught by the audit, counted, and asked for whole pages from then on."""
     site.page("/", links=["/liar"])
     site.web.lying_etag("/liar", _long("First."))
-    async with office(settings, audit_every_checks=2) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings, audit_every_checks=2) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.web.lying_etag("/liar", _long("Second."))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        assert "First." in await text(desk, site.url("/liar"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        assert "First." in await text(context, site.url("/liar"))
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert "Second." in await text(desk, site.url("/liar"))
-        assert await desk.client.hget(desk.keys.trust("127.0.0.1"), "false_304") == "1"
+        assert "Second." in await text(context, site.url("/liar"))
+        assert await context.client.hget(context.keys.trust("127.0.0.1"), "false_304") == "1"
         site.forget_requests()
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
         assert "if-none-match" not in site.web.asked("/liar")[-1].headers
 
 
@@ -349,9 +351,9 @@ async def test_page_of_two_sources_goes_with_the_last(settings: Settings, site: 
     site.page("/b/", links=["/shared"])
     site.page("/a/x")
     site.page("/shared", "Of both.")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/a/"), scope="host", include=["/a/*", "/shared"])
-        now = await connect.now(desk.client)
+    async with office(settings) as context:
+        await add_site(context, site.url("/a/"), scope="host", include=["/a/*", "/shared"])
+        now = await connect.now(context.client)
         domain = parse(
             json.dumps(
                 {
@@ -364,18 +366,18 @@ async def test_page_of_two_sources_goes_with_the_last(settings: Settings, site: 
             "/",
         )
         for config in domain.sources():
-            await desk.sources.add(config, item_id(site.url("/b/")), now)
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        await crawl(desk, "two.b", Mode.INCREMENTAL)
-        assert (await item(desk, site.url("/shared")))["sources"] == "docs.site,two.b"
+            await context.sources.add(config, item_id(site.url("/b/")), now)
+        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl(context, "two.b", Mode.INCREMENTAL)
+        assert (await item(context, site.url("/shared")))["sources"] == "docs.site,two.b"
         site.page("/a/", "No more.", links=["/a/x"])
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        kept = await item(desk, site.url("/shared"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        kept = await item(context, site.url("/shared"))
         assert (kept["sources"], kept["status"]) == ("two.b", "Crawled")
         site.page("/b/", "No more.")
-        await crawl(desk, "two.b", Mode.INCREMENTAL)
-        assert (await item(desk, site.url("/shared")))["status"] == "Gone"
-        assert await text(desk, site.url("/shared")) == ""
+        await crawl(context, "two.b", Mode.INCREMENTAL)
+        assert (await item(context, site.url("/shared")))["status"] == "Gone"
+        assert await text(context, site.url("/shared")) == ""
 
 
 async def test_narrower_scope_lets_go_of_what_it_had(settings: Settings, site: Site) -> None:
@@ -383,15 +385,15 @@ async def test_narrower_scope_lets_go_of_what_it_had(settings: Settings, site: S
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        await add_site(desk, site.url("/"), exclude=["/b"])
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        await add_site(context, site.url("/"), exclude=["/b"])
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert (await item(desk, site.url("/b")))["status"] == "OutOfScope"
-        assert await text(desk, site.url("/a"))
+        assert (await item(context, site.url("/b")))["status"] == "OutOfScope"
+        assert await text(context, site.url("/a"))
 
 
 async def test_noindex_is_respected(settings: Settings, site: Site) -> None:
@@ -399,12 +401,12 @@ async def test_noindex_is_respected(settings: Settings, site: Site) -> None:
     site.page("/", links=["/a"])
     site.page("/a", links=["/b"], head='<meta name="robots" content="noindex">')
     site.page("/b")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert (await item(desk, site.url("/a")))["status"] == "OutOfScope"
-        assert await text(desk, site.url("/b"))
+        assert (await item(context, site.url("/a")))["status"] == "OutOfScope"
+        assert await text(context, site.url("/b"))
 
 
 async def test_canonical_page_keeps_the_text(settings: Settings, site: Site) -> None:
@@ -412,26 +414,26 @@ async def test_canonical_page_keeps_the_text(settings: Settings, site: Site) -> 
     site.page("/", links=["/x"])
     site.page("/x", "One text.", head=f'<link rel="canonical" href="{site.url("/real")}">')
     site.page("/real", "One text.", head=f'<link rel="canonical" href="{site.url("/real")}">')
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
         for _ in range(2):
-            await crawl(desk, SID, Mode.INCREMENTAL)
+            await crawl(context, SID, Mode.INCREMENTAL)
 
-            assert (await item(desk, site.url("/x")))["aliasOf"] == item_id(site.url("/real"))
-            assert (await item(desk, site.url("/real")))["status"] == "Crawled"
-            assert "One text." in await text(desk, site.url("/real"))
+            assert (await item(context, site.url("/x")))["aliasOf"] == item_id(site.url("/real"))
+            assert (await item(context, site.url("/real")))["status"] == "Crawled"
+            assert "One text." in await text(context, site.url("/real"))
 
 
 async def test_canonical_that_leads_nowhere_costs_no_text(settings: Settings, site: Site) -> None:
     """A page gives up its text only for a page that has one."""
     site.page("/", links=["/x"])
     site.page("/x", "One text.", head=f'<link rel="canonical" href="{site.url("/nowhere")}">')
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
         for _ in range(2):
-            await crawl(desk, SID, Mode.INCREMENTAL)
+            await crawl(context, SID, Mode.INCREMENTAL)
 
-            assert "One text." in await text(desk, site.url("/x"))
+            assert "One text." in await text(context, site.url("/x"))
 
 
 async def test_alias_is_checked_by_one_tiny_answer(settings: Settings, site: Site) -> None:
@@ -439,27 +441,27 @@ async def test_alias_is_checked_by_one_tiny_answer(settings: Settings, site: Sit
     site.page("/", links=["/old"])
     site.web.redirect("/old", "/new", 301)
     site.page("/new", "Moved here.")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.forget_requests()
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
         assert all("if-none-match" in seen.headers for seen in site.web.asked("/new"))
         assert counts(run)["unchanged"] == 3
-        assert (await item(desk, site.url("/old")))["aliasOf"] == item_id(site.url("/new"))
+        assert (await item(context, site.url("/old")))["aliasOf"] == item_id(site.url("/new"))
 
 
 async def test_stranger_in_a_due_set_is_struck_off(settings: Settings, site: Site) -> None:
     """What a source does not list is not visited for it, and does not come back."""
     site.page("/")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await desk.client.zadd(desk.keys.due(SID), {"url_bogus": 0})
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await context.client.zadd(context.keys.due(SID), {"url_bogus": 0})
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert await desk.client.zscore(desk.keys.due(SID), "url_bogus") is None
+        assert await context.client.zscore(context.keys.due(SID), "url_bogus") is None
 
 
 async def test_shared_orphans_leave_one_source_together(settings: Settings, site: Site) -> None:
@@ -469,19 +471,19 @@ async def test_shared_orphans_leave_one_source_together(settings: Settings, site
     site.page("/b/", links=shared)
     for path in shared:
         site.page(path)
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/a/"), scope="host", include=["/a/*", "/s*"])
+    async with office(settings) as context:
+        await add_site(context, site.url("/a/"), scope="host", include=["/a/*", "/s*"])
         other = {"id": "b", "url": site.url("/b/"), "scope": "host", "include": ["/b/*", "/s*"]}
         for config in parse(json.dumps({"id": "two", "web_sources": [other]}), "/").sources():
-            await desk.sources.add(config, item_id(site.url("/b/")), await connect.now(desk.client))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        await crawl(desk, "two.b", Mode.INCREMENTAL)
+            await context.sources.add(config, item_id(site.url("/b/")), await connect.now(context.client))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl(context, "two.b", Mode.INCREMENTAL)
         site.page("/a/", "No more.")
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert [(await item(desk, site.url(path)))["sources"] for path in shared] == ["two.b"] * 4
-        assert [key async for key in desk.client.scan_iter(desk.keys.lease("*"))] == []
+        assert [(await item(context, site.url(path)))["sources"] for path in shared] == ["two.b"] * 4
+        assert [key async for key in context.client.scan_iter(context.keys.lease("*"))] == []
 
 
 @pytest.mark.parametrize("level", ["INFO", "DEBUG"])
@@ -494,9 +496,9 @@ async def test_pages_are_told_in_sum(
         site.page(path)
     for path in ("/c", "/d"):
         site.remove(path, 500)
-    async with office(settings, log_level=level) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings, log_level=level) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
 
     lines = capsys.readouterr().err.splitlines()
     named = {f"[refresh] ✅ Stored → {site.url(path)}" for path in ("/", "/a", "/b")}

@@ -15,7 +15,7 @@ from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, Request
 from core.net.fetcher import Fetcher, open_fetcher
-from core.runtime.context import Desk, open_desk
+from core.runtime.context import Context, open_context
 from core.runtime.pool import ParsePool
 from core.settings import Settings
 from core.sources.sitemaps import SitemapTask
@@ -43,8 +43,8 @@ async def fetcher(redis: Client, keys: Keys, settings: Settings) -> AsyncIterato
 
 
 @pytest.fixture
-async def desk(settings: Settings, redis: Client) -> AsyncIterator[Desk]:
-    async with open_desk(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
+async def context(settings: Settings, redis: Client) -> AsyncIterator[Context]:
+    async with open_context(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
         yield opened
 
 
@@ -165,24 +165,24 @@ async def test_a_sitemap_file_cut_short_lists_nothing() -> None:
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br"])
-async def test_half_an_article_is_not_stored(desk: Desk, web: FakeWeb, coding: str) -> None:
+async def test_half_an_article_is_not_stored(context: Context, web: FakeWeb, coding: str) -> None:
     """The first visit: it is tried again later, and then it is whole."""
     url = web.url("/a")
     web.on("/a", replies.packed_part(article() * 20, coding))
-    await add(desk, url)
+    await add(context, url)
 
-    counts = await run(desk)
+    counts = await run(context)
 
     assert (counts["retry"], counts["stored"]) == (1, 0)
-    assert await stored(desk, url) == {}
-    assert (await failure(desk, url))["detail"] == "truncated"
+    assert await stored(context, url) == {}
+    assert (await failure(context, url))["detail"] == "truncated"
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
 @pytest.mark.parametrize("coding", ["gzip", "br"])
-async def test_half_an_article_replaces_nothing(desk: Desk, web: FakeWeb, coding: str, share: float) -> None:
+async def test_half_an_article_replaces_nothing(context: Context, web: FakeWeb, coding: str, share: float) -> None:
     """A later visit: the good text stays, and so do its validators."""
-    paper = Paper(desk, web)
+    paper = Paper(context, web)
     paper.write("As first reported.")
     await paper.store()
     before = await paper.hash()

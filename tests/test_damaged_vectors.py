@@ -44,19 +44,19 @@ async def library(settings: Settings) -> AsyncIterator[Library]:
 
 
 async def chunk_of(library: Library, path: str) -> str:
-    [name] = await library.desk.client.zrange(library.desk.keys.chunks(library.id(path)), 0, -1)
+    [name] = await library.context.client.zrange(library.context.keys.chunks(library.id(path)), 0, -1)
     return str(name)
 
 
 async def vector_of(library: Library, path: str) -> bytes:
-    key = library.desk.keys.vector(await chunk_of(library, path))
-    value = await library.desk.client.execute_command("GET", key, NEVER_DECODE=True)
+    key = library.context.keys.vector(await chunk_of(library, path))
+    value = await library.context.client.execute_command("GET", key, NEVER_DECODE=True)
     return bytes(value)
 
 
 async def damage(library: Library, path: str, value: bytes) -> None:
     """In the chunk's vector, and in the cache of vectors beside it."""
-    client, keys, name = library.desk.client, library.desk.keys, await chunk_of(library, path)
+    client, keys, name = library.context.client, library.context.keys, await chunk_of(library, path)
     text_hash, space = await client.hmget(keys.chunk(name), ["text_hash", "space"])
     await client.set(keys.vector(name), value)
     await client.set(keys.embed_cache(str(space), str(text_hash)), value)
@@ -106,7 +106,7 @@ async def test_doctor_sees_a_damaged_vector(library: Library, how: str) -> None:
     """And makes its page due, so that the next embed job makes it whole."""
     sound = await vector_of(library, "/a")
     await damage(library, "/a", DAMAGE[how])
-    reconciling = Reconciling(library.desk.client, library.desk.keys, wants_vectors=True)
+    reconciling = Reconciling(library.context.client, library.context.keys, wants_vectors=True)
     found = [one async for some in reconciling.everything() for one in some]
 
     assert found == [Finding(Wrong.NOT_EMBEDDED, library.id("/a"))]
@@ -117,9 +117,9 @@ async def test_doctor_sees_a_damaged_vector(library: Library, how: str) -> None:
 
 async def test_vector_of_another_type_is_made_anew(library: Library) -> None:
     """A list in the place of a vector is put aside, and search goes on."""
-    key = library.desk.keys.vector(await chunk_of(library, "/a"))
-    await library.desk.client.delete(key)
-    await library.desk.client.rpush(key, "x")
+    key = library.context.keys.vector(await chunk_of(library, "/a"))
+    await library.context.client.delete(key)
+    await library.context.client.rpush(key, "x")
 
     assert set(await library.urls("weirs locks")) >= {"/a", "/b"}
     await library.embed()
@@ -131,7 +131,7 @@ async def test_vector_of_another_type_is_made_anew(library: Library) -> None:
 async def test_pages_that_lost_chunks_are_found_by_their_text(library: Library, what: str, is_mistyped: bool) -> None:
     """A chunk that is gone from Redis, or that somebody made as another type, is cut out of the text again, and the
     page waits to be embedded."""
-    client, keys, name = library.desk.client, library.desk.keys, await chunk_of(library, "/a")
+    client, keys, name = library.context.client, library.context.keys, await chunk_of(library, "/a")
     key = keys.chunk(name) if what == "chunk" else keys.chunks(library.id("/a"))
     await client.delete(key)
     if is_mistyped:

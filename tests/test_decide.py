@@ -9,7 +9,7 @@ import pytest
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, Fetched, Hop
 from core.registry import decide, outcomes
-from core.registry.decide import Circumstances, Count, Decision, Policy, Text
+from core.registry.decide import Decision, Policy, TextAction, VisitContext, VisitResult
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
 from core.registry.record import ERROR_CHARS, Item, PageVisit, Status
 
@@ -57,7 +57,7 @@ def visit(content_hash: str = "new", **more: object) -> PageVisit:
     return replace(facts, **more)
 
 
-def decided(item: Item, outcome: Outcome, around: Circumstances | None = None, **policy: object) -> Decision:
+def decided(item: Item, outcome: Outcome, around: VisitContext | None = None, **policy: object) -> Decision:
     return decide.decide(item, outcome, NOW, MIDDLE, replace(POLICY, **policy), around)
 
 
@@ -197,33 +197,96 @@ NOINDEX = Excluded("The page asks not to be indexed.", is_withdrawn=True)
 
 TABLE = [
     # name, item, outcome, status, count, text, wait, event
-    ("first text", FRESH, changed(), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
-    ("new text", KNOWN, changed(), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
-    ("new text after failures", FAILING, changed(), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
-    ("text comes back", MISSING, changed("old"), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
-    ("gone comes back", GONE, changed("old"), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
-    ("outside comes in", OUTSIDE, changed(), Status.CRAWLED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
-    ("another title", KNOWN, retitled(), Status.INDEXED, Count.CHANGED, Text.REPLACE, DAY, "item.changed"),
-    ("304", KNOWN, Unchanged(), Status.INDEXED, Count.UNCHANGED, Text.KEEP, DAY, ""),
-    ("304 after failures", FAILING, Unchanged(), Status.INDEXED, Count.UNCHANGED, Text.KEEP, 14 * DAY, ""),
-    ("equal text", KNOWN, Unchanged(200, visit=visit("old")), Status.INDEXED, Count.UNCHANGED, Text.KEEP, DAY, ""),
-    ("404", KNOWN, Missing(404), Status.ERROR, Count.GONE, Text.HIDE, DAY / 2, "item.gone"),
-    ("404 at first sight", FRESH, Missing(404), Status.ERROR, Count.FAILED, Text.KEEP, DAY / 2, ""),
-    ("third 404", MISSING, Missing(404), Status.GONE, Count.UNCHANGED, Text.DELETE, 14 * DAY, ""),
-    ("404 of the gone", GONE, Missing(404), Status.GONE, Count.UNCHANGED, Text.DELETE, 14 * DAY, ""),
-    ("410", KNOWN, Missing(410), Status.GONE, Count.GONE, Text.DELETE, 14 * DAY, "item.gone"),
-    ("410 at first sight", FRESH, Missing(410), Status.GONE, Count.FAILED, Text.DELETE, 14 * DAY, ""),
-    ("listed nowhere", KNOWN, Missing(404, True), Status.GONE, Count.GONE, Text.DELETE, 14 * DAY, "item.gone"),
-    ("timeout", KNOWN, TIMEOUT, Status.ERROR, Count.FAILED, Text.KEEP, 600, ""),
-    ("fourth timeout", FAILING, TIMEOUT, Status.ERROR, Count.FAILED, Text.KEEP, 4800, ""),
-    ("timeout of the gone", GONE, TIMEOUT, Status.GONE, Count.FAILED, Text.KEEP, 600, ""),
-    ("429", KNOWN, BUSY, Status.ERROR, Count.FAILED, Text.KEEP, 7200, ""),
-    ("403", KNOWN, CLOSED, Status.ERROR, Count.FAILED, Text.KEEP, 600, ""),
-    ("robots", KNOWN, ROBOTS, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, DAY, ""),
-    ("noindex", KNOWN, NOINDEX, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.DELETE, DAY, "item.gone"),
-    ("noindex at first sight", FRESH, NOINDEX, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, DAY, ""),
-    ("wrong type", FRESH, TYPE, Status.OUT_OF_SCOPE, Count.EXCLUDED, Text.KEEP, DAY, ""),
-    ("alias", KNOWN, Moved("url_b", visit()), Status.INDEXED, Count.UNCHANGED, Text.DELETE, DAY, "item.moved"),
+    ("first text", FRESH, changed(), Status.CRAWLED, VisitResult.CHANGED, TextAction.REPLACE, DAY, "item.changed"),
+    ("new text", KNOWN, changed(), Status.CRAWLED, VisitResult.CHANGED, TextAction.REPLACE, DAY, "item.changed"),
+    (
+        "new text after failures",
+        FAILING,
+        changed(),
+        Status.CRAWLED,
+        VisitResult.CHANGED,
+        TextAction.REPLACE,
+        DAY,
+        "item.changed",
+    ),
+    (
+        "text comes back",
+        MISSING,
+        changed("old"),
+        Status.CRAWLED,
+        VisitResult.CHANGED,
+        TextAction.REPLACE,
+        DAY,
+        "item.changed",
+    ),
+    (
+        "gone comes back",
+        GONE,
+        changed("old"),
+        Status.CRAWLED,
+        VisitResult.CHANGED,
+        TextAction.REPLACE,
+        DAY,
+        "item.changed",
+    ),
+    (
+        "outside comes in",
+        OUTSIDE,
+        changed(),
+        Status.CRAWLED,
+        VisitResult.CHANGED,
+        TextAction.REPLACE,
+        DAY,
+        "item.changed",
+    ),
+    ("another title", KNOWN, retitled(), Status.INDEXED, VisitResult.CHANGED, TextAction.REPLACE, DAY, "item.changed"),
+    ("304", KNOWN, Unchanged(), Status.INDEXED, VisitResult.UNCHANGED, TextAction.KEEP, DAY, ""),
+    ("304 after failures", FAILING, Unchanged(), Status.INDEXED, VisitResult.UNCHANGED, TextAction.KEEP, 14 * DAY, ""),
+    (
+        "equal text",
+        KNOWN,
+        Unchanged(200, visit=visit("old")),
+        Status.INDEXED,
+        VisitResult.UNCHANGED,
+        TextAction.KEEP,
+        DAY,
+        "",
+    ),
+    ("404", KNOWN, Missing(404), Status.ERROR, VisitResult.GONE, TextAction.HIDE, DAY / 2, "item.gone"),
+    ("404 at first sight", FRESH, Missing(404), Status.ERROR, VisitResult.FAILED, TextAction.KEEP, DAY / 2, ""),
+    ("third 404", MISSING, Missing(404), Status.GONE, VisitResult.UNCHANGED, TextAction.DELETE, 14 * DAY, ""),
+    ("404 of the gone", GONE, Missing(404), Status.GONE, VisitResult.UNCHANGED, TextAction.DELETE, 14 * DAY, ""),
+    ("410", KNOWN, Missing(410), Status.GONE, VisitResult.GONE, TextAction.DELETE, 14 * DAY, "item.gone"),
+    ("410 at first sight", FRESH, Missing(410), Status.GONE, VisitResult.FAILED, TextAction.DELETE, 14 * DAY, ""),
+    (
+        "listed nowhere",
+        KNOWN,
+        Missing(404, True),
+        Status.GONE,
+        VisitResult.GONE,
+        TextAction.DELETE,
+        14 * DAY,
+        "item.gone",
+    ),
+    ("timeout", KNOWN, TIMEOUT, Status.ERROR, VisitResult.FAILED, TextAction.KEEP, 600, ""),
+    ("fourth timeout", FAILING, TIMEOUT, Status.ERROR, VisitResult.FAILED, TextAction.KEEP, 4800, ""),
+    ("timeout of the gone", GONE, TIMEOUT, Status.GONE, VisitResult.FAILED, TextAction.KEEP, 600, ""),
+    ("429", KNOWN, BUSY, Status.ERROR, VisitResult.FAILED, TextAction.KEEP, 7200, ""),
+    ("403", KNOWN, CLOSED, Status.ERROR, VisitResult.FAILED, TextAction.KEEP, 600, ""),
+    ("robots", KNOWN, ROBOTS, Status.OUT_OF_SCOPE, VisitResult.EXCLUDED, TextAction.KEEP, DAY, ""),
+    ("noindex", KNOWN, NOINDEX, Status.OUT_OF_SCOPE, VisitResult.EXCLUDED, TextAction.DELETE, DAY, "item.gone"),
+    ("noindex at first sight", FRESH, NOINDEX, Status.OUT_OF_SCOPE, VisitResult.EXCLUDED, TextAction.KEEP, DAY, ""),
+    ("wrong type", FRESH, TYPE, Status.OUT_OF_SCOPE, VisitResult.EXCLUDED, TextAction.KEEP, DAY, ""),
+    (
+        "alias",
+        KNOWN,
+        Moved("url_b", visit()),
+        Status.INDEXED,
+        VisitResult.UNCHANGED,
+        TextAction.DELETE,
+        DAY,
+        "item.moved",
+    ),
 ]
 
 
@@ -236,15 +299,15 @@ def test_decision(
     item: Item,
     outcome: Outcome,
     status: Status,
-    count: Count,
-    text: Text,
+    count: VisitResult,
+    text: TextAction,
     wait: float,
     event: str,
     forced: bool,
 ) -> None:
     """Every outcome in every state has its row; force changes what is asked, not what an answer means."""
     decision = decided(replace(item, generation=int(forced)), outcome)
-    if forced and decision.text is Text.REPLACE:
+    if forced and decision.text is TextAction.REPLACE:
         status = Status.CRAWLED  # a force makes search look at it again
 
     assert (decision.status, decision.count, decision.text, decision.event) == (status, count, text, event)
@@ -258,7 +321,7 @@ def test_decision(
 def test_force_is_done_when_the_visit_came_to_an_end(name: str, item: Item, outcome: Outcome) -> None:
     """A force is spent by an answer, not by a failure."""
     decision = decided(replace(item, generation=3, processed_generation=2), outcome)
-    is_spent = decision.count is not Count.FAILED or isinstance(outcome, Missing)
+    is_spent = decision.count is not VisitResult.FAILED or isinstance(outcome, Missing)
 
     assert decision.fields["processedGeneration"] == ("3" if is_spent else "2")
     assert decision.fields["reindexRequested"] == ("false" if is_spent else "true")
@@ -267,11 +330,11 @@ def test_force_is_done_when_the_visit_came_to_an_end(name: str, item: Item, outc
 @pytest.mark.parametrize(("name", "item", "outcome"), [row[:3] for row in TABLE], ids=lambda v: str(v)[:24])
 def test_force_made_meanwhile_is_not_lost(name: str, item: Item, outcome: Outcome) -> None:
     """The generation moved while we were at it: due at once, still requested; only what we began with is processed."""
-    decision = decided(replace(item, generation=3, processed_generation=3), outcome, Circumstances(generation=4))
+    decision = decided(replace(item, generation=3, processed_generation=3), outcome, VisitContext(generation=4))
 
     assert decision.fields["processedGeneration"] == "3"
     assert decision.fields["reindexRequested"] == "true"
-    if decision.count is not Count.FAILED:
+    if decision.count is not VisitResult.FAILED:
         assert decision.next_at == NOW
 
 
@@ -391,17 +454,17 @@ def test_three_404_within_an_hour_are_no_tombstone() -> None:
 
 def test_a_site_that_is_down_loses_nothing() -> None:
     """With the root failing too, a 404 is no strike and hides nothing."""
-    decision = decided(KNOWN, Missing(404), Circumstances(is_site_down=True))
+    decision = decided(KNOWN, Missing(404), VisitContext(is_site_down=True))
 
-    assert (decision.status, decision.text, decision.event) == (Status.ERROR, Text.KEEP, "")
+    assert (decision.status, decision.text, decision.event) == (Status.ERROR, TextAction.KEEP, "")
     assert "missingChecks" not in decision.fields
 
 
 def test_too_great_a_loss_is_refused() -> None:
     """What would be too much stays, and the record says why."""
-    decision = decided(KNOWN, Missing(410), Circumstances(loss_refused="30 of 40 would go."))
+    decision = decided(KNOWN, Missing(410), VisitContext(loss_refused="30 of 40 would go."))
 
-    assert (decision.text, decision.event) == (Text.KEEP, "")
+    assert (decision.text, decision.event) == (TextAction.KEEP, "")
     assert decision.fields["errorMessage"] == "30 of 40 would go."
 
 
@@ -423,7 +486,7 @@ def test_poison_is_parked() -> None:
     """Not due any more, with a sentence that says how to go on."""
     decision = decided(KNOWN, Parked(3))
 
-    assert (decision.status, decision.next_at, decision.text) == (Status.ERROR, None, Text.KEEP)
+    assert (decision.status, decision.next_at, decision.text) == (Status.ERROR, None, TextAction.KEEP)
     assert "scripts.reindex" in decision.fields["errorMessage"]
     assert decision.fields["nextCrawlAt"] == ""
 

@@ -14,7 +14,7 @@ import redis as redis_client
 from core.keys import Keys
 from core.models import Space
 from core.registry.record import Item, Status
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.search.io.answers import Found, Query
 from core.search.io.chunks import ChunkStore
 from core.search.io.embedder_run import Embedding
@@ -48,13 +48,13 @@ async def site(redis: connect.Client) -> AsyncIterator[Site]:
         yield Site(web)
 
 
-async def embed(desk: Desk) -> dict[str, int]:
-    waiting = await desk.client.zrange(desk.keys.embed_due, 0, -1, desc=True)
-    return dict(await embed_items(desk.settings, list(waiting), time.monotonic() + 60))
+async def embed(context: Context) -> dict[str, int]:
+    waiting = await context.client.zrange(context.keys.embed_due, 0, -1, desc=True)
+    return dict(await embed_items(context.settings, list(waiting), time.monotonic() + 60))
 
 
-async def ask(desk: Desk, text: str, **more: object) -> Found:
-    async with open_searcher(desk.settings, desk.client, desk.keys) as searcher:
+async def ask(context: Context, text: str, **more: object) -> Found:
+    async with open_searcher(context.settings, context.client, context.keys) as searcher:
         return await searcher.search(Query(text, **more), time.time())
 
 
@@ -63,47 +63,47 @@ async def test_question_finds_the_right_page_by_its_meaning(settings: Settings, 
     site.page("/", links=["/a", "/b"])
     site.page("/a", STRIKE)
     site.page("/b", FOOTBALL)
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        counts = await embed(desk)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        counts = await embed(context)
 
-        found = await ask(desk, "who won the strike vote")
+        found = await ask(context, "who won the strike vote")
 
         assert counts["indexed"] == 3
         assert found.results[0].page.url == site.url("/a")
         assert found.by == "words and meaning"
-        record = await item(desk, site.url("/a"))
+        record = await item(context, site.url("/a"))
         assert (record["status"], record["indexedHash"]) == ("Indexed", record["contentHash"])
-        assert await desk.client.zcard(desk.keys.embed_due) == 0
+        assert await context.client.zcard(context.keys.embed_due) == 0
 
 
 async def test_text_is_found_by_words_before_it_is_embedded(settings: Settings, site: Site) -> None:
     """As soon as it is stored."""
     site.page("/", "A page about sluice gates.")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert [one.page.url for one in (await ask(desk, "sluice gates")).results] == [site.url("/")]
+        assert [one.page.url for one in (await ask(context, "sluice gates")).results] == [site.url("/")]
 
 
 async def test_gone_page_is_never_found(settings: Settings, site: Site) -> None:
     """From the moment of the commit, with its chunks and vectors; and the replica forgets it."""
     site.page("/", links=["/a"])
     site.page("/a", STRIKE)
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        await embed(desk)
-        assert len((await ask(desk, "dockers ballot")).results) >= 1
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        await embed(context)
+        assert len((await ask(context, "dockers ballot")).results) >= 1
         site.remove("/a", 410)
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        found = await ask(desk, "dockers ballot")
+        found = await ask(context, "dockers ballot")
 
         assert site.url("/a") not in [one.page.url for one in found.results]
-        assert await desk.client.zcard(desk.keys.chunks(item_id(site.url("/a")))) == 0
+        assert await context.client.zcard(context.keys.chunks(item_id(site.url("/a")))) == 0
 
 
 async def test_small_change_embeds_only_what_is_new(settings: Settings, site: Site) -> None:
@@ -112,17 +112,17 @@ async def test_small_change_embeds_only_what_is_new(settings: Settings, site: Si
         f"Paragraph {n} speaks of gauge {n} at bridge {n}, which stands {n} metres above the river." for n in range(60)
     ]
     site.page("/", "</p><p>".join(paragraphs))
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        first = await embed(desk)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        first = await embed(context)
         changed = [*paragraphs[:30], "A new sentence stands here.", *paragraphs[30:]]
         site.page("/", "</p><p>".join(changed))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        second = await embed(desk)
+        await crawl(context, SID, Mode.INCREMENTAL)
+        second = await embed(context)
         site.page("/", "</p><p>".join(paragraphs))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        third = await embed(desk)
+        await crawl(context, SID, Mode.INCREMENTAL)
+        third = await embed(context)
 
         assert first["embedded"] >= 4
         assert 1 <= second["embedded"] < first["embedded"] / 2
@@ -132,16 +132,16 @@ async def test_small_change_embeds_only_what_is_new(settings: Settings, site: Si
 async def test_text_that_changes_meanwhile_is_superseded(settings: Settings, site: Site) -> None:
     """Nothing of the old text is committed; the new one is next."""
     site.page("/", "First text.")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        waiting = await desk.client.zrange(desk.keys.embed_due, 0, -1)
-        await desk.client.hset(desk.keys.item(waiting[0]), "contentHash", "another")
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        waiting = await context.client.zrange(context.keys.embed_due, 0, -1)
+        await context.client.hset(context.keys.item(waiting[0]), "contentHash", "another")
 
-        await embed_items(desk.settings, list(waiting), time.monotonic() + 60)
+        await embed_items(context.settings, list(waiting), time.monotonic() + 60)
 
-        assert (await item(desk, site.url("/")))["status"] == "Crawled"
-        assert await desk.client.zcard(desk.keys.chunks(waiting[0])) == 0
+        assert (await item(context, site.url("/")))["status"] == "Crawled"
+        assert await context.client.zcard(context.keys.chunks(waiting[0])) == 0
 
 
 async def test_filters_and_duplicates(settings: Settings, site: Site) -> None:
@@ -150,17 +150,17 @@ async def test_filters_and_duplicates(settings: Settings, site: Site) -> None:
     body = f"<html><head><title>Copy</title></head><body><main><h1>Copy</h1><p>{STRIKE}</p></main></body></html>"
     site.web.page("/a", body)
     site.web.page("/b", body)
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        await embed(desk)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        await embed(context)
 
-        found = await ask(desk, "dockers ballot walkout")
+        found = await ask(context, "dockers ballot walkout")
 
         urls = {found.results[0].page.url, *found.results[0].duplicates}
         assert urls == {site.url("/a"), site.url("/b")}
-        assert (await ask(desk, "dockers ballot", filters=Filters(domains=("other",)))).results == ()
-        assert (await ask(desk, "dockers ballot", filters=Filters(domains=("docs",)))).results
+        assert (await ask(context, "dockers ballot", filters=Filters(domains=("other",)))).results == ()
+        assert (await ask(context, "dockers ballot", filters=Filters(domains=("docs",)))).results
 
 
 async def test_aliases_are_named_in_the_one_result(settings: Settings, site: Site) -> None:
@@ -168,11 +168,11 @@ async def test_aliases_are_named_in_the_one_result(settings: Settings, site: Sit
     site.page("/", links=["/old"])
     site.web.redirect("/old", "/new", 301)
     site.page("/new", STRIKE)
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        found = await ask(desk, "dockers ballot")
+        found = await ask(context, "dockers ballot")
 
         assert [(one.page.url, one.aliases) for one in found.results[:1]] == [(site.url("/new"), (site.url("/old"),))]
 
@@ -183,7 +183,7 @@ async def test_aliases_are_named_in_the_one_result(settings: Settings, site: Sit
 async def test_changed_text_is_embedded_though_a_later_check_failed(settings: Settings) -> None:
     """Its text decides: search knows it, the page is still in trouble, and is Indexed with the next good answer."""
     async with open_library(settings, {"/a": "The weir as it was."}) as library:
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
         await library.embed()
         library.site.page("/a", "The barrage that replaced it.")
         await library.crawl()
@@ -225,7 +225,7 @@ async def test_failed_page_that_answers_again_waits_on(settings: Settings) -> No
 async def test_page_that_fails_while_it_is_embedded_stays_in_trouble(settings: Settings) -> None:
     """The swap expects the status that was read; the next one takes the new one as it is."""
     async with open_library(settings, {"/a": "The weir."}) as library:
-        key, statuses = library.desk.keys.item(library.id("/a")), library.desk.keys.status
+        key, statuses = library.context.keys.item(library.id("/a")), library.context.keys.status
 
         def fail(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
             with redis_client.Redis.from_url(connect.url_of(library.settings)) as other:
@@ -241,14 +241,14 @@ async def test_page_that_fails_while_it_is_embedded_stays_in_trouble(settings: S
 
         assert (between["status"], between["indexedHash"]) == ("Error", "")
         assert (after["status"], after["indexedHash"]) == ("Error", after["contentHash"])
-        assert await library.desk.client.smembers(statuses("Error")) == {library.id("/a")}
+        assert await library.context.client.smembers(statuses("Error")) == {library.id("/a")}
         assert await library.astray() == []
 
 
 async def test_what_is_known_is_let_go_without_the_model(settings: Settings) -> None:
     """Unless its chunks are of another space than the live one."""
     async with open_library(settings, {"/a": "The weir."}) as library:
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
         await library.embed()
         await client.zadd(keys.embed_due, {library.id("/a"): 1})
         library.server.questions.clear()
@@ -278,7 +278,7 @@ async def test_hidden_article_is_no_text(redis: connect.Client, keys: Keys) -> N
 async def test_damaged_vector_is_made_anew(settings: Settings) -> None:
     """Of the cache if that has it, else by the model; the text is written over as well."""
     async with open_library(settings, {"/a": "The weir."}) as library:
-        client, keys, raw = library.desk.client, library.desk.keys, connect.open_raw(settings)
+        client, keys, raw = library.context.client, library.context.keys, connect.open_raw(settings)
         await library.embed()
         (name,) = await client.zrange(keys.chunks(library.id("/a")), 0, -1)
         whole = [await raw.get(keys.vector(name)), await raw.hget(keys.chunk(name), "text")]
@@ -315,7 +315,7 @@ async def test_short_pages_reach_the_model_together(settings: Settings) -> None:
 async def test_page_that_changes_does_not_hold_up_its_group(settings: Settings) -> None:
     """One of three is superseded, the others are indexed by the same commit."""
     async with open_library(settings, {"/a": "The weir.", "/b": "The sluice."}) as library:
-        key = library.desk.keys.item(library.id("/a"))
+        key = library.context.keys.item(library.id("/a"))
 
         def change(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
             with redis_client.Redis.from_url(connect.url_of(library.settings)) as other:
@@ -338,7 +338,7 @@ SHORT_CHUNKS: dict[str, Any] = {"embed_most_tokens": 20}
 async def test_long_text_that_is_broken_off_goes_on_where_it_stopped(settings: Settings) -> None:
     """The job's time is over in the middle: what is embedded is kept, nothing else has changed, the lease is free."""
     async with open_library(settings, {"/long": LONG}) as library:
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
         late = await embed_items(library.with_(**SHORT_CHUNKS), [library.id("/long")], time.monotonic() - 1)
         raw, clock = connect.open_raw(settings), await ServerClock.ask(client)
         embedder = open_embedder(library.with_(**SHORT_CHUNKS))
@@ -376,7 +376,7 @@ async def test_model_that_goes_away_in_a_group_keeps_what_is_whole(settings: Set
 
 async def leases(library: Library) -> list[str]:
     """What somebody still holds."""
-    return [key async for key in library.desk.client.scan_iter(library.desk.keys.lease("*"))]
+    return [key async for key in library.context.client.scan_iter(library.context.keys.lease("*"))]
 
 
 # ── vectors that are there ──
@@ -384,9 +384,9 @@ async def leases(library: Library) -> list[str]:
 
 async def forget_cache(library: Library) -> None:
     """A month goes by."""
-    names = [key async for key in library.desk.client.scan_iter(library.desk.keys.embed_cache("*", "*"))]
+    names = [key async for key in library.context.client.scan_iter(library.context.keys.embed_cache("*", "*"))]
     if names:
-        await library.desk.client.delete(*names)
+        await library.context.client.delete(*names)
 
 
 def below(heading: str) -> str:
@@ -400,7 +400,7 @@ def below(heading: str) -> str:
 async def test_new_heading_above_old_texts_embeds_nothing(settings: Settings) -> None:
     """All chunks have other ids, the cache forgot them long ago: the page's own vectors are used."""
     async with open_library(settings, {"/a": "Soon another."}) as library:
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
         library.site.web.page("/a", below("In spring"))
         await library.crawl()
         await library.embed()
@@ -421,7 +421,7 @@ async def test_new_heading_above_old_texts_embeds_nothing(settings: Settings) ->
 async def test_vector_in_use_stays_in_the_cache(settings: Settings) -> None:
     """Whoever writes a chunk with the same text renews it, so that the next copy embeds nothing either."""
     async with open_library(settings, {"/a": "The weir."}) as library:
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
         await library.embed()
         cached = [key async for key in client.scan_iter(keys.embed_cache("*", "*"))]
         for key in cached:
@@ -440,7 +440,7 @@ async def test_vector_in_use_stays_in_the_cache(settings: Settings) -> None:
 
 async def vectors(library: Library) -> set[int]:
     """Bytes of the vectors of all live chunks; 0: there is none."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     names = [name async for key in client.scan_iter(keys.chunks_pattern) for name in await client.zrange(key, 0, -1)]
     return {await client.strlen(keys.vector(name)) for name in names}
 
@@ -471,7 +471,7 @@ async def test_first_model_of_a_store_embeds_what_is_there(settings: Settings) -
 async def test_first_worker_that_dies_is_followed_by_one_who_ends_it(settings: Settings) -> None:
     """Whatever the command before which it died: no page is left without a vector."""
     async with open_library(settings, {"/a": "The weir."}, embedder="none") as library:
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
         ids, points = [library.id(path) for path in ("/", "/a")], 0
         async for point in every_point():
             await client.hdel(keys.version, "space")
@@ -495,7 +495,7 @@ async def test_first_worker_that_dies_is_followed_by_one_who_ends_it(settings: S
 async def test_worker_without_a_model_is_refused_where_there_are_vectors(settings: Settings) -> None:
     """With a sentence that says what to do; nothing is indexed without vectors, and search without one goes on."""
     async with open_library(settings, {"/a": "The weir."}) as library:
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
         await library.embed()
         library.site.page("/a", "The weir as it is now.")
         await library.crawl()
@@ -512,7 +512,7 @@ async def test_worker_without_a_model_is_refused_where_there_are_vectors(setting
 async def test_late_worker_without_a_model_is_refused(settings: Settings) -> None:
     """It began on a store without vectors; before its swap somebody brought the first ones."""
     async with open_library(settings, {"/a": "The weir."}, embedder="none") as library:
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
 
         class Late(NoEmbedder):
             def count_tokens(self, text: str) -> int:
@@ -533,7 +533,7 @@ async def test_late_worker_without_a_model_is_refused(settings: Settings) -> Non
 async def test_page_of_a_site_outlives_its_article(settings: Settings) -> None:
     """The same page was in a feed, and the article has ended: what the site has of it is embedded and found."""
     async with open_library(settings, {"/a": "The weir."}) as library:
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
         await client.hset(keys.item(library.id("/a")), mapping={"articleUid": "ended", "sources": "docs.site,rss"})
         library.site.page("/a", "The weir again.")
         await library.crawl()
@@ -547,7 +547,7 @@ async def test_page_of_a_site_outlives_its_article(settings: Settings) -> None:
 async def test_swap_in_the_middle_of_a_visit(settings: Settings, answer: int) -> None:
     """A worker makes the page known to search while a visit is under way: the visit's commit knows of it."""
     async with open_library(settings, {"/a": "The weir."}) as library:
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
         page = library.site.web._pages["/a"].next_reply()
 
         async def embedded_first(exchange: Exchange) -> None:

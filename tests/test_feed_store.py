@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core import ids
 from core.feeds import polling
 from core.feeds.io.feed_store import FeedStore, Held, Leased, from_hash, to_hash
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.feeds.polling import PollDecision
 from core.feeds.state import FeedState, FeedStatus
 from core.keys import Keys
@@ -26,7 +26,7 @@ LINKS = ("https://news.example/1", "https://news.example/2")
 
 @pytest.fixture
 def feeds(any_redis: Client, keys: Keys) -> FeedStore:
-    return FeedStore(any_redis, keys, Lives(100, 100, 100))
+    return FeedStore(any_redis, keys, Ttls(100, 100, 100))
 
 
 async def test_new_feeds_are_due_at_once_and_keep_their_time(feeds: FeedStore) -> None:

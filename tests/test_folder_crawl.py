@@ -19,17 +19,17 @@ from pydantic import SecretStr
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, FetchResult, Ref, Request
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.registry.io.commit_buffer import Progress
 from core.registry.io.registering import Listing, item_id_of, named
 from core.registry.io.visitor import Visitor
 from core.registry.record import iso
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io import folder as folder_source
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_file import parse
-from core.sources.io.open_sources import Book
+from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
 from core.urls.file_paths import file_identity
@@ -45,8 +45,8 @@ FILLER = "The gauge reads the height of the river every ten minutes and sends it
 class Shelf:
     """A folder with verbs; every write is older than what counts as young."""
 
-    def __init__(self, root: Path, desk: Desk) -> None:
-        self.root, self.desk = root, desk
+    def __init__(self, root: Path, context: Context) -> None:
+        self.root, self.context = root, context
         self._times = count(OLD)
 
     def put(self, name: str, content: str | bytes) -> Path:
@@ -63,32 +63,32 @@ class Shelf:
         return ids.item_id("file", file_identity(str(self.root / name)).normalised)
 
     async def item(self, name: str) -> dict[str, str]:
-        return await self.desk.client.hgetall(self.desk.keys.item(self.id(name)))
+        return await self.context.client.hgetall(self.context.keys.item(self.id(name)))
 
     async def text(self, name: str) -> str:
-        return await self.desk.client.hget(self.desk.keys.document(self.id(name)), "markdown") or ""
+        return await self.context.client.hget(self.context.keys.document(self.id(name)), "markdown") or ""
 
     async def events(self, kind: str) -> list[dict[str, str]]:
-        found = await self.desk.client.xrange(self.desk.keys.events)
+        found = await self.context.client.xrange(self.context.keys.events)
         return [fields for _, fields in found if fields["type"] == kind]
 
     async def crawl(self, mode: Mode = Mode.INCREMENTAL, **more: Any) -> dict[str, str]:
-        return dict(await crawl(self.desk, SID, mode, **more))
+        return dict(await crawl(self.context, SID, mode, **more))
 
     async def add(self, **options: Any) -> None:
         source = {"id": "shelf", "path": str(self.root), **options}
         domain = parse(json.dumps({"id": "papers", "folder_sources": [source]}), "/")
-        now = await connect.now(self.desk.client)
+        now = await connect.now(self.context.client)
         for config in domain.sources():
-            await self.desk.sources.add(config, "", now)
+            await self.context.sources.add(config, "", now)
 
 
 @pytest.fixture
 async def shelf(settings: Settings, redis: connect.Client, tmp_path: Path) -> AsyncIterator[Shelf]:
     root = tmp_path / "shelf"
     root.mkdir()
-    async with office(settings, fetch_max_bytes=50_000) as desk:
-        made = Shelf(root, desk)
+    async with office(settings, fetch_max_bytes=50_000) as context:
+        made = Shelf(root, context)
         await made.add(include=["**"])
         yield made
 
@@ -136,7 +136,7 @@ async def test_documents_of_every_kind_get_their_texts(shelf: Shelf) -> None:
     }.items():
         assert wanted in await shelf.text(name), name
         assert (await shelf.item(name))["status"] == "Crawled", name
-    assert await shelf.desk.client.zscore(shelf.desk.keys.refs(SID), shelf.id("notes/b.txt")) == 1
+    assert await shelf.context.client.zscore(shelf.context.keys.refs(SID), shelf.id("notes/b.txt")) == 1
 
 
 async def test_record_of_a_file_has_all_that_the_spec_names(shelf: Shelf) -> None:
@@ -156,7 +156,7 @@ async def test_record_of_a_file_has_all_that_the_spec_names(shelf: Shelf) -> Non
     assert record["mimeType"] == "text/markdown"
     assert record["bodyHash"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert record["contentHash"] == record["textHash"] != ""
-    assert record["id"] in await shelf.desk.client.smembers(shelf.desk.keys.partition("file"))
+    assert record["id"] in await shelf.context.client.smembers(shelf.context.keys.partition("file"))
 
 
 async def test_what_is_not_for_us_says_why(shelf: Shelf) -> None:
@@ -185,13 +185,13 @@ async def test_unchanged_folder_costs_a_walk_and_no_open(shelf: Shelf, opened: l
     await shelf.crawl()
     assert len(opened) == 20
     opened.clear()
-    events = await shelf.desk.client.xlen(shelf.desk.keys.events)
+    events = await shelf.context.client.xlen(shelf.context.keys.events)
 
     run = await shelf.crawl()
 
     assert counts(run) == {"discovered": 20, "visited": 20, "unchanged": 20}
     assert opened == []
-    assert await shelf.desk.client.xlen(shelf.desk.keys.events) == events + 1  # run.finished
+    assert await shelf.context.client.xlen(shelf.context.keys.events) == events + 1  # run.finished
 
 
 async def test_touched_file_is_opened_and_found_unchanged(shelf: Shelf, opened: list[str]) -> None:
@@ -253,9 +253,9 @@ async def test_changed_new_and_removed_files_are_found(shelf: Shelf) -> None:
     assert await shelf.text("b.md") == ""
     assert [event["id"] for event in await shelf.events("item.gone")] == [shelf.id("b.md")]
     assert (await shelf.events("item.gone"))[0]["deleted"] == "true"
-    for place in (shelf.desk.keys.refs, shelf.desk.keys.due, shelf.desk.keys.seen):
-        assert await shelf.desk.client.zscore(place(SID), shelf.id("b.md")) is None
-    assert shelf.id("b.md") in await shelf.desk.client.smembers(shelf.desk.keys.status("Gone"))
+    for place in (shelf.context.keys.refs, shelf.context.keys.due, shelf.context.keys.seen):
+        assert await shelf.context.client.zscore(place(SID), shelf.id("b.md")) is None
+    assert shelf.id("b.md") in await shelf.context.client.smembers(shelf.context.keys.status("Gone"))
 
 
 async def test_removal_is_told_to_whoever_watches(shelf: Shelf) -> None:
@@ -289,7 +289,7 @@ async def test_file_comes_back(shelf: Shelf) -> None:
     assert (back["status"], back["missingChecks"], back["goneTs"], back["sources"]) == ("Crawled", "0", "", SID)
     assert back["firstSeen"] == first["firstSeen"]
     assert "Here." in await shelf.text("a.md")
-    assert shelf.id("a.md") not in await shelf.desk.client.smembers(shelf.desk.keys.status("Gone"))
+    assert shelf.id("a.md") not in await shelf.context.client.smembers(shelf.context.keys.status("Gone"))
 
 
 async def test_rename_is_recognised_by_content(shelf: Shelf) -> None:
@@ -297,8 +297,8 @@ async def test_rename_is_recognised_by_content(shelf: Shelf) -> None:
     shelf.put("drafts/a.md", words("The same words."))
     shelf.put("b.md", words("B."))
     await shelf.crawl()
-    key = shelf.desk.keys.item(shelf.id("drafts/a.md"))
-    await shelf.desk.client.hset(key, "firstSeen", "2020-01-01T00:00:00Z")
+    key = shelf.context.keys.item(shelf.id("drafts/a.md"))
+    await shelf.context.client.hset(key, "firstSeen", "2020-01-01T00:00:00Z")
     (shelf.root / "final").mkdir()
     (shelf.root / "drafts/a.md").rename(shelf.root / "final/z.md")
 
@@ -356,8 +356,8 @@ async def test_too_large_file_is_hashed_as_a_stream_once(shelf: Shelf, opened: l
     assert changed["unchangedStreak"] == "0"
 
     opened.clear()
-    now = await connect.now(shelf.desk.client)
-    await shelf.desk.forcing.make_due([shelf.id("big.md")], now, iso(now))
+    now = await connect.now(shelf.context.client)
+    await shelf.context.forcing.make_due([shelf.id("big.md")], now, iso(now))
     await shelf.crawl(Mode.SCHEDULED)
     assert len(opened) == 1  # looked at, not hashed: its metadata is what it was
 
@@ -464,13 +464,13 @@ async def test_emptied_folder_is_held_until_a_person_says_yes(shelf: Shelf) -> N
 
     assert "4 of 4 items would be gone within a day" in held["message"]
     assert "python -m scripts.domain crawl papers --yes" in held["message"]
-    assert (await shelf.desk.sources.details(SID))["held"] == held["message"]
+    assert (await shelf.context.sources.details(SID))["held"] == held["message"]
     assert all([await shelf.text(f"{n}.md") for n in range(4)])
-    await shelf.desk.sources.allow_loss(SID, await connect.now(shelf.desk.client) + 3600)
+    await shelf.context.sources.allow_loss(SID, await connect.now(shelf.context.client) + 3600)
     run = await shelf.crawl()
     assert not any([await shelf.text(f"{n}.md") for n in range(4)])
     assert counts(run)["gone"] == 4
-    assert "held" not in await shelf.desk.sources.details(SID)
+    assert "held" not in await shelf.context.sources.details(SID)
 
 
 async def test_held_files_that_come_back_were_never_away(shelf: Shelf) -> None:
@@ -488,7 +488,7 @@ async def test_held_files_that_come_back_were_never_away(shelf: Shelf) -> None:
     run = await shelf.crawl()
 
     assert (counts(run), run["message"]) == ({"discovered": 4, "visited": 4, "unchanged": 4}, "")
-    assert "held" not in await shelf.desk.sources.details(SID)
+    assert "held" not in await shelf.context.sources.details(SID)
 
 
 async def test_full_mode_reads_every_file_anew(shelf: Shelf, opened: list[str]) -> None:
@@ -519,7 +519,7 @@ class Azure:
         self.asked: list[Request] = []
         self.text = words("In a blob.")
 
-    async def fetch(self, request: Request, room: Room | None = None) -> FetchResult:
+    async def fetch(self, request: Request, room: BodySlot | None = None) -> FetchResult:
         self.asked.append(request)
         if CANARY not in request.url:
             return Failed(FailCode.HTTP, FailDetail.STATUS, f"HTTP 403 for {request.url}", 403)
@@ -532,17 +532,17 @@ class Azure:
 
 async def test_blob_is_a_file_with_a_token_that_is_stored_nowhere(shelf: Shelf) -> None:
     """file* fields, PartitionKey `blob`, 304 by its ETag, a change found; the SAS is in the request and in no key."""
-    azure, client, keys = Azure(), shelf.desk.client, shelf.desk.keys
-    changed = shelf.desk.settings.model_copy(update={"blob_sas_token": SecretStr(f"?sv=1&sig={CANARY}")})
-    desk = dataclasses.replace(shelf.desk, fetcher=cast(Any, azure), settings=changed)
+    azure, client, keys = Azure(), shelf.context.client, shelf.context.keys
+    changed = shelf.context.settings.model_copy(update={"blob_sas_token": SecretStr(f"?sv=1&sig={CANARY}")})
+    context = dataclasses.replace(shelf.context, fetcher=cast(Any, azure), settings=changed)
     ref = named(f"https://acc.blob.core.windows.net/c/a.md?sv=2020&sig={CANARY}", "file")
     assert isinstance(ref, Ref)
     name = item_id_of(ref)
-    await desk.registrar.register([ref], Listing("urls"), await connect.now(client))
+    await context.registrar.register([ref], Listing("urls"), await connect.now(client))
 
     async def visit() -> dict[str, str]:
         clock = await ServerClock.ask(client)
-        await Visitor(desk, clock, Book(desk, clock.now())).visit_many([name], via="urls")
+        await Visitor(context, clock, OpenSources(context, clock.now())).visit_many([name], via="urls")
         return await client.hgetall(keys.item(name))
 
     record = await visit()

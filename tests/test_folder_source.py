@@ -16,7 +16,7 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.models import Batch, End, Failed, Fetched, Ref
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.registry.record import Item
 from core.sources.io import folder as folder_module
 from core.sources.io.folder import FolderSource, content_type
@@ -510,7 +510,7 @@ async def test_a_body_takes_room(tmp_path: Path) -> None:
     path = write(tmp_path / "a.md")
     semaphore = asyncio.Semaphore(1)
     item = Item("file_x", "file", fetch_url=str(path))
-    async with Room(semaphore) as first, Room(semaphore) as second:
+    async with BodySlot(semaphore) as first, BodySlot(semaphore) as second:
         await source(tmp_path).fetch(item, {}, first)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(source(tmp_path).fetch(item, {}, second), 0.05)

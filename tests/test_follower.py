@@ -36,7 +36,7 @@ async def found(library: Library) -> list[str]:
 
 
 async def compared(library: Library) -> dict[str, int]:
-    async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+    async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
         return await searcher.compare()
 
 
@@ -64,7 +64,7 @@ async def test_trimmed_stream_is_a_gap(library: Library, caplog: pytest.LogCaptu
     library.site.remove("/b", 410)
     await library.crawl()
     await library.embed()
-    await library.desk.client.xtrim(library.desk.keys.events, maxlen=1, approximate=False)
+    await library.context.client.xtrim(library.context.keys.events, maxlen=1, approximate=False)
 
     assert await found(library) == []
     assert rebuilds(caplog) == 1
@@ -75,7 +75,7 @@ async def test_trimmed_stream_is_a_gap(library: Library, caplog: pytest.LogCaptu
 async def test_stream_of_another_life_is_a_gap(library: Library, caplog: pytest.LogCaptureFixture, what: str) -> None:
     """A stream that was emptied, that ends before our place (the server lost its last writes), or that has trimmed
     what came after an empty beginning."""
-    client, events = library.desk.client, library.desk.keys.events
+    client, events = library.context.client, library.context.keys.events
     if what == "full since the beginning":
         await client.delete(events)
         await found(library)  # now at the beginning of an empty stream
@@ -134,7 +134,7 @@ def garble(path: Path) -> None:
 
 async def test_two_searchers_share_one_replica(library: Library) -> None:
     """One that idles keeps nobody behind: whoever finds something new writes it, and the other reads it."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     async with (
         open_searcher(library.settings, client, keys) as first,
         open_searcher(library.settings, client, keys) as second,
@@ -152,7 +152,7 @@ async def test_two_searchers_share_one_replica(library: Library) -> None:
 
 async def test_busy_writer_is_waited_for(library: Library) -> None:
     """While another process writes, a search waits for what it writes; for one that takes too long it does not."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     async with open_searcher(library.settings, client, keys) as searcher:
         library.site.page("/a", "The mill.")
         await library.crawl()
@@ -182,7 +182,7 @@ async def test_busy_writer_is_waited_for(library: Library) -> None:
 
 async def test_cut_over_is_followed_by_an_open_searcher(library: Library) -> None:
     """A searcher that stays open goes on by words with a sentence, and with the new model by meaning again."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     async with open_searcher(library.settings, client, keys) as searcher:
         before = await searcher.search(Query("weir"), time.time())
         await client.hset(keys.version, "space", "second-24-c1")
@@ -197,7 +197,7 @@ async def test_cut_over_is_followed_by_an_open_searcher(library: Library) -> Non
 
 async def test_folder_that_is_removed_under_an_open_searcher(library: Library) -> None:
     """It is made anew, and the question is answered."""
-    async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+    async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
         await searcher.search(Query("weir"), time.time())
         shutil.rmtree(_folder(library.settings))
         library.site.page("/a", "The mill.")
@@ -215,13 +215,13 @@ async def test_embedder_that_is_away_does_not_end_search(library: Library) -> No
 
     assert away.results[0].page.url.endswith("/a")
     assert away.by.startswith("words (")
-    assert await Spaces(library.desk.client, library.desk.keys).current() == "first-16-c1"
+    assert await Spaces(library.context.client, library.context.keys).current() == "first-16-c1"
 
 
 @pytest.mark.parametrize("ending", ["store", "idx", "fast"])
 async def test_files_damaged_under_an_open_searcher(library: Library, ending: str) -> None:
     """tantivy panics, and the question is answered as before."""
-    async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+    async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
         before = await searcher.search(Query("weir"), time.time())
         for path in (_folder(library.settings) / "lexical").glob(f"*.{ending}"):
             size = path.stat().st_size
@@ -236,7 +236,7 @@ async def test_files_damaged_under_an_open_searcher(library: Library, ending: st
 
 async def test_sample_finds_what_no_event_told(library: Library) -> None:
     """A page that the replica lacks, one that it has too much, one with other filters: set right without a rebuild."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     async with open_searcher(library.settings, client, keys) as searcher:
         follower = searcher._follower
         await follower.catch_up()
@@ -259,7 +259,7 @@ async def test_sample_finds_what_no_event_told(library: Library) -> None:
 async def test_long_lived_searcher_takes_samples(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """By itself, once in a while."""
     monkeypatch.setattr("core.search.io.follower.SAMPLE_SECONDS", 0.0)
-    async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+    async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
         await searcher.search(Query("weir"), time.time())
         replica = searcher._follower.replica
         assert replica.try_write_lock()
@@ -274,7 +274,7 @@ async def test_long_lived_searcher_takes_samples(library: Library, monkeypatch: 
 
 async def test_store_without_vectors_is_the_same_to_all(library: Library, caplog: pytest.LogCaptureFixture) -> None:
     """Redis decides what the replica holds: processes with a model and without one do not build it anew in turns."""
-    await library.desk.client.hdel(library.desk.keys.version, "space")
+    await library.context.client.hdel(library.context.keys.version, "space")
     caplog.clear()
     with_model = await library.ask("weir")
     without = await library.ask("weir", library.with_(embedder="none"))
@@ -288,6 +288,6 @@ async def test_store_without_vectors_is_the_same_to_all(library: Library, caplog
 
 async def test_forgotten_item_is_told(library: Library) -> None:
     """Whoever removes a record from everywhere tells the replica."""
-    await library.desk.items.forget(library.id("/a"))
+    await library.context.items.forget(library.id("/a"))
 
     assert await compared(library) == {"pages": 2, "chunks": 2, "missing": 0, "extra": 0}

@@ -10,7 +10,7 @@ import pytest
 
 from core import ids
 from core.registry.record import iso
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_file import parse
@@ -29,8 +29,8 @@ FILLER = "The gauge reads the height of the river every ten minutes and sends it
 class Repository:
     """A repository on a hub, and what the store knows of it."""
 
-    def __init__(self, hub: GithubServer, desk: Desk) -> None:
-        self.hub, self.desk = hub, desk
+    def __init__(self, hub: GithubServer, context: Context) -> None:
+        self.hub, self.context = hub, context
 
     def url(self, name: str) -> str:
         return f"{self.hub.web_url}/o/r/blob/main/{name}"
@@ -42,20 +42,20 @@ class Repository:
         self.hub.file(name, words(text))
 
     async def item(self, name: str) -> dict[str, str]:
-        return await self.desk.client.hgetall(self.desk.keys.item(self.id(name)))
+        return await self.context.client.hgetall(self.context.keys.item(self.id(name)))
 
     async def text(self, name: str) -> str:
-        return await self.desk.client.hget(self.desk.keys.document(self.id(name)), "markdown") or ""
+        return await self.context.client.hget(self.context.keys.document(self.id(name)), "markdown") or ""
 
     async def events(self, kind: str) -> list[dict[str, str]]:
-        found = await self.desk.client.xrange(self.desk.keys.events)
+        found = await self.context.client.xrange(self.context.keys.events)
         return [fields for _, fields in found if fields["type"] == kind]
 
     async def crawl(self, mode: Mode = Mode.INCREMENTAL) -> dict[str, str]:
         """A pass; requests and quota are counted from its start."""
         self.hub.requests.clear()
         self.hub.quota_used = 0
-        return dict(await crawl(self.desk, SID, mode))
+        return dict(await crawl(self.context, SID, mode))
 
 
 def words(text: str) -> bytes:
@@ -66,17 +66,17 @@ def words(text: str) -> bytes:
 async def repo(settings: Settings, redis: connect.Client) -> AsyncIterator[Repository]:
     async with GithubServer(TOKEN) as hub:
         hub.repository("o/r")
-        async with office(settings, **hub.settings()) as desk:
-            await add(desk)
-            yield Repository(hub, desk)
+        async with office(settings, **hub.settings()) as context:
+            await add(context)
+            yield Repository(hub, context)
 
 
-async def add(desk: Desk, **options: Any) -> None:
+async def add(context: Context, **options: Any) -> None:
     source = {"id": "repo", "repo": "o/r", **options}
     domain = parse(json.dumps({"id": "code", "github_sources": [source]}), "/")
-    now = await connect.now(desk.client)
+    now = await connect.now(context.client)
     for config in domain.sources():
-        await desk.sources.add(config, "", now)
+        await context.sources.add(config, "", now)
 
 
 async def test_documents_of_a_repository_get_their_texts(repo: Repository) -> None:
@@ -99,7 +99,7 @@ async def test_documents_of_a_repository_get_their_texts(repo: Repository) -> No
     assert (record["type"], record["PartitionKey"], record["status"]) == ("url", "127.0.0.3", "Crawled")
     assert record["httpEtag"].strip('"') == record["listedVersion"] == sha("blob", words("About sluices."))
     assert record["mimeType"] == "text/markdown"
-    assert await repo.desk.client.zscore(repo.desk.keys.refs(SID), record["id"]) == 2
+    assert await repo.context.client.zscore(repo.context.keys.refs(SID), record["id"]) == 2
 
 
 async def test_unchanged_repository_is_one_request_that_costs_nothing(repo: Repository) -> None:
@@ -107,13 +107,13 @@ async def test_unchanged_repository_is_one_request_that_costs_nothing(repo: Repo
     for n in range(5):
         repo.put(f"{n}.md", f"Number {n}.")
     await repo.crawl()
-    events = await repo.desk.client.xlen(repo.desk.keys.events)
+    events = await repo.context.client.xlen(repo.context.keys.events)
 
     run = await repo.crawl()
 
     assert counts(run) == {"discovered": 5, "visited": 5, "unchanged": 5}
     assert (repo.hub.paths, repo.hub.quota_used) == (["/repos/o/r/commits/HEAD"], 0)
-    assert await repo.desk.client.xlen(repo.desk.keys.events) == events + 1
+    assert await repo.context.client.xlen(repo.context.keys.events) == events + 1
     assert run["message"] == ""
 
 
@@ -155,7 +155,7 @@ async def test_rename_is_recognised_by_content(repo: Repository) -> None:
     repo.put("drafts/a.md", "The same words.")
     repo.put("b.md", "B.")
     await repo.crawl()
-    await repo.desk.client.hset(repo.desk.keys.item(repo.id("drafts/a.md")), "firstSeen", "2020-01-01T00:00:00Z")
+    await repo.context.client.hset(repo.context.keys.item(repo.id("drafts/a.md")), "firstSeen", "2020-01-01T00:00:00Z")
     repo.hub.remove("drafts/a.md")
     repo.put("final/z.md", "The same words.")
 
@@ -235,7 +235,7 @@ async def test_emptied_repository_is_held_until_a_person_says_yes(repo: Reposito
         assert "3 of 3 items would be gone within a day" in held["message"]
         assert "scripts.domain crawl code --yes" in held["message"]
     assert all([await repo.text(f"{n}.md") for n in range(3)])
-    await repo.desk.sources.allow_loss(SID, await connect.now(repo.desk.client) + 3600)
+    await repo.context.sources.allow_loss(SID, await connect.now(repo.context.client) + 3600)
     run = await repo.crawl()
     assert counts(run)["gone"] == 3
     assert not any([await repo.text(f"{n}.md") for n in range(3)])
@@ -257,8 +257,8 @@ async def test_due_file_that_is_as_listed_costs_no_request(repo: Repository) -> 
     """Its own schedule asks for it: the listing has already said which blob it is."""
     repo.put("a.md", "A.")
     await repo.crawl()
-    now = await connect.now(repo.desk.client)
-    await repo.desk.forcing.make_due([repo.id("a.md")], now, iso(now))
+    now = await connect.now(repo.context.client)
+    await repo.context.forcing.make_due([repo.id("a.md")], now, iso(now))
 
     run = await repo.crawl(Mode.SCHEDULED)
 
@@ -272,5 +272,5 @@ async def test_token_is_stored_nowhere(repo: Repository) -> None:
     await repo.crawl()
 
     assert all(seen.headers.get("authorization") == f"Bearer {TOKEN}" for seen in repo.hub.requests)
-    for key in await repo.desk.client.keys("*"):
-        assert TOKEN not in str(await content(repo.desk.client, key))
+    for key in await repo.context.client.keys("*"):
+        assert TOKEN not in str(await content(repo.context.client, key))

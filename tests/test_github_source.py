@@ -24,7 +24,7 @@ from tests.web import FakeWeb
 TOKEN = "ghp_very_secret"
 
 
-class Desk:
+class Context:
     """Opens sources on a hub, as the settings of the test have them."""
 
     def __init__(self, stack: AsyncExitStack, settings: Settings, redis: Client, keys: Keys) -> None:
@@ -39,10 +39,10 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(settings: Settings, redis: Client, keys: Keys) -> AsyncIterator[Desk]:
+async def context(settings: Settings, redis: Client, keys: Keys) -> AsyncIterator[Context]:
     async with AsyncExitStack() as stack:
         # A gap that nobody could sit out: what works here works without standing in line.
-        yield Desk(stack, settings.model_copy(update={"fetch_host_gap_seconds": 1_000}), redis, keys)
+        yield Context(stack, settings.model_copy(update={"fetch_host_gap_seconds": 1_000}), redis, keys)
 
 
 @pytest.fixture
@@ -84,9 +84,9 @@ def etag(content: bytes) -> dict[str, str]:
 # ── listing ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_complete_listing(hub: GithubServer, desk: Desk) -> None:
+async def test_a_complete_listing(hub: GithubServer, context: Context) -> None:
     """Documents of the default branch under the URLs people know, blob shas as versions, by three requests."""
-    source = await desk.open(hub)
+    source = await context.open(hub)
 
     found = await listing(source)
 
@@ -99,9 +99,9 @@ async def test_a_complete_listing(hub: GithubServer, desk: Desk) -> None:
     assert hub.quota_used == len(hub.requests) == 3
 
 
-async def test_every_request_says_what_it_wants(hub: GithubServer, desk: Desk) -> None:
+async def test_every_request_says_what_it_wants(hub: GithubServer, context: Context) -> None:
     """Version, media type and token; no robots.txt is asked for."""
-    await listing(await desk.open(hub, branch="main"))
+    await listing(await context.open(hub, branch="main"))
 
     assert [seen.headers["accept"] for seen in hub.requests] == [
         "application/vnd.github.sha",
@@ -112,9 +112,9 @@ async def test_every_request_says_what_it_wants(hub: GithubServer, desk: Desk) -
 
 
 @pytest.mark.parametrize("branch", ["", "main"])
-async def test_unchanged_is_one_request_that_costs_nothing(hub: GithubServer, desk: Desk, branch: str) -> None:
+async def test_unchanged_is_one_request_that_costs_nothing(hub: GithubServer, context: Context, branch: str) -> None:
     """Named branch or default: GitHub says 304, and its quota stays as it was."""
-    source = await desk.open(hub, branch=branch)
+    source = await context.open(hub, branch=branch)
     first = await listing(source)
     asked, used = len(hub.requests), hub.quota_used
 
@@ -125,9 +125,9 @@ async def test_unchanged_is_one_request_that_costs_nothing(hub: GithubServer, de
     assert (len(hub.requests) - asked, hub.quota_used - used) == (1, 0)
 
 
-async def test_the_same_commit_under_another_etag_is_unchanged(hub: GithubServer, desk: Desk) -> None:
+async def test_the_same_commit_under_another_etag_is_unchanged(hub: GithubServer, context: Context) -> None:
     """GitHub's ETags depend on the token; a new token does not make everything new."""
-    source = await desk.open(hub)
+    source = await context.open(hub)
     first = await listing(source)
 
     again = await listing(source, {**first.end.memory, "etag": '"other"'})
@@ -135,9 +135,9 @@ async def test_the_same_commit_under_another_etag_is_unchanged(hub: GithubServer
     assert again.end == End(False, "unchanged", first.end.memory)
 
 
-async def test_changed_files_move_and_others_stay(hub: GithubServer, desk: Desk) -> None:
+async def test_changed_files_move_and_others_stay(hub: GithubServer, context: Context) -> None:
     """One changed, one new, one removed: exactly these differ, and the listing is complete."""
-    source = await desk.open(hub)
+    source = await context.open(hub)
     first = await listing(source)
     hub.file("README.md", b"# Changed")
     hub.file("new.txt", b"N")
@@ -150,53 +150,53 @@ async def test_changed_files_move_and_others_stay(hub: GithubServer, desk: Desk)
     assert second.end.memory["commit"] != first.end.memory["commit"]
 
 
-async def test_new_patterns_list_anew(hub: GithubServer, desk: Desk) -> None:
+async def test_new_patterns_list_anew(hub: GithubServer, context: Context) -> None:
     """That the commit is the same says nothing about what we want of it."""
-    first = await listing(await desk.open(hub))
+    first = await listing(await context.open(hub))
 
-    second = await listing(await desk.open(hub, include=["src/**"]), first.end.memory)
+    second = await listing(await context.open(hub, include=["src/**"]), first.end.memory)
 
     assert (second.end.is_complete, list(second.versions)) == (True, ["main/src/main.py"])
 
 
-async def test_include_and_exclude(hub: GithubServer, desk: Desk) -> None:
+async def test_include_and_exclude(hub: GithubServer, context: Context) -> None:
     """Globs as in .gitignore; exclude wins."""
-    source = await desk.open(hub, include=["docs/**", "*.py"], exclude=["docs/guide/"])
+    source = await context.open(hub, include=["docs/**", "*.py"], exclude=["docs/guide/"])
 
     assert list((await listing(source)).versions) == ["main/src/main.py"]
 
 
-async def test_batches_are_bounded(hub: GithubServer, desk: Desk) -> None:
+async def test_batches_are_bounded(hub: GithubServer, context: Context) -> None:
     """However many files, no batch has more than 500."""
     for number in range(1_100):
         hub.file(f"many/{number}.md", b"x")
 
-    found = await listing(await desk.open(hub))
+    found = await listing(await context.open(hub))
 
     assert [len(batch.refs) for batch in found.batches] == [500, 500, 102]
 
 
-async def test_a_truncated_tree_is_walked(hub: GithubServer, desk: Desk) -> None:
+async def test_a_truncated_tree_is_walked(hub: GithubServer, context: Context) -> None:
     """What does not fit into one answer is asked for folder by folder, as deep as needed, each file once."""
     paths = [f"docs/{a}/{b}/{c}.md" for a in "abc" for b in "de" for c in "fgh"]
     for path in paths:
         hub.file(path, path.encode())
     hub.truncate_above(10)
 
-    found = await listing(await desk.open(hub))
+    found = await listing(await context.open(hub))
 
     assert found.end.is_complete
     assert sorted(found.versions) == sorted(f"main/{path}" for path in ["README.md", "docs/guide/a.md", *paths])
     assert all(ref.depth == ref.address.partition("/main/")[2].count("/") for ref in found.refs)
 
 
-async def test_folders_in_which_nothing_is_taken_are_not_walked(hub: GithubServer, desk: Desk) -> None:
+async def test_folders_in_which_nothing_is_taken_are_not_walked(hub: GithubServer, context: Context) -> None:
     """A truncated tree costs only the folders that the patterns want."""
     for number in range(20):
         hub.file(f"src/{number}.py", b"x")
     hub.truncate_above(10)
 
-    found = await listing(await desk.open(hub, include=["docs/**"]))
+    found = await listing(await context.open(hub, include=["docs/**"]))
 
     assert (found.end.is_complete, list(found.versions)) == (True, ["main/docs/guide/a.md"])
     assert hub.tree_path("src") not in hub.paths
@@ -204,10 +204,10 @@ async def test_folders_in_which_nothing_is_taken_are_not_walked(hub: GithubServe
 
 @pytest.mark.parametrize("answer", [500, 404, "no JSON", '{"tree": []}'])
 async def test_an_unreadable_part_leaves_the_listing_incomplete(
-    hub: GithubServer, desk: Desk, answer: int | str
+    hub: GithubServer, context: Context, answer: int | str
 ) -> None:
     """Nothing is gone because of it, and the next listing asks for all of it again."""
-    source = await desk.open(hub)
+    source = await context.open(hub)
     first = await listing(source)
     hub.file("docs/guide/b.md", b"B")
     hub.truncate_above(3)
@@ -222,24 +222,24 @@ async def test_an_unreadable_part_leaves_the_listing_incomplete(
     assert (healed.end.is_complete, len(healed.refs)) == (True, 3)
 
 
-async def test_a_folder_too_large_to_list_is_said(hub: GithubServer, desk: Desk) -> None:
+async def test_a_folder_too_large_to_list_is_said(hub: GithubServer, context: Context) -> None:
     """Where even a single folder is truncated, nobody pretends to know the rest."""
     hub.truncate_above(1)
     cut = '{"tree": [], "truncated": true}'
     hub.web.page(hub.tree_path("docs"), cut)
 
-    found = await listing(await desk.open(hub))
+    found = await listing(await context.open(hub))
 
     assert found.end == End(False, "The folder docs/ has more entries than GitHub lists.", {})
 
 
-async def test_what_is_refused_says_why(hub: GithubServer, desk: Desk) -> None:
+async def test_what_is_refused_says_why(hub: GithubServer, context: Context) -> None:
     """Submodules, links and files over the cap are there and not taken."""
     hub.submodule("vendor/lib")
     hub.symlink("link.md", "README.md")
     hub.file("big.md", b"x" * 2_000)
 
-    found = await listing(await desk.open(hub, settings={"fetch_max_bytes": 1_024}))
+    found = await listing(await context.open(hub, settings={"fetch_max_bytes": 1_024}))
 
     base = f"{hub.web_url}/o/r/blob/main"
     assert found.refused == {
@@ -250,13 +250,13 @@ async def test_what_is_refused_says_why(hub: GithubServer, desk: Desk) -> None:
     assert len(found.refs) == 2
 
 
-async def test_odd_names_are_listed_and_fetched(hub: GithubServer, desk: Desk) -> None:
+async def test_odd_names_are_listed_and_fetched(hub: GithubServer, context: Context) -> None:
     """A branch with a slash and every kind of file name make the way there and back."""
     hub.branch("feature/ü#1")
     names = ["a b.md", "ü/ß.md", "c#.md", "100%.md", "%41.md", "q?.md", "(x)+y@z.md", "日本.md"]
     for name in names:
         hub.file(name, name.encode())
-    source = await desk.open(hub, branch="feature/ü#1", include=names)
+    source = await context.open(hub, branch="feature/ü#1", include=names)
 
     found = await listing(source)
     bodies = [
@@ -270,12 +270,12 @@ async def test_odd_names_are_listed_and_fetched(hub: GithubServer, desk: Desk) -
     assert all("/blob/feature/%C3%BC%231/" in ref.address for ref in found.refs)
 
 
-async def test_a_url_with_a_branch_names_the_source(hub: GithubServer, desk: Desk) -> None:
+async def test_a_url_with_a_branch_names_the_source(hub: GithubServer, context: Context) -> None:
     """What people copy from the address bar will do."""
     hub.branch("v2")
     hub.file("two.md", b"2")
 
-    found = await listing(await desk.open(hub, f"{hub.web_url}/o/r/tree/v2"))
+    found = await listing(await context.open(hub, f"{hub.web_url}/o/r/tree/v2"))
 
     assert "v2/two.md" in found.versions
 
@@ -284,10 +284,10 @@ async def test_a_url_with_a_branch_names_the_source(hub: GithubServer, desk: Des
     ("repo", "options"),
     [("nonsense", {}), ("https://elsewhere.example/o/r", {}), ("o/r", {"branch": "a..b"}), ("o/r", {"include": ["["]})],
 )
-async def test_what_cannot_be_a_source(hub: GithubServer, desk: Desk, repo: str, options: dict[str, Any]) -> None:
+async def test_what_cannot_be_a_source(hub: GithubServer, context: Context, repo: str, options: dict[str, Any]) -> None:
     """A wrong name, branch or pattern is said when the source is made."""
     with pytest.raises(ValueError, match=r"^.{20,}"):
-        await desk.open(hub, repo, **options)
+        await context.open(hub, repo, **options)
 
 
 # ── troubles of a listing ───────────────────────────────────────────────────────────────────────
@@ -309,24 +309,24 @@ async def test_what_cannot_be_a_source(hub: GithubServer, desk: Desk, repo: str,
     ],
 )
 async def test_why_there_is_no_listing(
-    hub: GithubServer, desk: Desk, repo: str, branch: str, token: str, reason: str
+    hub: GithubServer, context: Context, repo: str, branch: str, token: str, reason: str
 ) -> None:
     """A sentence that a person can act on; what was remembered stays."""
     hub.repository("o/empty")
-    source = await desk.open(hub, repo, branch, settings={"github_token": SecretStr(token) if token else None})
+    source = await context.open(hub, repo, branch, settings={"github_token": SecretStr(token) if token else None})
 
     found = await listing(source, {"x": "y"})
 
     assert (found.end, found.batches) == (End(False, reason, {"x": "y"}), [])
 
 
-async def test_a_private_repository_needs_the_token(desk: Desk) -> None:
+async def test_a_private_repository_needs_the_token(context: Context) -> None:
     """With it everything is listed and read; without it there is a sentence, and no file looks deleted."""
     async with GithubServer(TOKEN) as hub:
         hub.repository("o/r", private=True)
         hub.file("a.md", b"A")
-        friend = await desk.open(hub)
-        stranger = await desk.open(hub, settings={"github_token": None})
+        friend = await context.open(hub)
+        stranger = await context.open(hub, settings={"github_token": None})
 
         assert (await listing(friend)).end.is_complete
         assert (await friend.fetch(item(hub, "main/a.md"), {})).body == b"A"  # type: ignore[union-attr]
@@ -336,11 +336,11 @@ async def test_a_private_repository_needs_the_token(desk: Desk) -> None:
         assert (refused.http_status, "GITHUB_TOKEN" in refused.text) == (403, True)
 
 
-async def test_a_server_that_is_away(hub: GithubServer, desk: Desk) -> None:
+async def test_a_server_that_is_away(hub: GithubServer, context: Context) -> None:
     """Network trouble is an incomplete listing too."""
     hub.web.reset("/repos/o/r/commits/HEAD")
 
-    found = await listing(await desk.open(hub))
+    found = await listing(await context.open(hub))
 
     assert found.end == End(False, "The connection broke off.", {})
 
@@ -348,9 +348,9 @@ async def test_a_server_that_is_away(hub: GithubServer, desk: Desk) -> None:
 # ── fetching ────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_file_is_fetched_raw(hub: GithubServer, desk: Desk) -> None:
+async def test_a_file_is_fetched_raw(hub: GithubServer, context: Context) -> None:
     """Its ETag is the blob sha, its type what its name says, its URL the one people know; no quota is used."""
-    source = await desk.open(hub)
+    source = await context.open(hub)
 
     got = await source.fetch(item(hub, "main/README.md"), {})
 
@@ -362,9 +362,9 @@ async def test_a_file_is_fetched_raw(hub: GithubServer, desk: Desk) -> None:
     assert (hub.paths, hub.quota_used) == (["/o/r/main/README.md"], 0)
 
 
-async def test_what_the_listing_knows_is_not_asked_for(hub: GithubServer, desk: Desk) -> None:
+async def test_what_the_listing_knows_is_not_asked_for(hub: GithubServer, context: Context) -> None:
     """The listed version is the one we have: 304 without any request."""
-    source = await desk.open(hub)
+    source = await context.open(hub)
 
     got = await source.fetch(item(hub, "main/README.md", sha("blob", b"# Hello")), etag(b"# Hello"))
 
@@ -372,9 +372,9 @@ async def test_what_the_listing_knows_is_not_asked_for(hub: GithubServer, desk: 
     assert (got.status, got.body, hub.requests) == (304, b"", [])
 
 
-async def test_without_a_listed_version_the_body_decides(hub: GithubServer, desk: Desk) -> None:
+async def test_without_a_listed_version_the_body_decides(hub: GithubServer, context: Context) -> None:
     """Fetched, found to be what we have, and told as 304."""
-    source = await desk.open(hub)
+    source = await context.open(hub)
 
     same = await source.fetch(item(hub, "main/README.md"), etag(b"# Hello"))
     other = await source.fetch(item(hub, "main/README.md"), etag(b"old"))
@@ -384,11 +384,11 @@ async def test_without_a_listed_version_the_body_decides(hub: GithubServer, desk
     assert (same.status, other.status) == (304, 200)
 
 
-async def test_a_stale_cache_does_not_hide_a_change(hub: GithubServer, desk: Desk) -> None:
+async def test_a_stale_cache_does_not_hide_a_change(hub: GithubServer, context: Context) -> None:
     """Raw files may be minutes behind: then the listed blob itself is asked for."""
     new = hub.file("README.md", b"# New")
     hub.cached_raw("main/README.md", b"# Hello")
-    source = await desk.open(hub)
+    source = await context.open(hub)
 
     got = await source.fetch(item(hub, "main/README.md", new), etag(b"# Hello"))
 
@@ -398,18 +398,18 @@ async def test_a_stale_cache_does_not_hide_a_change(hub: GithubServer, desk: Des
 
 
 @pytest.mark.parametrize("listed", ["f" * 40, "2024-01-01"])
-async def test_a_listed_version_that_is_nowhere(hub: GithubServer, desk: Desk, listed: str) -> None:
+async def test_a_listed_version_that_is_nowhere(hub: GithubServer, context: Context, listed: str) -> None:
     """Force-pushed away, or another source's word: what the branch has is the answer."""
-    got = await (await desk.open(hub)).fetch(item(hub, "main/README.md", listed), {})
+    got = await (await context.open(hub)).fetch(item(hub, "main/README.md", listed), {})
 
     assert isinstance(got, Fetched)
     assert (got.status, got.body) == (200, b"# Hello")
 
 
-async def test_a_missing_file_is_404(hub: GithubServer, desk: Desk) -> None:
+async def test_a_missing_file_is_404(hub: GithubServer, context: Context) -> None:
     """Once its repository is known to be there, which is asked once a minute at most."""
     now = [1_000.0]
-    source = await desk.open(hub, clock=lambda: now[0])
+    source = await context.open(hub, clock=lambda: now[0])
 
     answers = [await source.fetch(item(hub, f"main/{name}.md"), {}) for name in "abc"]
     now[0] += 61
@@ -419,30 +419,30 @@ async def test_a_missing_file_is_404(hub: GithubServer, desk: Desk) -> None:
     assert hub.paths.count("/repos/o/r") == 2
 
 
-async def test_a_file_is_not_gone_with_a_server_in_trouble(hub: GithubServer, desk: Desk) -> None:
+async def test_a_file_is_not_gone_with_a_server_in_trouble(hub: GithubServer, context: Context) -> None:
     """404 for a raw file and 502 for its repository is a 502."""
     hub.web.page("/repos/o/r", status=502)
 
-    got = await (await desk.open(hub)).fetch(item(hub, "main/no.md"), {})
+    got = await (await context.open(hub)).fetch(item(hub, "main/no.md"), {})
 
     assert isinstance(got, Fetched)
     assert got.status == 502
 
 
-async def test_other_statuses_are_passed_on(hub: GithubServer, desk: Desk) -> None:
+async def test_other_statuses_are_passed_on(hub: GithubServer, context: Context) -> None:
     """What the raw host says in its trouble, whoever decides should know."""
     hub.web.page("/o/r/main/README.md", "sorry", status=503)
 
-    got = await (await desk.open(hub)).fetch(item(hub, "main/README.md"), {})
+    got = await (await context.open(hub)).fetch(item(hub, "main/README.md"), {})
 
     assert isinstance(got, Fetched)
     assert (got.status, got.final_url) == (503, f"{hub.web_url}/o/r/blob/main/README.md")
 
 
-async def test_wiki_pages_are_web_pages(hub: GithubServer, desk: Desk) -> None:
+async def test_wiki_pages_are_web_pages(hub: GithubServer, context: Context) -> None:
     """Validators and robots.txt as on any site, and no token."""
     hub.web.page("/o/r/wiki/Home", "<p>wiki", etag='"w"')
-    source = await desk.open(hub, settings={"fetch_host_gap_seconds": 0})
+    source = await context.open(hub, settings={"fetch_host_gap_seconds": 0})
     url = f"{hub.web_url}/o/r/wiki/Home"
     page = Item("x", fetch_url=url, validators_url=url)
 
@@ -458,29 +458,29 @@ async def test_wiki_pages_are_web_pages(hub: GithubServer, desk: Desk) -> None:
 # ── limits ──────────────────────────────────────────────────────────────────────────────────────
 
 
-async def is_shut(desk: Desk, hub: GithubServer, host: str) -> bool:
+async def is_shut(context: Context, hub: GithubServer, host: str) -> bool:
     """Is nobody to ask this host, by what all processes share?"""
     asked = len(hub.requests)
-    got = await desk.fetcher.fetch(Request(hub.web.url("/x", host), is_api=True, max_wait_seconds=0))
+    got = await context.fetcher.fetch(Request(hub.web.url("/x", host), is_api=True, max_wait_seconds=0))
     assert isinstance(got, Deferred) == (len(hub.requests) == asked)
     return isinstance(got, Deferred)
 
 
-async def test_the_hourly_limit_ends_a_listing(hub: GithubServer, desk: Desk) -> None:
+async def test_the_hourly_limit_ends_a_listing(hub: GithubServer, context: Context) -> None:
     """Used up: the reason says until when, the gate is shut for all, and what was remembered stays."""
     hub.rate_limit(0, time.time() + 1_800)
 
-    found = await listing(await desk.open(hub), {"x": "y"})
+    found = await listing(await context.open(hub), {"x": "y"})
 
     assert found.end in (End(False, f"GitHub's rate limit, again in {s} s", {"x": "y"}) for s in range(1_790, 1_801))
-    assert await is_shut(desk, hub, API)
-    assert not await is_shut(desk, hub, RAW)
+    assert await is_shut(context, hub, API)
+    assert not await is_shut(context, hub, RAW)
 
 
-async def test_the_last_request_of_the_hour_still_counts(hub: GithubServer, desk: Desk) -> None:
+async def test_the_last_request_of_the_hour_still_counts(hub: GithubServer, context: Context) -> None:
     """Its answer is used; what would come after it is not asked."""
     hub.rate_limit(2, time.time() + 1_800)
-    source = await desk.open(hub)
+    source = await context.open(hub)
 
     found = await listing(source)
 
@@ -499,11 +499,11 @@ async def test_the_last_request_of_the_hour_still_counts(hub: GithubServer, desk
     ],
 )
 async def test_secondary_limits(
-    hub: GithubServer, desk: Desk, status: int, message: str, headers: dict[str, str], wait: int
+    hub: GithubServer, context: Context, status: int, message: str, headers: dict[str, str], wait: int
 ) -> None:
     """Listing and fetching both wait, and so does the whole fleet: the second source asks nothing."""
     hub.refuse(status, message, **headers)
-    source, neighbour = await desk.open(hub), await desk.open(hub)
+    source, neighbour = await context.open(hub), await context.open(hub)
 
     found = await listing(source)
     deferred = await source.fetch(item(hub, "main/README.md"), {})
@@ -514,31 +514,31 @@ async def test_secondary_limits(
     assert deferred == Deferred(wait, "GitHub's rate limit")
     assert later.end.reason.startswith("GitHub's rate limit, again in ")
     assert (asked, len(hub.requests)) == (2, 2)
-    assert (await is_shut(desk, hub, API), await is_shut(desk, hub, RAW)) == (True, True)
+    assert (await is_shut(context, hub, API), await is_shut(context, hub, RAW)) == (True, True)
 
 
-async def test_a_403_that_is_no_limit_is_a_failure(hub: GithubServer, desk: Desk) -> None:
+async def test_a_403_that_is_no_limit_is_a_failure(hub: GithubServer, context: Context) -> None:
     """Waiting would not help: a person has to."""
     hub.refuse(403, "Resource not accessible by personal access token")
-    source = await desk.open(hub)
+    source = await context.open(hub)
 
     found, got = await listing(source), await source.fetch(item(hub, "main/README.md"), {})
 
     assert found.end.reason.startswith("GitHub says 403 for o/r: ")
     assert isinstance(got, Failed)
-    assert not await is_shut(desk, hub, API)
+    assert not await is_shut(context, hub, API)
 
 
 # ── the token ───────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_the_token_stays_with_its_hosts(hub: GithubServer, desk: Desk) -> None:
+async def test_the_token_stays_with_its_hosts(hub: GithubServer, context: Context) -> None:
     """A redirect to another origin goes there without it; a renamed repository keeps it."""
     async with FakeWeb("127.0.0.9") as stranger:
         stranger.page("/take", "x")
         hub.web.redirect("/o/r/main/README.md", stranger.url("/take"))
         hub.rename("old/name", "o/r")
-        source, renamed = await desk.open(hub), await desk.open(hub, "old/name")
+        source, renamed = await context.open(hub), await context.open(hub, "old/name")
 
         got = await source.fetch(item(hub, "main/README.md"), {})
         await listing(renamed)
@@ -549,10 +549,10 @@ async def test_the_token_stays_with_its_hosts(hub: GithubServer, desk: Desk) -> 
         assert hub.web.asked("/repos/o/r/commits/HEAD")[0].headers["authorization"] == f"Bearer {TOKEN}"
 
 
-async def test_a_renamed_repository_is_still_asked_with_its_validator(hub: GithubServer, desk: Desk) -> None:
+async def test_a_renamed_repository_is_still_asked_with_its_validator(hub: GithubServer, context: Context) -> None:
     """The ETag goes to where it came from, behind the redirect."""
     hub.rename("old/name", "o/r")
-    source = await desk.open(hub, "old/name")
+    source = await context.open(hub, "old/name")
     first = await listing(source)
 
     again = await listing(source, first.end.memory)
@@ -562,10 +562,10 @@ async def test_a_renamed_repository_is_still_asked_with_its_validator(hub: Githu
 
 
 async def test_the_token_is_nowhere_to_be_seen(
-    hub: GithubServer, desk: Desk, capfd: pytest.CaptureFixture[str], redis: Client
+    hub: GithubServer, context: Context, capfd: pytest.CaptureFixture[str], redis: Client
 ) -> None:
     """Not in what is listed, remembered, answered, logged or stored."""
-    source = await desk.open(hub)
+    source = await context.open(hub)
     found = await listing(source)
     got = await source.fetch(item(hub, "main/README.md"), {})
     hub.refuse(403, TOKEN)
@@ -579,12 +579,12 @@ async def test_the_token_is_nowhere_to_be_seen(
 # ── GitHub Enterprise ───────────────────────────────────────────────────────────────────────────
 
 
-async def test_enterprise_has_everything_on_one_host(desk: Desk) -> None:
+async def test_enterprise_has_everything_on_one_host(context: Context) -> None:
     """Base URLs with a path, as /api/v3 and /raw: listing, unchanged and fetching are the same."""
     async with GithubServer(TOKEN, enterprise=True) as hub:
         hub.repository("o/r", "trunk")
         hub.file("docs/a.md", b"A")
-        source = await desk.open(hub, f"{hub.web_url}/o/r")
+        source = await context.open(hub, f"{hub.web_url}/o/r")
 
         first = await listing(source)
         again = await listing(source, first.end.memory)

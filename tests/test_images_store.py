@@ -11,7 +11,7 @@ from core.doctor.io.repair import Reconciling
 from core.registry.io.item_queries import Selecting
 from core.registry.io.purging import Purging
 from core.registry.record import Status
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
@@ -24,8 +24,8 @@ from tests.web import FakeWeb
 class Gallery:
     """A site of one page with pictures, and the children that the store has of it."""
 
-    def __init__(self, site: Site, desk: Desk) -> None:
-        self.site, self.desk = site, desk
+    def __init__(self, site: Site, context: Context) -> None:
+        self.site, self.context = site, context
         self.url = site.url("/gallery")
         self.id = ids.item_id("url", urls.normal(self.url))
         self._edition = 0
@@ -44,31 +44,31 @@ class Gallery:
         self.site.web.page("/gallery", body, etag=f'"{self._edition}"')
 
     async def crawl(self) -> None:
-        await crawl(self.desk, SID, Mode.INCREMENTAL)
+        await crawl(self.context, SID, Mode.INCREMENTAL)
 
     async def record(self) -> dict[str, str]:
-        return await item(self.desk, self.url)
+        return await item(self.context, self.url)
 
     async def children(self) -> dict[str, dict[str, str]]:
         """Records of its images by file name."""
-        members = await self.desk.client.smembers(self.desk.keys.images(self.id))
-        found = [await self.desk.client.hgetall(self.desk.keys.item(name)) for name in members]
+        members = await self.context.client.smembers(self.context.keys.images(self.id))
+        found = [await self.context.client.hgetall(self.context.keys.item(name)) for name in members]
         return {one["fetchUrl"].rpartition("/")[2]: one for one in found}
 
     async def all_children(self) -> int:
         """How many records with a parent there are at all, linked or left behind."""
-        names = await self.desk.client.keys(self.desk.keys.item("*"))
-        return sum([bool(await self.desk.client.hget(name, "parentPageId")) for name in names])
+        names = await self.context.client.keys(self.context.keys.item("*"))
+        return sum([bool(await self.context.client.hget(name, "parentPageId")) for name in names])
 
 
 @pytest.fixture
 async def gallery(settings: Settings, redis: connect.Client) -> AsyncIterator[Gallery]:
-    async with FakeWeb() as web, office(settings) as desk:
+    async with FakeWeb() as web, office(settings) as context:
         site = Site(web)
         site.page("/", links=["/gallery", "/other"])
         site.page("/other")
-        await add_site(desk, site.url("/"))
-        yield Gallery(site, desk)
+        await add_site(context, site.url("/"))
+        yield Gallery(site, context)
 
 
 async def test_images_are_children_of_their_page(gallery: Gallery) -> None:
@@ -86,7 +86,7 @@ async def test_images_are_children_of_their_page(gallery: Gallery) -> None:
     assert weir["id"] == f"url_{weir['RowKey']}" != gallery.id
     assert (await gallery.record())["imageCount"] == "2"
     assert (await gallery.record())["parentPageId"] == ""
-    refs = await gallery.desk.client.zrange(gallery.desk.keys.refs(SID), 0, -1)
+    refs = await gallery.context.client.zrange(gallery.context.keys.refs(SID), 0, -1)
     assert weir["id"] not in refs
 
 
@@ -112,7 +112,7 @@ async def test_images_are_in_the_sets_of_the_registry(gallery: Gallery) -> None:
     """By host and by status, as their records say; nothing waits for an embed worker because of them."""
     gallery.show("weir", "mill")
     await gallery.crawl()
-    client, keys = gallery.desk.client, gallery.desk.keys
+    client, keys = gallery.context.client, gallery.context.keys
     names = {record["id"] for record in (await gallery.children()).values()}
 
     assert len(names) == 2
@@ -140,7 +140,7 @@ async def test_images_leave_the_sets_with_their_page(gallery: Gallery, how: str)
     """Whatever takes them away takes them out of partition and status."""
     gallery.show("weir", "mill")
     await gallery.crawl()
-    client, keys = gallery.desk.client, gallery.desk.keys
+    client, keys = gallery.context.client, gallery.context.keys
     names = {record["id"] for record in (await gallery.children()).values()}
     if how == "other pictures":
         gallery.show(text="No pictures any more.")
@@ -161,7 +161,7 @@ async def test_images_are_not_selected_for_a_reindex(gallery: Gallery) -> None:
     """They are read anew with their page; alone they would wait for ever."""
     gallery.show("weir")
     await gallery.crawl()
-    selecting = Selecting(gallery.desk.client, gallery.desk.keys)
+    selecting = Selecting(gallery.context.client, gallery.context.keys)
     (image,) = (await gallery.children()).values()
 
     by_status = [name async for some in selecting.of_status(Status.INDEXED) for name in some]
@@ -191,7 +191,7 @@ async def test_other_pictures_under_the_same_text(gallery: Gallery) -> None:
     """The text decides whether the page changed; its children are what it shows now all the same."""
     gallery.show("weir", "mill")
     await gallery.crawl()
-    events = await gallery.desk.client.xlen(gallery.desk.keys.events)
+    events = await gallery.context.client.xlen(gallery.context.keys.events)
     gallery.show("weir", "lock", "bridge")
 
     await gallery.crawl()
@@ -199,7 +199,7 @@ async def test_other_pictures_under_the_same_text(gallery: Gallery) -> None:
     assert sorted(await gallery.children()) == ["bridge.jpg", "lock.jpg", "weir.jpg"]
     assert (await gallery.record())["imageCount"] == "3"
     assert await gallery.all_children() == 3
-    assert await gallery.desk.client.xlen(gallery.desk.keys.events) == events + 1  # run.finished, no item.changed
+    assert await gallery.context.client.xlen(gallery.context.keys.events) == events + 1  # run.finished, no item.changed
 
 
 async def test_304_keeps_the_children(gallery: Gallery) -> None:
@@ -226,7 +226,7 @@ async def test_children_go_with_the_page(gallery: Gallery, status: int) -> None:
     assert (await gallery.record())["imageCount"] == "0"
     gallery.show("weir", "mill")
 
-    await gallery.desk.client.zadd(gallery.desk.keys.due(SID), {gallery.id: 1})
+    await gallery.context.client.zadd(gallery.context.keys.due(SID), {gallery.id: 1})
     await gallery.crawl()
 
     assert sorted(await gallery.children()) == ["mill.jpg", "weir.jpg"]
@@ -249,13 +249,13 @@ async def test_children_are_forgotten_with_the_page(gallery: Gallery) -> None:
     """Forget removes every key that names the page or its pictures."""
     gallery.show("weir", "mill")
     await gallery.crawl()
-    children = await gallery.desk.client.smembers(gallery.desk.keys.images(gallery.id))
+    children = await gallery.context.client.smembers(gallery.context.keys.images(gallery.id))
 
-    await gallery.desk.items.forget(gallery.id)
+    await gallery.context.items.forget(gallery.id)
 
     assert len(children) == 2
     for name in (gallery.id, *children):
-        assert await gallery.desk.client.keys(f"*{name}*") == []
+        assert await gallery.context.client.keys(f"*{name}*") == []
     assert await gallery.all_children() == 0
 
 
@@ -270,7 +270,7 @@ async def test_alias_has_no_children(gallery: Gallery) -> None:
 
     assert await gallery.children() == {}
     moved = ids.item_id("url", urls.normal(gallery.site.url("/moved")))
-    assert await gallery.desk.client.scard(gallery.desk.keys.images(moved)) == 1
-    assert await gallery.desk.client.exists(gallery.desk.keys.document(moved))
+    assert await gallery.context.client.scard(gallery.context.keys.images(moved)) == 1
+    assert await gallery.context.client.exists(gallery.context.keys.document(moved))
     assert (await gallery.record())["aliasOf"] == moved
     assert gallery.site.web.paths.count("/moved") == 1

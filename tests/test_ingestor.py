@@ -12,7 +12,7 @@ from core import ids
 from core.feeds.io.poller import Cycle
 from core.feeds.state import FeedState
 from core.keys import Keys
-from core.runtime.context import Desk, open_desk
+from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.store.connect import Client
 from tests.web import FakeWeb
@@ -27,8 +27,8 @@ async def web() -> AsyncIterator[FakeWeb]:
 
 
 @pytest.fixture
-async def desk(settings: Settings, redis: Client, web: FakeWeb) -> AsyncIterator[Desk]:
-    async with open_desk(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
+async def context(settings: Settings, redis: Client, web: FakeWeb) -> AsyncIterator[Context]:
+    async with open_context(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
         yield opened
 
 
@@ -40,72 +40,72 @@ def rss(*links: str, extra: str = "") -> str:
 A, B = "https://news.example/a", "https://news.example/b"
 
 
-async def subscribe(desk: Desk, *urls: str, category: str = "world") -> None:
+async def subscribe(context: Context, *urls: str, category: str = "world") -> None:
     for url in urls:
-        await desk.client.sadd(desk.keys.feeds(category), url)
+        await context.client.sadd(context.keys.feeds(category), url)
 
 
-async def poll(desk: Desk, url: str = "") -> Cycle:
+async def poll(context: Context, url: str = "") -> Cycle:
     """One cycle in which everything (or this feed) is due."""
-    for fid in [ids.feed_id(url)] if url else await desk.feeds.all_ids():
-        await desk.client.zadd(desk.keys.feeds_due, {fid: 0})
-    return await ingestor.run_cycle(desk)
+    for fid in [ids.feed_id(url)] if url else await context.feeds.all_ids():
+        await context.client.zadd(context.keys.feeds_due, {fid: 0})
+    return await ingestor.run_cycle(context)
 
 
-async def state(desk: Desk, url: str) -> FeedState:
-    return (await desk.feeds.states([url]))[0]
+async def state(context: Context, url: str) -> FeedState:
+    return (await context.feeds.states([url]))[0]
 
 
-async def test_feed_added_by_hand_gives_clean_links(desk: Desk, web: FakeWeb) -> None:
+async def test_feed_added_by_hand_gives_clean_links(context: Context, web: FakeWeb) -> None:
     """SADD of a feed is all it takes: trackers gone, duplicates once, junk rejected with a reason."""
     web.page("/feed", rss(f"{A}?utm_source=x", A, B, "mailto:x@example.com"), etag='"1"')
-    await subscribe(desk, web.url("/feed"))
-    cycle = await poll(desk)
+    await subscribe(context, web.url("/feed"))
+    cycle = await poll(context)
 
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {A, B}
+    assert await context.client.smembers(context.keys.category_links("world")) == {A, B}
     assert cycle.counts["links_new"] == 2
-    seen = await state(desk, web.url("/feed"))
+    seen = await state(context, web.url("/feed"))
     assert (seen.status, seen.title, seen.rejected, seen.last_status) == ("ok", "News", 1, 200)
     assert "mailto" in seen.rejected_example
 
 
-async def test_second_poll_sends_validators_and_is_unchanged(desk: Desk, web: FakeWeb) -> None:
+async def test_second_poll_sends_validators_and_is_unchanged(context: Context, web: FakeWeb) -> None:
     """Validators go back byte for byte; no cookie, no referrer, no cache-buster (R9)."""
     etag = 'W/"abc--gzip"'
     web.page("/feed", rss(A), etag=etag, headers={"Set-Cookie": "a=b"})
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
     for _ in range(5):
-        await poll(desk)
+        await poll(context)
     conditional = [seen for seen in web.asked("/feed") if seen.headers.get("if-none-match") == etag]
 
     assert len(conditional) >= 4  # one poll in a hundred asks without
     assert all(not seen.query and "cookie" not in seen.headers for seen in web.requests)
     assert all("referer" not in seen.headers for seen in web.requests)
-    assert (await state(desk, web.url("/feed"))).polls_unchanged == 5
+    assert (await state(context, web.url("/feed"))).polls_unchanged == 5
 
 
-async def test_same_bytes_are_not_parsed_again(desk: Desk, web: FakeWeb) -> None:
+async def test_same_bytes_are_not_parsed_again(context: Context, web: FakeWeb) -> None:
     """A server whose ETag changes each time costs a body, not a parse."""
     web.changing_etag("/feed", rss(A))
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
-    cycle = await poll(desk)
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
+    cycle = await poll(context)
 
     assert (cycle.counts["unchanged"], cycle.counts["changed"]) == (1, 0)
-    assert "200 same body" in (await state(desk, web.url("/feed"))).events[-1]
+    assert "200 same body" in (await state(context, web.url("/feed"))).events[-1]
 
 
-async def test_header_names_in_any_case_are_seen(desk: Desk, web: FakeWeb) -> None:
+async def test_header_names_in_any_case_are_seen(context: Context, web: FakeWeb) -> None:
     """Cache-Control and Retry-After count however they are spelt (R1)."""
     web.page("/a", rss(A), headers={"CACHE-CONTROL": "max-age=18000"})
     web.page("/b", "", status=503, headers={"rEtRy-AfTeR": "20000"})
-    await subscribe(desk, web.url("/a"))
-    await poll(desk)
-    await subscribe(desk, web.url("/b"))  # afterwards: its Retry-After shuts the whole domain
-    cycle = await poll(desk, web.url("/b"))
+    await subscribe(context, web.url("/a"))
+    await poll(context)
+    await subscribe(context, web.url("/b"))  # afterwards: its Retry-After shuts the whole domain
+    cycle = await poll(context, web.url("/b"))
     now = cycle.clock.now()
-    first, second = await state(desk, web.url("/a")), await state(desk, web.url("/b"))
+    first, second = await state(context, web.url("/a")), await state(context, web.url("/b"))
 
     assert first.next_poll_reason == "Cache-Control"
     assert first.next_poll_ts - now > 17_900
@@ -113,45 +113,45 @@ async def test_header_names_in_any_case_are_seen(desk: Desk, web: FakeWeb) -> No
     assert second.next_poll_ts - now > 19_900
 
 
-async def test_301_is_counted_through_the_redirect_and_followed_after_three(desk: Desk, web: FakeWeb) -> None:
+async def test_301_is_counted_through_the_redirect_and_followed_after_three(context: Context, web: FakeWeb) -> None:
     """The status before the redirect counts (R2); from the fourth poll on the old address is left in peace."""
     web.redirect("/old", "/new", 301)
     web.page("/new", rss(A), etag='"1"')
-    await subscribe(desk, web.url("/old"))
+    await subscribe(context, web.url("/old"))
     for _ in range(5):
-        await poll(desk)
+        await poll(context)
 
     assert web.paths == ["/old", "/new"] * 3 + ["/new"] * 2
-    assert (await state(desk, web.url("/old"))).fetch_url == web.url("/new")
+    assert (await state(context, web.url("/old"))).fetch_url == web.url("/new")
 
 
-async def test_302_is_never_permanent(desk: Desk, web: FakeWeb) -> None:
+async def test_302_is_never_permanent(context: Context, web: FakeWeb) -> None:
     """A temporary redirect is asked again each time, and validators go to its target."""
     web.redirect("/old", "/new", 302)
     web.page("/new", rss(A), etag='"1"')
-    await subscribe(desk, web.url("/old"))
+    await subscribe(context, web.url("/old"))
     for _ in range(6):
-        await poll(desk)
+        await poll(context)
 
     assert len(web.asked("/old")) == 6
     assert all("if-none-match" not in seen.headers for seen in web.asked("/old"))
     assert sum("if-none-match" in seen.headers for seen in web.asked("/new")) >= 4
 
 
-async def test_410_retires_and_adding_again_revives(desk: Desk, web: FakeWeb) -> None:
+async def test_410_retires_and_adding_again_revives(context: Context, web: FakeWeb) -> None:
     """A retired feed is not asked again until a person adds it again."""
     web.page("/feed", rss(A)).then_gone().then(rss(B))
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
-    await poll(desk)
-    await ingestor.run_cycle(desk)
-    retired = await state(desk, web.url("/feed"))
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
+    await poll(context)
+    await ingestor.run_cycle(context)
+    retired = await state(context, web.url("/feed"))
     asked = len(web.requests)
-    await desk.subscriptions.add("world", web.url("/feed"))
-    await ingestor.run_cycle(desk)
+    await context.subscriptions.add("world", web.url("/feed"))
+    await ingestor.run_cycle(context)
 
     assert (retired.status, asked) == ("gone", 2)
-    assert (await state(desk, web.url("/feed"))).status == "ok"
+    assert (await state(context, web.url("/feed"))).status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -166,140 +166,140 @@ async def test_410_retires_and_adding_again_revives(desk: Desk, web: FakeWeb) ->
         ("", "soft", "empty"),
     ],
 )
-async def test_error_classes(desk: Desk, web: FakeWeb, answer: int | str, error_class: str, told: str) -> None:
+async def test_error_classes(context: Context, web: FakeWeb, answer: int | str, error_class: str, told: str) -> None:
     """Each kind of trouble has its class and a text; an HTML page is not an empty feed (T92)."""
     web.on("/feed", answer)
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
-    seen = await state(desk, web.url("/feed"))
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
+    seen = await state(context, web.url("/feed"))
 
     assert (seen.status, seen.error_class) == ("error", error_class)
     assert told in seen.error_text
 
 
-async def test_failed_parse_keeps_the_old_validators(desk: Desk, web: FakeWeb) -> None:
+async def test_failed_parse_keeps_the_old_validators(context: Context, web: FakeWeb) -> None:
     """A broken body's ETag is not stored, or a later 304 would freeze the failure (T58)."""
     web.page("/feed", rss(A), etag='"good"').then("<html>oops</html>", etag='"bad"')
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
-    await poll(desk)
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
+    await poll(context)
 
-    assert (await state(desk, web.url("/feed"))).etag == '"good"'
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {A}
+    assert (await state(context, web.url("/feed"))).etag == '"good"'
+    assert await context.client.smembers(context.keys.category_links("world")) == {A}
 
 
-async def test_feed_in_two_categories_is_polled_once(desk: Desk, web: FakeWeb) -> None:
+async def test_feed_in_two_categories_is_polled_once(context: Context, web: FakeWeb) -> None:
     """One request, both categories; a third one added later gets its links though the feed answers 304."""
     web.page("/feed", rss(A), etag='"1"')
-    await subscribe(desk, web.url("/feed"), category="world")
-    await subscribe(desk, web.url("/feed"), category="tech")
-    await poll(desk)
+    await subscribe(context, web.url("/feed"), category="world")
+    await subscribe(context, web.url("/feed"), category="tech")
+    await poll(context)
     asked = len(web.requests)
-    await subscribe(desk, web.url("/feed"), category="late")
-    await poll(desk)
+    await subscribe(context, web.url("/feed"), category="late")
+    await poll(context)
 
     assert asked == 1
     for category in ("world", "tech", "late"):
-        assert await desk.client.smembers(desk.keys.category_links(category)) == {A}
+        assert await context.client.smembers(context.keys.category_links(category)) == {A}
 
 
-async def test_retry_after_gates_the_whole_domain(desk: Desk, web: FakeWeb) -> None:
+async def test_retry_after_gates_the_whole_domain(context: Context, web: FakeWeb) -> None:
     """429 on one feed keeps us away from its neighbours too, and waiting is not their error (R8)."""
     web.retry_after("/a", 429, "3600")
     web.page("/b", rss(B))
-    await subscribe(desk, web.url("/a"))
-    await poll(desk)
-    await subscribe(desk, web.url("/b"))
-    await poll(desk, web.url("/b"))
-    neighbour = await state(desk, web.url("/b"))
+    await subscribe(context, web.url("/a"))
+    await poll(context)
+    await subscribe(context, web.url("/b"))
+    await poll(context, web.url("/b"))
+    neighbour = await state(context, web.url("/b"))
 
     assert web.paths == ["/a"]
     assert (neighbour.status, neighbour.error_weight) == ("waiting", 0.0)
     assert neighbour.next_poll_ts > 0
 
 
-async def test_every_due_feed_is_polled_in_one_cycle(desk: Desk, web: FakeWeb) -> None:
+async def test_every_due_feed_is_polled_in_one_cycle(context: Context, web: FakeWeb) -> None:
     """No batch limit starves feeds: 300 due, 300 polled (R4), and each exactly once."""
     for n in range(300):
         web.page(f"/feed/{n}", rss(f"https://news.example/{n}"))
-    await subscribe(desk, *(web.url(f"/feed/{n}") for n in range(300)))
-    cycle = await poll(desk)
+    await subscribe(context, *(web.url(f"/feed/{n}") for n in range(300)))
+    cycle = await poll(context)
 
     assert cycle.counts["polled"] == 300
     assert len(set(web.paths)) == len(web.paths) == 300
-    assert await desk.client.scard(desk.keys.category_links("world")) == 300
+    assert await context.client.scard(context.keys.category_links("world")) == 300
 
 
-async def test_two_ingestors_at_once_poll_each_feed_once(desk: Desk, web: FakeWeb) -> None:
+async def test_two_ingestors_at_once_poll_each_feed_once(context: Context, web: FakeWeb) -> None:
     """Leases, not luck, keep two processes apart; nothing strays from the due set (R3)."""
     for n in range(40):
         web.page(f"/feed/{n}", rss(f"https://news.example/{n}"))
     urls = [web.url(f"/feed/{n}") for n in range(40)]
-    await subscribe(desk, *urls)
-    await asyncio.gather(ingestor.run_cycle(desk), ingestor.run_cycle(desk))
+    await subscribe(context, *urls)
+    await asyncio.gather(ingestor.run_cycle(context), ingestor.run_cycle(context))
 
     assert sorted(web.paths) == sorted(set(web.paths))
     assert len(web.paths) == 40
-    assert await desk.client.zcard(desk.keys.feeds_due) == 40
+    assert await context.client.zcard(context.keys.feeds_due) == 40
 
 
-async def test_restart_does_not_hammer(desk: Desk, web: FakeWeb) -> None:
+async def test_restart_does_not_hammer(context: Context, web: FakeWeb) -> None:
     """The next poll is kept in Redis: a new process asks nobody (R10)."""
     web.page("/feed", rss(A))
-    await subscribe(desk, web.url("/feed"))
-    await ingestor.run_cycle(desk)
-    async with open_desk(desk.settings) as another:
+    await subscribe(context, web.url("/feed"))
+    await ingestor.run_cycle(context)
+    async with open_context(context.settings) as another:
         await ingestor.run_cycle(another)
 
     assert len(web.requests) == 1
 
 
-async def test_restart_in_mid_cycle_gives_feeds_back(desk: Desk, web: FakeWeb) -> None:
+async def test_restart_in_mid_cycle_gives_feeds_back(context: Context, web: FakeWeb) -> None:
     """A stopped ingestor lets go of the feed it was polling; the next one polls it and loses nothing."""
     web.hang("/slow")
     web.page("/quick", rss(A))
-    await subscribe(desk, web.url("/slow"), web.url("/quick"))
-    cycle = asyncio.create_task(ingestor.run_cycle(desk))
+    await subscribe(context, web.url("/slow"), web.url("/quick"))
+    cycle = asyncio.create_task(ingestor.run_cycle(context))
     while not {"/slow", "/quick"} <= set(web.paths):  # noqa: ASYNC110 - the web has no event for this
         await asyncio.sleep(0.01)
     cycle.cancel()
     with pytest.raises(asyncio.CancelledError):
         await cycle
-    leases = [key async for key in desk.client.scan_iter("*lease*")]
+    leases = [key async for key in context.client.scan_iter("*lease*")]
     web.page("/slow", rss(B))
-    await ingestor.run_cycle(desk)
+    await ingestor.run_cycle(context)
 
     assert leases == []
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {A, B}
+    assert await context.client.smembers(context.keys.category_links("world")) == {A, B}
 
 
-async def test_killed_ingestor_costs_one_lease(desk: Desk, web: FakeWeb) -> None:
+async def test_killed_ingestor_costs_one_lease(context: Context, web: FakeWeb) -> None:
     """After kill -9 the lease stands; when it ends, the feed is due as before."""
     web.page("/feed", rss(A))
     url = web.url("/feed")
-    await subscribe(desk, url)
-    lease_key = desk.keys.lease(f"feed_{ids.feed_id(url)}")
-    await desk.client.set(lease_key, "dead worker", ex=60)
-    cycle = await ingestor.run_cycle(desk)
+    await subscribe(context, url)
+    lease_key = context.keys.lease(f"feed_{ids.feed_id(url)}")
+    await context.client.set(lease_key, "dead worker", ex=60)
+    cycle = await ingestor.run_cycle(context)
     while_held = len(web.requests)
-    await desk.client.pexpire(lease_key, 100)
-    await ingestor.run_once(desk)
+    await context.client.pexpire(lease_key, 100)
+    await ingestor.run_once(context)
 
     assert (while_held, cycle.counts["held"]) == (0, 1)
     assert len(web.requests) == 1  # `--once` waited for the lease of the dead worker
 
 
-async def test_feed_that_kills_its_workers_is_put_aside(desk: Desk, web: FakeWeb) -> None:
+async def test_feed_that_kills_its_workers_is_put_aside(context: Context, web: FakeWeb) -> None:
     """After three deaths the fourth worker does not ask again: an error says so, and the others are polled."""
     web.page("/poison", rss(A))
     web.page("/good", rss(B))
-    await subscribe(desk, web.url("/poison"), web.url("/good"))
-    await desk.client.set(desk.keys.crashes(f"feed_{ids.feed_id(web.url('/poison'))}"), 3)
-    await poll(desk)
+    await subscribe(context, web.url("/poison"), web.url("/good"))
+    await context.client.set(context.keys.crashes(f"feed_{ids.feed_id(web.url('/poison'))}"), 3)
+    await poll(context)
 
     assert web.paths == ["/good"]
-    assert "killed" in (await state(desk, web.url("/poison"))).error_text
-    assert await desk.client.keys("*crashes*") == []
+    assert "killed" in (await state(context, web.url("/poison"))).error_text
+    assert await context.client.keys("*crashes*") == []
 
 
 async def test_own_network_down_blames_nobody(settings: Settings, redis: Client, keys: Keys) -> None:
@@ -308,28 +308,28 @@ async def test_own_network_down_blames_nobody(settings: Settings, redis: Client,
     async with FakeWeb(*hosts) as web:
         port = web.port
     urls = [f"http://{host}:{port}/feed" for host in hosts]
-    async with open_desk(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as desk:
-        await subscribe(desk, *urls)
-        await ingestor.run_cycle(desk)
-        states = await desk.feeds.states(urls)
+    async with open_context(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as context:
+        await subscribe(context, *urls)
+        await ingestor.run_cycle(context)
+        states = await context.feeds.states(urls)
 
     assert {seen.error_weight for seen in states} == {0.0}
     assert {seen.error_class for seen in states} == {""}
     assert any("network" in seen.next_poll_reason for seen in states)
 
 
-async def test_a_few_dead_hosts_are_told(desk: Desk, web: FakeWeb) -> None:
+async def test_a_few_dead_hosts_are_told(context: Context, web: FakeWeb) -> None:
     """Two hosts down among many is their trouble: a temporary error each."""
     dead = [f"http://127.0.9.{n}:{web.port}/feed" for n in (1, 2)]
     web.page("/feed", rss(A))
-    await subscribe(desk, web.url("/feed"), *dead)
-    await poll(desk)
+    await subscribe(context, web.url("/feed"), *dead)
+    await poll(context)
 
-    assert {(await state(desk, url)).error_class for url in dead} == {"temporary"}
+    assert {(await state(context, url)).error_class for url in dead} == {"temporary"}
 
 
 async def test_bug_in_one_feed_does_not_stop_the_others(
-    desk: Desk, web: FakeWeb, monkeypatch: pytest.MonkeyPatch
+    context: Context, web: FakeWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An exception nobody foresaw is an error on that feed, with a traceback in the log."""
     web.page("/good", rss(A))
@@ -338,38 +338,38 @@ async def test_bug_in_one_feed_does_not_stop_the_others(
         async def poll(self, state: FeedState, *rest: object) -> object:
             if state.url.endswith("/bad"):
                 raise ZeroDivisionError
-            return await desk.source.poll(state, *rest)  # type: ignore[arg-type]
+            return await context.source.poll(state, *rest)  # type: ignore[arg-type]
 
-    await subscribe(desk, web.url("/bad"), web.url("/good"))
-    await ingestor.run_cycle(replace(desk, source=Buggy()))  # type: ignore[arg-type]
+    await subscribe(context, web.url("/bad"), web.url("/good"))
+    await ingestor.run_cycle(replace(context, source=Buggy()))  # type: ignore[arg-type]
 
-    assert "ZeroDivisionError" in (await state(desk, web.url("/bad"))).error_text
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {A}
+    assert "ZeroDivisionError" in (await state(context, web.url("/bad"))).error_text
+    assert await context.client.smembers(context.keys.category_links("world")) == {A}
 
 
-async def test_google_news_is_rejected_with_a_reason(desk: Desk, web: FakeWeb) -> None:
+async def test_google_news_is_rejected_with_a_reason(context: Context, web: FakeWeb) -> None:
     """Ids that cannot be decoded offline are turned away, told in the feed's health, and nobody is asked (R6, R7)."""
     opaque = "https://news.google.com/rss/articles/CBMiX2h0dHBz?oc=5"
     web.page("/feed", rss(opaque, "https://www.google.co.uk/url?sa=t&amp;url=https%3A%2F%2Fnews.example%2Fa"))
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
 
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {A}
-    assert "aggregator_opaque" in (await state(desk, web.url("/feed"))).rejected_example
+    assert await context.client.smembers(context.keys.category_links("world")) == {A}
+    assert "aggregator_opaque" in (await state(context, web.url("/feed"))).rejected_example
 
 
-async def test_same_story_under_two_links_is_one_link(desk: Desk, web: FakeWeb) -> None:
+async def test_same_story_under_two_links_is_one_link(context: Context, web: FakeWeb) -> None:
     """Two feeds with their own trackers give one member, and which one does not flip (R12)."""
     web.page("/one", rss(f"{A}?utm_source=one"))
     web.page("/two", rss(f"{A}?fbclid=two"))
-    await subscribe(desk, web.url("/one"), web.url("/two"))
+    await subscribe(context, web.url("/one"), web.url("/two"))
     for _ in range(3):
-        await poll(desk)
+        await poll(context)
 
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {A}
+    assert await context.client.smembers(context.keys.category_links("world")) == {A}
 
 
-async def test_sitemap_index_follows_its_sitemaps(desk: Desk, web: FakeWeb) -> None:
+async def test_sitemap_index_follows_its_sitemaps(context: Context, web: FakeWeb) -> None:
     """An index is read through to its sitemaps, and noticed when only a child changed."""
     namespace = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
@@ -380,169 +380,171 @@ async def test_sitemap_index_follows_its_sitemaps(desk: Desk, web: FakeWeb) -> N
         "/sitemap.xml", f"<sitemapindex {namespace}><sitemap><loc>{web.url('/s1.xml')}</loc></sitemap></sitemapindex>"
     )
     web.page("/s1.xml", urlset(A)).then(urlset(A)).then(urlset(B))
-    await subscribe(desk, web.url("/sitemap.xml"))
-    kinds = [list((await poll(desk)).counts) for _ in range(3)]
+    await subscribe(context, web.url("/sitemap.xml"))
+    kinds = [list((await poll(context)).counts) for _ in range(3)]
 
     assert ["unchanged" in kind for kind in kinds] == [False, True, False]
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {A, B}
+    assert await context.client.smembers(context.keys.category_links("world")) == {A, B}
 
 
-async def test_sitemap_that_fails_for_a_while_takes_no_links_along(desk: Desk, web: FakeWeb) -> None:
+async def test_sitemap_that_fails_for_a_while_takes_no_links_along(context: Context, web: FakeWeb) -> None:
     """One of two sitemaps answers 503: its links stay, and an event says so (T68)."""
     namespace = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
     children = "".join(f"<sitemap><loc>{web.url(path)}</loc></sitemap>" for path in ("/s1.xml", "/s2.xml"))
     web.page("/sitemap.xml", f"<sitemapindex {namespace}>{children}</sitemapindex>")
     web.page("/s1.xml", f"<urlset {namespace}><url><loc>{A}</loc></url></urlset>")
     web.page("/s2.xml", f"<urlset {namespace}><url><loc>{B}</loc></url></urlset>").then(503)
-    await subscribe(desk, web.url("/sitemap.xml"))
-    await poll(desk)
-    await poll(desk)
+    await subscribe(context, web.url("/sitemap.xml"))
+    await poll(context)
+    await poll(context)
 
-    assert await desk.client.smembers(desk.keys.feed_links(ids.feed_id(web.url("/sitemap.xml")))) == {A, B}
-    assert "1 of 2 sitemaps could not be read" in (await state(desk, web.url("/sitemap.xml"))).events[-1]
+    assert await context.client.smembers(context.keys.feed_links(ids.feed_id(web.url("/sitemap.xml")))) == {A, B}
+    assert "1 of 2 sitemaps could not be read" in (await state(context, web.url("/sitemap.xml"))).events[-1]
 
 
-async def test_feed_that_is_cut_says_so(desk: Desk, web: FakeWeb, caplog: pytest.LogCaptureFixture) -> None:
+async def test_feed_that_is_cut_says_so(context: Context, web: FakeWeb, caplog: pytest.LogCaptureFixture) -> None:
     """Of 2,300 entries 2,000 are read: the feed's hash, its event and the log tell how many were left out."""
     web.page("/feed", rss(*(f"https://news.example/{n}" for n in range(2_300))))
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
-    seen = await state(desk, web.url("/feed"))
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
+    seen = await state(context, web.url("/feed"))
 
     assert (seen.entries, seen.entries_left_out) == (2_000, 300)
     assert "300 more entries left out" in seen.events[-1]
     assert any("Only 2000 of 2300 entries are read" in record.getMessage() for record in caplog.records)
 
 
-async def test_sitemap_of_a_whole_site_is_read_in_full(desk: Desk, web: FakeWeb) -> None:
+async def test_sitemap_of_a_whole_site_is_read_in_full(context: Context, web: FakeWeb) -> None:
     """A sitemap is no feed: 5,000 pages are 5,000 links, and nothing is left out."""
     pages = "".join(f"<url><loc>https://news.example/{n}</loc></url>" for n in range(5_000))
     web.page("/sitemap.xml", f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{pages}</urlset>')
-    await subscribe(desk, web.url("/sitemap.xml"))
-    await poll(desk)
+    await subscribe(context, web.url("/sitemap.xml"))
+    await poll(context)
 
-    assert await desk.client.scard(desk.keys.category_links("world")) == 5_000
-    assert (await state(desk, web.url("/sitemap.xml"))).entries_left_out == 0
+    assert await context.client.scard(context.keys.category_links("world")) == 5_000
+    assert (await state(context, web.url("/sitemap.xml"))).entries_left_out == 0
 
 
-async def test_index_of_many_sitemaps_says_what_it_leaves_out(desk: Desk, web: FakeWeb) -> None:
+async def test_index_of_many_sitemaps_says_what_it_leaves_out(context: Context, web: FakeWeb) -> None:
     """An index names twelve sitemaps, ten are read: and the event says so."""
     namespace = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
     children = "".join(f"<sitemap><loc>{web.url(f'/s{n}.xml')}</loc></sitemap>" for n in range(12))
     web.page("/sitemap.xml", f"<sitemapindex {namespace}>{children}</sitemapindex>")
     for n in range(12):
         web.page(f"/s{n}.xml", f"<urlset {namespace}><url><loc>https://news.example/{n}</loc></url></urlset>")
-    await subscribe(desk, web.url("/sitemap.xml"))
-    await poll(desk)
+    await subscribe(context, web.url("/sitemap.xml"))
+    await poll(context)
 
-    assert await desk.client.scard(desk.keys.category_links("world")) == 10
-    assert "only the newest 10 of 12 sitemaps are read" in (await state(desk, web.url("/sitemap.xml"))).events[-1]
+    assert await context.client.scard(context.keys.category_links("world")) == 10
+    assert "only the newest 10 of 12 sitemaps are read" in (await state(context, web.url("/sitemap.xml"))).events[-1]
 
 
-async def test_cycle_prunes_links_that_nobody_lists(desk: Desk, web: FakeWeb) -> None:
+async def test_cycle_prunes_links_that_nobody_lists(context: Context, web: FakeWeb) -> None:
     """A link not seen for 48 hours goes with the next cycle."""
-    await desk.client.sadd(desk.keys.category_links("world"), A, B)
-    await desk.client.zadd(desk.keys.category_links_seen("world"), {A: 1, B: (await desk.client.time())[0]})
-    cycle = await ingestor.run_cycle(desk)
+    await context.client.sadd(context.keys.category_links("world"), A, B)
+    await context.client.zadd(context.keys.category_links_seen("world"), {A: 1, B: (await context.client.time())[0]})
+    cycle = await ingestor.run_cycle(context)
 
     assert cycle.counts["links_expired"] == 1
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {B}
+    assert await context.client.smembers(context.keys.category_links("world")) == {B}
 
 
 async def test_a_304_refills_a_link_set_within_its_life(settings: Settings, redis: Client, web: FakeWeb) -> None:
     """With a short LINK_TTL_SECONDS stamps are renewed accordingly: what the feed lists does not vanish."""
     web.page("/feed", rss(A), etag='"1"')
     short = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",), "link_ttl_seconds": 4})
-    async with open_desk(short) as desk:
-        await subscribe(desk, web.url("/feed"))
-        await poll(desk)
-        await desk.client.delete(desk.keys.category_links("world"), desk.keys.category_links_seen("world"))
-        await desk.client.hincrbyfloat(desk.keys.feed(ids.feed_id(web.url("/feed"))), "renewed_ts", -2)
-        await poll(desk)
+    async with open_context(short) as context:
+        await subscribe(context, web.url("/feed"))
+        await poll(context)
+        await context.client.delete(context.keys.category_links("world"), context.keys.category_links_seen("world"))
+        await context.client.hincrbyfloat(context.keys.feed(ids.feed_id(web.url("/feed"))), "renewed_ts", -2)
+        await poll(context)
 
-        assert await desk.client.smembers(desk.keys.category_links("world")) == {A}
+        assert await context.client.smembers(context.keys.category_links("world")) == {A}
 
 
-async def test_readded_feed_is_not_retired_any_more(desk: Desk, web: FakeWeb) -> None:
+async def test_readded_feed_is_not_retired_any_more(context: Context, web: FakeWeb) -> None:
     """SREM, a cycle, SADD: a feed that answered 410 is asked again."""
     web.on("/feed", 410).then(rss(A))
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
-    await desk.client.srem(desk.keys.feeds("world"), web.url("/feed"))
-    await ingestor.run_cycle(desk)
-    await subscribe(desk, web.url("/feed"))
-    await ingestor.run_cycle(desk)
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
+    await context.client.srem(context.keys.feeds("world"), web.url("/feed"))
+    await ingestor.run_cycle(context)
+    await subscribe(context, web.url("/feed"))
+    await ingestor.run_cycle(context)
 
-    assert (await state(desk, web.url("/feed"))).status == "ok"
+    assert (await state(context, web.url("/feed"))).status == "ok"
 
 
 async def test_key_of_another_type_is_told_and_skipped(
-    desk: Desk, web: FakeWeb, caplog: pytest.LogCaptureFixture
+    context: Context, web: FakeWeb, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Somebody's SET where a set belongs stops nobody else."""
     web.page("/feed", rss(A))
-    await desk.client.sadd(desk.keys.categories, "bad")
-    await desk.client.set(desk.keys.category_links("bad"), "x")
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
-    await poll(desk)
+    await context.client.sadd(context.keys.categories, "bad")
+    await context.client.set(context.keys.category_links("bad"), "x")
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
+    await poll(context)
 
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {A}
-    named = [record.getMessage() for record in caplog.records if desk.keys.category_links("bad") in record.getMessage()]
+    assert await context.client.smembers(context.keys.category_links("world")) == {A}
+    named = [
+        record.getMessage() for record in caplog.records if context.keys.category_links("bad") in record.getMessage()
+    ]
     assert len(named) == 1
 
 
-async def test_same_link_in_two_feeds_of_one_cycle_is_new_once(desk: Desk, web: FakeWeb) -> None:
+async def test_same_link_in_two_feeds_of_one_cycle_is_new_once(context: Context, web: FakeWeb) -> None:
     """Counters do not depend on who comes first (T90)."""
     for name in ("/one", "/two", "/three"):
         web.page(name, rss(A, B))
-    await subscribe(desk, *map(web.url, ("/one", "/two", "/three")))
-    cycle = await poll(desk)
+    await subscribe(context, *map(web.url, ("/one", "/two", "/three")))
+    cycle = await poll(context)
 
     assert (cycle.counts["links_new"], cycle.counts["links_known"]) == (2, 4)
 
 
-async def test_hostile_body_is_an_error_and_the_next_feed_is_unharmed(desk: Desk, web: FakeWeb) -> None:
+async def test_hostile_body_is_an_error_and_the_next_feed_is_unharmed(context: Context, web: FakeWeb) -> None:
     """A decompression bomb, a cut body and an endless redirect each end as an error on their own feed."""
     web.bomb("/bomb", "gzip", 100)
     web.cut("/cut", rss(A), 10_000)
     web.redirect_loop("/x", "/y")
     web.page("/good", rss(B))
-    await subscribe(desk, *map(web.url, ("/bomb", "/cut", "/x", "/good")))
-    await poll(desk)
+    await subscribe(context, *map(web.url, ("/bomb", "/cut", "/x", "/good")))
+    await poll(context)
 
-    assert "error" == (await state(desk, web.url("/bomb"))).status == (await state(desk, web.url("/cut"))).status
-    assert "redirect" in (await state(desk, web.url("/x"))).error_text
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {B}
+    assert "error" == (await state(context, web.url("/bomb"))).status == (await state(context, web.url("/cut"))).status
+    assert "redirect" in (await state(context, web.url("/x"))).error_text
+    assert await context.client.smembers(context.keys.category_links("world")) == {B}
 
 
-async def test_lying_etag_is_found_out(desk: Desk, web: FakeWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lying_etag_is_found_out(context: Context, web: FakeWeb, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that answers 304 for ever is asked without validators now and then (T56)."""
     web.lying_etag("/feed", rss(A))
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
     web.lying_etag("/feed", rss(A, B))
-    await poll(desk)
+    await poll(context)
     monkeypatch.setattr("random.random", lambda: 0.001)
-    await poll(desk)
+    await poll(context)
 
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {A, B}
+    assert await context.client.smembers(context.keys.category_links("world")) == {A, B}
 
 
-async def test_unsubscribed_feed_is_struck_off(desk: Desk, web: FakeWeb) -> None:
+async def test_unsubscribed_feed_is_struck_off(context: Context, web: FakeWeb) -> None:
     """SREM from redis-cli ends the polling and takes the state along; its links age out as any."""
     web.page("/feed", rss(A))
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
-    await desk.client.srem(desk.keys.feeds("world"), web.url("/feed"))
-    await poll(desk)
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
+    await context.client.srem(context.keys.feeds("world"), web.url("/feed"))
+    await poll(context)
 
     assert len(web.requests) == 1
-    assert await desk.client.exists(desk.keys.feed(ids.feed_id(web.url("/feed")))) == 0
-    assert await desk.client.smembers(desk.keys.category_links("world")) == {A}
+    assert await context.client.exists(context.keys.feed(ids.feed_id(web.url("/feed")))) == 0
+    assert await context.client.smembers(context.keys.category_links("world")) == {A}
 
 
-async def test_charset_of_the_header_counts(desk: Desk, web: FakeWeb) -> None:
+async def test_charset_of_the_header_counts(context: Context, web: FakeWeb) -> None:
     """A feed in windows-1251 by its header alone is read right."""
     body = rss(A).replace("News", "Новости").replace('<?xml version="1.0"?>', "").encode("windows-1251")
 
@@ -550,7 +552,7 @@ async def test_charset_of_the_header_counts(desk: Desk, web: FakeWeb) -> None:
         await Document(body, media_type="application/rss+xml; charset=windows-1251")(exchange)
 
     web.on("/feed", reply)
-    await subscribe(desk, web.url("/feed"))
-    await poll(desk)
+    await subscribe(context, web.url("/feed"))
+    await poll(context)
 
-    assert (await state(desk, web.url("/feed"))).title == "Новости"
+    assert (await state(context, web.url("/feed"))).title == "Новости"

@@ -120,7 +120,7 @@ async def test_second_process_that_is_killed_is_started_again(
     async with open_library(settings, PAGES) as library:
         environment = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
         command = ("workers", "refresh", "reindex", "embed")
-        await library.desk.client.set(library.desk.keys.embed_away, "not yet", ex=600)
+        await library.context.client.set(library.context.keys.embed_away, "not yet", ex=600)
         with Worker(settings.persistent_storage_path, server.url, *command, **environment) as worker:
             for number in (1, 2):
                 await worker.until(lambda number=number: len(worker.lines("👂 Waiting for jobs")) == 1 + number)
@@ -130,7 +130,7 @@ async def test_second_process_that_is_killed_is_started_again(
                     lambda number=number: len(worker.lines("The process for embed died (signal 9)")) == number
                 )
             await worker.until(lambda: len(worker.lines("👂 Waiting for jobs")) == 4)
-            await library.desk.client.delete(library.desk.keys.embed_away)
+            await library.context.client.delete(library.context.keys.embed_away)
             await worker.until(lambda: indexed(worker) == 4)
             (last,) = second(worker)
             assert await worker.stopped() == 0
@@ -171,7 +171,7 @@ async def test_burst_needs_no_timer(settings: Settings, server: EmbeddedServer) 
 async def test_burst_says_what_it_leaves(settings: Settings, server: EmbeddedServer) -> None:
     """Pages that another worker holds are not asked for again and again."""
     async with open_library(settings, PAGES) as library:
-        held = await Leases(library.desk.client, library.desk.keys).acquire(f"embed_{library.id('/0')}")
+        held = await Leases(library.context.client, library.context.keys).acquire(f"embed_{library.id('/0')}")
         environment = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
         with Worker(settings.persistent_storage_path, server.url, "workers", "embed", "--burst", **environment) as one:
             assert await one.ended() == 0, one.log
@@ -184,7 +184,7 @@ async def test_burst_says_what_it_leaves(settings: Settings, server: EmbeddedSer
 async def test_lost_wake_up_costs_nothing(settings: Settings, server: EmbeddedServer) -> None:
     """A worker without work finds what waits within seconds, though no job was sent."""
     async with open_library(settings, PAGES) as library:
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
         waiting = await client.zrange(keys.embed_due, 0, -1, withscores=True)
         await client.delete(keys.embed_due)
         environment = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
@@ -207,6 +207,6 @@ async def test_trouble_of_the_model_fails_no_job(settings: Settings, server: Emb
 
         assert len(await library.waiting()) == 4
         assert one.lines("⏳ Still to be embedded: 4 items.")
-        assert await library.desk.client.exists(library.desk.keys.embed_away)
-        assert await library.desk.client.zcard("rq:failed:embed") == 0
-        assert await library.desk.client.zcard("rq:scheduled:embed") == 0
+        assert await library.context.client.exists(library.context.keys.embed_away)
+        assert await library.context.client.zcard("rq:failed:embed") == 0
+        assert await library.context.client.zcard("rq:scheduled:embed") == 0

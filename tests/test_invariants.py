@@ -11,7 +11,7 @@ import pytest
 
 from core.doctor.findings import IDS, Wrong
 from core.doctor.io.auditor import Auditor
-from core.runtime.context import open_desk
+from core.runtime.context import open_context
 from core.runtime.queue_names import QueueName, queue_name
 from core.runtime.send import Sender
 from core.settings import Settings
@@ -358,8 +358,8 @@ async def test_no_alarm_while_workers_write(scene: Scene, full: bool) -> None:
             auditor = Auditor(scene.client, scene.keys, short)
             alarms.extend([one async for some in auditor.everything() for one in some])
 
-    async with open_desk(short) as desk:
-        scene.desk, scene.settings = desk, short
+    async with open_context(short) as context:
+        scene.context, scene.settings = context, short
         work = asyncio.create_task(look())
         while not work.done():
             await scene.work()

@@ -15,7 +15,7 @@ from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import Failed
 from core.registry import statuses
-from core.runtime.context import Desk, open_desk
+from core.runtime.context import Context, open_context
 from core.runtime.pool import MOST_CRASHES, ParsePool
 from core.settings import Settings
 from core.store.connect import Client
@@ -68,15 +68,15 @@ async def web() -> AsyncIterator[FakeWeb]:
 
 
 @pytest.fixture
-async def desk(settings: Settings, redis: Client) -> AsyncIterator[Desk]:
+async def context(settings: Settings, redis: Client) -> AsyncIterator[Context]:
     changes = {"fetch_allowed_hosts": ("127.0.0.0/8",), "fetch_concurrency": 3, "parse_processes": PROCESSES}
-    async with open_desk(settings.model_copy(update=changes)) as opened:
+    async with open_context(settings.model_copy(update=changes)) as opened:
         yield opened
 
 
-async def test_every_article_is_stored_once(desk: Desk, web: FakeWeb) -> None:
+async def test_every_article_is_stored_once(context: Context, web: FakeWeb) -> None:
     """A hundred pages while their parse children are killed again and again."""
-    killer = Killer(desk.pool, seed=11)
+    killer = Killer(context.pool, seed=11)
     links = [web.url(f"/{number}") for number in range(PAGES)]
     for number in range(PAGES):
         page = Document(article(f"Report {number}", text=f"Paragraph of {number}.").encode())
@@ -86,16 +86,16 @@ async def test_every_article_is_stored_once(desk: Desk, web: FakeWeb) -> None:
             killer.strike()
 
         web.on(f"/{number}", reply)
-    await add(desk, *links)
+    await add(context, *links)
 
-    counts = await run(desk)
+    counts = await run(context)
 
     assert killer.kills > 0
     assert (counts["stored"], counts["retry"], counts["failed"]) == (PAGES, 0, 0)
-    events = await desk.client.xrange(desk.keys.events)
+    events = await context.client.xrange(context.keys.events)
     assert Counter(fields["type"] for _, fields in events) == {"article.stored": PAGES}
     for number, link in enumerate(links):
-        found = await desk.client.hgetall(desk.keys.article(ids.article_uid(link)))
+        found = await context.client.hgetall(context.keys.article(ids.article_uid(link)))
         assert f"Paragraph of {number}." in found["clean_text"]
 
 

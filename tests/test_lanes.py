@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.runtime import lanes
 
 
 async def test_room_is_taken_on_the_wire_and_given_back_at_the_end() -> None:
     """Two bodies fit; the third waits until one is done with. A redirect takes no second place."""
     places = asyncio.Semaphore(2)
-    async with Room(places) as first, Room(places) as second:
+    async with BodySlot(places) as first, BodySlot(places) as second:
         await first.take()
         await first.take()
         await second.take()
-        third = Room(places)
+        third = BodySlot(places)
         waiting = asyncio.create_task(third.take())
         await asyncio.sleep(0)
 
@@ -29,7 +29,7 @@ async def test_room_is_taken_on_the_wire_and_given_back_at_the_end() -> None:
 async def test_room_that_was_never_taken_gives_nothing_back() -> None:
     """A link that stood at the gate and was put off had no body."""
     places = asyncio.Semaphore(1)
-    async with Room(places):
+    async with BodySlot(places):
         pass
 
     assert places._value == 1

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from core import ids
-from core.feeds.io.link_store import LinkStore, Lives
+from core.feeds.io.link_store import LinkStore, Ttls
 from core.keys import Keys
 from core.store.commit import Command, Leases
 from core.store.connect import Client
 
 DAY = 86_400
 NOW = 1_800_000_000.0
-LIVES = Lives(link=2 * DAY, attempted=30 * DAY, article=7 * DAY)
+LIVES = Ttls(link=2 * DAY, attempted=30 * DAY, article=7 * DAY)
 A, B, C = (f"https://news.example/{name}" for name in "abc")
 UID = ids.article_uid(A)
 

@@ -44,15 +44,15 @@ async def migrate(library: Library, **changes: Any) -> tuple[int, int]:
     settings = library.with_(**(NEXT | changes))
     embedder, raw = open_embedder(settings), connect.open_raw(settings)
     try:
-        store = ChunkStore(library.desk.client, raw, library.desk.keys)
-        return await Migration(library.desk.client, library.desk.keys, store, embedder).run()
+        store = ChunkStore(library.context.client, raw, library.context.keys)
+        return await Migration(library.context.client, library.context.keys, store, embedder).run()
     finally:
         await embedder.close()
         await raw.aclose()
 
 
 async def space(library: Library) -> str:
-    return await Spaces(library.desk.client, library.desk.keys).current()
+    return await Spaces(library.context.client, library.context.keys).current()
 
 
 async def test_another_model_is_refused_with_a_sentence(library: Library, caplog: pytest.LogCaptureFixture) -> None:
@@ -62,7 +62,7 @@ async def test_another_model_is_refused_with_a_sentence(library: Library, caplog
     await library.crawl()
     with caplog.at_level(logging.WARNING):
         counts = await library.embed(**NEXT)
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     record = await library.record("/weir")
     found = await library.ask("sluice", library.with_(**NEXT))
 
@@ -82,14 +82,14 @@ async def test_dry_run_counts_and_changes_nothing(
 ) -> None:
     """How many chunks there are, and how many are embedded already."""
     adopt(monkeypatch, library)
-    before = await library.desk.client.dbsize()
+    before = await library.context.client.dbsize()
     capsys.readouterr()
 
     assert await reindex.reindex(Asked(embeddings=True, dry_run=True)) == 0
     assert capsys.readouterr().out == (
         "From first-16-c1 to second-24-c1: 5 chunks of 5 items, 0 of them embedded already.\nNothing was changed.\n"
     )
-    assert await library.desk.client.dbsize() == before
+    assert await library.context.client.dbsize() == before
     assert await space(library) == "first-16-c1"
 
 
@@ -99,14 +99,14 @@ async def test_migration_end_to_end(
     """Each chunk is embedded once, before the cut; after it search has the new space at once, and workers swap every
     page without asking the model; a second run has nothing to do."""
     adopt(monkeypatch, library)
-    await library.desk.client.set(library.desk.keys.embed_away, "refused", ex=600)
+    await library.context.client.set(library.context.keys.embed_away, "refused", ex=600)
     capsys.readouterr()
 
     assert await reindex.reindex(Asked(embeddings=True)) == 0
 
     said = capsys.readouterr().out
     assert "Embedded: 5 chunks. Live now: second-24-c1; 5 items to be swapped." in said
-    assert not await library.desk.client.exists(library.desk.keys.embed_away)
+    assert not await library.context.client.exists(library.context.keys.embed_away)
     new = library.with_(**NEXT)
     meanwhile = await library.ask("sluice", new)
     assert meanwhile.by == "words and meaning"
@@ -122,7 +122,7 @@ async def test_migration_end_to_end(
     assert library.server.texts == ["."]  # only the question after the dimension
     assert (await library.record("/weir"))["status"] == "Indexed"
     assert await library.astray() == []
-    await library.desk.client.delete(*[key async for key in library.desk.client.scan_iter("embed:cache:*")])
+    await library.context.client.delete(*[key async for key in library.context.client.scan_iter("embed:cache:*")])
     assert await vector_lengths(library, new) == {4 * 24}
 
     assert await reindex.reindex(Asked(embeddings=True)) == 0
@@ -133,7 +133,7 @@ async def vector_lengths(library: Library, settings: Settings) -> set[int]:
     """Bytes of the vectors that search has of all pages in the space of these settings."""
     raw, embedder = connect.open_raw(settings), open_embedder(settings)
     await embedder.prepare()
-    contents = ContentReader(library.desk.client, raw, library.desk.keys, embedder)
+    contents = ContentReader(library.context.client, raw, library.context.keys, embedder)
     found = await contents.read([library.id(path) for path in ("/", *PAGES)], embedder.space)
     await embedder.close()
     await raw.aclose()
@@ -146,12 +146,12 @@ async def test_search_answers_during_the_whole_migration(library: Library) -> No
     embedder = open_embedder(library.with_(**NEXT))
     raw = connect.open_raw(library.settings)
     try:
-        store = ChunkStore(library.desk.client, raw, library.desk.keys)
-        migration = Migration(library.desk.client, library.desk.keys, store, embedder)
+        store = ChunkStore(library.context.client, raw, library.context.keys)
+        migration = Migration(library.context.client, library.context.keys, store, embedder)
         new = await migration.space()
         for step in (
             lambda: migration.build(new, lambda _: None),
-            lambda: Spaces(library.desk.client, library.desk.keys).cut_over(new),
+            lambda: Spaces(library.context.client, library.context.keys).cut_over(new),
             lambda: migration.make_due(new),
             lambda: library.embed(**NEXT),
         ):
@@ -170,7 +170,7 @@ async def test_search_answers_during_the_whole_migration(library: Library) -> No
 async def test_migration_that_dies_anywhere_goes_on(library: Library, full: bool) -> None:
     """Before the cut nothing live has changed, and what is embedded is not embedded again; after it, the same command
     or the doctor's sample brings the rest."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     points, died_before_cut = 0, 0
     async for point in every_point():
         if not full and point.before % 5 != 1:
@@ -217,8 +217,8 @@ async def migrate_with_own_client(library: Library) -> None:
     settings = library.with_(**NEXT)
     client, raw, embedder = connect.open_store(settings), connect.open_raw(settings), open_embedder(settings)
     try:
-        store = ChunkStore(client, raw, library.desk.keys)
-        await Migration(client, library.desk.keys, store, embedder).run()
+        store = ChunkStore(client, raw, library.context.keys)
+        await Migration(client, library.context.keys, store, embedder).run()
     finally:
         await embedder.close()
         await raw.aclose()
@@ -237,7 +237,11 @@ async def test_model_that_is_away_is_waited_for_or_ends_the_run(
     settings = library.with_(**NEXT)
     embedder, raw = open_embedder(settings), connect.open_raw(settings)
     migration = Migration(
-        library.desk.client, library.desk.keys, ChunkStore(library.desk.client, raw, library.desk.keys), embedder, sleep
+        library.context.client,
+        library.context.keys,
+        ChunkStore(library.context.client, raw, library.context.keys),
+        embedder,
+        sleep,
     )
     new = await migration.space()
     library.server.then(429, retry_after="7")
@@ -257,7 +261,7 @@ async def test_model_that_is_away_is_waited_for_or_ends_the_run(
 
 async def test_way_back_to_the_former_model_needs_no_model(library: Library) -> None:
     """Its vectors were live until the swap wrote over them; they are kept for a while, as of a text that goes."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     await client.delete(*[key async for key in client.scan_iter(keys.embed_cache("*", "*"))])
     await migrate(library)
     await library.embed(**NEXT)
@@ -294,7 +298,7 @@ async def test_first_question_is_waited_for_too(
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    client, keys, settings = library.desk.client, library.desk.keys, library.with_(**NEXT)
+    client, keys, settings = library.context.client, library.context.keys, library.with_(**NEXT)
     embedder, raw = open_embedder(settings), connect.open_raw(settings)
     library.server.then(429, retry_after="7")
     made = await Migration(client, keys, ChunkStore(client, raw, keys), embedder, sleep).run()
@@ -312,13 +316,13 @@ async def test_first_question_is_waited_for_too(
 
 
 async def all_vectors(library: Library) -> int:
-    return len([key async for key in library.desk.client.scan_iter(library.desk.keys.vector("*"))])
+    return len([key async for key in library.context.client.scan_iter(library.context.keys.vector("*"))])
 
 
 async def test_way_to_no_vectors_and_back(library: Library) -> None:
     """The dry run tells; one step takes the space away; workers without a model take the vectors; search goes on by
     words; a worker with the old model finds all its vectors in the cache."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     await client.delete(*[key async for key in client.scan_iter(keys.embed_cache("*", "*"))])
     command, none = ("scripts.reindex", "--embeddings"), library.with_(embedder="none")
     told = await commands.run(library.settings, *command, "--dry-run", EMBEDDER="none")
@@ -359,8 +363,8 @@ async def test_way_back_to_a_model_that_cuts_otherwise(settings: Settings) -> No
     async with open_library(settings, {"/a": text}, embedder="local") as library:
         first = await library.embed()
         before = await live(library)
-        await library.desk.client.delete(
-            *[key async for key in library.desk.client.scan_iter(library.desk.keys.embed_cache("*", "*"))]
+        await library.context.client.delete(
+            *[key async for key in library.context.client.scan_iter(library.context.keys.embed_cache("*", "*"))]
         )
         await migrate(library, embedder="none")
         await library.embed(embedder="none")
@@ -376,13 +380,13 @@ async def test_way_back_to_a_model_that_cuts_otherwise(settings: Settings) -> No
 
 
 async def live(library: Library) -> set[str]:
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     return {name async for key in client.scan_iter(keys.chunks_pattern) for name in await client.zrange(key, 0, -1)}
 
 
 async def test_way_to_no_vectors_that_dies_goes_on(library: Library) -> None:
     """Between the cut and the pages: the same command again makes them due. Then there is nothing to do."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     await Spaces(client, keys).cut_over(None)
     again = await migrate(library, embedder="none")
     await library.embed(embedder="none")
@@ -400,7 +404,7 @@ async def test_late_worker_with_the_old_model_brings_nothing_back(library: Libra
 
     def cut(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
         with redis.Redis.from_url(connect.url_of(library.settings)) as other:
-            other.hdel(library.desk.keys.version, "space")
+            other.hdel(library.context.keys.version, "space")
         return data
 
     library.server.then_data(lambda data: data).then_data(cut)
@@ -417,7 +421,7 @@ async def test_late_worker_of_the_old_space_is_refused(library: Library) -> None
 
     def cut(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
         with redis.Redis.from_url(connect.url_of(library.settings)) as other:
-            other.hset(library.desk.keys.version, "space", "second-24-c1")
+            other.hset(library.context.keys.version, "space", "second-24-c1")
         return data
 
     library.server.then_data(lambda data: data).then_data(cut)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from core.registry.io.purging import Purging
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
@@ -31,8 +31,8 @@ def tree(site: Site, root: str, *names: str) -> None:
         site.page(f"{root.rstrip('/')}/{name}", f"{name} of {root}", links=[root])
 
 
-async def texts(desk: Desk, site: Site, *paths: str) -> list[bool]:
-    return [bool(await text(desk, site.url(path))) for path in paths]
+async def texts(context: Context, site: Site, *paths: str) -> list[bool]:
+    return [bool(await text(context, site.url(path))) for path in paths]
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -42,12 +42,12 @@ async def test_scope_follows_the_root(
     """Of a guide that has moved to its next version the whole new tree is read at once, and the run says why."""
     tree(site, "/v2.0/guide", "a", "b")
     site.web.redirect("/v1.0/guide", "/v2.0/guide", status)
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/v1.0/guide"))
+    async with office(settings) as context:
+        await add_site(context, site.url("/v1.0/guide"))
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert await texts(desk, site, "/v2.0/guide/a", "/v2.0/guide/b") == [True, True]
+        assert await texts(context, site, "/v2.0/guide/a", "/v2.0/guide/b") == [True, True]
         assert run["status"] == "finished"
         assert "/v2.0/guide now, and the scope follows it" in run["message"]
         assert "the scope follows it" in capsys.readouterr().err
@@ -57,106 +57,106 @@ async def test_scope_follows_the_root(
 async def test_old_tree_is_not_lost(settings: Settings, site: Site, status: int) -> None:
     """Pages of the old version stay as long as they answer, pass for pass; one that is gone goes."""
     tree(site, "/v1.0/guide", "a", "b")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/v1.0/guide"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/v1.0/guide"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         tree(site, "/v2.0/guide", "a", "c")
         site.web.redirect("/v1.0/guide", "/v2.0/guide", status)
 
         for _ in range(3):
-            await crawl(desk, SID, Mode.INCREMENTAL)
+            await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert await texts(desk, site, "/v2.0/guide/a", "/v2.0/guide/c") == [True, True]
-        assert await texts(desk, site, "/v1.0/guide/a", "/v1.0/guide/b") == [True, True]
+        assert await texts(context, site, "/v2.0/guide/a", "/v2.0/guide/c") == [True, True]
+        assert await texts(context, site, "/v1.0/guide/a", "/v1.0/guide/b") == [True, True]
         site.remove("/v1.0/guide/b", 410)
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        assert await texts(desk, site, "/v1.0/guide/a", "/v1.0/guide/b") == [True, False]
+        await crawl(context, SID, Mode.INCREMENTAL)
+        assert await texts(context, site, "/v1.0/guide/a", "/v1.0/guide/b") == [True, False]
 
 
 async def test_root_that_moves_again_and_again(settings: Settings, site: Site) -> None:
     """Each version is read and stays while it answers; a person's yes lets go of what nothing leads to."""
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/stable/"))
+    async with office(settings) as context:
+        await add_site(context, site.url("/stable/"))
         for version in ("/1.2", "/1.3", "/1.4"):
             tree(site, f"{version}/", "a")
             site.web.redirect("/stable/", f"{version}/")
-            await crawl(desk, SID, Mode.INCREMENTAL)
-            await crawl(desk, SID, Mode.INCREMENTAL)
+            await crawl(context, SID, Mode.INCREMENTAL)
+            await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert await texts(desk, site, "/1.2/a", "/1.3/a", "/1.4/a") == [True, True, True]
-        await desk.sources.allow_loss(SID, await connect.now(desk.client) + 3600)
+        assert await texts(context, site, "/1.2/a", "/1.3/a", "/1.4/a") == [True, True, True]
+        await context.sources.allow_loss(SID, await connect.now(context.client) + 3600)
         site.page("/1.4/", "Guide", links=["/1.4/a", "/1.4/b"])
         site.page("/1.4/b", "New.")
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        assert await texts(desk, site, "/1.2/a", "/1.3/a", "/1.4/a", "/1.4/b") == [False, False, True, True]
+        await crawl(context, SID, Mode.INCREMENTAL)
+        assert await texts(context, site, "/1.2/a", "/1.3/a", "/1.4/a", "/1.4/b") == [False, False, True, True]
 
 
 async def test_redirect_that_ends_brings_the_scope_back(settings: Settings, site: Site) -> None:
     """A root that answers for itself again leads to its own tree, and what it led to meanwhile stays."""
     tree(site, "/docs/", "a")
     tree(site, "/maintenance/", "soon")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/docs/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/docs/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.web.redirect("/docs/", "/maintenance/")
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.page("/docs/", "Back again", links=["/docs/a", "/docs/b"])
         site.page("/docs/b", "New.")
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert await texts(desk, site, "/docs/a", "/docs/b", "/maintenance/soon") == [True, True, True]
+        assert await texts(context, site, "/docs/a", "/docs/b", "/maintenance/soon") == [True, True, True]
 
 
 async def test_scope_does_not_follow_into_a_login(settings: Settings, site: Site) -> None:
     """All pages lead to a login for a while: the visits fail, the scope stays, and no page is lost."""
     tree(site, "/p/", "a", "b")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/p/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/p/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.page("/login", "Please log in.", links=["/login/help"])
         for path in ("/p/", "/p/a", "/p/b"):
             site.web.redirect(path, f"/login?next={path}")
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
         assert "the scope follows" not in run["message"]
-        assert (await desk.sources.details(SID)).get("notes", "{}") == "{}"
-        assert await texts(desk, site, "/p/", "/p/a", "/p/b", "/login/help") == [True, True, True, False]
+        assert (await context.sources.details(SID)).get("notes", "{}") == "{}"
+        assert await texts(context, site, "/p/", "/p/a", "/p/b", "/login/help") == [True, True, True, False]
 
 
 @pytest.mark.parametrize("notice", ["/maintenance/sorry", "/errors/sorry.html"])
 async def test_scope_does_not_follow_to_a_notice(settings: Settings, site: Site, notice: str) -> None:
     """A root that shows a notice for a while keeps its own text, scope and pages; the run says where it leads."""
     tree(site, "/docs/", "a", "b")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/docs/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/docs/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.page(notice, "We are back soon.", links=["/contact", "/"])
         site.web.redirect("/docs/", notice)
 
         for _ in range(2):
-            run = await crawl(desk, SID, Mode.INCREMENTAL)
+            run = await crawl(context, SID, Mode.INCREMENTAL)
 
             assert "does not look like the place itself" in run["message"]
-            assert await texts(desk, site, "/docs/a", "/docs/b") == [True, True]
-            assert "Guide at /docs/" in await text(desk, site.url("/docs/"))
+            assert await texts(context, site, "/docs/a", "/docs/b") == [True, True]
+            assert "Guide at /docs/" in await text(context, site.url("/docs/"))
         tree(site, "/docs/", "a", "c")
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
         assert (run["status"], run["message"]) == ("finished", "")
-        assert await texts(desk, site, "/docs/a", "/docs/b", "/docs/c") == [True, False, True]
+        assert await texts(context, site, "/docs/a", "/docs/b", "/docs/c") == [True, False, True]
 
 
 async def test_words_about_the_root_are_true(settings: Settings, site: Site) -> None:
     """Of pages that stay is spoken only where there are some, and a root that is back is said to be back."""
     tree(site, "/1.2/", "a")
     site.web.redirect("/stable/", "/1.2/")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/stable/"))
-        first = await crawl(desk, SID, Mode.INCREMENTAL)
-        again = await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/stable/"))
+        first = await crawl(context, SID, Mode.INCREMENTAL)
+        again = await crawl(context, SID, Mode.INCREMENTAL)
         tree(site, "/stable/", "b")
-        back = await crawl(desk, SID, Mode.INCREMENTAL)
+        back = await crawl(context, SID, Mode.INCREMENTAL)
 
     assert first["message"].endswith("/1.2/ now, and the scope follows it")
     assert again["message"] == ""
@@ -197,13 +197,13 @@ async def test_scope_grows_to_nothing_above_it(settings: Settings, site: Site, r
     site.page("/shop/1")
     site.page(f"{to}other")
     site.web.redirect(root, to)
-    async with office(settings) as desk:
-        await add_site(desk, site.url(root))
+    async with office(settings) as context:
+        await add_site(context, site.url(root))
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
         assert why in run["message"]
-        assert await texts(desk, site, "/shop/1", f"{to}other") == [False, False]
+        assert await texts(context, site, "/shop/1", f"{to}other") == [False, False]
 
 
 @pytest.mark.parametrize(
@@ -239,16 +239,16 @@ async def test_purged_page_that_comes_back_is_found(settings: Settings, site: Si
     """Though the page that links to it answers 304 all the time."""
     site.page("/", links=["/a"])
     site.page("/a", "Here.")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.remove("/a", 410)
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        now = await connect.now(desk.client)
-        assert await Purging(desk.client, desk.keys, 100).run(now + 200) == 1
-        assert await item(desk, site.url("/a")) == {}
+        await crawl(context, SID, Mode.INCREMENTAL)
+        now = await connect.now(context.client)
+        assert await Purging(context.client, context.keys, 100).run(now + 200) == 1
+        assert await item(context, site.url("/a")) == {}
         site.page("/a", "Here again.")
 
-        await crawl(desk, SID, Mode.SCHEDULED)
+        await crawl(context, SID, Mode.SCHEDULED)
 
-        assert "Here again." in await text(desk, site.url("/a"))
+        assert "Here again." in await text(context, site.url("/a"))

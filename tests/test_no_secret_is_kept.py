@@ -12,7 +12,7 @@ import pytest
 
 from core.keys import Keys
 from core.runtime import log as console
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.search.io.answers import Query
 from core.search.io.opening import open_searcher
 from core.settings import Settings
@@ -122,22 +122,22 @@ def serve_site(web: FakeWeb, canaries: Canaries) -> None:
     web.page("/map.xml", f"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{listed}</urlset>")
 
 
-async def everything_runs(desk: Desk, web: FakeWeb, canaries: Canaries) -> list[str]:
+async def everything_runs(context: Context, web: FakeWeb, canaries: Canaries) -> list[str]:
     """Poll, fetch, register, crawl twice, embed, search; what the person gave us."""
     feed, by_hand = canaries.sign(web.url("/feed"), 0), canaries.sign(web.url("/story?by=hand"), 7)
-    await desk.client.sadd(desk.keys.feeds("world"), feed)
-    await desk.client.sadd(desk.keys.category_links("world"), by_hand)
-    await ingestor.run_cycle(desk)
-    await canonical_fetcher.run_once(desk, 60.0)
+    await context.client.sadd(context.keys.feeds("world"), feed)
+    await context.client.sadd(context.keys.category_links("world"), by_hand)
+    await ingestor.run_cycle(context)
+    await canonical_fetcher.run_once(context, 60.0)
     blob = canaries.sign("https://account.blob.core.windows.net/notes/one.html", 7)
     for given in (blob, canaries.sign(web.url("/docs/page?given=1"), 10)):
-        assert isinstance(await desk.registrar.add(given, "url", await now(desk.client)), str)
-    await add_site(desk, web.url("/docs/"))
+        assert isinstance(await context.registrar.add(given, "url", await now(context.client)), str)
+    await add_site(context, web.url("/docs/"))
     for mode in (Mode.INCREMENTAL, Mode.FULL, Mode.INCREMENTAL):
-        await crawl(desk, SID, mode)
-    waiting = await desk.client.zrange(desk.keys.embed_due, 0, -1)
-    await embed_items(desk.settings, list(waiting), time.monotonic() + 60)
-    async with open_searcher(desk.settings, desk.client, desk.keys) as searcher:
+        await crawl(context, SID, mode)
+    waiting = await context.client.zrange(context.keys.embed_due, 0, -1)
+    await embed_items(context.settings, list(waiting), time.monotonic() + 60)
+    async with open_searcher(context.settings, context.client, context.keys) as searcher:
         found = await searcher.search(Query("about story"), time.time())
     assert found.results
     assert not CANARY.search(repr(found))
@@ -182,13 +182,13 @@ async def test_no_secret_is_kept(
     canaries = Canaries()
     serve_feed(web, canaries)
     serve_site(web, canaries)
-    async with office(settings, snapshot_days=1.0, embedder="none") as desk:
-        given = await everything_runs(desk, web, canaries)
-        stored = await commands.everything(desk.client)
-        stories = await desk.client.scard(desk.keys.articles_by_category("world"))
+    async with office(settings, snapshot_days=1.0, embedder="none") as context:
+        given = await everything_runs(context, web, canaries)
+        stored = await commands.everything(context.client)
+        stories = await context.client.scard(context.keys.articles_by_category("world"))
 
     said = await outputs(settings, web, canaries, given[0])
-    own = own_places(desk.keys, given)
+    own = own_places(context.keys, given)
     leaks = []
     for key, value in stored.items():
         told = repr(value)

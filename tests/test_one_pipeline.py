@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from core.registry.io.visitor import Visitor
-from core.runtime.context import Desk, open_desk
+from core.runtime.context import Context, open_context
 from core.search.io.protocols import Filters
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
-from core.sources.io.open_sources import Book
+from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
 from tests.library import Library, open_library
@@ -37,28 +37,28 @@ async def site(web: FakeWeb) -> Site:
 
 
 @pytest.fixture
-async def desk(settings: Settings, redis: connect.Client) -> AsyncIterator[Desk]:
+async def context(settings: Settings, redis: connect.Client) -> AsyncIterator[Context]:
     changed = {"fetch_allowed_hosts": ("127.0.0.0/8",), "loss_limit_percent": 100.0, "snapshot_days": 1.0}
-    async with open_desk(settings.model_copy(update=changed)) as opened:
+    async with open_context(settings.model_copy(update=changed)) as opened:
         yield opened
 
 
 @pytest.fixture
-async def paper(desk: Desk, web: FakeWeb) -> Paper:
-    made = Paper(desk, web)
+async def paper(context: Context, web: FakeWeb) -> Paper:
+    made = Paper(context, web)
     made.write("As first reported.")
     await made.store()
     return made
 
 
-async def visit(desk: Desk, *urls: str, via: str = "") -> None:
+async def visit(context: Context, *urls: str, via: str = "") -> None:
     """Visit these in one batch."""
-    clock = await ServerClock.ask(desk.client)
-    await Visitor(desk, clock, Book(desk, clock.now())).visit_many([item_id(url) for url in urls], via=via)
+    clock = await ServerClock.ask(context.client)
+    await Visitor(context, clock, OpenSources(context, clock.now())).visit_many([item_id(url) for url in urls], via=via)
 
 
-async def events(desk: Desk, kind: str) -> list[dict[str, str]]:
-    return [fields for _, fields in await desk.client.xrange(desk.keys.events) if fields["type"] == kind]
+async def events(context: Context, kind: str) -> list[dict[str, str]]:
+    return [fields for _, fields in await context.client.xrange(context.keys.events) if fields["type"] == kind]
 
 
 # ── pages that name each other canonical ────────────────────────────────────────────────────────
@@ -67,43 +67,43 @@ async def events(desk: Desk, kind: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize("paths", [("/a", "/b"), ("/a", "/b", "/c"), ("/a", "/b", "/c", "/d", "/e")])
 @pytest.mark.parametrize("is_304", [True, False], ids=["304", "200"])
 async def test_a_circle_of_canonicals_keeps_one_text(
-    desk: Desk, site: Site, paths: tuple[str, ...], is_304: bool
+    context: Context, site: Site, paths: tuple[str, ...], is_304: bool
 ) -> None:
     """All in one batch, and again and again: one page keeps its text, the others are its aliases, and it stays so."""
     site.page("/", links=paths)
     for path in paths:
         site.page(path)
-    await add_site(desk, site.url("/"))
-    await crawl(desk, SID, Mode.INCREMENTAL)
+    await add_site(context, site.url("/"))
+    await crawl(context, SID, Mode.INCREMENTAL)
     for path, following in zip(paths, (*paths[1:], paths[0]), strict=True):
         site.page(path, head=f'<link rel=canonical href="{site.url(following)}">')
         if is_304:  # as a crawl leaves it that read all of them at the same moment
             known = {"httpCanonicalUrl": site.url(following), "httpEtag": site.etag(path)}
-            await desk.client.hset(desk.keys.item(item_id(site.url(path))), mapping=known)
-    await visit(desk, *map(site.url, paths), via=SID)
+            await context.client.hset(context.keys.item(item_id(site.url(path))), mapping=known)
+    await visit(context, *map(site.url, paths), via=SID)
     left = []
     for _ in range(3):
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        texts = [path for path in paths if await text(desk, site.url(path))]
+        await crawl(context, SID, Mode.INCREMENTAL)
+        texts = [path for path in paths if await text(context, site.url(path))]
         left.append(texts)
         assert len(texts) == 1
         for path in set(paths) - set(texts):
-            assert (await item(desk, site.url(path)))["aliasOf"]
+            assert (await item(context, site.url(path)))["aliasOf"]
 
     assert left[0] == left[1] == left[2]
 
 
-async def test_a_first_crawl_of_a_circle_keeps_one_text(desk: Desk, site: Site) -> None:
+async def test_a_first_crawl_of_a_circle_keeps_one_text(context: Context, site: Site) -> None:
     """Canonicals that lead in a circle from the beginning."""
     paths = ("/a", "/b", "/c")
     site.page("/", links=paths)
     for path, following in zip(paths, (*paths[1:], paths[0]), strict=True):
         site.page(path, head=f'<link rel=canonical href="{site.url(following)}">')
-    await add_site(desk, site.url("/"))
+    await add_site(context, site.url("/"))
     left = []
     for _ in range(3):
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        left.append([path for path in paths if await text(desk, site.url(path))])
+        await crawl(context, SID, Mode.INCREMENTAL)
+        left.append([path for path in paths if await text(context, site.url(path))])
 
     assert left[0]
     assert len(left[1]) == 1
@@ -124,7 +124,7 @@ async def test_article_metadata_is_corrected_while_the_text_stays(
     paper: Paper, field: str, head: str, value: str
 ) -> None:
     """Title, author, date or image: stored and told, without a new text to embed."""
-    keys, client = paper.desk.keys, paper.desk.client
+    keys, client = paper.context.keys, paper.context.client
     paper.write("As first reported.", head='<meta property="og:title" content="Old">')
     await paper.visit()
     known = {"status": "Indexed", "indexedHash": (await paper.hash())["content_hash"]}
@@ -147,113 +147,113 @@ async def test_article_metadata_is_corrected_while_the_text_stays(
 
 @pytest.mark.parametrize(("field", "head", "value"), HEADS)
 async def test_page_metadata_is_corrected_while_the_text_stays(
-    desk: Desk, site: Site, field: str, head: str, value: str
+    context: Context, site: Site, field: str, head: str, value: str
 ) -> None:
     """The same for a page of a site; the crawl counts it as changed, and the next one as unchanged."""
     site.page("/", links=["/a"])
     site.page("/a")
-    await add_site(desk, site.url("/"))
-    await crawl(desk, SID, Mode.INCREMENTAL)
-    await desk.client.delete(desk.keys.embed_due)
+    await add_site(context, site.url("/"))
+    await crawl(context, SID, Mode.INCREMENTAL)
+    await context.client.delete(context.keys.embed_due)
     site.page("/a", head=head)
 
-    changed = await crawl(desk, SID, Mode.INCREMENTAL)
-    again = await crawl(desk, SID, Mode.INCREMENTAL)
+    changed = await crawl(context, SID, Mode.INCREMENTAL)
+    again = await crawl(context, SID, Mode.INCREMENTAL)
 
     assert counts(changed) == {"discovered": 2, "visited": 2, "changed": 1, "unchanged": 1}
-    assert await desk.client.hget(desk.keys.document(item_id(site.url("/a"))), field) == value
-    assert [told["id"] for told in await events(desk, "item.changed")][-1] == item_id(site.url("/a"))
+    assert await context.client.hget(context.keys.document(item_id(site.url("/a"))), field) == value
+    assert [told["id"] for told in await events(context, "item.changed")][-1] == item_id(site.url("/a"))
     assert counts(again) == {"discovered": 2, "visited": 2, "unchanged": 2}
 
 
-async def test_full_mode_counts_what_differs(desk: Desk, site: Site) -> None:
+async def test_full_mode_counts_what_differs(context: Context, site: Site) -> None:
     """Everything is read anew, and only what changed is counted so."""
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    await add_site(desk, site.url("/"))
-    await crawl(desk, SID, Mode.INCREMENTAL)
+    await add_site(context, site.url("/"))
+    await crawl(context, SID, Mode.INCREMENTAL)
     site.page("/b", "Rewritten.")
 
-    assert counts(await crawl(desk, SID, Mode.FULL)) == {"discovered": 3, "visited": 3, "changed": 1, "unchanged": 2}
+    assert counts(await crawl(context, SID, Mode.FULL)) == {"discovered": 3, "visited": 3, "changed": 1, "unchanged": 2}
 
 
 # ── feeds and sites share a page ────────────────────────────────────────────────────────────────
 
 
-async def test_a_feed_adds_itself_to_the_sources_of_a_page(desk: Desk, site: Site) -> None:
+async def test_a_feed_adds_itself_to_the_sources_of_a_page(context: Context, site: Site) -> None:
     """A page of a crawled site that a feed lists: both sources, images and outlinks kept, found by both."""
     picture = '<img src="/gauge.jpg" width=800 height=600 alt="The gauge">'
     site.page("/", links=["/a"])
     site.page("/a", f"About weirs. {picture}", links=["/b"])
     site.page("/b")
-    await add_site(desk, site.url("/"))
-    await crawl(desk, SID, Mode.INCREMENTAL)
-    url, keys = site.url("/a"), desk.keys
-    before = await item(desk, url)
-    images = await desk.client.smembers(keys.images(item_id(url)))
-    await add(desk, url)
+    await add_site(context, site.url("/"))
+    await crawl(context, SID, Mode.INCREMENTAL)
+    url, keys = site.url("/a"), context.keys
+    before = await item(context, url)
+    images = await context.client.smembers(keys.images(item_id(url)))
+    await add(context, url)
 
-    ended = await run(desk)
+    ended = await run(context)
 
-    after = await item(desk, url)
+    after = await item(context, url)
     assert ended["stored"] == 1
     assert after["sources"] == f"{SID},rss"
     assert after["firstSeen"] == before["firstSeen"]
-    assert (after["contentHash"], after["articleUid"]) == (before["contentHash"], (await stored(desk, url))["uid"])
-    assert await desk.client.smembers(keys.images(item_id(url))) == images != set()
-    assert await desk.client.smembers(keys.links(item_id(url))) == {site.url("/b")}
-    assert "About weirs." in await text(desk, url)
+    assert (after["contentHash"], after["articleUid"]) == (before["contentHash"], (await stored(context, url))["uid"])
+    assert await context.client.smembers(keys.images(item_id(url))) == images != set()
+    assert await context.client.smembers(keys.links(item_id(url))) == {site.url("/b")}
+    assert "About weirs." in await text(context, url)
     for source in (SID, "rss"):
-        assert await desk.client.zscore(keys.refs(source), item_id(url)) is not None
-        assert await desk.client.zscore(keys.due(source), item_id(url)) is not None
+        assert await context.client.zscore(keys.refs(source), item_id(url)) is not None
+        assert await context.client.zscore(keys.due(source), item_id(url)) is not None
 
 
 async def test_a_site_that_lists_the_page_during_its_first_visit_is_not_lost(
-    desk: Desk, web: FakeWeb, monkeypatch: pytest.MonkeyPatch
+    context: Context, web: FakeWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Registered between fetch and commit: the record of the site stays, the article is stored in the next round."""
     site = Site(web)
     site.page("/a", "About weirs.")
-    url, real = site.url("/a"), type(desk.leases).commit_many
+    url, real = site.url("/a"), type(context.leases).commit_many
     added: list[str] = []
 
     async def commit_many(self: Any, *given: Any) -> Any:
         if not added:
             added.append(url)
-            await add_site(desk, url)
+            await add_site(context, url)
         return await real(self, *given)
 
-    monkeypatch.setattr(type(desk.leases), "commit_many", commit_many)
-    await add(desk, url)
-    ended = await run(desk)
+    monkeypatch.setattr(type(context.leases), "commit_many", commit_many)
+    await add(context, url)
+    ended = await run(context)
 
     assert ended["stored"] == 1
-    assert (await item(desk, url))["sources"] == f"{SID},rss"
+    assert (await item(context, url))["sources"] == f"{SID},rss"
 
 
-async def test_first_visit_of_an_article_has_images_and_a_snapshot(desk: Desk, web: FakeWeb) -> None:
+async def test_first_visit_of_an_article_has_images_and_a_snapshot(context: Context, web: FakeWeb) -> None:
     """As every other page has: children with their parent, the page as it was served."""
     picture = '<img src="/gauge.jpg" width=800 height=600 alt="The gauge">'
     web.page("/a", article(text=picture))
-    await add(desk, web.url("/a"))
-    await run(desk)
+    await add(context, web.url("/a"))
+    await run(context)
     key = item_id(web.url("/a"))
-    (image,) = await desk.client.smembers(desk.keys.images(key))
+    (image,) = await context.client.smembers(context.keys.images(key))
 
-    assert await desk.client.hget(desk.keys.item(image), "parentPageId") == key
-    assert (await item(desk, web.url("/a")))["imageCount"] == "1"
-    assert await desk.client.hget(desk.keys.snapshot(key), "url") == web.url("/a")
+    assert await context.client.hget(context.keys.item(image), "parentPageId") == key
+    assert (await item(context, web.url("/a")))["imageCount"] == "1"
+    assert await context.client.hget(context.keys.snapshot(key), "url") == web.url("/a")
 
 
 async def test_first_check_of_an_article_follows_the_settings(settings: Settings, web: FakeWeb) -> None:
     """`CRAWL_BASE_INTERVAL_SECONDS` holds from the beginning, and the record says the same as the due set."""
-    async with office(settings, crawl_base_interval_seconds=3_600) as desk:
+    async with office(settings, crawl_base_interval_seconds=3_600) as context:
         web.page("/a", article())
-        await add(desk, web.url("/a"))
-        await run(desk)
-        record = await item(desk, web.url("/a"))
-        due = await desk.client.zscore(desk.keys.due("rss"), item_id(web.url("/a")))
+        await add(context, web.url("/a"))
+        await run(context)
+        record = await item(context, web.url("/a"))
+        due = await context.client.zscore(context.keys.due("rss"), item_id(web.url("/a")))
 
         assert record["crawlIntervalSeconds"] == "3600"
         assert 0.9 * 3_600 <= due - float(record["checkedTs"]) <= 1.1 * 3_600
@@ -266,8 +266,8 @@ async def test_first_check_of_an_article_follows_the_settings(settings: Settings
 async def test_a_forced_article_comes_back(paper: Paper, how: str) -> None:
     """After a 410, after its TTL, after a 404: one forced visit stores it again, and the force is used up."""
     if how == "ended":
-        await paper.desk.client.delete(paper.desk.keys.article(paper.uid))
-        await canonical_fetcher.run_once(paper.desk, 60.0)  # prunes
+        await paper.context.client.delete(paper.context.keys.article(paper.uid))
+        await canonical_fetcher.run_once(paper.context, 60.0)  # prunes
     else:
         paper.web.on("/a", 410 if how == "gone" else 404)
         await paper.visit()
@@ -294,22 +294,22 @@ async def test_a_forced_article_that_is_still_gone_uses_up_its_force(paper: Pape
     assert await paper.hash() == {}
 
 
-async def test_forced_wall_keeps_the_text_of_the_feed(desk: Desk, web: FakeWeb) -> None:
+async def test_forced_wall_keeps_the_text_of_the_feed(context: Context, web: FakeWeb) -> None:
     """A page that hides its text behind a wall or a closed door: what the feed published stays, without an error."""
     wall = "<html><head><title>Before you continue</title></head><body><p>Accept cookies.</p></body></html>" + " " * 300
     web.on("/a", 403)
-    url = await feed_with_text(desk, web)
-    await run(desk)
-    before = await stored(desk, url)
+    url = await feed_with_text(context, web)
+    await run(context)
+    before = await stored(context, url)
     for reply in (403, wall):
         web.on("/a", reply)
-        await desk.forcing.make_due(
-            [item_id(url)], await connect.now(desk.client), "", force=True, token=str(reply)[:9]
+        await context.forcing.make_due(
+            [item_id(url)], await connect.now(context.client), "", force=True, token=str(reply)[:9]
         )
-        await visit(desk, url)
-        record = await item(desk, url)
+        await visit(context, url)
+        record = await item(context, url)
 
-        assert await stored(desk, url) == before
+        assert await stored(context, url) == before
         assert (record["status"], record["reindexRequested"], record["errorMessage"]) == ("Crawled", "false", "")
 
 
@@ -317,86 +317,86 @@ async def test_forced_wall_keeps_the_text_of_the_feed(desk: Desk, web: FakeWeb) 
 
 
 @pytest.mark.parametrize("status", [302, 303, 307])
-async def test_temporary_redirects_move_nothing(desk: Desk, web: FakeWeb, status: int) -> None:
+async def test_temporary_redirects_move_nothing(context: Context, web: FakeWeb, status: int) -> None:
     """The link is asked again, not the target: when that is gone and the link leads elsewhere, the article lives on."""
     web.page("/signed-1", article("The report", text="First edition."))
     web.redirect("/report", "/signed-1", status)
     url = web.url("/report")
-    await add(desk, url)
-    await run(desk)
-    record = await item(desk, url)
+    await add(context, url)
+    await run(context)
+    record = await item(context, url)
     web.on("/signed-1", 410)
     web.page("/signed-2", article("The report", text="Second edition."))
     web.redirect("/report", "/signed-2", status)
 
-    await desk.forcing.make_due([item_id(url)], await connect.now(desk.client), "")
-    await visit(desk, url)
+    await context.forcing.make_due([item_id(url)], await connect.now(context.client), "")
+    await visit(context, url)
 
     assert (record["normalizedSource"], record["fetchUrl"]) == (url, url)
     assert json.loads(record["httpRedirectChain"]) == [url]
-    assert "Second edition." in (await stored(desk, url))["clean_text"]
+    assert "Second edition." in (await stored(context, url))["clean_text"]
 
 
 @pytest.mark.parametrize("status", [301, 308])
-async def test_permanent_redirects_name_the_page(desk: Desk, web: FakeWeb, status: int) -> None:
+async def test_permanent_redirects_name_the_page(context: Context, web: FakeWeb, status: int) -> None:
     """The target is identity, canonical address and what is asked next time."""
     web.page("/new", article())
     web.redirect("/old", "/new", status)
-    await add(desk, web.url("/old"))
-    await run(desk)
-    record = await item(desk, web.url("/new"))
+    await add(context, web.url("/old"))
+    await run(context)
+    record = await item(context, web.url("/new"))
 
     assert (record["normalizedSource"], record["fetchUrl"]) == (web.url("/new"), web.url("/new"))
     assert record["httpCanonicalUrl"] == web.url("/new")
-    assert await item(desk, web.url("/old")) == {}
+    assert await item(context, web.url("/old")) == {}
 
 
-async def test_alias_of_a_gone_article_is_fetched_again(desk: Desk, web: FakeWeb) -> None:
+async def test_alias_of_a_gone_article_is_fetched_again(context: Context, web: FakeWeb) -> None:
     """A link that was another name of an article: when that is gone, the link gets its own chance."""
     own = f"<link rel=canonical href='{web.url('/a')}'>"
     web.page("/a", article())
     web.page("/print", article(head=own))
-    await add(desk, web.url("/a"))
-    await run(desk)
-    await add(desk, web.url("/print"))
-    assert (await run(desk))["alias"] == 1
+    await add(context, web.url("/a"))
+    await run(context)
+    await add(context, web.url("/print"))
+    assert (await run(context))["alias"] == 1
     web.on("/a", 410)
     web.page("/print", article())
-    await desk.forcing.make_due([item_id(web.url("/a"))], await connect.now(desk.client), "")
-    await visit(desk, web.url("/a"))
+    await context.forcing.make_due([item_id(web.url("/a"))], await connect.now(context.client), "")
+    await visit(context, web.url("/a"))
 
-    ended = await run(desk)
+    ended = await run(context)
 
     assert ended["stored"] == 1
-    assert (await stored(desk, web.url("/print")))["status"] == "success"
+    assert (await stored(context, web.url("/print")))["status"] == "success"
 
 
-async def test_article_behind_a_token_is_not_asked_again_without_it(desk: Desk, web: FakeWeb) -> None:
+async def test_article_behind_a_token_is_not_asked_again_without_it(context: Context, web: FakeWeb) -> None:
     """The token of a link is stored nowhere, so a refresh could only be refused: the article lives out its TTL."""
     path = "/a?access_token=s3cr3tS3cr3t"
     web.page(path, article())
-    await add(desk, web.url(path))
-    await run(desk)
-    record = await item(desk, web.url("/a"))
+    await add(context, web.url(path))
+    await run(context)
+    record = await item(context, web.url("/a"))
 
-    assert (await stored(desk, web.url(path)))["status"] == "success"
+    assert (await stored(context, web.url(path)))["status"] == "success"
     assert (record["status"], record["nextCrawlAt"]) == ("Crawled", "")
-    assert await desk.client.zscore(desk.keys.due("rss"), record["id"]) is None
+    assert await context.client.zscore(context.keys.due("rss"), record["id"]) is None
 
 
 # ── smaller ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_unchanged_page_behind_a_new_redirect_tells_it(desk: Desk, web: FakeWeb) -> None:
+async def test_unchanged_page_behind_a_new_redirect_tells_it(context: Context, web: FakeWeb) -> None:
     """A registered URL that moves: the chain and the canonical address are in the record, though the text is equal."""
     web.page("/a", article())
     url = web.url("/a")
-    await desk.registrar.add(url, "url", await connect.now(desk.client))
-    await visit(desk, url)
+    await context.registrar.add(url, "url", await connect.now(context.client))
+    await visit(context, url)
     web.page("/b", article())
     web.redirect("/a", "/b", 301)
-    await visit(desk, url)
-    record = await item(desk, url)
+    await visit(context, url)
+    record = await item(context, url)
 
     assert json.loads(record["httpRedirectChain"]) == [url]
     assert record["httpCanonicalUrl"] == web.url("/b")
@@ -409,25 +409,25 @@ async def test_robots_allow_again(settings: Settings, site: Site) -> None:
     allowed = []
     for rules in ("User-agent: *\nDisallow:", "User-agent: *\nDisallow: /a", "User-agent: *\nDisallow:"):
         site.web.robots(rules)
-        async with office(settings) as desk:  # a process of its own each time: robots.txt is remembered for a day
-            for key in await desk.client.keys("fetch:robots*"):
-                await desk.client.delete(key)
-            await add_site(desk, site.url("/"))
-            await crawl(desk, SID, Mode.INCREMENTAL)
-            allowed.append((await item(desk, site.url("/a")))["httpRobotsAllowed"])
+        async with office(settings) as context:  # a process of its own each time: robots.txt is remembered for a day
+            for key in await context.client.keys("fetch:robots*"):
+                await context.client.delete(key)
+            await add_site(context, site.url("/"))
+            await crawl(context, SID, Mode.INCREMENTAL)
+            allowed.append((await item(context, site.url("/a")))["httpRobotsAllowed"])
 
     assert allowed == ["true", "false", "true"]
 
 
-async def test_broken_link_on_a_first_crawl_is_a_failure(desk: Desk, site: Site) -> None:
+async def test_broken_link_on_a_first_crawl_is_a_failure(context: Context, site: Site) -> None:
     """Nothing was there, so nothing is gone."""
     site.page("/", links=["/nowhere"])
-    await add_site(desk, site.url("/"))
+    await add_site(context, site.url("/"))
 
-    ended = await crawl(desk, SID, Mode.INCREMENTAL)
+    ended = await crawl(context, SID, Mode.INCREMENTAL)
 
     assert counts(ended) == {"discovered": 2, "visited": 2, "changed": 1, "failed": 1}
-    assert (await item(desk, site.url("/nowhere")))["errorMessage"].startswith("HTTP 404")
+    assert (await item(context, site.url("/nowhere")))["errorMessage"].startswith("HTTP 404")
 
 
 def embedded(library: Library) -> int:
@@ -440,8 +440,8 @@ async def test_shared_page_is_found_by_its_domain_and_its_category(settings: Set
     async with open_library(settings, {"/a": "About weirs.", "/b": "About sluices."}) as library:
         await library.embed()
         asked = embedded(library)
-        await add(library.desk, library.site.url("/a"))
-        await run(library.desk)
+        await add(library.context, library.site.url("/a"))
+        await run(library.context)
         await library.embed()
         asked_again = embedded(library)
 
@@ -468,70 +468,72 @@ async def test_new_date_is_shown_without_new_vectors(settings: Settings) -> None
         assert asked_again == asked
 
 
-async def test_force_accuses_nobody_of_lying(desk: Desk, site: Site) -> None:
+async def test_force_accuses_nobody_of_lying(context: Context, site: Site) -> None:
     """Four true 304s, then a forced visit of the same bytes: the host's 304 is believed as before."""
     site.page("/", links=["/a"])
     site.page("/a")
-    await add_site(desk, site.url("/"))
+    await add_site(context, site.url("/"))
     for mode in (*[Mode.INCREMENTAL] * 5, Mode.FULL):
-        await crawl(desk, SID, mode)
+        await crawl(context, SID, mode)
     site.forget_requests()
-    await crawl(desk, SID, Mode.INCREMENTAL)
+    await crawl(context, SID, Mode.INCREMENTAL)
 
-    assert not [key async for key in desk.client.scan_iter(desk.keys.trust("*"))]
+    assert not [key async for key in context.client.scan_iter(context.keys.trust("*"))]
     assert "if-none-match" in site.web.asked("/a")[-1].headers
 
 
-async def test_equal_text_read_anew_is_not_updated(desk: Desk, site: Site) -> None:
+async def test_equal_text_read_anew_is_not_updated(context: Context, site: Site) -> None:
     """Forced, or by another canonical: without news the document keeps its time, so search needs not be told."""
     site.page("/", links=["/a"])
     site.page("/a", head=f'<link rel=canonical href="{site.url("/a")}">')
-    await add_site(desk, site.url("/"))
-    await crawl(desk, SID, Mode.INCREMENTAL)
-    key = desk.keys.document(item_id(site.url("/a")))
-    before = await desk.client.hgetall(key)
-    await crawl(desk, SID, Mode.FULL)
-    forced = await desk.client.hgetall(key)
+    await add_site(context, site.url("/"))
+    await crawl(context, SID, Mode.INCREMENTAL)
+    key = context.keys.document(item_id(site.url("/a")))
+    before = await context.client.hgetall(key)
+    await crawl(context, SID, Mode.FULL)
+    forced = await context.client.hgetall(key)
     site.page("/a", head='<link rel=canonical href="https://elsewhere.example/a">')
-    await crawl(desk, SID, Mode.INCREMENTAL)
+    await crawl(context, SID, Mode.INCREMENTAL)
 
-    assert before == forced == await desk.client.hgetall(key)
+    assert before == forced == await context.client.hgetall(key)
 
 
-async def test_alias_that_leads_elsewhere_is_no_name_of_its_old_page(desk: Desk, site: Site) -> None:
+async def test_alias_that_leads_elsewhere_is_no_name_of_its_old_page(context: Context, site: Site) -> None:
     """`/latest` moves from one version to the next, and is a page of its own at last."""
     site.page("/", links=["/latest", "/v1", "/v2"])
     site.page("/v1")
     site.page("/v2")
     site.web.redirect("/latest", "/v1", 301)
-    await add_site(desk, site.url("/"))
+    await add_site(context, site.url("/"))
     names = []
     for change in (lambda: None, lambda: site.web.redirect("/latest", "/v2", 301), lambda: site.page("/latest")):
         change()
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        known = [await desk.client.smembers(desk.keys.aliases(item_id(site.url(path)))) for path in ("/v1", "/v2")]
+        await crawl(context, SID, Mode.INCREMENTAL)
+        known = [
+            await context.client.smembers(context.keys.aliases(item_id(site.url(path)))) for path in ("/v1", "/v2")
+        ]
         names.append([len(found) for found in known])
 
     assert names == [[1, 0], [0, 1], [0, 0]]
 
 
 async def test_deferral_is_told_once_and_in_the_record(
-    desk: Desk, site: Site, caplog: pytest.LogCaptureFixture
+    context: Context, site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A host that asks to wait: one line for all of its pages, and each record says how long it waits."""
     paths = [f"/{number}" for number in range(5)]
     site.page("/", links=paths)
     for path in paths:
         site.page(path)
-    await add_site(desk, site.url("/"))
-    await crawl(desk, SID, Mode.INCREMENTAL)
+    await add_site(context, site.url("/"))
+    await crawl(context, SID, Mode.INCREMENTAL)
     for path in ("/", *paths):
         site.web.retry_after(path, 503, "5000")
-    await visit(desk, site.url("/0"))
+    await visit(context, site.url("/0"))
     caplog.clear()
-    await visit(desk, *map(site.url, paths[1:]))
-    record = await item(desk, site.url("/1"))
-    due = await desk.client.zscore(desk.keys.due(SID), record["id"])
+    await visit(context, *map(site.url, paths[1:]))
+    record = await item(context, site.url("/1"))
+    due = await context.client.zscore(context.keys.due(SID), record["id"])
 
     assert len([one for one in caplog.messages if "put off" in one]) == 1
-    assert abs(float(record["crawlIntervalSeconds"]) - (due - await connect.now(desk.client))) < 60
+    assert abs(float(record["crawlIntervalSeconds"]) - (due - await connect.now(context.client))) < 60

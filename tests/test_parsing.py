@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from core.errors import FailCode, FailDetail, ParserUnavailable
-from core.models import Failed, Harvest
+from core.models import Failed, FeedLinks
 from core.runtime import pool as pool_module
 from core.runtime.pool import ParsePool
 from core.runtime.process import Child
@@ -351,7 +351,7 @@ async def test_the_feed_task():
     async with ParsePool(1, 5, 1_000_000_000) as pool:
         url = "https://site.example/feed"
         harvest = await pool.run("feed", FeedRequest(body, url, "application/rss+xml", ("utm_",)))
-        assert isinstance(harvest, Harvest)
+        assert isinstance(harvest, FeedLinks)
         assert (harvest.title, harvest.links) == ("T", ("https://site.example/a?id=1",))
         failed = await pool.run("feed", FeedRequest(b"<html><p>Not here.</p></html>", url, "text/html"))
         assert failed.detail is FailDetail.TYPE

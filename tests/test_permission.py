@@ -60,11 +60,11 @@ async def test_record_that_somebody_wrote_into_redis_reads_nothing(
     strict: Settings, redis: Client, keys: Keys, private: Path
 ) -> None:
     """A source that no command of this user added is listed as incomplete, with a sentence that says what to do."""
-    async with office(strict) as desk:
+    async with office(strict) as context:
         config = config_of(private)
-        await desk.sources.add(config, "", await connect.now(redis))
+        await context.sources.add(config, "", await connect.now(redis))
 
-        run = await crawl(desk, config.sid, Mode.INCREMENTAL)
+        run = await crawl(context, config.sid, Mode.INCREMENTAL)
 
     assert run["status"] == "incomplete"
     assert "may not be read" in run["message"]
@@ -161,26 +161,26 @@ async def test_single_file_needs_a_name_from_its_user(
 ) -> None:
     """A file that was registered by us is read; the record of one that somebody wrote is not."""
     (private / "letter.md").write_text(f"# Letter\n\n{FILLER}")
-    async with office(strict) as desk:
+    async with office(strict) as context:
         now = await connect.now(redis)
-        own = await desk.registrar.add(str(private / "diary.md"), "file", now)
+        own = await context.registrar.add(str(private / "diary.md"), "file", now)
         ref = named(str(private / "letter.md"), "file")
-        await desk.registrar.register([ref], Listing("urls"), now)
+        await context.registrar.register([ref], Listing("urls"), now)
         answers = []
         for item_id in (own, item_id_of(ref)):
-            [item] = await desk.items.read([item_id])
+            [item] = await context.items.read([item_id])
             assert isinstance(item, Item)
-            answers.append(await _fetch(desk, item))
+            answers.append(await _fetch(context, item))
 
     assert isinstance(answers[0], Fetched)
     assert isinstance(answers[1], Failed)
     assert "may not be read" in answers[1].text
 
 
-async def _fetch(desk, item: Item):
-    from core.sources.io.open_sources import Book
+async def _fetch(context, item: Item):
+    from core.sources.io.open_sources import OpenSources
 
-    found = await Book(desk, 0.0).open("urls")
+    found = await OpenSources(context, 0.0).open("urls")
     return await found.source.fetch(item, {})
 
 
@@ -192,12 +192,12 @@ async def test_sparse_file_holds_up_nobody(settings: Settings, redis: Client, ke
     with (private / "huge.md").open("wb") as file:
         file.truncate(600_000_000_000)
     os.utime(private / "huge.md", (1_700_000_000, 1_700_000_000))
-    async with office(settings) as desk:
+    async with office(settings) as context:
         config = config_of(private)
-        await desk.sources.add(config, "", await connect.now(redis))
+        await context.sources.add(config, "", await connect.now(redis))
 
-        run = await crawl(desk, config.sid, Mode.INCREMENTAL)
-        again = await crawl(desk, config.sid, Mode.INCREMENTAL)
+        run = await crawl(context, config.sid, Mode.INCREMENTAL)
+        again = await crawl(context, config.sid, Mode.INCREMENTAL)
 
     assert (run["changed"], run["excluded"]) == ("1", "1")
     assert (again["status"], again["unchanged"]) == ("finished", "2")

@@ -13,7 +13,7 @@ from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Ref
 from core.registry.io.registering import Listing, item_id_of
-from core.runtime.context import Desk, furnish
+from core.runtime.context import Context, build_context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_file import parse, quick
@@ -27,19 +27,19 @@ from tests.web import FakeWeb
 
 
 @pytest.fixture
-async def desk(settings: Settings, redis: Client, keys: Keys) -> AsyncIterator[Desk]:
+async def context(settings: Settings, redis: Client, keys: Keys) -> AsyncIterator[Context]:
     opened = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})
-    async with furnish(opened, redis, keys) as made:
+    async with build_context(opened, redis, keys) as made:
         yield made
 
 
-async def add(desk: Desk, what: str) -> str:
+async def add(context: Context, what: str) -> str:
     (config,) = quick(what, "/").sources()
     root = Ref(config.config["url"]) if "url" in config.config else None
-    now = await connect.now(desk.client)
-    await desk.sources.add(config, item_id_of(root) if root else "", now)
+    now = await connect.now(context.client)
+    await context.sources.add(config, item_id_of(root) if root else "", now)
     if root:
-        await desk.registrar.register([root], Listing(config.sid), now)
+        await context.registrar.register([root], Listing(config.sid), now)
     return config.sid
 
 
@@ -56,73 +56,73 @@ def write(folder: Path, name: str, text: str = "") -> None:
     os.utime(path, (1_700_000_000, 1_700_000_000 + len(text)))
 
 
-async def test_a_folder(desk: Desk, tmp_path: Path) -> None:
+async def test_a_folder(context: Context, tmp_path: Path) -> None:
     """Adds, changes, losses and the rest; and not one request."""
     for name in ("a.md", "b.md", "c.md"):
         write(tmp_path, name)
-    sid = await add(desk, str(tmp_path))
-    first = await plan(desk, sid, Mode.INCREMENTAL)
-    await crawl(desk, sid, Mode.INCREMENTAL)
+    sid = await add(context, str(tmp_path))
+    first = await plan(context, sid, Mode.INCREMENTAL)
+    await crawl(context, sid, Mode.INCREMENTAL)
     write(tmp_path, "b.md", "another text")
     write(tmp_path, "d.md")
     (tmp_path / "c.md").unlink()
-    second = await plan(desk, sid, Mode.INCREMENTAL)
+    second = await plan(context, sid, Mode.INCREMENTAL)
 
     assert (first.added, first.changed, first.removed, first.unchanged) == (3, 0, 0, 0)
     assert (second.added, second.changed, second.removed, second.unchanged) == (1, 1, 1, 1)
     assert (second.requests, second.how, second.held) == (0, "complete", "")
 
 
-async def test_a_folder_costs_no_write(desk: Desk, redis: Client, tmp_path: Path) -> None:
+async def test_a_folder_costs_no_write(context: Context, redis: Client, tmp_path: Path) -> None:
     """The store is the same to the byte."""
     write(tmp_path, "a.md")
-    sid = await add(desk, str(tmp_path))
+    sid = await add(context, str(tmp_path))
     before = await commands.everything(redis)
-    await plan(desk, sid, Mode.FULL)
+    await plan(context, sid, Mode.FULL)
 
     assert await commands.everything(redis) == before
 
 
-async def test_a_loss_that_would_be_held_is_told(desk: Desk, redis: Client, keys: Keys, tmp_path: Path) -> None:
+async def test_a_loss_that_would_be_held_is_told(context: Context, redis: Client, keys: Keys, tmp_path: Path) -> None:
     """And the source itself is not marked as held."""
     write(tmp_path, "a.md")
     write(tmp_path, "b.md")
-    sid = await add(desk, str(tmp_path))
-    await crawl(desk, sid, Mode.INCREMENTAL)
+    sid = await add(context, str(tmp_path))
+    await crawl(context, sid, Mode.INCREMENTAL)
     (tmp_path / "a.md").unlink()
     (tmp_path / "b.md").unlink()
-    made = await plan(desk, sid, Mode.INCREMENTAL)
+    made = await plan(context, sid, Mode.INCREMENTAL)
 
     assert (made.removed, "2 of 2 items" in made.held) == (2, True)
     assert await redis.hget(keys.source(sid), "held") is None
 
 
-async def test_a_folder_that_cannot_be_listed_loses_nothing(desk: Desk, tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_listed_loses_nothing(context: Context, tmp_path: Path) -> None:
     """Absence proves nothing when the listing was cut short."""
     folder = tmp_path / "notes"
     folder.mkdir()
     write(folder, "a.md")
-    sid = await add(desk, str(folder))
-    await crawl(desk, sid, Mode.INCREMENTAL)
+    sid = await add(context, str(folder))
+    await crawl(context, sid, Mode.INCREMENTAL)
     folder.rename(tmp_path / "moved")
-    made = await plan(desk, sid, Mode.INCREMENTAL)
+    made = await plan(context, sid, Mode.INCREMENTAL)
 
     assert (made.removed, made.unchanged) == (0, 1)
     assert "cannot be read" in made.how
 
 
-async def test_a_site(desk: Desk, redis: Client, keys: Keys) -> None:
+async def test_a_site(context: Context, redis: Client, keys: Keys) -> None:
     """Known pages, new ones of the sitemap, robots.txt, the sitemap: so many requests; a plan makes the last two."""
     async with FakeWeb() as web:
         site = Site(web)
         site.page("/", links=["/a"])
         site.page("/a")
-        sid = await add(desk, site.url())
-        await crawl(desk, sid, Mode.INCREMENTAL)
+        sid = await add(context, site.url())
+        await crawl(context, sid, Mode.INCREMENTAL)
         sitemap(web, "/", "/a", "/b", "/c")
         site.forget_requests()
         before = await redis.zcard(keys.refs(sid))
-        made = await plan(desk, sid, Mode.INCREMENTAL)
+        made = await plan(context, sid, Mode.INCREMENTAL)
 
     assert (made.added, made.unchanged, made.removed) == (2, 2, 0)
     assert made.requests == 2 + 4
@@ -130,10 +130,10 @@ async def test_a_site(desk: Desk, redis: Client, keys: Keys) -> None:
     assert await redis.zcard(keys.refs(sid)) == before
 
 
-async def test_a_root_that_nobody_has_read_is_an_addition(desk: Desk) -> None:
+async def test_a_root_that_nobody_has_read_is_an_addition(context: Context) -> None:
     """It is registered when the domain is added, and new all the same."""
     async with FakeWeb() as web:
-        made = await plan(desk, await add(desk, web.url()), Mode.INCREMENTAL)
+        made = await plan(context, await add(context, web.url()), Mode.INCREMENTAL)
 
     assert (made.added, made.unchanged) == (1, 0)
 
@@ -143,16 +143,16 @@ async def test_a_repository(settings: Settings, redis: Client, keys: Keys) -> No
     async with GithubServer("token") as hub:
         hub.repository("o/r")
         opened = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",), **hub.settings()})
-        async with furnish(opened, redis, keys) as desk:
-            sid = await add_repository(desk)
+        async with build_context(opened, redis, keys) as context:
+            sid = await add_repository(context)
             for name in ("a.md", "b.md"):
                 hub.file(name, f"# {name}\n\n{FILLER}".encode())
-            first = await plan(desk, sid, Mode.INCREMENTAL)
-            await crawl(desk, sid, Mode.INCREMENTAL)
-            same = await plan(desk, sid, Mode.INCREMENTAL)
-            full = await plan(desk, sid, Mode.FULL)
+            first = await plan(context, sid, Mode.INCREMENTAL)
+            await crawl(context, sid, Mode.INCREMENTAL)
+            same = await plan(context, sid, Mode.INCREMENTAL)
+            full = await plan(context, sid, Mode.FULL)
             hub.file("b.md", f"# b\n\n{FILLER} changed".encode())
-            moved = await plan(desk, sid, Mode.INCREMENTAL)
+            moved = await plan(context, sid, Mode.INCREMENTAL)
 
     assert (first.added, first.requests) == (2, 3 + 2)
     assert (same.unchanged, same.requests, same.how) == (2, 1, "unchanged")
@@ -160,13 +160,13 @@ async def test_a_repository(settings: Settings, redis: Client, keys: Keys) -> No
     assert (moved.changed, moved.unchanged, moved.removed, moved.requests) == (1, 1, 0, 3 + 1)
 
 
-async def add_repository(desk: Desk) -> str:
+async def add_repository(context: Context) -> str:
     (config,) = parse(json.dumps({"id": "code", "github_sources": [{"id": "repo", "repo": "o/r"}]}), "/").sources()
-    await desk.sources.add(config, "", await connect.now(desk.client))
+    await context.sources.add(config, "", await connect.now(context.client))
     return config.sid
 
 
-async def test_no_source_is_a_sentence(desk: Desk) -> None:
+async def test_no_source_is_a_sentence(context: Context) -> None:
     """As for a crawl."""
     with pytest.raises(FreshetError, match=r"There is no source docs\.none"):
-        await plan(desk, "docs.none", Mode.INCREMENTAL)
+        await plan(context, "docs.none", Mode.INCREMENTAL)

@@ -10,7 +10,7 @@ import pytest
 from core.errors import FailCode, FailDetail
 from core.feeds import polling
 from core.feeds.state import Answer, FeedChanged, FeedState, FeedStatus, FeedUnchanged, PollResult
-from core.models import Deferred, Failed, FeedKind, FeedText, Harvest, PublisherHints, Rejected
+from core.models import Deferred, Failed, FeedKind, FeedLinks, FeedText, PublisherHints, Rejected
 from core.registry.outcomes import Broken, Missing
 
 NOW = 1_800_000_000.0
@@ -26,7 +26,7 @@ def decide(state: FeedState, result: PollResult, now: float = NOW) -> polling.Po
 
 def changed(links: int = 10, new: int = 1, answer: Answer = Answer(etag='"b"', validators_url=URL)) -> FeedChanged:  # noqa: B008, RUF100
     urls = tuple(f"https://news.example/{i}" for i in range(links))
-    harvest = Harvest(FeedKind.RSS, "News", urls, tuple(FeedText(title=url) for url in urls))
+    harvest = FeedLinks(FeedKind.RSS, "News", urls, tuple(FeedText(title=url) for url in urls))
     return FeedChanged(answer, harvest, "h2", frozenset(urls[new:]))
 
 
@@ -211,7 +211,7 @@ def test_confirmed_move_leaves_an_event() -> None:
 
 def test_rejections_are_told_with_an_example() -> None:
     """Why do I see no articles? Because all entries were turned away, and here is one."""
-    harvest = Harvest(FeedKind.RSS, links=(), rejected=(Rejected("x:y", "scheme"),), rejected_count=7)
+    harvest = FeedLinks(FeedKind.RSS, links=(), rejected=(Rejected("x:y", "scheme"),), rejected_count=7)
     state = decide(OLD, FeedChanged(Answer(), harvest, "h2")).state
 
     assert (state.entries, state.rejected, state.rejected_example, state.empty_polls) == (7, 7, "scheme: x:y", 1)

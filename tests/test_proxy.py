@@ -17,7 +17,7 @@ from core.models import Deferred, Failed, Fetched, Request
 from core.net import proxy as module
 from core.net.fetcher import Fetcher, open_fetcher
 from core.net.proxy import Proxy
-from core.runtime.context import open_desk
+from core.runtime.context import open_context
 from core.settings import Settings
 from core.store.connect import Client
 from tests import web_replies as replies
@@ -161,11 +161,11 @@ async def test_no_link_is_marked(web: FakeWeb, redis: Client, settings: Settings
     web.fallback = replies.Document(b"who are you", 407)
     proxy = await closed_port() if trouble == "closed" else web.url("/")
     links = [f"http://site{number}.example/{page}" for number in range(3) for page in range(3)]
-    async with open_desk(settings.model_copy(update={"fetch_proxy_url": SecretStr(proxy)})) as desk:
-        await add(desk, *links)
-        counts = await run(desk)
+    async with open_context(settings.model_copy(update={"fetch_proxy_url": SecretStr(proxy)})) as context:
+        await add(context, *links)
+        counts = await run(context)
 
         assert (counts["deferred"], counts["failed"], counts["retry"]) == (len(links), 0, 0)
-        assert await desk.client.smembers(desk.keys.attempted) == set()
-        assert await desk.client.exists(*(desk.keys.failure(ids.article_uid(link)) for link in links)) == 0
-        assert await desk.client.smembers(desk.keys.category_links("world")) == set(links)
+        assert await context.client.smembers(context.keys.attempted) == set()
+        assert await context.client.exists(*(context.keys.failure(ids.article_uid(link)) for link in links)) == 0
+        assert await context.client.smembers(context.keys.category_links("world")) == set(links)

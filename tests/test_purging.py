@@ -90,62 +90,62 @@ async def test_page_that_is_gone_for_long_vanishes_everywhere(settings: Settings
     """Record, links, images, snapshot, partition, status, source: no key names it any more."""
     site.page("/", links=["/a"])
     site.page("/a", links=["/"], head='<meta property="og:image" content="/weir.jpg">')
-    async with office(settings, snapshot_days=1) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings, snapshot_days=1) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         name = item_id(site.url("/a"))
         site.page("/", "No link any more.")
         site.remove("/a", 410)
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        assert (await item(desk, site.url("/a")))["status"] == "Gone"
-        later = await connect.now(desk.client) + settings.gone_ttl_seconds + 10
+        await crawl(context, SID, Mode.INCREMENTAL)
+        assert (await item(context, site.url("/a")))["status"] == "Gone"
+        later = await connect.now(context.client) + settings.gone_ttl_seconds + 10
 
-        purged = await Purging(desk.client, desk.keys, settings.gone_ttl_seconds).run(later)
+        purged = await Purging(context.client, context.keys, settings.gone_ttl_seconds).run(later)
 
         assert purged == 1
-        assert await desk.client.keys(f"*{name}*") == []
-        for key in await desk.client.keys("*"):
-            kind = await desk.client.type(key)
+        assert await context.client.keys(f"*{name}*") == []
+        for key in await context.client.keys("*"):
+            kind = await context.client.type(key)
             if kind == "set":
-                assert name not in await desk.client.smembers(key), key
-            elif kind == "zset" and key != desk.keys.lost(SID):  # forgets by itself within a day
-                assert await desk.client.zscore(key, name) is None, key
+                assert name not in await context.client.smembers(key), key
+            elif kind == "zset" and key != context.keys.lost(SID):  # forgets by itself within a day
+                assert await context.client.zscore(key, name) is None, key
 
 
 async def test_purged_page_that_is_found_again_is_new(settings: Settings, site: Site) -> None:
     """Nothing of its past keeps it out."""
     site.page("/", links=["/a"])
     site.page("/a")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.remove("/a", 410)
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        later = await connect.now(desk.client) + settings.gone_ttl_seconds + 10
-        await Purging(desk.client, desk.keys, settings.gone_ttl_seconds).run(later)
+        await crawl(context, SID, Mode.INCREMENTAL)
+        later = await connect.now(context.client) + settings.gone_ttl_seconds + 10
+        await Purging(context.client, context.keys, settings.gone_ttl_seconds).run(later)
         site.page("/a", "Back after years.")
         site.page("/", "With a new menu.", links=["/a"])
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert (await item(desk, site.url("/a")))["status"] == "Crawled"
+        assert (await item(context, site.url("/a")))["status"] == "Crawled"
 
 
 async def test_purged_page_is_found_again_by_links_that_did_not_change(settings: Settings, site: Site) -> None:
     """The page that links to it answers 304: what it links to was stored, and is looked at once more."""
     site.page("/", links=["/a"])
     site.page("/a", "First.")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.remove("/a", 410)
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        later = await connect.now(desk.client) + settings.gone_ttl_seconds + 10
-        assert await Purging(desk.client, desk.keys, settings.gone_ttl_seconds).run(later) == 1
+        await crawl(context, SID, Mode.INCREMENTAL)
+        later = await connect.now(context.client) + settings.gone_ttl_seconds + 10
+        assert await Purging(context.client, context.keys, settings.gone_ttl_seconds).run(later) == 1
         site.page("/a", "Back after years.")
         site.forget_requests()
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
         assert "if-none-match" in site.web.asked("/")[-1].headers
-        assert (await item(desk, site.url("/a")))["status"] == "Crawled"
+        assert (await item(context, site.url("/a")))["status"] == "Crawled"

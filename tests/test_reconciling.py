@@ -38,17 +38,17 @@ async def library(settings: Settings) -> AsyncIterator[Library]:
 
 
 async def look(library: Library, **more: bool) -> list[Finding]:
-    reconciling = Reconciling(library.desk.client, library.desk.keys, **more)
+    reconciling = Reconciling(library.context.client, library.context.keys, **more)
     return [one async for some in reconciling.everything() for one in some]
 
 
 async def heal(library: Library, findings: list[Finding]) -> int:
-    client = library.desk.client
-    return await Reconciling(client, library.desk.keys).heal(findings, await connect.now(client))
+    client = library.context.client
+    return await Reconciling(client, library.context.keys).heal(findings, await connect.now(client))
 
 
 async def first_chunk(library: Library, path: str) -> str:
-    names = await library.desk.client.zrange(library.desk.keys.chunks(library.id(path)), 0, 0)
+    names = await library.context.client.zrange(library.context.keys.chunks(library.id(path)), 0, 0)
     return str(names[0])
 
 
@@ -57,13 +57,13 @@ def not_embedded(library: Library, path: str = "/a") -> list[Finding]:
 
 
 async def without_vector(library: Library) -> list[Finding]:
-    await library.desk.client.delete(library.desk.keys.vector(await first_chunk(library, "/a")))
+    await library.context.client.delete(library.context.keys.vector(await first_chunk(library, "/a")))
     return not_embedded(library)
 
 
 async def vector_too_short(library: Library) -> list[Finding]:
     """Of half the numbers; so is the one in the cache."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     name = await first_chunk(library, "/a")
     text_hash = str(await client.hget(keys.chunk(name), "text_hash"))
     await client.set(keys.vector(name), "x" * 32)
@@ -72,87 +72,91 @@ async def vector_too_short(library: Library) -> list[Finding]:
 
 
 async def text_of_another_hash(library: Library) -> list[Finding]:
-    await library.desk.client.hset(library.desk.keys.chunk(await first_chunk(library, "/a")), "text", "The wier.")
+    await library.context.client.hset(library.context.keys.chunk(await first_chunk(library, "/a")), "text", "The wier.")
     return not_embedded(library)
 
 
 async def of_another_page(library: Library) -> list[Finding]:
-    await library.desk.client.hset(library.desk.keys.chunk(await first_chunk(library, "/a")), "item", library.id("/b"))
+    await library.context.client.hset(
+        library.context.keys.chunk(await first_chunk(library, "/a")), "item", library.id("/b")
+    )
     return [*not_embedded(library), Finding(Wrong.ASTRAY, await first_chunk(library, "/a"))]
 
 
 async def without_chunk(library: Library) -> list[Finding]:
     """Its vector is left, and of no use."""
-    await library.desk.client.delete(library.desk.keys.chunk(await first_chunk(library, "/a")))
+    await library.context.client.delete(library.context.keys.chunk(await first_chunk(library, "/a")))
     return [*not_embedded(library), Finding(Wrong.ASTRAY, await first_chunk(library, "/a"))]
 
 
 async def without_chunks(library: Library) -> list[Finding]:
     name = await first_chunk(library, "/a")
-    await library.desk.client.delete(library.desk.keys.chunks(library.id("/a")))
+    await library.context.client.delete(library.context.keys.chunks(library.id("/a")))
     return [*not_embedded(library), Finding(Wrong.ASTRAY, name)]
 
 
 async def of_another_space(library: Library) -> list[Finding]:
-    await library.desk.client.hset(library.desk.keys.chunk(await first_chunk(library, "/a")), "space", "other-8-c1")
+    await library.context.client.hset(
+        library.context.keys.chunk(await first_chunk(library, "/a")), "space", "other-8-c1"
+    )
     return not_embedded(library)
 
 
 async def without_space(library: Library) -> list[Finding]:
     """As a worker with EMBEDDER=none writes it."""
     name = await first_chunk(library, "/a")
-    await library.desk.client.hset(library.desk.keys.chunk(name), "space", "")
-    await library.desk.client.delete(library.desk.keys.vector(name))
+    await library.context.client.hset(library.context.keys.chunk(name), "space", "")
+    await library.context.client.delete(library.context.keys.vector(name))
     return not_embedded(library)
 
 
 async def of_another_text(library: Library) -> list[Finding]:
-    await library.desk.client.hset(library.desk.keys.item(library.id("/a")), "indexedHash", "another")
+    await library.context.client.hset(library.context.keys.item(library.id("/a")), "indexedHash", "another")
     return not_embedded(library)
 
 
 async def failed_without_vector(library: Library) -> list[Finding]:
     """Embedded after its check failed."""
     await library.embed()
-    await library.desk.client.delete(library.desk.keys.vector(await first_chunk(library, "/d")))
+    await library.context.client.delete(library.context.keys.vector(await first_chunk(library, "/d")))
     return not_embedded(library, "/d")
 
 
 async def nobody_knows(library: Library) -> list[Finding]:
-    await library.desk.client.zrem(library.desk.keys.embed_due, library.id("/b"))
+    await library.context.client.zrem(library.context.keys.embed_due, library.id("/b"))
     return [Finding(Wrong.NOT_WAITING, library.id("/b"))]
 
 
 async def nobody_knows_of_the_failed(library: Library) -> list[Finding]:
-    await library.desk.client.zrem(library.desk.keys.embed_due, library.id("/d"))
+    await library.context.client.zrem(library.context.keys.embed_due, library.id("/d"))
     return [Finding(Wrong.NOT_WAITING, library.id("/d"))]
 
 
 async def without_text(library: Library) -> list[Finding]:
-    await library.desk.client.delete(library.desk.keys.document(library.id("/a")))
+    await library.context.client.delete(library.context.keys.document(library.id("/a")))
     return [Finding(Wrong.NO_TEXT, library.id("/a"))]
 
 
 async def without_record(library: Library) -> list[Finding]:
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     await client.delete(keys.item(library.id("/a")), keys.document(library.id("/a")))
     await client.srem(keys.status("Indexed"), library.id("/a"))
     return [Finding(Wrong.NO_RECORD, library.id("/a"))]
 
 
 async def for_nothing(library: Library) -> list[Finding]:
-    await library.desk.client.zadd(library.desk.keys.embed_due, {library.id("/c"): 1})
+    await library.context.client.zadd(library.context.keys.embed_due, {library.id("/c"): 1})
     return [Finding(Wrong.WAITS_FOR_NOTHING, library.id("/c"))]
 
 
 async def nobody_waits(library: Library) -> list[Finding]:
-    await library.desk.client.zadd(library.desk.keys.embed_due, {"url_nobody": 1})
+    await library.context.client.zadd(library.context.keys.embed_due, {"url_nobody": 1})
     return [Finding(Wrong.WAITS_FOR_NOTHING, "url_nobody")]
 
 
 async def stray_chunk(library: Library) -> list[Finding]:
     """Of a page that has others now."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     fields = {"item": library.id("/a"), "text": "Old.", "text_hash": "old", "space": "first-16-c1"}
     await client.hset(keys.chunk("c_stray"), mapping=fields)
     await client.set(keys.vector("c_stray"), "x" * 64)
@@ -160,45 +164,45 @@ async def stray_chunk(library: Library) -> list[Finding]:
 
 
 async def stray_vector(library: Library) -> list[Finding]:
-    await library.desk.client.set(library.desk.keys.vector("c_stray"), "x" * 64)
+    await library.context.client.set(library.context.keys.vector("c_stray"), "x" * 64)
     return [Finding(Wrong.ASTRAY, "c_stray")]
 
 
 async def without_live(library: Library) -> list[Finding]:
     """Its chunks are all there, and nobody knows of which version they are."""
-    await library.desk.client.hdel(library.desk.keys.document(library.id("/a")), "live")
+    await library.context.client.hdel(library.context.keys.document(library.id("/a")), "live")
     return not_embedded(library)
 
 
 async def live_of_nothing(library: Library) -> list[Finding]:
-    await library.desk.client.hset(library.desk.keys.document(library.id("/a")), "live", "bogus")
+    await library.context.client.hset(library.context.keys.document(library.id("/a")), "live", "bogus")
     return not_embedded(library)
 
 
 async def waits_with_live_of_nothing(library: Library) -> list[Finding]:
-    await library.desk.client.hset(library.desk.keys.document(library.id("/b")), "live", "bogus")
+    await library.context.client.hset(library.context.keys.document(library.id("/b")), "live", "bogus")
     return not_embedded(library, "/b")
 
 
 async def in_no_status(library: Library) -> list[Finding]:
-    await library.desk.client.srem(library.desk.keys.status("Indexed"), library.id("/a"))
+    await library.context.client.srem(library.context.keys.status("Indexed"), library.id("/a"))
     return [Finding(Wrong.MISPLACED, library.id("/a"))]
 
 
 async def in_two_statuses(library: Library) -> list[Finding]:
-    await library.desk.client.sadd(library.desk.keys.status("Gone"), library.id("/a"))
+    await library.context.client.sadd(library.context.keys.status("Gone"), library.id("/a"))
     return [Finding(Wrong.MISPLACED, library.id("/a"))]
 
 
 async def in_another_status(library: Library) -> list[Finding]:
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     await client.smove(keys.status("Indexed"), keys.status("Pending"), library.id("/a"))
     return [Finding(Wrong.MISPLACED, library.id("/a"))]
 
 
 async def in_no_partition(library: Library) -> list[Finding]:
     name = str((await library.record("/a"))["PartitionKey"])
-    await library.desk.client.srem(library.desk.keys.partition(name), library.id("/a"))
+    await library.context.client.srem(library.context.keys.partition(name), library.id("/a"))
     return [Finding(Wrong.MISPLACED, library.id("/a"))]
 
 
@@ -210,49 +214,49 @@ async def only_in_its_source(library: Library) -> list[Finding]:
 
 async def record_deleted(library: Library) -> list[Finding]:
     """All else is as it was."""
-    await library.desk.client.delete(library.desk.keys.item(library.id("/a")))
+    await library.context.client.delete(library.context.keys.item(library.id("/a")))
     return [Finding(Wrong.NO_RECORD, library.id("/a"))]
 
 
 async def only_a_text(library: Library) -> list[Finding]:
-    await library.desk.client.hset(library.desk.keys.document("url_nobody"), "content_hash", "x")
+    await library.context.client.hset(library.context.keys.document("url_nobody"), "content_hash", "x")
     return [Finding(Wrong.NO_RECORD, "url_nobody")]
 
 
 async def only_listed(library: Library) -> list[Finding]:
-    await library.desk.client.zadd(library.desk.keys.due(SID), {"url_nobody": 1})
+    await library.context.client.zadd(library.context.keys.due(SID), {"url_nobody": 1})
     return [Finding(Wrong.NO_RECORD, "url_nobody")]
 
 
 async def another_type(library: Library, key: str) -> Finding:
-    await library.desk.client.delete(key)
-    await library.desk.client.lpush(key, "x")
+    await library.context.client.delete(key)
+    await library.context.client.lpush(key, "x")
     return Finding(Wrong.WRONG_TYPE, key)
 
 
 async def chunks_of_another_type(library: Library) -> list[Finding]:
     name = await first_chunk(library, "/a")
-    wrong = await another_type(library, library.desk.keys.chunks(library.id("/a")))
+    wrong = await another_type(library, library.context.keys.chunks(library.id("/a")))
     return [wrong, Finding(Wrong.ASTRAY, name)]
 
 
 async def chunk_of_another_type(library: Library) -> list[Finding]:
     name = await first_chunk(library, "/a")
-    wrong = await another_type(library, library.desk.keys.chunk(name))
+    wrong = await another_type(library, library.context.keys.chunk(name))
     return [*not_embedded(library), wrong, Finding(Wrong.ASTRAY, name)]
 
 
 async def vector_of_another_type(library: Library) -> list[Finding]:
-    wrong = await another_type(library, library.desk.keys.vector(await first_chunk(library, "/a")))
+    wrong = await another_type(library, library.context.keys.vector(await first_chunk(library, "/a")))
     return [*not_embedded(library), wrong]
 
 
 async def text_of_another_type(library: Library) -> list[Finding]:
-    return [await another_type(library, library.desk.keys.document(library.id("/a")))]
+    return [await another_type(library, library.context.keys.document(library.id("/a")))]
 
 
 async def record_of_another_type(library: Library) -> list[Finding]:
-    return [await another_type(library, library.desk.keys.item(library.id("/a")))]
+    return [await another_type(library, library.context.keys.item(library.id("/a")))]
 
 
 PLANTS: list[Plant] = [
@@ -305,7 +309,7 @@ async def test_page_is_found_while_it_waits(library: Library, plant: Plant, keep
     """By its chunks as long as they can be read, else by its text: never not at all."""
     await library.ask("weir")
     await heal(library, await plant(library))
-    live = await library.desk.client.hget(library.desk.keys.document(library.id("/a")), "live")
+    live = await library.context.client.hget(library.context.keys.document(library.id("/a")), "live")
 
     assert bool(live) is keeps_chunks
     assert await library.urls("weir", lexical_weight=1.0) == ["/a"]
@@ -321,19 +325,19 @@ async def test_page_is_embedded_anew(library: Library, plant: Plant) -> None:
     await library.embed()
     record = await library.record("/a")
 
-    assert await library.desk.client.hget(library.desk.keys.document(library.id("/a")), "live") == hash_before
+    assert await library.context.client.hget(library.context.keys.document(library.id("/a")), "live") == hash_before
     assert (record["status"], record["indexedHash"]) == ("Indexed", hash_before)
 
 
 @pytest.mark.parametrize("path", ["/", "/a"])
 async def test_crawl_brings_back_what_lost_its_record(library: Library, path: str) -> None:
     """The next one that is not forced, though every page answers 304; and nothing else is lost on the way."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     known = set(await client.zrange(keys.refs(SID), 0, -1))
     await client.delete(keys.item(library.id(path)))
     assert await heal(library, await look(library)) == 1
     left = set(await client.zrange(keys.refs(SID), 0, -1))
-    await crawl(library.desk, SID, Mode.INCREMENTAL)
+    await crawl(library.context, SID, Mode.INCREMENTAL)
     await library.embed()
 
     assert left == known - {library.id(path)}
@@ -345,7 +349,7 @@ async def test_crawl_brings_back_what_lost_its_record(library: Library, path: st
 
 async def test_lost_text_of_a_listed_version_is_read_anew(library: Library) -> None:
     """A folder that lists the same version would not look at its file again."""
-    client, keys, item_id = library.desk.client, library.desk.keys, library.id("/a")
+    client, keys, item_id = library.context.client, library.context.keys, library.id("/a")
     await client.hset(keys.item(item_id), mapping={"listedVersion": "7", "visitedVersion": "7"})
     await client.delete(keys.document(item_id))
     assert await heal(library, await look(library)) == 1
@@ -364,7 +368,7 @@ async def test_crawl_brings_back_a_text_of_another_type(library: Library) -> Non
 
 async def test_timer_takes_away_what_is_astray(library: Library) -> None:
     """A slice of the keys of search each minute, one behind the other, until all were looked at."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     for number in range(1_200):
         await client.hset(keys.chunk(f"c_{number}"), mapping={"item": "url_nobody", "text": "Old."})
         await client.set(keys.vector(f"v_{number}"), "x" * 64)
@@ -390,12 +394,12 @@ async def test_one_key_of_another_type_does_not_stop_the_timer(library: Library)
     """It is set right with the sample."""
     findings = await chunks_of_another_type(library)
 
-    assert set(findings) <= set(await Reconciling(library.desk.client, library.desk.keys).sample(50))
+    assert set(findings) <= set(await Reconciling(library.context.client, library.context.keys).sample(50))
 
 
 async def test_what_a_worker_writes_beside_is_not_astray(library: Library) -> None:
     """Neither before its swap nor, if the worker was quicker than the healer, after it; and a vector is kept."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     await stray_chunk(library)
     await client.expire(keys.chunk("c_stray"), 100)
     beside = await look(library)
@@ -414,7 +418,7 @@ async def test_what_a_worker_writes_beside_is_not_astray(library: Library) -> No
 
 async def test_worker_that_writes_over_what_is_astray_is_not_disturbed(library: Library) -> None:
     """From then on the chunk has an end, until the swap: whoever takes away what is astray leaves it alone."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     item_id, name = library.id("/a"), await first_chunk(library, "/a")
     await client.delete(keys.chunks(item_id))
     findings = [Finding(Wrong.ASTRAY, name)]
@@ -430,7 +434,7 @@ async def test_worker_that_writes_over_what_is_astray_is_not_disturbed(library: 
 
 async def test_many_strays_are_found_in_pieces(library: Library) -> None:
     """More than one piece of them: each is found, none is left."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     for number in range(1_200):
         await client.hset(keys.chunk(f"c_{number}"), mapping={"item": "url_nobody", "text": "Old."})
     findings = await look(library)
@@ -444,12 +448,12 @@ async def test_failed_pages_are_in_the_sample(library: Library) -> None:
     """The timer finds what is wrong with them too."""
     expected = await nobody_knows_of_the_failed(library)
 
-    assert await Reconciling(library.desk.client, library.desk.keys).sample(50) == expected
+    assert await Reconciling(library.context.client, library.context.keys).sample(50) == expected
 
 
 async def test_what_a_worker_holds_is_left(library: Library) -> None:
     """It is told as left, and healed when the worker has let go."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     findings = await without_vector(library)
     leases, reconciling = Leases(client, keys), Reconciling(client, keys)
     taken = await leases.acquire(f"embed_{library.id('/a')}")
@@ -465,17 +469,17 @@ async def test_what_a_worker_holds_is_left(library: Library) -> None:
 async def test_nothing_is_healed_that_is_well_again(library: Library) -> None:
     """A worker was quicker: what the finding says is no longer so, and nothing is written."""
     findings = await nobody_knows(library)
-    await library.desk.client.zadd(library.desk.keys.embed_due, {library.id("/b"): 5})
+    await library.context.client.zadd(library.context.keys.embed_due, {library.id("/b"): 5})
     stale = [*findings, Finding(Wrong.NO_TEXT, library.id("/a")), Finding(Wrong.NO_RECORD, library.id("/a"))]
 
     assert await heal(library, stale) == 0
-    assert await library.desk.client.zscore(library.desk.keys.embed_due, library.id("/b")) == 5
-    assert await library.desk.client.zcard(library.desk.keys.chunks(library.id("/a"))) == 1
+    assert await library.context.client.zscore(library.context.keys.embed_due, library.id("/b")) == 5
+    assert await library.context.client.zcard(library.context.keys.chunks(library.id("/a"))) == 1
 
 
 async def test_timer_heals_a_sample_once_a_minute(library: Library) -> None:
     """At its first tick and then not before a minute has passed."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     sender = Sender(library.settings)
     timer = Timer(library.settings, client, keys, sender)
     try:

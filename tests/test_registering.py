@@ -473,18 +473,18 @@ def test_normal_form_is_what_urls_say() -> None:
 
 async def test_nearer_way_opens_what_was_too_deep(settings: Settings, redis: Client) -> None:
     """A page comes nearer by a new link; what it leads to is in reach then, though the page itself is unchanged."""
-    async with FakeWeb() as web, office(settings) as desk:
+    async with FakeWeb() as web, office(settings) as context:
         site = Site(web)
         for path, link in (("/", "/1"), ("/1", "/2"), ("/2", "/deep"), ("/deep", "/deeper"), ("/deeper", "/")):
             site.page(path, links=[link])
-        await add_site(desk, site.url("/"), max_depth=3, sitemap=False)
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        refs = desk.keys.refs(SID)
+        await add_site(context, site.url("/"), max_depth=3, sitemap=False)
+        await crawl(context, SID, Mode.INCREMENTAL)
+        refs = context.keys.refs(SID)
         assert await redis.zscore(refs, item_id_of(Ref(site.url("/deep")))) == 3
         assert await redis.zscore(refs, item_id_of(Ref(site.url("/deeper")))) is None
         site.page("/", "A new menu.", links=["/1", "/deep"])
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
         assert await redis.zscore(refs, item_id_of(Ref(site.url("/deep")))) == 1
         assert await redis.zscore(refs, item_id_of(Ref(site.url("/deeper")))) == 2
@@ -492,13 +492,13 @@ async def test_nearer_way_opens_what_was_too_deep(settings: Settings, redis: Cli
 
 async def test_signature_in_a_link_is_stored_nowhere(settings: Settings, redis: Client) -> None:
     """A page that leaks a signed link: the link is followed without it, and no key holds it."""
-    async with FakeWeb() as web, office(settings) as desk:
+    async with FakeWeb() as web, office(settings) as context:
         site = Site(web)
         site.page("/", links=[f"/a?x=1&sig={CANARY}", f"http://user:{CANARY}@127.0.0.1:{web.port}/b"])
         site.page("/a", "Behind a signature.")
-        await add_site(desk, site.url("/"))
+        await add_site(context, site.url("/"))
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
         assert [seen.target for seen in web.asked("/a")] == ["/a?x=1"]
         for key in await redis.keys("*"):

@@ -9,7 +9,7 @@ import pytest
 
 from core import ids
 from core.errors import FailCode
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.models import Failed, Ref
 from core.registry.io.articles import Link
 from core.registry.io.forgetting import Forgetting
@@ -17,7 +17,7 @@ from core.registry.io.forgetting_links import ForgettingLinks
 from core.registry.io.pruning import Pruning
 from core.registry.io.purging import Purging
 from core.registry.io.registering import Listing, Registrar, item_id_of
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.domain_store import StoredDomain
 from core.store import connect
@@ -44,12 +44,12 @@ class Scene:
     """Ids, uids and hashes that name the page, its images, its article and its alias."""
 
     @property
-    def desk(self) -> Desk:
-        return self.library.desk
+    def context(self) -> Context:
+        return self.library.context
 
     async def traces(self, but: Iterable[str] = ()) -> list[str]:
         """Keys that still name it, but for those that have an end of their own."""
-        keys, seen = self.desk.keys, await commands.everything(self.desk.client)
+        keys, seen = self.context.keys, await commands.everything(self.context.client)
         skip = (keys.events, keys.done(""), keys.lost(SID), keys.lost("rss"), keys.run(""), "embed:cache:", *but)
         return [
             key
@@ -59,35 +59,35 @@ class Scene:
 
     async def memory(self) -> list[str]:
         """What the design keeps of a link that is still in its set: that it was tried."""
-        keys = self.desk.keys
+        keys = self.context.keys
         return [keys.attempted, keys.attempted_at]
 
     async def gone_events(self) -> list[str]:
-        events = [fields for _, fields in await self.desk.client.xrange(self.desk.keys.events)]
+        events = [fields for _, fields in await self.context.client.xrange(self.context.keys.events)]
         return [one["id"] for one in events if one["type"] == "item.gone" and one.get("deleted") == "true"]
 
 
-async def furnish(library: Library, *, is_listed_by_site: bool) -> Scene:
+async def build_context(library: Library, *, is_listed_by_site: bool) -> Scene:
     """An article with an alias, a failure, a feed entry, images, a snapshot, chunks, aliases, crashes, a lease."""
-    desk, web = library.desk, library.site.web
-    paper = Paper(desk, web, "/a")
+    context, web = library.context, library.site.web
+    paper = Paper(context, web, "/a")
     paper.write(f"The weir in spring. {FILLER}{PICTURES}")
     await paper.store()
     if is_listed_by_site:
         library.site.page("/", links=["/a", "/x"])
         await library.crawl()
-        assert await desk.client.zscore(desk.keys.refs(SID), paper.id) is not None
-        await desk.client.sadd(desk.keys.listed(SID), paper.id)
+        assert await context.client.zscore(context.keys.refs(SID), paper.id) is not None
+        await context.client.sadd(context.keys.listed(SID), paper.id)
     paper.write(f"The weir in summer. {FILLER}{PICTURES}")  # the images and the snapshot come with a visit
     await paper.visit()
     await library.embed()
-    client, keys = desk.client, desk.keys
+    client, keys = context.client, context.keys
     amp = f"{paper.url}?amp"
     alias = Link(amp, ids.article_uid(amp), ("world",))
-    await Leases(client, keys).run(desk.articles.alias(alias, paper.uid, await connect.now(client)))
+    await Leases(client, keys).run(context.articles.alias(alias, paper.uid, await connect.now(client)))
     link, now = Link(paper.url, paper.uid, ("world",)), await connect.now(client)
     for code in FailCode:
-        await Leases(client, keys).run(desk.articles.fail(link, Failed(code), 1, now, now))
+        await Leases(client, keys).run(context.articles.fail(link, Failed(code), 1, now, now))
     await client.hset(keys.entry(paper.uid), mapping={"title": "A"})
     await client.sadd(keys.aliases(paper.id), paper.url + "?old")
     await client.set(keys.crashes(paper.id), 1)
@@ -108,30 +108,30 @@ async def furnish(library: Library, *, is_listed_by_site: bool) -> Scene:
 @pytest.fixture(params=[True, False], ids=["feed and site", "feed alone"])
 async def scene(request: pytest.FixtureRequest, settings: Settings) -> AsyncIterator[Scene]:
     async with open_library(settings, {"/x": "Nothing of interest."}, snapshot_days=1) as library:
-        yield await furnish(library, is_listed_by_site=request.param)
+        yield await build_context(library, is_listed_by_site=request.param)
 
 
 async def test_forget_leaves_nothing(scene: Scene) -> None:
     """By the wish of a person: also the memory of the link, and its places in link sets."""
-    desk = scene.desk
-    forgetting = Forgetting(desk.client, desk.keys)
-    assert await ForgettingLinks(desk.client, desk.keys, forgetting).page(scene.paper.id, scene.paper.uid)
+    context = scene.context
+    forgetting = Forgetting(context.client, context.keys)
+    assert await ForgettingLinks(context.client, context.keys, forgetting).page(scene.paper.id, scene.paper.uid)
 
     assert await scene.traces() == []
     assert await scene.library.astray() == []
-    assert await desk.client.smembers(desk.keys.category_links("world")) == set()
+    assert await context.client.smembers(context.keys.category_links("world")) == set()
     assert await scene.gone_events() == [scene.paper.id]
 
 
 async def test_gone_and_purged_leaves_the_memory_alone(scene: Scene) -> None:
     """410, then the end of the tombstone: only that the link was tried is left, until it is forgotten too."""
-    desk, paper = scene.desk, scene.paper
+    context, paper = scene.context, scene.paper
     paper.web.gone("/a")
     await paper.visit()
     left = await scene.traces([*await scene.memory(), *_record_keys(scene)])
     assert left == []
-    later = await connect.now(desk.client) + scene.library.settings.gone_ttl_seconds + 10
-    assert await Purging(desk.client, desk.keys, scene.library.settings.gone_ttl_seconds).run(later) == 1
+    later = await connect.now(context.client) + scene.library.settings.gone_ttl_seconds + 10
+    assert await Purging(context.client, context.keys, scene.library.settings.gone_ttl_seconds).run(later) == 1
 
     assert await scene.traces(await scene.memory()) == []
     assert await scene.library.astray() == []
@@ -139,46 +139,46 @@ async def test_gone_and_purged_leaves_the_memory_alone(scene: Scene) -> None:
 
 def _record_keys(scene: Scene) -> list[str]:
     """What a tombstone keeps: its record, its outlinks, its places in sets of the registry."""
-    keys, name = scene.desk.keys, scene.paper.id
+    keys, name = scene.context.keys, scene.paper.id
     own = [keys.item(name), keys.links(name), keys.partition(""), keys.status(""), keys.crashes(f"embed_{name}")]
     return [*own, *(place(sid) for sid in ("rss", SID) for place in (keys.refs, keys.due, keys.seen, keys.listed))]
 
 
 async def test_duplicate_keeps_the_text_of_its_original(scene: Scene) -> None:
     """An article that was the second with its text goes without it, by a 410 as by a person."""
-    desk, paper = scene.desk, scene.paper
-    content = desk.keys.content((await paper.hash())["content_hash"])
-    await desk.client.set(content, "0123456789abcdef")
+    context, paper = scene.context, scene.paper
+    content = context.keys.content((await paper.hash())["content_hash"])
+    await context.client.set(content, "0123456789abcdef")
     paper.web.gone("/a")
     await paper.visit()
 
-    assert await desk.client.get(content) == "0123456789abcdef"
+    assert await context.client.get(content) == "0123456789abcdef"
 
 
 async def test_category_takes_its_articles_along(settings: Settings) -> None:
     """An article of no other category goes with its item, the memory and the failures of its links."""
     async with open_library(settings, {"/x": "Nothing of interest."}, snapshot_days=1) as library:
-        scene = await furnish(library, is_listed_by_site=False)
-        desk = scene.desk
-        await ForgettingLinks(desk.client, desk.keys, Forgetting(desk.client, desk.keys)).category("world")
+        scene = await build_context(library, is_listed_by_site=False)
+        context = scene.context
+        await ForgettingLinks(context.client, context.keys, Forgetting(context.client, context.keys)).category("world")
 
-        assert await scene.traces([desk.keys.attempted]) == []  # of the alias: its own link set would say
+        assert await scene.traces([context.keys.attempted]) == []  # of the alias: its own link set would say
         assert await library.astray() == []
         assert await scene.gone_events() == [scene.paper.id]
 
 
 async def test_article_of_another_category_only_leaves_this_one(scene: Scene) -> None:
     """Its text, its item and its chunks stay; search is told where it stands now."""
-    desk, paper = scene.desk, scene.paper
-    await desk.client.sadd(desk.keys.categories, "world", "local")
-    await desk.articles.enter_categories(paper.uid, ["local"])
-    before = await desk.client.zcard(desk.keys.chunks(paper.id))
-    await ForgettingLinks(desk.client, desk.keys, Forgetting(desk.client, desk.keys)).category("world")
+    context, paper = scene.context, scene.paper
+    await context.client.sadd(context.keys.categories, "world", "local")
+    await context.articles.enter_categories(paper.uid, ["local"])
+    before = await context.client.zcard(context.keys.chunks(paper.id))
+    await ForgettingLinks(context.client, context.keys, Forgetting(context.client, context.keys)).category("world")
 
-    assert await desk.client.hmget(desk.keys.article(paper.uid), ["category", "categories"]) == ["local", "local"]
-    assert await desk.client.exists(desk.keys.articles_by_category("world")) == 0
-    assert await desk.client.smembers(desk.keys.articles_by_category("local")) == {paper.uid}
-    assert await desk.client.zcard(desk.keys.chunks(paper.id)) == before
+    assert await context.client.hmget(context.keys.article(paper.uid), ["category", "categories"]) == ["local", "local"]
+    assert await context.client.exists(context.keys.articles_by_category("world")) == 0
+    assert await context.client.smembers(context.keys.articles_by_category("local")) == {paper.uid}
+    assert await context.client.zcard(context.keys.chunks(paper.id)) == before
     assert await paper.is_found() == (False, True)
     assert (await paper.events())[-1] == "item.listed"
 
@@ -186,10 +186,13 @@ async def test_article_of_another_category_only_leaves_this_one(scene: Scene) ->
 async def test_ended_article_is_forgotten_after_its_memory(settings: Settings) -> None:
     """Its record lives 30 days longer; then nothing names it, wherever the clock of its last check stood."""
     async with open_library(settings, {"/x": "Nothing of interest."}, snapshot_days=1) as library:
-        scene = await furnish(library, is_listed_by_site=False)
-        desk, paper = scene.desk, scene.paper
-        pruning, now = Pruning(desk.client, desk.keys, Lives.of(library.settings)), await connect.now(desk.client)
-        await desk.client.delete(desk.keys.article(paper.uid))
+        scene = await build_context(library, is_listed_by_site=False)
+        context, paper = scene.context, scene.paper
+        pruning, now = (
+            Pruning(context.client, context.keys, Ttls.of(library.settings)),
+            await connect.now(context.client),
+        )
+        await context.client.delete(context.keys.article(paper.uid))
         await pruning.run(["world"], now)
         await pruning.run(["world"], now + 29 * DAY)
         assert await paper.item()
@@ -203,15 +206,15 @@ async def test_ended_article_is_forgotten_after_its_memory(settings: Settings) -
 async def test_domain_takes_its_pages_along(settings: Settings) -> None:
     """A page of a site alone: its record, its images, its chunks; the other page of the domain too."""
     async with open_library(settings, {"/x": "Nothing of interest."}, snapshot_days=1) as library:
-        desk = library.desk
+        context = library.context
         library.site.page("/x", "Pictures.", head='<meta property="og:image" content="/weir.jpg">')
         await library.crawl()
         await library.embed()
-        images = await desk.client.smembers(desk.keys.images(library.id("/x")))
+        images = await context.client.smembers(context.keys.images(library.id("/x")))
         assert images
-        scene = Scene(library, Paper(desk, library.site.web, "/x"), "", (library.id("/x"), library.id("/"), *images))
+        scene = Scene(library, Paper(context, library.site.web, "/x"), "", (library.id("/x"), library.id("/"), *images))
         domain = StoredDomain("docs", sources=(SID,))
-        await Forgetting(desk.client, desk.keys).domain(domain)
+        await Forgetting(context.client, context.keys).domain(domain)
 
         assert await scene.traces() == []
         assert await library.astray() == []
@@ -220,17 +223,17 @@ async def test_domain_takes_its_pages_along(settings: Settings) -> None:
 async def test_purge_spares_what_was_revived(settings: Settings, redis: connect.Client) -> None:
     """A record that is Gone no more when the purge comes to it stays, and so does one that a worker has."""
     async with open_library(settings, {"/x": "Nothing of interest."}) as library:
-        desk = library.desk
+        context = library.context
         ref = Ref("https://gone.example/1")
-        await Registrar(desk.client, desk.keys, "host").register([ref], Listing("urls"), 1.0)
+        await Registrar(context.client, context.keys, "host").register([ref], Listing("urls"), 1.0)
         name = item_id_of(ref)
-        await desk.client.sadd(desk.keys.status("Gone"), name)  # its set says so still, its record not any more
+        await context.client.sadd(context.keys.status("Gone"), name)  # its set says so still, its record not any more
 
-        assert await Purging(desk.client, desk.keys, 10).run(1e9) == 0
-        assert await desk.client.exists(desk.keys.item(name))
-        await desk.client.hset(desk.keys.item(name), "status", "Gone")
-        taken = await Leases(desk.client, desk.keys).acquire(name)
+        assert await Purging(context.client, context.keys, 10).run(1e9) == 0
+        assert await context.client.exists(context.keys.item(name))
+        await context.client.hset(context.keys.item(name), "status", "Gone")
+        taken = await Leases(context.client, context.keys).acquire(name)
         assert taken
-        assert await Purging(desk.client, desk.keys, 10).run(1e9) == 0
-        assert await Leases(desk.client, desk.keys).commit(taken[0], ())
-        assert await Purging(desk.client, desk.keys, 10).run(1e9) == 1
+        assert await Purging(context.client, context.keys, 10).run(1e9) == 0
+        assert await Leases(context.client, context.keys).commit(taken[0], ())
+        assert await Purging(context.client, context.keys, 10).run(1e9) == 1

@@ -13,7 +13,7 @@ import pytest
 from core.keys import Keys
 from core.registry.io.purging import Purging
 from core.registry.record import Status
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
@@ -49,9 +49,9 @@ def write(path: Path, text: str = "") -> None:
     os.utime(path, (1_700_000_000, 1_700_000_000 + len(text)))
 
 
-async def crawl_folder(desk: Desk, mode: Mode = Mode.INCREMENTAL) -> Mapping[str, str]:
-    [sid] = await desk.sources.ids()
-    return await crawl(desk, sid, mode)
+async def crawl_folder(context: Context, mode: Mode = Mode.INCREMENTAL) -> Mapping[str, str]:
+    [sid] = await context.sources.ids()
+    return await crawl(context, sid, mode)
 
 
 # ── counts ──────────────────────────────────────────────────────────────────────────────────────
@@ -64,13 +64,13 @@ async def test_counts_of_a_folder_add_up(settings: Settings, adopted: None, tmp_
     for name in ("a", "b", "c"):
         write(folder / f"{name}.md")
     await domain_add.add(str(folder), None)
-    async with office(settings) as desk:
-        first = await crawl_folder(desk)
+    async with office(settings) as context:
+        first = await crawl_folder(context)
         (folder / "a.md").unlink()
         write(folder / "b.md", "Corrected.")
         write(folder / "d.md")
 
-        run = await crawl_folder(desk, mode)
+        run = await crawl_folder(context, mode)
 
     assert counts(first) == {"discovered": 3, "visited": 3, "changed": 3}
     assert adds_up(run), run
@@ -82,12 +82,12 @@ async def test_counts_of_orphans_add_up(settings: Settings, site: Site) -> None:
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.page("/", links=["/a"])
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
     assert counts(run) == {"discovered": 3, "visited": 3, "unchanged": 2, "gone": 1}
 
@@ -97,13 +97,13 @@ async def test_counts_of_failing_orphans_add_up(settings: Settings, site: Site) 
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.page("/", links=["/a"])
         site.remove("/b", 500)
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
     assert adds_up(run), run
     assert (run["unchanged"], run["gone"], run["failed"]) == ("2", "1", "0")
@@ -118,12 +118,12 @@ async def test_run_that_the_guard_stopped_says_so(settings: Settings, adopted: N
     for n in range(6):
         write(folder / f"{n}.md")
     await domain_add.add(str(folder), None)
-    async with office(settings) as desk:
-        await crawl_folder(desk)
+    async with office(settings) as context:
+        await crawl_folder(context)
         for n in range(6):
             (folder / f"{n}.md").unlink()
 
-        run = await crawl_folder(desk)
+        run = await crawl_folder(context)
 
     assert (run["status"], run["unchanged"], run["gone"]) == ("held", "0", "0")
     assert "6 of 6 items would be gone within a day" in run["message"]
@@ -165,19 +165,19 @@ async def test_guard_counts_a_loss_once(settings: Settings, site: Site, status: 
     for page in pages:
         site.page(page)
     site.page("/", links=pages)
-    async with office(settings, loss_limit_percent=20.0) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings, loss_limit_percent=20.0) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         for page in pages[:12]:
             site.remove(page, status)
-        lost = await crawl(desk, SID, Mode.INCREMENTAL)
+        lost = await crawl(context, SID, Mode.INCREMENTAL)
         site.page("/", links=pages[12:])
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
         assert (lost["gone"], run["status"], run["message"]) == ("12", "finished", "")
         site.page("/", links=pages[24:])
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
         assert run["status"] == "held"  # 12 more are a loss indeed
         assert "24 of 41 items would be gone" in run["message"]
 
@@ -191,12 +191,12 @@ async def test_guard_does_not_count_what_has_no_text(settings: Settings, site: S
     for path in dead:
         site.remove(path)
     site.page("/", links=[*dead, *names, *pages])
-    async with office(settings, loss_limit_percent=20.0) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings, loss_limit_percent=20.0) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.page("/", links=pages[2:])
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
     assert (run["status"], run["message"], run["gone"]) == ("finished", "", "2")
 
@@ -232,22 +232,22 @@ async def test_tombstones_take_no_place(settings: Settings, site: Site) -> None:
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"), max_pages=3)
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"), max_pages=3)
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.remove("/a", 410)
         site.page("/", links=["/a", "/b", "/c", "/d"])
         site.page("/c")
         site.page("/d")
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert [bool(await text(desk, site.url(path))) for path in ("/b", "/c", "/d")] == [True, True, False]
+        assert [bool(await text(context, site.url(path))) for path in ("/b", "/c", "/d")] == [True, True, False]
         assert "max_pages (3) is reached" in run["message"]
         site.remove("/c", 410)
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        assert await text(desk, site.url("/d"))  # a place was free, though the page that links to it answered 304
+        await crawl(context, SID, Mode.INCREMENTAL)
+        assert await text(context, site.url("/d"))  # a place was free, though the page that links to it answered 304
 
 
 # ── what the configuration shuts out ────────────────────────────────────────────────────────────
@@ -260,18 +260,18 @@ async def test_excluded_page_is_out_of_scope_and_not_gone(
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        await add_site(desk, site.url("/"), exclude=["/b"])
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        await add_site(context, site.url("/"), exclude=["/b"])
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
-        record = await item(desk, site.url("/b"))
+        record = await item(context, site.url("/b"))
         assert counts(run) == {"discovered": 3, "visited": 3, "unchanged": 2, "excluded": 1}
         assert (record["status"], record["sources"], record["nextCrawlAt"]) == ("OutOfScope", "", "")
         assert "does not want it (excluded)" in record["errorMessage"]
-        assert await text(desk, site.url("/b")) == ""
+        assert await text(context, site.url("/b")) == ""
         assert await redis.zscore(keys.due(SID), item_id(site.url("/b"))) is None
         now = await connect.now(redis)
         assert await Purging(redis, keys, 100).run(now + 50) == 0
@@ -288,12 +288,12 @@ async def test_excluded_file_is_out_of_scope_and_not_gone(
     config = tmp_path / "domain.json"
     config.write_text('{"id": "d", "folder_sources": [{"id": "f", "path": "notes"}]}')
     await domain_add.add(str(config), None)
-    async with office(settings) as desk:
-        await crawl_folder(desk)
+    async with office(settings) as context:
+        await crawl_folder(context)
         config.write_text('{"id": "d", "folder_sources": [{"id": "f", "path": "notes", "exclude": ["b.md"]}]}')
         await domain_add.add(str(config), None)
 
-        run = await crawl_folder(desk)
+        run = await crawl_folder(context)
 
     assert (run["excluded"], run["gone"]) == ("1", "0")
     assert await redis.scard(keys.status(str(Status.OUT_OF_SCOPE))) == 1
@@ -344,8 +344,8 @@ async def test_full_mode_counts_as_changed_what_differs(
 async def test_run_without_trouble_says_nothing(settings: Settings, site: Site) -> None:
     """No sentence where there is nothing to tell."""
     site.page("/")
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
     assert (run["status"], run["message"]) == ("finished", "")

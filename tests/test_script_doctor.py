@@ -113,7 +113,7 @@ async def test_page_in_no_status_stays_in_the_replica(library: Library, capsys: 
     await in_no_status(library)
 
     assert await run(capsys, fix=True) == (0, {str(Wrong.MISPLACED): 1}, CLEAN)
-    assert await library.desk.client.sismember(library.desk.keys.status("Indexed"), library.id("/a"))
+    assert await library.context.client.sismember(library.context.keys.status("Indexed"), library.id("/a"))
     assert await library.urls("weir", lexical_weight=1.0) == ["/a"]
 
 
@@ -155,7 +155,7 @@ def test_error_of_the_server_tells_where_it_is(
 
 async def test_what_is_healed_and_what_is_left_is_told(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
     """One page is healed; another a worker holds: that is left, with exit code 1, until the worker lets go of it."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     await without_vector(library)
     await nobody_knows(library)
     leases = Leases(client, keys)
@@ -181,7 +181,7 @@ async def test_replica_that_another_process_writes_is_left(
     library: Library, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is not healed by saying so."""
-    async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+    async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
         await searcher.compare()
         replica = searcher._follower.replica
         assert replica.try_write_lock()
@@ -215,7 +215,7 @@ async def test_store_without_vectors_lacks_them_once_there_is_a_model(
 
 async def test_replica_with_too_much_and_too_little(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
     """A page that nobody knows, one that is missing, one with other chunks: told, healed, clean."""
-    async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+    async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
         await searcher.compare()
         replica = searcher._follower.replica
         assert replica.try_write_lock()

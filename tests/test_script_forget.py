@@ -8,7 +8,7 @@ import pytest
 
 from core import ids
 from core.errors import FailCode, FreshetError
-from core.feeds.io.link_store import LinkStore, Lives
+from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.models import Failed, Link, Ref
@@ -51,7 +51,7 @@ class Press:
     """Feeds and articles, stored as the pipeline stores them."""
 
     def __init__(self, redis: Client, keys: Keys, settings: Settings) -> None:
-        self.redis, self.keys, self.lives = redis, keys, Lives.of(settings)
+        self.redis, self.keys, self.lives = redis, keys, Ttls.of(settings)
         self.articles = ArticleStore(redis, keys, self.lives)
 
     async def feed(self, url: str, *links: str, category: str = "world") -> None:

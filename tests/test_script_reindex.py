@@ -8,7 +8,7 @@ import pytest
 
 from core import ids
 from core.errors import FailCode, FreshetError
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed
 from core.registry.io.articles import ArticleStore, Link
@@ -208,7 +208,7 @@ async def failed_link(redis: Client, keys: Keys, settings: Settings, url: str) -
     link = Link(url, ids.article_uid(url), ("world",))
     await redis.sadd(keys.categories, "world")
     await redis.sadd(keys.category_links("world"), url)
-    commands_ = ArticleStore(redis, keys, Lives.of(settings)).fail(link, Failed(FailCode.EMPTY), 1, None, 1000.0)
+    commands_ = ArticleStore(redis, keys, Ttls.of(settings)).fail(link, Failed(FailCode.EMPTY), 1, None, 1000.0)
     await Leases(redis, keys).run(commands_)
     return link.uid
 

@@ -69,7 +69,7 @@ async def test_nothing_found_is_exit_code_1(library: Library) -> None:
 
 async def test_names_that_nothing_has_are_told(library: Library) -> None:
     """A category or domain that was spelt wrong looks like one without answers."""
-    await library.desk.client.sadd(library.desk.keys.domains, "docs")
+    await library.context.client.sadd(library.context.keys.domains, "docs")
     done = await search(library, "weir", "--domain", "dosc", "--domain", "docs", "--category", "news")
 
     assert done.returncode == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.registry.io.pruning import Pruning
 from core.registry.record import ARTICLES_SOURCE
 from core.search.io.answers import LEXICAL_WEIGHT, Query
@@ -71,11 +71,11 @@ async def test_endless_word_and_empty_text(settings: Settings) -> None:
         counts = await library.embed()
 
         assert time.monotonic() - started < 20
-        assert counts["indexed"] + await library.desk.client.scard(library.desk.keys.status("OutOfScope")) >= 3
+        assert counts["indexed"] + await library.context.client.scard(library.context.keys.status("OutOfScope")) >= 3
         assert await library.urls("sluices", lexical_weight=1.0) == ["/b"]
         assert await library.waiting() == []
         assert await library.astray() == []
-        async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+        async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
             told = await searcher.compare()
         assert (told["missing"], told["extra"]) == (0, 0)
 
@@ -84,7 +84,7 @@ async def test_odd_questions_have_answers(settings: Settings) -> None:
     """No question is an error: nothing, blanks, marks, quotes without an end, a thousand words, another script."""
     async with open_library(settings, {"/a": "About weirs."}) as library:
         await library.embed()
-        async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+        async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
             for text in (
                 "",
                 "   ",
@@ -235,7 +235,7 @@ async def test_long_lived_searcher_hears_of_a_swap_in_between(settings: Settings
     """A page that is swapped after the replica was asked is looked for again: it is never missing."""
     async with open_library(settings, {"/a": "The weir of spring."}) as library:
         await library.embed()
-        async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+        async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
             await searcher.search(Query("weir"), time.time())
             library.site.page("/a", "The weir of autumn.")
             await library.crawl()
@@ -259,7 +259,7 @@ async def test_changed_text_is_found_at_once(settings: Settings) -> None:
         library.site.web.page("/a", f"<title>Lemons</title><body><main><p>The lemon harvest.</p>{kept}</main>")
         await library.crawl()
         await library.embed()
-        await library.desk.client.delete(*[key async for key in library.desk.client.scan_iter("embed:cache:*")])
+        await library.context.client.delete(*[key async for key in library.context.client.scan_iter("embed:cache:*")])
         library.site.web.page("/a", f"<title>Strike</title><body><main><p>The dockers walk out.</p>{kept}</main>")
         await library.crawl()
         old = await library.ask("lemon", lexical_weight=1.0)
@@ -274,7 +274,7 @@ async def test_changed_text_is_found_at_once(settings: Settings) -> None:
 async def test_domains_and_categories_are_those_of_now(settings: Settings) -> None:
     """A page that another source lists too, or one that a source has dropped, is found there or not, at once."""
     async with open_library(settings, {"/a": "The weir."}) as library:
-        desk = library.desk
+        context = library.context
         await library.embed()
         both: dict[str, list[int]] = {"docs": [], "more": []}
 
@@ -283,11 +283,11 @@ async def test_domains_and_categories_are_those_of_now(settings: Settings) -> No
                 counts.append(len(await library.urls("weir", filters=filters(domains=(name,)), lexical_weight=1.0)))
 
         await ask()
-        await add_site(desk, library.site.url("/"), "more")
-        await crawl(desk, "more.site", Mode.INCREMENTAL)
+        await add_site(context, library.site.url("/"), "more")
+        await crawl(context, "more.site", Mode.INCREMENTAL)
         await ask()
-        (item,) = await desk.items.read([library.id("/a")])
-        await desk.leases.run(desk.items.unlist(item, SID))
+        (item,) = await context.items.read([library.id("/a")])
+        await context.leases.run(context.items.unlist(item, SID))
         await ask()
 
     assert both == {"docs": [1, 1, 0], "more": [0, 1, 1]}
@@ -301,7 +301,7 @@ async def test_page_that_becomes_another_name_and_comes_back(settings: Settings)
         library.site.web.redirect("/a", library.site.url("/b"), 301)
         await library.crawl()
         await library.embed()
-        async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+        async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
             told = await searcher.compare()
         moved = await library.ask("mill", lexical_weight=1.0)
         library.site.page("/a", "The weir again.")
@@ -320,7 +320,7 @@ async def test_every_page_can_be_turned_to(settings: Settings) -> None:
     pages = {f"/{number}": f"Gazelle report number {number}." for number in range(260)}
     async with open_library(settings, pages) as library:
         await library.embed()
-        async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+        async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
             found = [
                 await searcher.search(Query("gazelle report", page=n, per_page=50), time.time()) for n in range(1, 8)
             ]
@@ -346,8 +346,8 @@ async def test_too_many_to_rank_is_said(settings: Settings, monkeypatch: pytest.
 async def test_article_is_found_as_soon_as_it_is_stored(settings: Settings) -> None:
     """By its words, in its category; vectors follow; when it ends it is never shown, and the sweep takes its chunks."""
     async with open_library(settings, {"/x": "Nothing of interest."}) as library:
-        desk, client, keys = library.desk, library.desk.client, library.desk.keys
-        paper = Paper(desk, library.site.web, "/news/strike")
+        context, client, keys = library.context, library.context.client, library.context.keys
+        paper = Paper(context, library.site.web, "/news/strike")
         paper.write("The dockers voted for a walkout in the old harbour, the union said on Monday. " * 6)
         await paper.store()
 
@@ -365,7 +365,7 @@ async def test_article_is_found_as_soon_as_it_is_stored(settings: Settings) -> N
         async with behind(library):
             assert paper.url not in [one.page.url for one in (await library.ask("dockers walkout")).results]
         assert await client.zcard(keys.chunks(paper.id)) > 0
-        await Pruning(client, keys, Lives.of(library.settings)).run(["world"], await connect.now(client))
+        await Pruning(client, keys, Ttls.of(library.settings)).run(["world"], await connect.now(client))
         assert await client.zcard(keys.chunks(paper.id)) == 0
         assert await client.zscore(keys.refs(ARTICLES_SOURCE), paper.id) is not None
         assert await library.astray() == []
@@ -506,7 +506,7 @@ async def test_expired_page_makes_room_for_the_next(settings: Settings) -> None:
         await library.embed()
         best = await library.urls("weir", lexical_weight=1.0, per_page=2)
         for path in best:
-            await library.desk.client.delete(library.desk.keys.document(library.id(path)))
+            await library.context.client.delete(library.context.keys.document(library.id(path)))
         found = await library.ask("weir", lexical_weight=1.0, per_page=2)
 
     assert len(found.results) == 2
@@ -522,7 +522,7 @@ async def test_metadata_is_shown_at_once_and_costs_no_vector(settings: Settings)
     chunks and vectors, and an embed worker that is woken for it asks the model nothing."""
     async with open_library(settings, {"/a": "The weir was repaired in spring."}) as library:
         await library.embed()
-        client, keys, page_id = library.desk.client, library.desk.keys, library.id("/a")
+        client, keys, page_id = library.context.client, library.context.keys, library.id("/a")
         await library.ask("weir")
         chunks = await client.zrange(keys.chunks(page_id), 0, -1)
         raw = connect.open_raw(library.settings)
@@ -557,7 +557,7 @@ async def test_chunks_of_before_have_no_level_and_get_it_without_the_model(setti
     and with the same vector."""
     async with open_library(settings, {"/a": "The weir was repaired in spring."}) as library:
         await library.embed()
-        client, keys, page_id = library.desk.client, library.desk.keys, library.id("/a")
+        client, keys, page_id = library.context.client, library.context.keys, library.id("/a")
         [name] = await client.zrange(keys.chunks(page_id), 0, -1)
         whole = await client.hgetall(keys.chunk(name))
         await client.hdel(keys.chunk(name), "level", "types", "created_at")
@@ -584,7 +584,7 @@ async def test_created_at_stays_while_a_chunk_does(settings: Settings) -> None:
     """An edit elsewhere in the page writes the chunk again: it is as old as it was."""
     async with open_library(settings, {"/a": "The weir was repaired in spring."}) as library:
         await library.embed()
-        client, keys, page_id = library.desk.client, library.desk.keys, library.id("/a")
+        client, keys, page_id = library.context.client, library.context.keys, library.id("/a")
         [name] = await client.zrange(keys.chunks(page_id), 0, -1)
         await client.hset(keys.chunk(name), "created_at", "2020-01-01T00:00:00Z")
         await client.hset(keys.item(page_id), "indexedHash", "")

@@ -10,7 +10,7 @@ import pytest
 from core import ids
 from core.errors import FailCode
 from core.feeds.io.failed_links import Retrying
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Ref
 from core.pages.extract import EXTRACTOR_VERSION
@@ -23,7 +23,7 @@ from core.store.connect import Client
 from core.urls import normalise as urls
 
 NOW = 1_800_000_000.0
-LIVES = Lives(link=172_800, attempted=2_592_000, article=604_800)
+LIVES = Ttls(link=172_800, attempted=2_592_000, article=604_800)
 HERE = Path("/work")
 
 

@@ -77,13 +77,13 @@ async def test_feed_behind_a_token_is_polled_by_304(settings: Settings, web: Fak
     body = f"<item><title>One</title><link>{web.url('/story')}</link></item>"
     web.page("/feed", f"<rss version='2.0'><channel><title>Feed</title>{body}</channel></rss>", etag='"1"')
     url = web.url("/feed?access_token=CANARY")
-    async with office(settings) as desk:
-        await desk.client.sadd(desk.keys.feeds("world"), url)
-        await ingestor.run_cycle(desk)
-        (fid,) = await desk.client.zrange(desk.keys.feeds_due, 0, -1)
-        await desk.client.zadd(desk.keys.feeds_due, {fid: 0})
-        await ingestor.run_cycle(desk)
-        state = await desk.client.hgetall(desk.keys.feed(fid))
+    async with office(settings) as context:
+        await context.client.sadd(context.keys.feeds("world"), url)
+        await ingestor.run_cycle(context)
+        (fid,) = await context.client.zrange(context.keys.feeds_due, 0, -1)
+        await context.client.zadd(context.keys.feeds_due, {fid: 0})
+        await ingestor.run_cycle(context)
+        state = await context.client.hgetall(context.keys.feed(fid))
 
     asked = web.asked("/feed")
     assert [one.target for one in asked] == ["/feed?access_token=CANARY"] * 2
@@ -99,15 +99,15 @@ async def test_page_behind_a_signed_target_keeps_its_own_name(settings: Settings
     web.page("/store", 403)
     for number in (1, 2):
         web.page(f"/store?sig=CANARY{number}", html("File", "About weirs."), etag='"1"')
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
         for mode in (Mode.INCREMENTAL, Mode.FULL):
-            await crawl(desk, SID, mode)
-        record = await item(desk, web.url("/file"))
+            await crawl(context, SID, mode)
+        record = await item(context, web.url("/file"))
 
         assert (record["status"], record["fetchUrl"], record["aliasOf"]) == ("Crawled", web.url("/file"), "")
-        assert "About weirs." in await text(desk, web.url("/file"))
-        assert await item(desk, web.url("/store")) == {}
+        assert "About weirs." in await text(context, web.url("/file"))
+        assert await item(context, web.url("/store")) == {}
     assert [one.target for one in web.asked("/store")] == ["/store?sig=CANARY1", "/store?sig=CANARY2"]
 
 
@@ -116,9 +116,9 @@ async def test_article_behind_a_signed_target_keeps_its_own_name(settings: Setti
     """Its record is fetched by the link's own URL."""
     web.redirect("/a", "/there?X-Amz-Signature=CANARY", status)
     web.page("/there", article())
-    async with office(settings) as desk:
-        await desk.client.sadd(desk.keys.category_links("world"), web.url("/a"))
-        await canonical_fetcher.run_once(desk, 60.0)
-        record = await item(desk, web.url("/a"))
+    async with office(settings) as context:
+        await context.client.sadd(context.keys.category_links("world"), web.url("/a"))
+        await canonical_fetcher.run_once(context, 60.0)
+        record = await item(context, web.url("/a"))
 
         assert record.get("fetchUrl") == web.url("/a")

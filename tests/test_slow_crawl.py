@@ -10,7 +10,7 @@ import pytest
 
 from core.keys import Keys
 from core.net.gate import Pace
-from core.registry.io import commit_buffer as ledger
+from core.registry.io import commit_buffer as buffer
 from core.registry.io.runs import RunStore
 from core.settings import Settings
 from core.sources.io import heartbeat
@@ -54,20 +54,20 @@ async def test_what_was_read_is_stored_while_other_pages_are_awaited(
     settings: Settings, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit comes by time as well as by count: a slow page keeps nobody else's text from the store."""
-    monkeypatch.setattr(ledger, "COMMIT_SECONDS", 0.1)
+    monkeypatch.setattr(buffer, "COMMIT_SECONDS", 0.1)
     site.page("/", links=["/quick", "/slow"])
     site.page("/quick", "About weirs.")
-    async with office(settings) as desk:
-        was_stored = answer_after(site, "/slow", lambda: _has_text(desk, site.url("/quick")))
-        await add_site(desk, site.url("/"))
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        was_stored = answer_after(site, "/slow", lambda: _has_text(context, site.url("/quick")))
+        await add_site(context, site.url("/"))
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
     assert was_stored == [True]
     assert run["visited"] == run["changed"] == "3"
 
 
-async def _has_text(desk, url: str) -> bool:
-    return "About weirs." in await text(desk, url)
+async def _has_text(context, url: str) -> bool:
+    return "About weirs." in await text(context, url)
 
 
 async def test_living_run_beats_while_it_waits(settings: Settings, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,16 +75,16 @@ async def test_living_run_beats_while_it_waits(settings: Settings, site: Site, m
     monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.05)
     site.page("/", links=["/slow"])
     beats: set[str] = set()
-    async with office(settings) as desk:
+    async with office(settings) as context:
 
         async def has_beaten() -> bool:
-            runs = await RunStore(desk.client, desk.keys).newest(1, await connect.now(desk.client))
+            runs = await RunStore(context.client, context.keys).newest(1, await connect.now(context.client))
             beats.add(runs[0]["heartbeat_ts"])
             return len(beats) > 2
 
         was_beating = answer_after(site, "/slow", has_beaten)
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
 
     assert was_beating == [True]
 
@@ -95,15 +95,15 @@ async def test_living_run_keeps_its_hold(settings: Settings, site: Site, monkeyp
     monkeypatch.setattr(heartbeat, "HOLD_EVERY_SECONDS", 0.0)
     site.page("/", links=["/slow"])
     stamps: set[float] = set()
-    async with office(settings) as desk:
+    async with office(settings) as context:
 
         async def is_renewed() -> bool:
-            stamps.add(await desk.client.zscore(desk.keys.due(SID), item_id(site.url("/slow"))))
+            stamps.add(await context.client.zscore(context.keys.due(SID), item_id(site.url("/slow"))))
             return len(stamps) > 2
 
         was_renewed = answer_after(site, "/slow", is_renewed)
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
 
     assert was_renewed == [True]
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from core.pages.extract import EXTRACTOR_VERSION
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
@@ -29,11 +29,11 @@ async def site(redis: connect.Client) -> AsyncIterator[Site]:
         yield made
 
 
-async def age(desk: Desk, *urls: str) -> None:
+async def age(context: Context, *urls: str) -> None:
     """As if an older extractor had read these, and worse."""
     for url in urls:
-        await desk.client.hset(desk.keys.item(item_id(url)), "extractorVersion", "ancient")
-        await desk.client.hset(desk.keys.document(item_id(url)), "markdown", "Read badly.")
+        await context.client.hset(context.keys.item(item_id(url)), "extractorVersion", "ancient")
+        await context.client.hset(context.keys.document(item_id(url)), "markdown", "Read badly.")
 
 
 def bodies(site: Site, path: str) -> list[bool]:
@@ -43,98 +43,98 @@ def bodies(site: Site, path: str) -> list[bool]:
 
 async def test_body_is_kept_compressed_with_an_end(settings: Settings, site: Site) -> None:
     """The bytes as served, smaller than they were, for SNAPSHOT_DAYS."""
-    async with office(settings, snapshot_days=2) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings, snapshot_days=2) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        key = desk.keys.snapshot(item_id(site.url("/a")))
-        kept = await desk.client.hgetall(key)
+        key = context.keys.snapshot(item_id(site.url("/a")))
+        kept = await context.client.hgetall(key)
         body = zlib.decompress(base64.b64decode(kept["body"]))
         assert b"About weirs." in body
         assert len(kept["body"]) < len(body)
         assert kept["url"] == site.url("/a")
-        assert kept["body_hash"] == (await item(desk, site.url("/a")))["bodyHash"]
-        assert 2 * DAY - 60 < await desk.client.ttl(key) <= 2 * DAY
+        assert kept["body_hash"] == (await item(context, site.url("/a")))["bodyHash"]
+        assert 2 * DAY - 60 < await context.client.ttl(key) <= 2 * DAY
 
 
 async def test_no_snapshot_unless_asked_for(settings: Settings, site: Site) -> None:
     """SNAPSHOT_DAYS is 0 by default: nothing is kept."""
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert await desk.client.keys(desk.keys.snapshot("*")) == []
+        assert await context.client.keys(context.keys.snapshot("*")) == []
 
 
 async def test_new_extractor_reads_the_snapshot_behind_a_304(settings: Settings, site: Site) -> None:
     """One tiny request per page, no body on the wire, the text is read anew; no event, for nothing changed there."""
-    async with office(settings, snapshot_days=2) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        events = await desk.client.xlen(desk.keys.events)
-        before = await item(desk, site.url("/a"))
-        await age(desk, site.url("/"), site.url("/a"))
+    async with office(settings, snapshot_days=2) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        events = await context.client.xlen(context.keys.events)
+        before = await item(context, site.url("/a"))
+        await age(context, site.url("/"), site.url("/a"))
         site.forget_requests()
 
-        run = await crawl(desk, SID, Mode.INCREMENTAL)
+        run = await crawl(context, SID, Mode.INCREMENTAL)
 
         assert counts(run) == {"discovered": 2, "visited": 2, "unchanged": 2}
         assert bodies(site, "/a") == bodies(site, "/") == [True]
-        assert "About weirs." in await text(desk, site.url("/a"))
-        after = await item(desk, site.url("/a"))
+        assert "About weirs." in await text(context, site.url("/a"))
+        after = await item(context, site.url("/a"))
         assert after["extractorVersion"] == EXTRACTOR_VERSION
         for name in ("httpEtag", "bodyHash", "contentHash", "lastChanged", "validatorsUrl"):
             assert after[name] == before[name], name
-        assert await desk.client.xlen(desk.keys.events) == events + 1  # run.finished
+        assert await context.client.xlen(context.keys.events) == events + 1  # run.finished
         site.forget_requests()
-        assert counts(await crawl(desk, SID, Mode.INCREMENTAL)) == {"discovered": 2, "visited": 2, "unchanged": 2}
+        assert counts(await crawl(context, SID, Mode.INCREMENTAL)) == {"discovered": 2, "visited": 2, "unchanged": 2}
         assert bodies(site, "/a") == [True]
 
 
 async def test_without_a_snapshot_the_page_is_fetched_whole(settings: Settings, site: Site) -> None:
     """A 304 would keep the old text for ever (trap T42), so no validator is sent."""
-    async with office(settings) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        await age(desk, site.url("/a"))
+    async with office(settings) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        await age(context, site.url("/a"))
         site.forget_requests()
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
         assert bodies(site, "/a") == [False]
-        assert "About weirs." in await text(desk, site.url("/a"))
-        assert (await item(desk, site.url("/a")))["extractorVersion"] == EXTRACTOR_VERSION
+        assert "About weirs." in await text(context, site.url("/a"))
+        assert (await item(context, site.url("/a")))["extractorVersion"] == EXTRACTOR_VERSION
 
 
 async def test_changed_page_is_read_from_the_wire(settings: Settings, site: Site) -> None:
     """The snapshot is for the page we have; a 200 brings the one there is, and its snapshot."""
-    async with office(settings, snapshot_days=2) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        await age(desk, site.url("/a"))
+    async with office(settings, snapshot_days=2) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        await age(context, site.url("/a"))
         site.page("/a", "About sluices.")
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert "About sluices." in await text(desk, site.url("/a"))
-        kept = await desk.client.hget(desk.keys.snapshot(item_id(site.url("/a"))), "body")
+        assert "About sluices." in await text(context, site.url("/a"))
+        kept = await context.client.hget(context.keys.snapshot(item_id(site.url("/a"))), "body")
         assert b"About sluices." in zlib.decompress(base64.b64decode(kept))
 
 
 async def test_snapshot_of_another_version_is_not_believed(settings: Settings, site: Site) -> None:
     """What does not belong to the stored text is not read; the page is had the next time."""
-    async with office(settings, snapshot_days=2) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        await age(desk, site.url("/a"))
-        key = desk.keys.snapshot(item_id(site.url("/a")))
-        await desk.client.hset(key, "body_hash", "of another page")
+    async with office(settings, snapshot_days=2) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        await age(context, site.url("/a"))
+        key = context.keys.snapshot(item_id(site.url("/a")))
+        await context.client.hset(key, "body_hash", "of another page")
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        await desk.client.delete(key)
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
+        await context.client.delete(key)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert "About weirs." in await text(desk, site.url("/a"))
+        assert "About weirs." in await text(context, site.url("/a"))
 
 
 async def test_page_behind_a_temporary_redirect_keeps_its_name(settings: Settings, site: Site) -> None:
@@ -142,24 +142,24 @@ async def test_page_behind_a_temporary_redirect_keeps_its_name(settings: Setting
     site.page("/", links=["/a", "/now"])
     site.web.redirect("/a", "/now", 302)
     site.page("/now", "For the moment.")
-    async with office(settings, snapshot_days=2) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
-        await age(desk, site.url("/a"))
+    async with office(settings, snapshot_days=2) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
+        await age(context, site.url("/a"))
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert (await item(desk, site.url("/a")))["aliasOf"] == ""
-        assert "For the moment." in await text(desk, site.url("/a"))
+        assert (await item(context, site.url("/a")))["aliasOf"] == ""
+        assert "For the moment." in await text(context, site.url("/a"))
 
 
 async def test_snapshot_goes_with_the_page(settings: Settings, site: Site) -> None:
     """410: the bytes are no longer kept either."""
-    async with office(settings, snapshot_days=2) as desk:
-        await add_site(desk, site.url("/"))
-        await crawl(desk, SID, Mode.INCREMENTAL)
+    async with office(settings, snapshot_days=2) as context:
+        await add_site(context, site.url("/"))
+        await crawl(context, SID, Mode.INCREMENTAL)
         site.remove("/a", 410)
 
-        await crawl(desk, SID, Mode.INCREMENTAL)
+        await crawl(context, SID, Mode.INCREMENTAL)
 
-        assert not await desk.client.exists(desk.keys.snapshot(item_id(site.url("/a"))))
+        assert not await context.client.exists(context.keys.snapshot(item_id(site.url("/a"))))

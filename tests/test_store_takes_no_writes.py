@@ -28,7 +28,7 @@ async def library(settings: Settings, tmp_path: Path) -> AsyncIterator[Library]:
         own = settings.model_copy(update={"redis_url": SecretStr(server.url)})
         async with open_library(own, {"/weir": "The weir was repaired.", "/lock": "The lock is closed."}) as opened:
             await opened.embed()
-            await fill_disk(opened.desk.client, folder)
+            await fill_disk(opened.context.client, folder)
             yield opened
     finally:
         server.process.kill()

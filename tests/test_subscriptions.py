@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core import ids
-from core.feeds.io.link_store import LinkStore, Lives
+from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.io.subscription_sync import Roster
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
@@ -25,7 +25,7 @@ def subscriptions(any_redis: Client, keys: Keys) -> Subscriptions:
 @pytest.fixture
 def roster(any_redis: Client, keys: Keys, subscriptions: Subscriptions, tmp_path: Path) -> Roster:
     settings = Settings(feeds_file=tmp_path / "feeds.toml")
-    shared = any_redis, keys, Lives(1, 1, 1)
+    shared = any_redis, keys, Ttls(1, 1, 1)
     return Roster(any_redis, subscriptions, LinkStore(*shared), settings)
 
 

@@ -10,7 +10,7 @@ import pytest
 from core.feeds import links
 from core.models import Document, Image
 from core.registry.io.item_queries import Selecting
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store.connect import Client, now
@@ -30,25 +30,25 @@ async def site(redis: Client) -> AsyncIterator[Site]:
         yield Site(web)
 
 
-async def sources_of(desk: Desk) -> set[str]:
+async def sources_of(context: Context) -> set[str]:
     """The identities of all items."""
-    names = [key async for key in desk.client.scan_iter(desk.keys.item("*"))]
-    return {str(await desk.client.hget(name, "normalizedSource")) for name in names}
+    names = [key async for key in context.client.scan_iter(context.keys.item("*"))]
+    return {str(await context.client.hget(name, "normalizedSource")) for name in names}
 
 
-async def crawled(desk: Desk, site: Site) -> None:
-    await add_site(desk, site.url("/"))
-    await crawl(desk, SID, Mode.INCREMENTAL)
+async def crawled(context: Context, site: Site) -> None:
+    await add_site(context, site.url("/"))
+    await crawl(context, SID, Mode.INCREMENTAL)
 
 
 async def test_followed_links_are_cleaned(settings: Settings, site: Site) -> None:
     """One page under three names that only the setting knows is one item, fetched once."""
     site.page("/", links=["/a?from_menu=1", "/a?campaign=x", "/a"])
     site.page("/a")
-    async with office(settings, tracking_param_prefixes=OURS) as desk:
-        await crawled(desk, site)
+    async with office(settings, tracking_param_prefixes=OURS) as context:
+        await crawled(context, site)
 
-        assert await sources_of(desk) == {site.url("/"), site.url("/a")}
+        assert await sources_of(context) == {site.url("/"), site.url("/a")}
         assert site.web.paths.count("/a") == 1
 
 
@@ -60,18 +60,18 @@ async def test_sitemaps_and_canonicals_and_redirects_are_cleaned(settings: Setti
     site.page("/b", head='<link rel=canonical href="/a?campaign=b">')
     listed = f"<url><loc>{site.url('/a?from_map=1')}</loc></url>"
     site.web.page("/sitemap.xml", f"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{listed}</urlset>")
-    async with office(settings, tracking_param_prefixes=OURS) as desk:
-        await crawled(desk, site)
+    async with office(settings, tracking_param_prefixes=OURS) as context:
+        await crawled(context, site)
 
-        assert await sources_of(desk) == {site.url(path) for path in ("/", "/old", "/a", "/b")}
-        kept = await commands.everything(desk.client)
+        assert await sources_of(context) == {site.url(path) for path in ("/", "/old", "/a", "/b")}
+        kept = await commands.everything(context.client)
         assert [key for key, value in kept.items() if "from_" in repr(value) or "campaign" in repr(value)] == []
 
 
 async def test_registered_urls_are_cleaned(settings: Settings, site: Site) -> None:
     """A URL that somebody registers has the identity that a link to it has."""
-    async with office(settings, tracking_param_prefixes=OURS) as desk:
-        named = await desk.registrar.add(site.url("/a?from_mail=1&id=2"), "url", await now(desk.client))
+    async with office(settings, tracking_param_prefixes=OURS) as context:
+        named = await context.registrar.add(site.url("/a?from_mail=1&id=2"), "url", await now(context.client))
 
         assert named == item_id(site.url("/a?id=2"))
 
@@ -80,9 +80,9 @@ async def test_items_are_found_by_any_spelling(settings: Settings, site: Site) -
     """reindex and forget find a page by a URL with the setting's trackers."""
     site.page("/", links=["/a"])
     site.page("/a")
-    async with office(settings, tracking_param_prefixes=OURS) as desk:
-        await crawled(desk, site)
-        found = await Selecting(desk.client, desk.keys, OURS).named(site.url("/a?from_mail=1"), Path("/"))
+    async with office(settings, tracking_param_prefixes=OURS) as context:
+        await crawled(context, site)
+        found = await Selecting(context.client, context.keys, OURS).named(site.url("/a?from_mail=1"), Path("/"))
 
         assert found.item_id == item_id(site.url("/a"))
         asked = {"TRACKING_PARAM_PREFIXES": ",".join(OURS)}
@@ -97,14 +97,14 @@ async def test_articles_are_cleaned(settings: Settings, site: Site) -> None:
     site.web.page("/feed", f"<rss version='2.0'><channel><title>Feed</title>{body}</channel></rss>")
     site.web.redirect("/go", "/a?campaign=go", 301)
     site.web.page("/a", article())
-    async with office(settings, tracking_param_prefixes=OURS) as desk:
-        await desk.client.sadd(desk.keys.feeds("world"), site.url("/feed"))
-        await ingestor.run_cycle(desk)
-        await canonical_fetcher.run_once(desk, 60.0)
-        await desk.client.sadd(desk.keys.category_links("world"), site.url("/a?from_hand=1"))
-        counts = await canonical_fetcher.run_once(desk, 60.0)
+    async with office(settings, tracking_param_prefixes=OURS) as context:
+        await context.client.sadd(context.keys.feeds("world"), site.url("/feed"))
+        await ingestor.run_cycle(context)
+        await canonical_fetcher.run_once(context, 60.0)
+        await context.client.sadd(context.keys.category_links("world"), site.url("/a?from_hand=1"))
+        counts = await canonical_fetcher.run_once(context, 60.0)
 
-        assert await sources_of(desk) == {site.url("/a")}
+        assert await sources_of(context) == {site.url("/a")}
         assert counts["alias"] == 1
 
 

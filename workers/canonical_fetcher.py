@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.feeds.io.frontier import Findings, Frontier
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.registry.io.articles import ArticleStore
@@ -31,7 +31,7 @@ from core.store.clock import ServerClock
 
 if TYPE_CHECKING:
     # Only with something to fetch: a run that finds nothing new stays small and quick.
-    from core.runtime.context import Desk
+    from core.runtime.context import Context
 
 log = logging.getLogger("canon")
 
@@ -53,8 +53,8 @@ async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
     await subscriptions.find_categories()
     clock, categories = await ServerClock.ask(client), await subscriptions.categories()
     frontier = Frontier(client, keys)
-    articles = ArticleStore(client, keys, Lives.of(settings))
-    pruning = Pruning(client, keys, Lives.of(settings))
+    articles = ArticleStore(client, keys, Ttls.of(settings))
+    pruning = Pruning(client, keys, Ttls.of(settings))
     await pruning.forget_old_attempts(clock.now())
     for category in categories:
         await pruning.drop_stale_stamps(category)
@@ -63,23 +63,23 @@ async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
     return Run(clock, await frontier.look(categories, clock.now()), categories)
 
 
-async def fetch(desk: Desk, run: Run, budget_seconds: float) -> None:
+async def fetch(context: Context, run: Run, budget_seconds: float) -> None:
     """Visit every link that was found, each domain in its lane, until the time is over."""
     from core.registry.io.visitor import Visitor
-    from core.sources.io.open_sources import Book
+    from core.sources.io.open_sources import OpenSources
 
     links, end = run.findings.links, run.started + budget_seconds
-    visitor = Visitor(desk, run.clock, Book(desk, run.clock.now()))
+    visitor = Visitor(context, run.clock, OpenSources(context, run.clock.now()))
     with progress.bar(len(links), "articles") as bar:
         held = await visitor.visit_links(links, is_over=lambda: time.monotonic() > end, watch=bar.update)
     run.ends.update(visitor.link_ends)
-    run.ends[LinkEnd.KNOWN] += await desk.articles.count_attempted(held)
+    run.ends[LinkEnd.KNOWN] += await context.articles.count_attempted(held)
     run.ends[LinkEnd.DEFERRED] += len(links) - run.ends.total()
 
 
 async def finish(client: connect.Client, keys: Keys, settings: Settings, run: Run) -> Mapping[str, int]:
     """Prune a little, count everything once, say one sentence if there was anything to do."""
-    lives = Lives.of(settings)
+    lives = Ttls.of(settings)
     await Pruning(client, keys, lives).run(run.categories, run.clock.now())
     counts = tally(run)
     seconds = time.monotonic() - run.started
@@ -104,12 +104,12 @@ def tally(run: Run) -> dict[str, int]:
 # ── the two ways to run it ──
 
 
-async def run_once(desk: Desk, budget_seconds: float) -> Mapping[str, int]:
-    """One run on an open desk: after every cycle of the ingestor."""
-    run = await look(desk.client, desk.keys, desk.settings)
+async def run_once(context: Context, budget_seconds: float) -> Mapping[str, int]:
+    """One run with an open context: after every cycle of the ingestor."""
+    run = await look(context.client, context.keys, context.settings)
     if run.findings.links:
-        await fetch(desk, run, budget_seconds)
-    return await finish(desk.client, desk.keys, desk.settings, run)
+        await fetch(context, run, budget_seconds)
+    return await finish(context.client, context.keys, context.settings, run)
 
 
 async def _main(settings: Settings) -> None:
@@ -121,10 +121,10 @@ async def _main(settings: Settings) -> None:
         await version.check(client, keys)
         run = await look(client, keys, settings)
         if run.findings.links:
-            from core.runtime.context import furnish
+            from core.runtime.context import build_context
 
-            async with furnish(settings, client, keys) as desk:
-                await fetch(desk, run, settings.canonical_budget_seconds)
+            async with build_context(settings, client, keys) as context:
+                await fetch(context, run, settings.canonical_budget_seconds)
         await finish(client, keys, settings, run)
     finally:
         await client.aclose()

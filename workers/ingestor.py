@@ -21,7 +21,7 @@ from core.feeds.io import ingest_stats, sample
 from core.feeds.io.poller import MAX_WAIT_SECONDS, Cycle, give_back, poll, settle_unreached
 from core.runtime import lanes, progress
 from core.runtime import signals as stopping
-from core.runtime.context import Desk, lane_of, open_desk
+from core.runtime.context import Context, lane_of, open_context
 from core.settings import Settings, load
 from core.store import cancelling, connect
 from core.store import redis_health as presence
@@ -44,60 +44,60 @@ class FeedsLeft(FreshetError):
     """Polls came too late and were thrown away."""
 
 
-async def run_cycle(desk: Desk) -> Cycle:
+async def run_cycle(context: Context) -> Cycle:
     """Poll every due feed once."""
     started = time.monotonic()
-    await desk.roster.refresh()
-    cycle = Cycle(await ServerClock.ask(desk.client), await desk.subscriptions.by_feed())
-    due = await _due(desk, cycle)
+    await context.roster.refresh()
+    cycle = Cycle(await ServerClock.ask(context.client), await context.subscriptions.by_feed())
+    due = await _due(context, cycle)
     with progress.bar(len(due), "feeds") as bar:
 
         async def work(url: str) -> None:
-            await poll(desk, cycle, url)
+            await poll(context, cycle, url)
             bar.update()
 
         by_domain = lanes.by_lane(due, lane_of)
         try:
-            width, at_once = desk.settings.lane_width, desk.settings.polls_at_once
-            await lanes.drive(by_domain, work, width, lambda: cycle.network.should_stop, at_once, _gaps(desk))
-            await settle_unreached(desk, cycle)
+            width, at_once = context.settings.lane_width, context.settings.polls_at_once
+            await lanes.drive(by_domain, work, width, lambda: cycle.network.should_stop, at_once, _gaps(context))
+            await settle_unreached(context, cycle)
         except BaseException:
-            await give_back(desk, cycle)
+            await give_back(context, cycle)
             raise
-    await _prune(desk, cycle)
-    await _sum_up(desk, cycle, time.monotonic() - started)
+    await _prune(context, cycle)
+    await _sum_up(context, cycle, time.monotonic() - started)
     return cycle
 
 
-def _gaps(desk: Desk) -> Callable[[str], float]:
+def _gaps(context: Context) -> Callable[[str], float]:
     """How long the feeds of a domain wait for each other: before they are leased, not while.
 
     A gap so long that the gate would put them off is left to the gate.
     """
-    gap, ours = desk.settings.fetch_host_gap_seconds, sample.hosts(desk.settings)
+    gap, ours = context.settings.fetch_host_gap_seconds, sample.hosts(context.settings)
     return lambda domain: gap if domain not in ours and gap < MAX_WAIT_SECONDS else 0.0
 
 
-async def _due(desk: Desk, cycle: Cycle) -> list[str]:
+async def _due(context: Context, cycle: Cycle) -> list[str]:
     """URLs of due feeds, longest waiting first; ids without a subscriber are struck off."""
-    await desk.feeds.enrol(cycle.feeds)
+    await context.feeds.enrol(cycle.feeds)
     url_of = {ids.feed_id(url): url for url in cycle.feeds}
-    await desk.feeds.strike_off([fid for fid in await desk.feeds.all_ids() if fid not in url_of])
-    return [url_of[fid] for fid in await desk.feeds.due(cycle.clock.now()) if fid in url_of]
+    await context.feeds.strike_off([fid for fid in await context.feeds.all_ids() if fid not in url_of])
+    return [url_of[fid] for fid in await context.feeds.due(cycle.clock.now()) if fid in url_of]
 
 
-async def _prune(desk: Desk, cycle: Cycle) -> None:
+async def _prune(context: Context, cycle: Cycle) -> None:
     now = cycle.clock.now()
-    for category in await desk.subscriptions.categories():
-        cycle.counts["links_expired"] += await desk.links.prune(category, now)
-    await desk.links.prune_attempted(now)
+    for category in await context.subscriptions.categories():
+        cycle.counts["links_expired"] += await context.links.prune(category, now)
+    await context.links.prune_attempted(now)
 
 
-async def _sum_up(desk: Desk, cycle: Cycle, seconds: float) -> None:
+async def _sum_up(context: Context, cycle: Cycle, seconds: float) -> None:
     counts = {name: cycle.counts[name] for name in (*COUNTED, *LINKS)}
     if not any(counts.values()):
         return
-    await ingest_stats.record(desk.client, desk.keys, counts, cycle.clock.now(), seconds)
+    await ingest_stats.record(context.client, context.keys, counts, cycle.clock.now(), seconds)
     log.info(
         "🏁 %(polled)d feeds polled: %(changed)d changed, %(unchanged)d unchanged, %(errors)d failed, "
         "%(gone)d retired, %(deferred)d put off, %(held)d held elsewhere, %(left)d left. "
@@ -109,11 +109,11 @@ async def _sum_up(desk: Desk, cycle: Cycle, seconds: float) -> None:
 # ── the process ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def run_once(desk: Desk) -> None:
+async def run_once(context: Context) -> None:
     """Cycles until nothing that is due is left: politeness, or the lease of a dead worker, may put a feed off."""
     end, late_cycles = time.monotonic() + ONCE_SECONDS, 0
     while True:
-        cycle = await run_cycle(desk)
+        cycle = await run_cycle(context)
         late = cycle.counts["left"]
         left = cycle.counts["deferred"] + cycle.counts["held"] + late
         if cycle.network.is_down or not left:
@@ -124,7 +124,7 @@ async def run_once(desk: Desk) -> None:
                 f"{late} feeds are left: their polls took so long that their leases ended, and were thrown away. "
                 "The machine may be too busy; a lower FETCH_CONCURRENCY helps."
             )
-        until_due = (await desk.feeds.next_due() or 0) - cycle.clock.now()
+        until_due = (await context.feeds.next_due() or 0) - cycle.clock.now()
         pause = max(until_due, HELD_PAUSE_SECONDS if cycle.counts["held"] or late else 0.1)
         if time.monotonic() + pause > end:
             log.warning("⏳ %d feeds are put off; the next run takes them", left)
@@ -132,17 +132,17 @@ async def run_once(desk: Desk) -> None:
         await asyncio.sleep(pause)
 
 
-async def run_forever(desk: Desk) -> None:
+async def run_forever(context: Context) -> None:
     """A cycle, then the canonical fetcher beside the next ones; a server that goes away is waited for."""
     fetching: asyncio.Task[bool] | None = None
     try:
         while True:
-            is_done = await _unless_away(desk, run_cycle(desk))
+            is_done = await _unless_away(context, run_cycle(context))
             if is_done and (fetching is None or fetching.done()):
                 # Beside us, not in line: articles of a slow host must not keep the feeds of all others waiting.
-                articles = canonical_fetcher.run_once(desk, desk.settings.canonical_budget_seconds)
-                fetching = asyncio.create_task(_unless_away(desk, articles))
-            await asyncio.sleep(desk.settings.ingest_cycle_seconds)
+                articles = canonical_fetcher.run_once(context, context.settings.canonical_budget_seconds)
+                fetching = asyncio.create_task(_unless_away(context, articles))
+            await asyncio.sleep(context.settings.ingest_cycle_seconds)
             if fetching and fetching.done():
                 fetching.result()
     finally:
@@ -150,7 +150,7 @@ async def run_forever(desk: Desk) -> None:
             await cancelling.end(fetching)
 
 
-async def _unless_away(desk: Desk, work: Coroutine[object, object, object]) -> bool:
+async def _unless_away(context: Context, work: Coroutine[object, object, object]) -> bool:
     """Do the work; if the server or the parse children go away meanwhile, say so, wait, and answer False."""
     is_done = False
     try:
@@ -159,19 +159,19 @@ async def _unless_away(desk: Desk, work: Coroutine[object, object, object]) -> b
     except* ParserUnavailable as trouble:
         log.error("⚠️ Broken off: %s", stopping.first(trouble))
     except* (RedisError, OSError) as trouble:
-        log.error("⚠️ Broken off: %s", presence.explain(stopping.first(trouble), connect.url_of(desk.settings)))
-        await presence.wait(desk.client, desk.settings)
+        log.error("⚠️ Broken off: %s", presence.explain(stopping.first(trouble), connect.url_of(context.settings)))
+        await presence.wait(context.client, context.settings)
     return is_done
 
 
 async def _main(settings: Settings, once: bool) -> None:
     if once:
-        async with open_desk(settings, give_up_seconds=presence.ONCE_WAIT_SECONDS) as desk:
-            await run_once(desk)
+        async with open_context(settings, give_up_seconds=presence.ONCE_WAIT_SECONDS) as context:
+            await run_once(context)
     while not once:
         try:
-            async with open_desk(settings) as desk:
-                await run_forever(desk)
+            async with open_context(settings) as context:
+                await run_forever(context)
         except RedisError as error:  # it answers, and refuses what we need to begin: a replica, or full
             log.error("⚠️ %s Trying again.", presence.explain(error, connect.url_of(settings)))
             await asyncio.sleep(REFUSED_PAUSE_SECONDS)

@@ -15,12 +15,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from core.registry.io.visitor import Visitor
-from core.runtime.context import Desk, open_desk
+from core.runtime.context import Context, open_context
 from core.runtime.send import Sender
 from core.settings import load
 from core.sources.domains import DomainFileError
 from core.sources.io import crawl as passes
-from core.sources.io.open_sources import Book
+from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store import redis_health as presence
 from core.store.cancelling import Canceller
@@ -35,17 +35,17 @@ STOP_SECONDS = 2.0
 
 def refresh(item_ids: list[str], picked_ts: float, source: str = "") -> None:
     """Visit these items, unless somebody did since they were picked."""
-    asyncio.run(_job(lambda desk, limit: _visit(desk, limit, item_ids, picked_ts, source)))
+    asyncio.run(_job(lambda context, limit: _visit(context, limit, item_ids, picked_ts, source)))
 
 
 def reindex(item_ids: list[str], picked_ts: float) -> None:
     """The same, for items that somebody asked for."""
-    asyncio.run(_job(lambda desk, limit: _visit(desk, limit, item_ids, picked_ts, "")))
+    asyncio.run(_job(lambda context, limit: _visit(context, limit, item_ids, picked_ts, "")))
 
 
 def crawl(source_id: str) -> None:
     """A pass over a source by its own schedule."""
-    asyncio.run(_job(lambda desk, limit: _crawl(desk, limit, source_id)))
+    asyncio.run(_job(lambda context, limit: _crawl(context, limit, source_id)))
 
 
 # ── inside ──
@@ -63,11 +63,11 @@ class Limit:
         return self.is_stopped or time.monotonic() > self.ends_at
 
 
-async def _job(work: Callable[[Desk, Limit], Awaitable[None]]) -> None:
+async def _job(work: Callable[[Context, Limit], Awaitable[None]]) -> None:
     settings = load()
     limit = Limit(time.monotonic() + settings.refresh_budget_seconds)
-    async with open_desk(settings, give_up_seconds=presence.ONCE_WAIT_SECONDS) as desk, _stoppable(limit):
-        await work(desk, limit)
+    async with open_context(settings, give_up_seconds=presence.ONCE_WAIT_SECONDS) as context, _stoppable(limit):
+        await work(context, limit)
 
 
 @contextlib.asynccontextmanager
@@ -92,13 +92,13 @@ async def _stoppable(limit: Limit) -> AsyncIterator[None]:
         loop.remove_signal_handler(signal.SIGTERM)
 
 
-async def _visit(desk: Desk, limit: Limit, item_ids: list[str], picked_ts: float, source: str) -> None:
-    clock = await ServerClock.ask(desk.client)
-    visitor = Visitor(desk, clock, Book(desk, clock.now()))
+async def _visit(context: Context, limit: Limit, item_ids: list[str], picked_ts: float, source: str) -> None:
+    clock = await ServerClock.ask(context.client)
+    visitor = Visitor(context, clock, OpenSources(context, clock.now()))
     await visitor.visit_many(item_ids, picked_ts=picked_ts, via=source, is_over=limit.is_over)
     _tell(visitor.counts)
     if source and not limit.is_stopped and visitor.counts["changed"]:
-        await _go_on(desk, source)
+        await _go_on(context, source)
 
 
 def _tell(counts: Counter[str]) -> None:
@@ -107,22 +107,24 @@ def _tell(counts: Counter[str]) -> None:
     log.info(f"🏁 {told}", *(counts[name] for name in names))
 
 
-async def _go_on(desk: Desk, source: str) -> None:
+async def _go_on(context: Context, source: str) -> None:
     """Pages may have led to new ones: their jobs follow at once, they need not wait for the timer."""
-    sender = Sender(desk.settings)
-    await Timer(desk.settings, desk.client, desk.keys, sender).send_due([source], await connect.now(desk.client))
+    sender = Sender(context.settings)
+    await Timer(context.settings, context.client, context.keys, sender).send_due(
+        [source], await connect.now(context.client)
+    )
 
 
-async def _crawl(desk: Desk, limit: Limit, source_id: str) -> None:
+async def _crawl(context: Context, limit: Limit, source_id: str) -> None:
     try:
-        if await desk.sources.read(source_id) is None:
+        if await context.sources.read(source_id) is None:
             return  # removed since the job was sent
     except DomainFileError:
         return  # its record was put aside, and named then
-    run = await passes.crawl(desk, source_id, passes.Mode.SCHEDULED, should_stop=limit.is_over)
+    run = await passes.crawl(context, source_id, passes.Mode.SCHEDULED, should_stop=limit.is_over)
     if run["status"] == "finished" and run.get("message"):
         log.warning("⚠️ %s: %s", source_id, run["message"])
     elif run["status"] != "stopped" and run.get("message"):
         log.error("🛑 %s", run["message"])
     if not limit.is_stopped:
-        await _go_on(desk, source_id)
+        await _go_on(context, source_id)

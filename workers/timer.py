@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from redis.exceptions import RedisError
 
 from core.doctor.io.auditor import Auditor
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.registry.io.due import HOLD_SECONDS, NO_SHARE, DueItems
 from core.registry.io.expiring import Expiring
@@ -56,7 +56,7 @@ class Timer:
         self._embed_queue = EmbedQueue(client, keys)
         self._sources = SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent))
         self._reconciled_ts = -math.inf
-        self._expiring = Expiring(client, keys, Lives.of(settings))
+        self._expiring = Expiring(client, keys, Ttls.of(settings))
         self._purging = Purging(client, keys, settings.gone_ttl_seconds)
 
     async def tick(self) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from core.models import Document, Entry, FeedText, Harvest, Image, ParsedFeed, Rejected
+from core.models import Document, Entry, FeedLinks, FeedText, Image, ParsedFeed, Rejected
 from core.urls import addresses, secrets, trackers
 from core.urls import normalise as urls
 from core.urls.unwrap import unwrap
@@ -33,7 +33,7 @@ class LinkRules:
     """`host`, `host:port` or a CIDR range that may be private."""
 
 
-def harvest(feed: ParsedFeed, rules: LinkRules) -> Harvest:
+def harvest(feed: ParsedFeed, rules: LinkRules) -> FeedLinks:
     """The feed's clean links in order without repeats, and what was turned away."""
     links: dict[str, FeedText] = {}
     rejected: list[Rejected] = []
@@ -43,7 +43,7 @@ def harvest(feed: ParsedFeed, rules: LinkRules) -> Harvest:
             rejected.append(link)
         else:
             links.setdefault(link, _text_of(entry))
-    return Harvest(
+    return FeedLinks(
         kind=feed.kind,
         title=feed.title,
         links=tuple(links),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from core import schedule
-from core.models import Deferred, Harvest, PublisherHints
+from core.models import Deferred, FeedLinks, PublisherHints
 from core.registry.outcomes import Broken, Missing
 from core.registry.statuses import ErrorClass
 
@@ -111,7 +111,7 @@ class FeedChanged:
     """A body we had not seen, read."""
 
     answer: Answer
-    harvest: Harvest
+    harvest: FeedLinks
     body_hash: str
     known: frozenset[str] = frozenset()
     """Links that stood in the store before; a source does not know, the ingestor adds it."""

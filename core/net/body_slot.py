@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 
-class Room:
+class BodySlot:
     """Room for one body: `async with Room(semaphore) as room: await fetcher.fetch(request, room); …read it…`."""
 
     def __init__(self, semaphore: asyncio.Semaphore) -> None:

@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 
 from core.keys import Keys
 from core.models import Deferred, Failed, FetchResult, Request
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.net.gate import Gate, Pace
 from core.net.guard import Guard, Target
 from core.net.http_session import Answer, Wire
@@ -61,7 +61,7 @@ class Fetcher:
     async def __aexit__(self, *error: object) -> None:
         await self._wire.__aexit__(*error)
 
-    async def fetch(self, request: Request, room: Room | None = None) -> FetchResult:
+    async def fetch(self, request: Request, room: BodySlot | None = None) -> FetchResult:
         """The answer of whatever status, why there is none, or how long to wait before asking again."""
         return await self._travel(request, room=room)
 
@@ -84,7 +84,7 @@ class Fetcher:
             return ()
         return await self._robots.sitemaps_of(origin, partial(self._robots_txt, _SITEMAP_WAIT_SECONDS))
 
-    async def _travel(self, request: Request, cut: bool = False, room: Room | None = None) -> FetchResult:
+    async def _travel(self, request: Request, cut: bool = False, room: BodySlot | None = None) -> FetchResult:
         cap = self._settings.fetch_max_bytes if request.max_bytes is None else request.max_bytes
         seconds, trackers = self._settings.fetch_timeout_seconds, matcher(self._settings.tracking_param_prefixes)
         trip = Trip(request, seconds, cap, cut, request.headers, room=room, trackers=trackers)

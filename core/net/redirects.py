@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from core.errors import FailDetail
 from core.models import Failed, Fetched, Hop, Request
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.net.failures import refusal
 from core.net.guard import Target
 from core.net.http_session import Answer, Limits
@@ -37,7 +37,7 @@ class Trip:
     headers: Mapping[str, str] = field(default_factory=dict)
     hops: list[Hop] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
-    room: Room | None = None
+    room: BodySlot | None = None
     trackers: Trackers | None = None
     is_signed: bool = False
     """Did a redirect lead to a URL with credentials?"""

@@ -18,7 +18,7 @@ from core.registry.record import Item, Status, iso
 DAY_SECONDS = 86_400.0
 
 
-class Text(StrEnum):
+class TextAction(StrEnum):
     """What happens to the text we have."""
 
     KEEP = "keep"
@@ -28,7 +28,7 @@ class Text(StrEnum):
     DELETE = "delete"
 
 
-class Count(StrEnum):
+class VisitResult(StrEnum):
     """How a visit is counted; each has exactly one."""
 
     CHANGED = "changed"
@@ -55,7 +55,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class VisitContext:
     """What is true around the visit, and not in its answer."""
 
     generation: int | None = None
@@ -67,7 +67,7 @@ class Circumstances:
 
 
 DEFAULT_POLICY = Policy()
-NOTHING_SPECIAL = Circumstances()
+NOTHING_SPECIAL = VisitContext()
 
 
 @dataclass(slots=True)
@@ -75,8 +75,8 @@ class Decision:
     """What should be written."""
 
     status: Status
-    count: Count
-    text: Text
+    count: VisitResult
+    text: TextAction
     next_at: float | None
     """None: not before somebody asks."""
     fields: dict[str, str]
@@ -91,7 +91,7 @@ def decide(
     now: float,
     chance: float,
     policy: Policy | None = None,
-    around: Circumstances | None = None,
+    around: VisitContext | None = None,
 ) -> Decision:
     """What the outcome means for the item. `chance` in [0, 1) spreads the next checks."""
     policy, around = policy or DEFAULT_POLICY, around or NOTHING_SPECIAL
@@ -114,7 +114,7 @@ def decide(
     return decision
 
 
-def _decide(item: Item, outcome: Outcome, now: float, chance: float, policy: Policy, around: Circumstances) -> Decision:
+def _decide(item: Item, outcome: Outcome, now: float, chance: float, policy: Policy, around: VisitContext) -> Decision:
     match outcome:
         case Changed():
             return _changed(item, outcome, now, chance, policy)
@@ -140,7 +140,12 @@ def _decide(item: Item, outcome: Outcome, now: float, chance: float, policy: Pol
             return _moved(item, outcome, now, chance, policy)
         case Parked():
             return Decision(
-                Status.ERROR, Count.FAILED, Text.KEEP, None, {"errorMessage": outcome.sentence}, is_verdict=False
+                Status.ERROR,
+                VisitResult.FAILED,
+                TextAction.KEEP,
+                None,
+                {"errorMessage": outcome.sentence},
+                is_verdict=False,
             )
 
 
@@ -164,8 +169,8 @@ def _changed(item: Item, outcome: Changed, now: float, chance: float, policy: Po
     if is_news:
         fields |= {"lastChanged": iso(now), "changedTs": f"{now:.3f}"}
     status = Status.CRAWLED if is_new_text or item.is_forced else _status_of(item)
-    count, event = (Count.CHANGED, "item.changed") if is_news else (Count.UNCHANGED, "")
-    return Decision(status, count, Text.REPLACE, _next(now, interval, chance), fields, event)
+    count, event = (VisitResult.CHANGED, "item.changed") if is_news else (VisitResult.UNCHANGED, "")
+    return Decision(status, count, TextAction.REPLACE, _next(now, interval, chance), fields, event)
 
 
 def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy: Policy) -> Decision:
@@ -182,7 +187,7 @@ def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy
         "crawlIntervalSeconds": f"{interval:.0f}",
         **(registry.visited(outcome.visit) if outcome.visit else _seen_again(item, outcome)),
     }
-    return Decision(_status_of(item), Count.UNCHANGED, Text.KEEP, _next(now, interval, chance), fields)
+    return Decision(_status_of(item), VisitResult.UNCHANGED, TextAction.KEEP, _next(now, interval, chance), fields)
 
 
 def _seen_again(item: Item, outcome: Unchanged) -> dict[str, str]:
@@ -220,7 +225,9 @@ def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: Policy
         "crawlIntervalSeconds": f"{interval:.0f}",
     }
     event = "item.moved" if item.has_text else ""
-    return Decision(Status.INDEXED, Count.UNCHANGED, Text.DELETE, _next(now, interval, chance), fields, event)
+    return Decision(
+        Status.INDEXED, VisitResult.UNCHANGED, TextAction.DELETE, _next(now, interval, chance), fields, event
+    )
 
 
 def _status_of(item: Item) -> Status:
@@ -255,11 +262,11 @@ def _missing(item: Item, outcome: Missing, now: float, chance: float, policy: Po
     event = "item.gone" if item.has_text else ""
     if not is_gone:
         wait = min(policy.base_seconds, DAY_SECONDS / 2)
-        text = Text.HIDE if item.has_text else Text.KEEP
+        text = TextAction.HIDE if item.has_text else TextAction.KEEP
         return _waiting(Decision(Status.ERROR, _missing_count(item), text, None, fields, event), now, wait, chance)
     if item.status is not Status.GONE:
         fields["goneTs"] = f"{now:.3f}"
-    decision = Decision(Status.GONE, _missing_count(item), Text.DELETE, None, fields, event)
+    decision = Decision(Status.GONE, _missing_count(item), TextAction.DELETE, None, fields, event)
     return _waiting(decision, now, policy.max_seconds, chance)
 
 
@@ -269,11 +276,11 @@ def _until_gone(checks: int, policy: Policy) -> str:
     return "it counts as gone a day after it was first missing"
 
 
-def _missing_count(item: Item) -> Count:
+def _missing_count(item: Item) -> VisitResult:
     """Counted when it goes, not at each look at the empty place. What was never there is a broken link."""
     if item.has_text:
-        return Count.GONE
-    return Count.UNCHANGED if item.missing_checks else Count.FAILED
+        return VisitResult.GONE
+    return VisitResult.UNCHANGED if item.missing_checks else VisitResult.FAILED
 
 
 def _waiting(decision: Decision, now: float, seconds: float, chance: float = 0.5) -> Decision:
@@ -297,7 +304,7 @@ def _failed(
     if status:
         fields["httpStatusCode"] = str(status)
     kept = Status.GONE if item.status is Status.GONE else Status.ERROR
-    return Decision(kept, Count.FAILED, Text.KEEP, next_at, fields, is_verdict=False)
+    return Decision(kept, VisitResult.FAILED, TextAction.KEEP, next_at, fields, is_verdict=False)
 
 
 def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: Policy) -> Decision:
@@ -321,8 +328,8 @@ def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: 
         fields |= {"contentHash": outcome.content_hash, "bodyHash": outcome.content_hash}
         fields |= {"lastChanged": iso(now), "changedTs": f"{now:.3f}"}
     is_taken_back = outcome.is_withdrawn and item.has_text
-    text, event = (Text.DELETE, "item.gone") if is_taken_back else (Text.KEEP, "")
-    return Decision(Status.OUT_OF_SCOPE, Count.EXCLUDED, text, _next(now, interval, chance), fields, event)
+    text, event = (TextAction.DELETE, "item.gone") if is_taken_back else (TextAction.KEEP, "")
+    return Decision(Status.OUT_OF_SCOPE, VisitResult.EXCLUDED, text, _next(now, interval, chance), fields, event)
 
 
 # ── when ────────────────────────────────────────────────────────────────────────────────────────

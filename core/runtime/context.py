@@ -13,7 +13,7 @@ from core.feeds import polling
 from core.feeds.io import sample
 from core.feeds.io.feed_source import FeedSource
 from core.feeds.io.feed_store import FeedStore
-from core.feeds.io.link_store import LinkStore, Lives
+from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.io.subscription_sync import Roster
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
@@ -39,7 +39,7 @@ from core.urls import normalise as urls
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Context:
     """The stores, the guarded fetcher and the parse children of one process."""
 
     settings: Settings
@@ -69,7 +69,7 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(settings: Settings, give_up_seconds: float | None = None) -> AsyncIterator[Desk]:
+async def open_context(settings: Settings, give_up_seconds: float | None = None) -> AsyncIterator[Context]:
     """Wait for the server (for ever, or not), check it, open everything; close it all at the end."""
     console.set_up(settings)
     keys = Keys.of(settings)
@@ -78,26 +78,26 @@ async def open_desk(settings: Settings, give_up_seconds: float | None = None) ->
         await presence.wait(client, settings, give_up_seconds=give_up_seconds)
         await presence.warn(client)
         await version.check(client, keys)
-        async with furnish(settings, client, keys) as desk:
-            yield desk
+        async with build_context(settings, client, keys) as context:
+            yield context
     finally:
         await client.aclose()
 
 
 @asynccontextmanager
-async def furnish(settings: Settings, client: connect.Client, keys: Keys) -> AsyncIterator[Desk]:
-    """A desk on an open client; parse children start with the first task."""
+async def build_context(settings: Settings, client: connect.Client, keys: Keys) -> AsyncIterator[Context]:
+    """A context on an open client; parse children start with the first task."""
     pool = ParsePool(settings.parse_processes, settings.parse_cpu_seconds, settings.parse_memory_bytes)
     admitted = sample.admitted(settings)
     leases = Leases(client, keys)
     fetching = open_fetcher(admitted, client, keys, exempt=sample.hosts(settings))
     async with fetching as fetcher, pool, leases.keep_alive():
-        lives = Lives.of(settings)
+        lives = Ttls.of(settings)
         subscriptions = Subscriptions(client, keys)
         links = LinkStore(client, keys, lives)
         articles = ArticleStore(client, keys, lives)
         bounds = schedule.Bounds(settings.ingest_min_interval_seconds, settings.ingest_max_interval_seconds)
-        yield Desk(
+        yield Context(
             settings=settings,
             keys=keys,
             client=client,

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from core.errors import FreshetError, NotAFeed
-from core.models import Document, Failed, FoundFeed, Harvest
+from core.models import Document, Failed, FeedLinks, FoundFeed
 from core.sources.sitemaps import SitemapResult, SitemapTask, read_sitemap
 
 
@@ -40,7 +40,7 @@ class FeedRequest(msgspec.Struct, frozen=True, array_like=True):
     allowed_hosts: tuple[str, ...] = ()
 
 
-def harvest_feed(request: FeedRequest) -> Harvest:
+def harvest_feed(request: FeedRequest) -> FeedLinks:
     """The clean links of a feed's body; `NotAFeed` if it is none."""
     from core.feeds import links
     from core.feeds import parse as feeds
@@ -142,7 +142,7 @@ def _result(
 
 
 TASKS: Mapping[str, Task] = {
-    "feed": Task(FeedRequest, harvest_feed, Harvest),
+    "feed": Task(FeedRequest, harvest_feed, FeedLinks),
     "discover": Task(PageRequest, discover_feeds, tuple[FoundFeed, ...]),
     "page": Task(PageTask, read_page, PageResult),
     "document": Task(DocumentTask, read_document, PageResult),

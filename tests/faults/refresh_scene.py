@@ -31,12 +31,12 @@ from core.registry.io.registering import Listing, item_id_of
 from core.registry.io.runs import COUNTERS
 from core.registry.io.visitor import Visitor
 from core.registry.record import ARTICLES_SOURCE, iso
-from core.runtime.context import Desk, open_desk
+from core.runtime.context import Context, open_context
 from core.runtime.send import Sender
 from core.settings import Settings, load
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_file import parse
-from core.sources.io.open_sources import Book
+from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
 from core.urls import normalise as urls
@@ -123,18 +123,18 @@ class Scene:
     # ── runs ──
 
     @asynccontextmanager
-    async def desk(self, redis_url: str = "") -> AsyncIterator[Desk]:
+    async def context(self, redis_url: str = "") -> AsyncIterator[Context]:
         """A new process, as far as Redis can tell; perhaps behind a proxy."""
         url = {"redis_url": SecretStr(redis_url)} if redis_url else {}
-        async with open_desk(self.settings.model_copy(update=url)) as desk:
-            yield desk
+        async with open_context(self.settings.model_copy(update=url)) as context:
+            yield context
 
     async def run(self, mode: Mode = Mode.INCREMENTAL, redis_url: str = "") -> None:
         """A pass over both sources, and a job for the article."""
-        async with self.desk(redis_url) as desk:
-            await crawl(desk, WEB, mode)
-            await crawl(desk, FOLDER, mode)
-            await refresh_articles(desk)
+        async with self.context(redis_url) as context:
+            await crawl(context, WEB, mode)
+            await crawl(context, FOLDER, mode)
+            await refresh_articles(context)
 
     async def rewind(self) -> None:
         """The store as it was before the run under test."""
@@ -261,11 +261,11 @@ class Scene:
         site.page("/news/story", "A story that will be corrected.")
         self._write({"kept.md": "Kept.", "edited.md": "Before.", "removed.md": "Removed.", "old-name.md": "Renamed."})
         await self.client.sadd(self.keys.category_links("world"), site.url("/news/story"))
-        async with self.desk() as desk:
-            await canonical_fetcher.run_once(desk, 60)
-            await add_sources(desk, site.url("/docs/"), self.folder)
-            await crawl(desk, WEB, Mode.INCREMENTAL)
-            await crawl(desk, FOLDER, Mode.INCREMENTAL)
+        async with self.context() as context:
+            await canonical_fetcher.run_once(context, 60)
+            await add_sources(context, site.url("/docs/"), self.folder)
+            await crawl(context, WEB, Mode.INCREMENTAL)
+            await crawl(context, FOLDER, Mode.INCREMENTAL)
 
     async def _change(self) -> None:
         site, keys = self.site, self.keys
@@ -318,32 +318,32 @@ def _sitemap(url: str, lastmod: str) -> str:
     )
 
 
-async def add_sources(desk: Desk, root: str, folder: Path | None = None) -> None:
+async def add_sources(context: Context, root: str, folder: Path | None = None) -> None:
     """A domain of a site and a folder."""
     folders = [{"id": "files", "path": str(folder)}] if folder else []
     domain = parse(
         json.dumps({"id": "docs", "web_sources": [{"id": "site", "url": root}], "folder_sources": folders}), "/"
     )
-    now = await connect.now(desk.client)
+    now = await connect.now(context.client)
     for config in domain.sources():
         ref = Ref(config.config["url"]) if "url" in config.config else None
-        await desk.sources.add(config, item_id_of(ref) if ref else "", now)
+        await context.sources.add(config, item_id_of(ref) if ref else "", now)
         if ref:
-            await desk.registrar.register([ref], Listing(config.sid), now)
+            await context.registrar.register([ref], Listing(config.sid), now)
 
 
-async def refresh_articles(desk: Desk) -> None:
+async def refresh_articles(context: Context) -> None:
     """What a job of the timer does."""
-    clock = await ServerClock.ask(desk.client)
+    clock = await ServerClock.ask(context.client)
     now = clock.now()
-    picked: Sequence[str] = await desk.due.pick(ARTICLES_SOURCE, now, 100, HOLD_SECONDS)
-    visitor = Visitor(desk, clock, Book(desk, now))
+    picked: Sequence[str] = await context.due.pick(ARTICLES_SOURCE, now, 100, HOLD_SECONDS)
+    visitor = Visitor(context, clock, OpenSources(context, now))
     await visitor.visit_many(picked, picked_ts=now, via=ARTICLES_SOURCE)
 
 
 async def _main(sid: str, mode: Mode) -> None:
-    async with open_desk(load()) as desk:
-        await crawl(desk, sid, mode)
+    async with open_context(load()) as context:
+        await crawl(context, sid, mode)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from core import ids
 from core.keys import Keys
-from core.runtime.context import open_desk
+from core.runtime.context import open_context
 from core.runtime.pool import ParsePool
 from core.settings import Settings
 from core.store import connect
@@ -105,16 +105,16 @@ class Newsroom:
 
     async def run(self, redis_url: str = "") -> ingestor.Cycle:
         """One cycle of a new process (as far as Redis can tell), perhaps through a proxy."""
-        async with self.desk(redis_url) as desk:
-            return await ingestor.run_cycle(desk)
+        async with self.context(redis_url) as context:
+            return await ingestor.run_cycle(context)
 
     @asynccontextmanager
-    async def desk(self, redis_url: str = "") -> Any:
+    async def context(self, redis_url: str = "") -> Any:
         settings = self.settings
         if redis_url:
             settings = settings.model_copy(update={"redis_url": SecretStr(redis_url)})
-        async with open_desk(settings) as desk:
-            yield desk
+        async with open_context(settings) as context:
+            yield context
 
     async def rewind(self) -> None:
         """The store as it was before the run under test."""
@@ -177,9 +177,9 @@ class Newsroom:
             web.page("/sample", rss(*self.links("sample", 2)))
             await self.subscribe("sample_news", "/sample")
             await self.subscribe("sample_sports", "/sample")
-            async with self.desk() as desk:
-                await desk.subscriptions.sync("sample", {"sample_more": [web.url("/sample")]})
-                await ingestor.run_cycle(desk)
+            async with self.context() as context:
+                await context.subscriptions.sync("sample", {"sample_more": [web.url("/sample")]})
+                await ingestor.run_cycle(context)
             for key, (packed, _) in others.items():
                 await self.raw.restore(key, 0, packed)
             await self.subscribe("kept", "/known")

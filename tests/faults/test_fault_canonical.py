@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from core.keys import Keys
-from core.runtime.context import open_desk
+from core.runtime.context import open_context
 from core.settings import Settings
 from core.store.connect import Client
 from tests.faults import crash, state
@@ -45,8 +45,8 @@ class Press:
 
     async def run(self, redis_url: str = "") -> None:
         url = {"redis_url": SecretStr(redis_url)} if redis_url else {}
-        async with open_desk(self.settings.model_copy(update=url)) as desk:
-            await canonical_fetcher.run_once(desk, 60)
+        async with open_context(self.settings.model_copy(update=url)) as context:
+            await canonical_fetcher.run_once(context, 60)
 
     async def look(self) -> dict[str, Any]:
         """The store with times masked."""

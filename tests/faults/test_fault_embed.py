@@ -47,7 +47,7 @@ async def library(settings: Settings) -> AsyncIterator[Library]:
 async def versions(library: Library, searcher: Searcher | None = None, **settings: Any) -> set[str]:
     """Which versions the passages of the page are of; empty: the page was not found."""
     if searcher is None:
-        async with open_searcher(library.with_(**settings), library.desk.client, library.desk.keys) as opened:
+        async with open_searcher(library.with_(**settings), library.context.client, library.context.keys) as opened:
             return await versions(library, opened)
     found = await searcher.search(Query("paragraph of alpha beta gamma tells of gauge"), time.time())
     texts = [one.snippet for hit in found.results if hit.page.url.endswith("/page") for one in hit.passages]
@@ -56,7 +56,7 @@ async def versions(library: Library, searcher: Searcher | None = None, **setting
 
 async def whole(library: Library) -> set[str]:
     """Versions of all live chunks of the page in Redis."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     names = await client.zrange(keys.chunks(library.id("/page")), 0, -1)
     texts = [await client.hget(keys.chunk(name), "text") or "missing" for name in names]
     return {word for text in texts for word in ("alpha", "beta", "gamma", "missing") if word in text}
@@ -90,7 +90,7 @@ async def test_death_before_every_command_of_the_swap(library: Library, full: bo
         assert len(live) == 1, point
         assert await versions(library) == {"beta"}, point
         seen |= live
-        await state.let_leases_end(library.desk.client, library.desk.keys)
+        await state.let_leases_end(library.context.client, library.context.keys)
         await library.embed()
         assert await whole(library) == {"beta"}, point
         assert await versions(library) == {"beta"}, point
@@ -104,7 +104,7 @@ async def test_death_before_every_command_of_the_swap(library: Library, full: bo
 
 async def test_what_is_written_beside_ends_by_itself_unless_it_is_swapped_in(library: Library) -> None:
     """A chunk has an hour to become the page's own; the page's own have no end, also when they are written again."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     raw, item_id = connect.open_raw(library.settings), library.id("/page")
     store = ChunkStore(client, raw, keys)
     chunks = chunking.chunks(item_id, "Beside the page.", chunking.estimate_tokens)
@@ -134,7 +134,7 @@ async def test_search_beside_a_worker_sees_one_version_at_a_time(library: Librar
     is_over = asyncio.Event()
 
     async def ask() -> None:
-        async with open_searcher(library.settings, library.desk.client, library.desk.keys) as searcher:
+        async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
             while not is_over.is_set():
                 answers.append(await versions(library, searcher))
 
@@ -155,7 +155,7 @@ async def test_search_beside_a_worker_sees_one_version_at_a_time(library: Librar
 
 async def test_two_processes_on_one_page(library: Library, settings: Settings, server: EmbeddedServer) -> None:
     """Both take the same job; one swaps, the other finds it taken or done; nothing is left over."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
     waiting = await library.waiting()
     code = (
         "import asyncio, sys, time\n"
@@ -209,7 +209,7 @@ async def test_kill_9_of_the_worker(library: Library, settings: Settings, server
             worker.kill()
         live = await whole(library)
         assert (len(live), await versions(library)) == (1, {"beta"}), delay
-        await state.let_leases_end(library.desk.client, library.desk.keys)
+        await state.let_leases_end(library.context.client, library.context.keys)
         library.server._script.clear()
         await library.embed()
         assert await whole(library) == {"beta"}, delay
@@ -220,7 +220,7 @@ async def test_kill_9_of_the_worker(library: Library, settings: Settings, server
 
 async def test_worker_that_lost_its_lease_disturbs_nobody(library: Library) -> None:
     """It stood still for too long, another one swapped; what it does late changes nothing, whatever was written."""
-    client, keys = library.desk.client, library.desk.keys
+    client, keys = library.context.client, library.context.keys
 
     def overtaken(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
         late.set()
@@ -262,7 +262,7 @@ def wrong_dimension(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
 async def test_model_in_trouble_stops_the_work_politely(settings: Settings, name: str, seconds: int) -> None:
     """No page is marked failed, `embed:away` says why and how long, and later everything is embedded."""
     async with open_library(settings, {"/a": page("alpha"), "/b": "Short."}) as library:
-        client, keys, server = library.desk.client, library.desk.keys, library.server
+        client, keys, server = library.context.client, library.context.keys, library.server
         if name != "probe refused":
             server.then_data(lambda data: data)  # the dimension is asked for first
         match name:
@@ -296,7 +296,7 @@ async def test_shuffled_answer_is_put_in_order(settings: Settings) -> None:
     """Vectors go where their index says: a chunk asked for by its own words is the nearest."""
     async with open_library(settings, {"/a": page("alpha")}) as library:
         await library.embed()
-        client, keys = library.desk.client, library.desk.keys
+        client, keys = library.context.client, library.context.keys
         raw = connect.open_raw(library.settings)
         names = await client.zrange(keys.chunks(library.id("/a")), 0, -1)
         in_order = [await raw.get(keys.vector(name)) for name in names]

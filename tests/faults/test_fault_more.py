@@ -154,10 +154,10 @@ async def test_release_that_fails_leaves_no_traceback() -> None:
         async def poll(self, *_: object) -> None:
             raise RedisConnectionError("gone")
 
-    desk = SimpleNamespace(feeds=Feeds(), source=Source())
+    context = SimpleNamespace(feeds=Feeds(), source=Source())
     cycle = SimpleNamespace(feeds={"url": ["world"]}, clock=SimpleNamespace(now=lambda: 0.0))
     poll = getattr(ingestor, "_poll", None) or importlib.import_module("core.feeds.io.poller").poll
-    task = asyncio.ensure_future(poll(desk, cycle, "url"))
+    task = asyncio.ensure_future(poll(context, cycle, "url"))
     await releasing.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

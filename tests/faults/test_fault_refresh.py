@@ -15,11 +15,11 @@ from redis.exceptions import RedisError
 
 from core.registry.io.due import HOLD_SECONDS
 from core.registry.io.visitor import Visitor
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.runtime.pool import ParsePool
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
-from core.sources.io.open_sources import Book
+from core.sources.io.open_sources import OpenSources
 from core.store import connect, embedded
 from core.store.clock import ServerClock
 from tests.faults import process
@@ -202,15 +202,15 @@ async def test_poison_is_parked_after_three_deaths_and_nothing_else_is(scene: Sc
 
 async def _die_over(scene: Scene, words: bytes) -> None:
     """A pass whose whole process dies while it reads the page with these words."""
-    async with scene.desk() as desk:
-        with Point(ENDLESS) as point, _deadly(desk, words, point):
-            await crawl(desk, WEB, Mode.SCHEDULED)
+    async with scene.context() as context:
+        with Point(ENDLESS) as point, _deadly(context, words, point):
+            await crawl(context, WEB, Mode.SCHEDULED)
     assert point.is_dead
 
 
 @contextmanager
-def _deadly(desk: Desk, words: bytes, point: Point) -> Iterator[None]:
-    read = desk.pool.run
+def _deadly(context: Context, words: bytes, point: Point) -> Iterator[None]:
+    read = context.pool.run
 
     async def run(name: str, request: Any) -> Any:
         if words in request.body:
@@ -218,11 +218,11 @@ def _deadly(desk: Desk, words: bytes, point: Point) -> Iterator[None]:
             raise Crash
         return await read(name, request)
 
-    desk.pool.run = run  # type: ignore[method-assign]
+    context.pool.run = run  # type: ignore[method-assign]
     try:
         yield
     finally:
-        desk.pool.run = read  # type: ignore[method-assign]
+        context.pool.run = read  # type: ignore[method-assign]
 
 
 # ── force ──
@@ -269,14 +269,14 @@ async def test_force_during_a_pass_is_served_by_it(scene: Scene) -> None:
 async def test_force_lands_while_a_late_job_passes_it_over(scene: Scene) -> None:
     """The item was visited since the job was made, so the job leaves it alone; a force in that very moment counts."""
     item_id = scene.item_id("/docs/same")
-    async with scene.desk() as desk:
-        visitor = Visitor(desk, clock := await ServerClock.ask(desk.client), Book(desk, clock.now()))
-        (leased,) = await desk.items.lease(desk.leases, [item_id], clock.now(), WEB)
+    async with scene.context() as context:
+        visitor = Visitor(context, clock := await ServerClock.ask(context.client), OpenSources(context, clock.now()))
+        (leased,) = await context.items.lease(context.leases, [item_id], clock.now(), WEB)
         waiting = {item_id: leased}
         await scene.force("/docs/same")
         await visitor._pass_over(waiting, 1.0)
         left = dict(waiting)
-        await desk.leases.release_many([one.lease for one in left.values()])
+        await context.leases.release_many([one.lease for one in left.values()])
 
     assert [one.item.is_forced for one in left.values()] == [True]
 
@@ -284,9 +284,9 @@ async def test_force_lands_while_a_late_job_passes_it_over(scene: Scene) -> None
 async def test_late_job_does_not_hide_a_new_version(scene: Scene) -> None:
     """A file that its listing says has moved since its visit is visited, though that visit came after the job."""
     file_id = next(iter(await scene.client.zrange(scene.keys.refs(FOLDER), 0, 0)))
-    async with scene.desk() as desk:
-        visitor = Visitor(desk, clock := await ServerClock.ask(desk.client), Book(desk, clock.now()))
-        (leased,) = await desk.items.lease(desk.leases, [file_id], clock.now(), FOLDER)
+    async with scene.context() as context:
+        visitor = Visitor(context, clock := await ServerClock.ask(context.client), OpenSources(context, clock.now()))
+        (leased,) = await context.items.lease(context.leases, [file_id], clock.now(), FOLDER)
         moved = {file_id: replace(leased, item=replace(leased.item, listed_version="another"))}
         same = {file_id: leased}
         await visitor._pass_over(moved, 1.0)
@@ -298,8 +298,8 @@ async def test_late_job_does_not_hide_a_new_version(scene: Scene) -> None:
 
 async def _visit(scene: Scene, path: str) -> None:
     """What a job does with one item."""
-    async with scene.desk() as desk:
-        clock = await ServerClock.ask(desk.client)
-        await desk.due.pick(WEB, clock.now(), 100, HOLD_SECONDS)
-        visitor = Visitor(desk, clock, Book(desk, clock.now()))
+    async with scene.context() as context:
+        clock = await ServerClock.ask(context.client)
+        await context.due.pick(WEB, clock.now(), 100, HOLD_SECONDS)
+        visitor = Visitor(context, clock, OpenSources(context, clock.now()))
         await visitor.visit_many([scene.item_id(path)], picked_ts=clock.now(), via=WEB)

@@ -113,7 +113,7 @@ class Checks:
             "built_in": {ARTICLES_SOURCE: True, URLS_SOURCE: True},
             "statuses": {str(status): True for status in Status},
             "codes": {str(code): True for code in FailCode},
-            "lives": _lives(settings),
+            "lives": _ttls(settings),
         }
         self._place = keys.version
 
@@ -127,7 +127,7 @@ class Checks:
         return found
 
 
-def _lives(settings: Settings) -> dict[str, float]:
+def _ttls(settings: Settings) -> dict[str, float]:
     """Seconds that things are kept, by family and for comparisons."""
     article, attempted, day = settings.article_ttl_seconds, settings.attempted_ttl_seconds, DAY_SECONDS
     return {

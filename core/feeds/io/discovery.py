@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from core.errors import FailCode
 from core.feeds import discover
 from core.feeds.io.feed_source import ACCEPT, Fetches, Parses
-from core.models import Deferred, Failed, Fetched, FoundFeed, Harvest, Request
+from core.models import Deferred, Failed, FeedLinks, Fetched, FoundFeed, Request
 from core.runtime.tasks import FeedRequest, PageRequest
 
 MOST_CANDIDATES = 12
@@ -79,7 +79,7 @@ class Discovery:
         harvest = await self._pool.run(
             "feed", FeedRequest(answer.body, answer.final_url, answer.header("content-type"))
         )
-        return harvest.title if isinstance(harvest, Harvest) else None
+        return harvest.title if isinstance(harvest, FeedLinks) else None
 
 
 def _around(answer: Fetched, feeds: Sequence[FoundFeed]) -> Discovered:

@@ -14,7 +14,7 @@ from core import ids
 from core.errors import FailCode, FailDetail
 from core.feeds import polling
 from core.feeds.state import Answer, FeedChanged, FeedState, FeedUnchanged, PollResult
-from core.models import Deferred, Failed, FeedKind, Fetched, FetchResult, Harvest, Request
+from core.models import Deferred, Failed, FeedKind, FeedLinks, Fetched, FetchResult, Request
 from core.registry import http_headers, outcomes, statuses
 from core.registry.names import permanent_target
 from core.registry.outcomes import Broken, Missing
@@ -95,8 +95,8 @@ class FeedSource:
             return await self._read_children(state, answer, harvest, now)
         return FeedChanged(_said(answer, now), harvest, fingerprint)
 
-    async def _parse(self, answer: Fetched) -> Harvest | Failed:
-        harvest: Harvest | Failed = await self._pool.run(
+    async def _parse(self, answer: Fetched) -> FeedLinks | Failed:
+        harvest: FeedLinks | Failed = await self._pool.run(
             "feed",
             FeedRequest(
                 body=answer.body,
@@ -108,16 +108,16 @@ class FeedSource:
         )
         return harvest
 
-    async def _read_children(self, state: FeedState, answer: Fetched, index: Harvest, now: float) -> PollResult:
+    async def _read_children(self, state: FeedState, answer: Fetched, index: FeedLinks, now: float) -> PollResult:
         """An index changes when its sitemaps do, so its fingerprint is theirs and it has no validators of its own."""
         fingerprint = hashlib.sha256(answer.body)
-        parts: list[Harvest] = []
+        parts: list[FeedLinks] = []
         for url in index.children[:MOST_CHILD_SITEMAPS]:
             child = await self._fetcher.fetch(Request(url=url, headers={"Accept": ACCEPT}))
             if not isinstance(child, Fetched) or statuses.of_status(child.status).meaning is not Meaning.GOOD:
                 continue
             harvest = await self._parse(child)
-            if isinstance(harvest, Harvest):
+            if isinstance(harvest, FeedLinks):
                 fingerprint.update(child.body)
                 parts.append(harvest)
         named = len(index.children[:MOST_CHILD_SITEMAPS])
@@ -133,7 +133,7 @@ class FeedSource:
         return FeedChanged(said, _merged(index, parts), fingerprint.hexdigest(), trouble=trouble, remark=remark)
 
 
-def _merged(index: Harvest, parts: Sequence[Harvest]) -> Harvest:
+def _merged(index: FeedLinks, parts: Sequence[FeedLinks]) -> FeedLinks:
     texts = {url: text for part in reversed(parts) for url, text in zip(part.links, part.texts, strict=True)}
     links = tuple(dict.fromkeys(url for part in parts for url in part.links))
     return replace(

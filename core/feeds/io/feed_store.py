@@ -11,7 +11,7 @@ from typing import Any
 
 from core import ids
 from core.feeds.io import ingest_stats
-from core.feeds.io.link_store import LinkStore, Lives
+from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.polling import PollDecision
 from core.feeds.state import FeedState, FeedStatus
 from core.keys import Keys
@@ -47,10 +47,10 @@ class Held:
 class FeedStore:
     """States, the due set, leases and the commit of a poll."""
 
-    def __init__(self, client: Client, keys: Keys, lives: Lives, leases: Leases | None = None) -> None:
+    def __init__(self, client: Client, keys: Keys, lives: Ttls, leases: Leases | None = None) -> None:
         self._client = client
         self._keys = keys
-        self._lives = lives
+        self._ttls = lives
         self._links = LinkStore(client, keys, lives)
         self._articles = ArticleStore(client, keys, lives)
         self._leases = leases or Leases(client, keys)
@@ -153,7 +153,7 @@ class FeedStore:
     def _state_commands(self, fid: str, state: FeedState, categories: Sequence[str], now: float) -> list[Command]:
         # A feed that waits long (skipDays over a weekend) comes up in between, so that its links do not age out.
         is_listed = state.status is FeedStatus.OK
-        due_ts = min(state.next_poll_ts, now + self._lives.link / 2) if is_listed else state.next_poll_ts
+        due_ts = min(state.next_poll_ts, now + self._ttls.link / 2) if is_listed else state.next_poll_ts
         words = [word for pair in to_hash(state, categories).items() for word in pair]
         return [
             ("HSET", self._keys.feed(fid), *words),

@@ -32,7 +32,7 @@ return #old
 
 
 @dataclass(frozen=True, slots=True)
-class Lives:
+class Ttls:
     """How long things are kept, in seconds."""
 
     link: int
@@ -40,7 +40,7 @@ class Lives:
     article: int
 
     @classmethod
-    def of(cls, settings: Settings) -> Lives:
+    def of(cls, settings: Settings) -> Ttls:
         """As the settings say."""
         return cls(settings.link_ttl_seconds, settings.attempted_ttl_seconds, settings.article_ttl_seconds)
 
@@ -48,10 +48,10 @@ class Lives:
 class LinkStore:
     """Sightings of links and what they keep alive."""
 
-    def __init__(self, client: Client, keys: Keys, lives: Lives) -> None:
+    def __init__(self, client: Client, keys: Keys, lives: Ttls) -> None:
         self._client = client
         self._keys = keys
-        self._lives = lives
+        self._ttls = lives
 
     async def known(self, categories: Sequence[str], feed_links_key: str, links: Sequence[str]) -> set[str]:
         """Those links that this feed listed last time, that stand in a link set, or that were attempted."""
@@ -81,7 +81,7 @@ class LinkStore:
             commands += batched(("SADD", members), links)
             stamped = [word for url in links for word in (now, url)]
             commands += batched(("ZADD", stamps, "GT"), stamped, words_per_member=2)
-            commands += [("EXPIRE", members, self._lives.link), ("EXPIRE", stamps, self._lives.link)]
+            commands += [("EXPIRE", members, self._ttls.link), ("EXPIRE", stamps, self._ttls.link)]
         return commands
 
     def entries(self, feed_url: str, fresh: Sequence[tuple[str, FeedText]]) -> list[Command]:
@@ -92,7 +92,7 @@ class LinkStore:
             key = self._keys.entry(ids.article_uid(url))
             published = "" if text.published_ts is None else text.published_ts
             said = ("feed", feed, "title", text.title, "author", text.author, "published_ts", published)
-            commands += [("HSET", key, *said, "html", text.html), ("EXPIRE", key, self._lives.link)]
+            commands += [("HSET", key, *said, "html", text.html), ("EXPIRE", key, self._ttls.link)]
         return commands
 
     # ── ageing ──
@@ -101,12 +101,12 @@ class LinkStore:
         """Remove links not seen for their life; stamp those that somebody added by hand."""
         members, stamps = self._keys.category_links(category), self._keys.category_links_seen(category)
         await self._stamp_unstamped(members, stamps, now)
-        return await self._prune(members, stamps, now - self._lives.link)
+        return await self._prune(members, stamps, now - self._ttls.link)
 
     async def prune_attempted(self, now: float) -> int:
         """Forget what was last seen (success) or tried (failure) longer ago than the memory's life."""
-        await self._stamp_unstamped(self._keys.attempted, self._keys.attempted_at, now, self._lives.attempted)
-        return await self._prune(self._keys.attempted, self._keys.attempted_at, now - self._lives.attempted)
+        await self._stamp_unstamped(self._keys.attempted, self._keys.attempted_at, now, self._ttls.attempted)
+        return await self._prune(self._keys.attempted, self._keys.attempted_at, now - self._ttls.attempted)
 
     async def _prune(self, members: str, stamps: str, cutoff: float) -> int:
         removed = 0
@@ -125,7 +125,7 @@ class LinkStore:
                 # NX: a stamp that is already there knows better.
                 pipe.zadd(stamps, dict.fromkeys(batch, now), nx=True)
                 for key in (members, stamps):
-                    pipe.expire(key, life or self._lives.link)
+                    pipe.expire(key, life or self._ttls.link)
                 await pipe.execute()
 
     async def _batches(self, members: str) -> AsyncIterator[list[str]]:

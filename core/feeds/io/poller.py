@@ -21,7 +21,7 @@ from core.models import Deferred, Failed
 from core.net.health import NetworkHealth
 from core.registry import outcomes, statuses
 from core.registry.outcomes import Broken, Missing
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.store.clock import ServerClock
 from core.urls import normalise as urls
 
@@ -48,43 +48,43 @@ class Cycle:
     """Links this cycle has brought already: news in one feed is known in the next."""
 
 
-async def poll(desk: Desk, cycle: Cycle, url: str) -> None:
+async def poll(context: Context, cycle: Cycle, url: str) -> None:
     """Poll one feed, unless somebody else has it."""
-    leased = await desk.feeds.lease(url, cycle.feeds[url], cycle.clock.now())
+    leased = await context.feeds.lease(url, cycle.feeds[url], cycle.clock.now())
     if not isinstance(leased, Leased):
         cycle.counts["held"] += isinstance(leased, Held)
         return
     try:
-        await _poll(desk, cycle, leased)
+        await _poll(context, cycle, leased)
     except BaseException:
-        await desk.feeds.release(leased)
+        await context.feeds.release(leased)
         raise
 
 
-async def _poll(desk: Desk, cycle: Cycle, leased: Leased) -> None:
+async def _poll(context: Context, cycle: Cycle, leased: Leased) -> None:
     if not leased.is_poll_due:
         now = cycle.clock.now()
-        await desk.feeds.save(leased, polling.renewal(leased.state, now), cycle.feeds[leased.state.url], now)
+        await context.feeds.save(leased, polling.renewal(leased.state, now), cycle.feeds[leased.state.url], now)
         return
-    result = await _ask(desk, cycle, leased)
+    result = await _ask(context, cycle, leased)
     is_unreached = isinstance(result, Broken) and statuses.is_unreached(result.failed)
     if not isinstance(result, Deferred):
         cycle.network.record(urls.host_of(leased.state.address), not is_unreached)
     if isinstance(result, Broken) and is_unreached:
         cycle.unreached.append((leased, result))  # perhaps it is our own network: judged with others
         if len(cycle.unreached) >= MOST_UNREACHED:
-            await _judge_unreached(desk, cycle)
+            await _judge_unreached(context, cycle)
     else:
-        await _settle(desk, cycle, leased, result)
+        await _settle(context, cycle, leased, result)
 
 
-async def _ask(desk: Desk, cycle: Cycle, leased: Leased) -> PollResult:
+async def _ask(context: Context, cycle: Cycle, leased: Leased) -> PollResult:
     if leased.taken > MOST_DEATHS:
         text = f"Polling this feed killed Freshet {MOST_DEATHS} times; it is put aside."
         return Broken(Failed(FailCode.PARSE, FailDetail.TYPE, text))
     try:
-        result = await desk.source.poll(leased.state, cycle.clock.now(), random.random(), MAX_WAIT_SECONDS)
-        return await _with_known(desk, cycle, leased, result) if isinstance(result, FeedChanged) else result
+        result = await context.source.poll(leased.state, cycle.clock.now(), random.random(), MAX_WAIT_SECONDS)
+        return await _with_known(context, cycle, leased, result) if isinstance(result, FeedChanged) else result
     except (RedisError, OSError, ParserUnavailable):
         raise
     except Exception as error:  # a bug met by one feed must not stop ten thousand others
@@ -92,19 +92,19 @@ async def _ask(desk: Desk, cycle: Cycle, leased: Leased) -> PollResult:
         return Broken(Failed(FailCode.PARSE, text=f"Freshet's own error, see the log: {type(error).__name__}"))
 
 
-async def _with_known(desk: Desk, cycle: Cycle, leased: Leased, result: FeedChanged) -> FeedChanged:
+async def _with_known(context: Context, cycle: Cycle, leased: Leased, result: FeedChanged) -> FeedChanged:
     links, categories = result.harvest.links, cycle.feeds[leased.state.url]
-    known = await desk.links.known(categories, desk.keys.feed_links(leased.fid), links)
+    known = await context.links.known(categories, context.keys.feed_links(leased.fid), links)
     known |= cycle.found.intersection(links)
     cycle.found.update(links)
     return replace(result, known=frozenset(known))
 
 
-async def _settle(desk: Desk, cycle: Cycle, leased: Leased, result: PollResult) -> None:
+async def _settle(context: Context, cycle: Cycle, leased: Leased, result: PollResult) -> None:
     now = cycle.clock.now()
-    decision = polling.decide(leased.state, result, now, random.random(), desk.policy)
+    decision = polling.decide(leased.state, result, now, random.random(), context.policy)
     counts = _counted(result)
-    if not await desk.feeds.save(leased, decision, cycle.feeds[leased.state.url], now, counts):
+    if not await context.feeds.save(leased, decision, cycle.feeds[leased.state.url], now, counts):
         log.warning("⚠️ Lease lost; it is left for another poll → %s", leased.state.url)
         cycle.counts["left"] += 1
         return
@@ -115,29 +115,29 @@ async def _settle(desk: Desk, cycle: Cycle, leased: Leased, result: PollResult) 
         log.warning("✂️ Only %d of %d entries are read → %s", read, read + left_out, leased.state.url)
 
 
-async def settle_unreached(desk: Desk, cycle: Cycle) -> None:
+async def settle_unreached(context: Context, cycle: Cycle) -> None:
     """Hosts that did not answer: an error each, unless nearly none answered. Then it is us, and nobody is blamed."""
     if cycle.network.is_down:
         log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against the feeds.")
-    await _judge_unreached(desk, cycle)
+    await _judge_unreached(context, cycle)
 
 
-async def _judge_unreached(desk: Desk, cycle: Cycle) -> None:
+async def _judge_unreached(context: Context, cycle: Cycle) -> None:
     while cycle.unreached:
         leased, broken = cycle.unreached.pop()
         offline = Deferred(OFFLINE_PAUSE_SECONDS, "our own network looked down")
         try:
-            await _settle(desk, cycle, leased, offline if cycle.network.is_down else broken)
+            await _settle(context, cycle, leased, offline if cycle.network.is_down else broken)
         except BaseException:
-            await desk.feeds.release(leased)
+            await context.feeds.release(leased)
             raise
 
 
-async def give_back(desk: Desk, cycle: Cycle) -> None:
+async def give_back(context: Context, cycle: Cycle) -> None:
     """The cycle is broken off: what was held back to be judged at its end is given back unjudged."""
     while cycle.unreached:
         leased, _ = cycle.unreached.pop()
-        await desk.feeds.release(leased)
+        await context.feeds.release(leased)
 
 
 def _counted(result: PollResult) -> dict[str, int]:

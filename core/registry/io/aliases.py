@@ -18,8 +18,8 @@ from core.registry.io.reader import Read
 from core.registry.io.registering import item_id_of
 from core.registry.outcomes import Changed, Moved, Outcome
 from core.registry.record import Item, PageVisit
-from core.runtime.context import Desk
-from core.sources.io.link_follower import Following
+from core.runtime.context import Context
+from core.sources.io.link_follower import LinkFollower
 from core.sources.io.open_sources import OpenSource
 from core.store.clock import ServerClock
 from core.store.commit import Command
@@ -45,13 +45,15 @@ VisitNow = Callable[[Leased], Awaitable[None]]
 """Visit another item, and write what came of it."""
 
 
-class Moving:
+class AliasFinder:
     """Finds out what a page is really called."""
 
-    def __init__(self, desk: Desk, clock: ServerClock, following: Following, settle: Settle, visit: VisitNow) -> None:
-        self._desk = desk
+    def __init__(
+        self, context: Context, clock: ServerClock, following: LinkFollower, settle: Settle, visit: VisitNow
+    ) -> None:
+        self._context = context
         self._clock = clock
-        self._following = following
+        self._link_follower = following
         self._settle = settle
         self._visit = visit
 
@@ -64,7 +66,7 @@ class Moving:
         answer = await found.source.fetch(replace(item, validators_url=target.validators_url), target.validators)
         if not isinstance(answer, Fetched) or answer.status != 304:
             return False
-        await self._following.land(item, answer, found)
+        await self._link_follower.land(item, answer, found)
         visit = outcomes.facts(item, answer, named(item), "", item.source)
         await self._settle(leased, found, Visited(_moved(target, visit)))
         return True
@@ -84,7 +86,7 @@ class Moving:
         if name is None:
             return False
         target_id = item_id_of(Ref(name))
-        if target_id == item.id or not await self._following.admit(item, name, found):
+        if target_id == item.id or not await self._link_follower.admit(item, name, found):
             return False
         is_redirect = bool(answer.hops)
         if not is_redirect:
@@ -109,7 +111,7 @@ class Moving:
         if not isinstance(document, Document):
             return False
         seen = replace(visit, redirects=(), canonical_url=document.canonical_url)
-        for other in await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid):
+        for other in await self._context.items.lease(self._context.leases, [target_id], self._clock.now(), found.sid):
             if other.item.alias_of == leased.item.id:
                 await self._leave(other)
                 return False
@@ -118,7 +120,7 @@ class Moving:
                 await self._leave(other)
                 return Visited(_moved(other.item, visit), commands)
             # Its links too: it keeps them when the old name is gone.
-            followed = await self._following.follow(other.item, read.links, found)
+            followed = await self._link_follower.follow(other.item, read.links, found)
             target = (other, Visited(Changed(document, seen), followed))
             return Visited(Moved(target_id, visit, seen.content_hash), commands, target=target)
         return Visited(Moved(target_id, visit, seen.content_hash), commands)
@@ -128,7 +130,7 @@ class Moving:
         page = await self._page_behind(target_id, item)
         if page:
             return page
-        for other in await self._desk.items.lease(self._desk.leases, [target_id], self._clock.now(), found.sid):
+        for other in await self._context.items.lease(self._context.leases, [target_id], self._clock.now(), found.sid):
             if other.item.checked_ts:  # it was looked at before, and had none
                 await self._leave(other)
                 return None
@@ -154,14 +156,14 @@ class Moving:
         for _ in range(MOST_ALIASES):
             if target_id == item.id:
                 return None
-            target = (await self._desk.items.read([target_id]))[0]
+            target = (await self._context.items.read([target_id]))[0]
             if target is None or target.has_text or not target.alias_of:
                 break
             target_id = target.alias_of
         return target if target is not None and target.has_text else None
 
     async def _leave(self, other: Leased) -> None:
-        await self._desk.leases.commit(other.lease, [self._desk.items.unlocked(other.item)])
+        await self._context.leases.commit(other.lease, [self._context.items.unlocked(other.item)])
 
     def _real_name(self, item: Item, answer: Fetched, visit: PageVisit) -> str | None:
         """What the page is called, if that is another name; a temporary redirect changes none (trap T49)."""

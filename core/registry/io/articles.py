@@ -12,7 +12,7 @@ from redis.asyncio.client import Pipeline
 
 from core import ids
 from core.errors import FailCode
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Link
 from core.registry import lenient
@@ -75,10 +75,10 @@ class Original:
 class ArticleStore:
     """Commands for stored articles, aliases and failures."""
 
-    def __init__(self, client: Client, keys: Keys, lives: Lives) -> None:
+    def __init__(self, client: Client, keys: Keys, lives: Ttls) -> None:
         self._client = client
         self._keys = keys
-        self._lives = lives
+        self._ttls = lives
 
     async def count_attempted(self, links: Sequence[str]) -> int:
         """How many of these another run has meanwhile brought to an end."""
@@ -135,7 +135,7 @@ class ArticleStore:
         article = self._keys.article(link.uid)
         return [
             ("HSET", article, *flat(fields)),
-            ("EXPIRE", article, self._lives.article),
+            ("EXPIRE", article, self._ttls.article),
             ("DEL", self._keys.alias(link.uid)),
             ("ZADD", self._keys.article_index, "NX", now, link.uid),
             *self._first_with(str(fields["content_hash"]), link.uid, str(fields["duplicate_of"])),
@@ -158,8 +158,8 @@ class ArticleStore:
         commands: list[Command] = [
             ("HSET", key, *flat(fields)),
             # It may have ended while we fetched: then it begins a new life instead of living for ever.
-            ("EXPIRE", key, self._lives.article, "NX"),
-            ("SET", self._keys.content(str(fields["content_hash"])), link.uid, "NX", "EX", self._lives.article),
+            ("EXPIRE", key, self._ttls.article, "NX"),
+            ("SET", self._keys.content(str(fields["content_hash"])), link.uid, "NX", "EX", self._ttls.article),
         ]
         if before.get("status") == "success":
             return commands
@@ -171,20 +171,20 @@ class ArticleStore:
         """An article that is there but not remembered or not indexed: repaired, not fetched again (trap T11)."""
         return [
             ("ZADD", self._keys.article_index, "NX", now, link.uid),
-            ("EXPIRE", self._keys.article(link.uid), self._lives.article),
+            ("EXPIRE", self._keys.article(link.uid), self._ttls.article),
             *self._settled(link.uid, now),
         ]
 
     def _first_with(self, content_hash: str, uid: str, original: str) -> list[Command]:
         key = self._keys.content(content_hash)
-        return [("EXPIRE", key, self._lives.article)] if original else [("SET", key, uid, "EX", self._lives.article)]
+        return [("EXPIRE", key, self._ttls.article)] if original else [("SET", key, uid, "EX", self._ttls.article)]
 
     def alias(self, link: Link, target_uid: str, now: float) -> list[Command]:
         """Another name of a stored article; its categories are entered by `enter_categories`."""
         return [
-            ("SET", self._keys.alias(link.uid), target_uid, "EX", self._lives.article),
+            ("SET", self._keys.alias(link.uid), target_uid, "EX", self._ttls.article),
             ("SADD", self._keys.aliases(target_uid), without_credentials(link.url)),
-            ("EXPIRE", self._keys.aliases(target_uid), self._lives.article),
+            ("EXPIRE", self._keys.aliases(target_uid), self._ttls.article),
             *self._settled(link.uid, now),
             *self.counted("alias"),
         ]
@@ -193,12 +193,12 @@ class ArticleStore:
         """Put a stored article into these categories as well; False when it is gone."""
         sets = [self._keys.articles_by_category(category) for category in categories]
         keys = [self._keys.article(uid), self._keys.events, *sets]
-        told = (uid, str(self._lives.article), str(EVENTS_KEPT), *categories)
+        told = (uid, str(self._ttls.article), str(EVENTS_KEPT), *categories)
         return bool(await self._client.eval(_ENTER, len(keys), *keys, *told))
 
     def _indexed(self, uid: str, categories: Sequence[str]) -> list[Command]:
         sets = [self._keys.articles_by_category(category) for category in categories]
-        return [command for key in sets for command in (("SADD", key, uid), ("EXPIRE", key, self._lives.article))]
+        return [command for key in sets for command in (("SADD", key, uid), ("EXPIRE", key, self._ttls.article))]
 
     def _settled(self, uid: str, now: float) -> list[Command]:
         """Attempted, and no failure any more."""
@@ -213,8 +213,8 @@ class ArticleStore:
         return [
             ("SADD", self._keys.attempted, uid),
             ("ZADD", self._keys.attempted_at, "GT", now, uid),
-            ("EXPIRE", self._keys.attempted, self._lives.attempted),
-            ("EXPIRE", self._keys.attempted_at, self._lives.attempted),
+            ("EXPIRE", self._keys.attempted, self._ttls.attempted),
+            ("EXPIRE", self._keys.attempted_at, self._ttls.attempted),
         ]
 
     # ── sightings ──
@@ -246,17 +246,17 @@ class ArticleStore:
     def _kept_alive(self, uid: str, article_uid: str, now: float) -> list[Command]:
         # XX: what was forgotten meanwhile is not remembered by a renewal.
         return [
-            ("EXPIRE", self._keys.article(article_uid), self._lives.article),
-            ("EXPIRE", self._keys.alias(uid), self._lives.article),
-            ("EXPIRE", self._keys.aliases(article_uid), self._lives.article),
+            ("EXPIRE", self._keys.article(article_uid), self._ttls.article),
+            ("EXPIRE", self._keys.alias(uid), self._ttls.article),
+            ("EXPIRE", self._keys.aliases(article_uid), self._ttls.article),
             ("ZADD", self._keys.attempted_at, "XX", "GT", now, uid),
             ("ZADD", self._keys.attempted_at, "XX", "GT", now, article_uid),
         ]
 
     def _sets_kept_alive(self, categories: Sequence[str]) -> list[Command]:
-        kept: list[Command] = [("EXPIRE", self._keys.articles_by_category(c), self._lives.article) for c in categories]
+        kept: list[Command] = [("EXPIRE", self._keys.articles_by_category(c), self._ttls.article) for c in categories]
         attempted = (self._keys.attempted, self._keys.attempted_at)
-        return kept + [("EXPIRE", key, self._lives.attempted) for key in attempted]
+        return kept + [("EXPIRE", key, self._ttls.attempted) for key in attempted]
 
     # ── failure ──
 
@@ -278,10 +278,10 @@ class ArticleStore:
         return [
             ("HSET", key, *flat(story)),
             ("HSETNX", key, "first_ts", int(now)),
-            ("EXPIRE", key, self._lives.attempted),
+            ("EXPIRE", key, self._ttls.attempted),
             ("ZREM", self._keys.failures, *others),
             ("ZADD", self._keys.failures, now, f"{link.uid}:{failed.code}"),
-            ("EXPIRE", self._keys.failures, self._lives.attempted),
+            ("EXPIRE", self._keys.failures, self._ttls.attempted),
             *self._again_or_never(link.uid, retry_at, now),
         ]
 

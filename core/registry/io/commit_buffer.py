@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from redis.exceptions import RedisError
 
 from core.registry import decide
-from core.registry.decide import Circumstances, Count, Decision, Policy
+from core.registry.decide import Decision, Policy, VisitContext, VisitResult
 from core.registry.io.items import Leased
 from core.registry.outcomes import Moved, Outcome
 from core.runtime import signals as stopping
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.store.clock import ServerClock
 from core.store.commit import Answer, Command, Work
 
@@ -39,7 +39,7 @@ class Progress:
 
     item_id: str
     source: str
-    count: Count
+    count: VisitResult
     deleted: bool = False
 
 
@@ -50,20 +50,20 @@ class Entry:
     leased: Leased
     outcome: Outcome
     policy: Policy
-    around: Circumstances
+    around: VisitContext
     chance: float
     decision: Decision
     commands: Sequence[Command] = ()
     """Beside what the decision says of the record: text, images, outlinks."""
 
 
-class Ledger:
+class CommitBuffer:
     """Collects entries and commits them together."""
 
     def __init__(
-        self, desk: Desk, clock: ServerClock, run_id: str = "", watch: Callable[[Progress], None] | None = None
+        self, context: Context, clock: ServerClock, run_id: str = "", watch: Callable[[Progress], None] | None = None
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._clock = clock
         self._run_id = run_id
         self._watch = watch
@@ -119,7 +119,7 @@ class Ledger:
                     await self._write(some)
                 except BaseException:
                     rest, self._entries = self._entries, []
-                    await self._desk.leases.release_many([entry.leased.lease for entry in (*some, *rest)])
+                    await self._context.leases.release_many([entry.leased.lease for entry in (*some, *rest)])
                     raise
 
     async def _write(self, entries: Sequence[Entry]) -> None:
@@ -127,7 +127,7 @@ class Ledger:
         while entries:
             counts = Counter(str(entry.decision.count) for entry in entries)
             also = self._counted(counts)
-            answers = await self._desk.leases.commit_many([self._work(entry) for entry in entries], also)
+            answers = await self._context.leases.commit_many([self._work(entry) for entry in entries], also)
             again = []
             for entry, answer in zip(entries, answers, strict=True):
                 match answer:
@@ -144,9 +144,9 @@ class Ledger:
 
     def _counted(self, counts: Counter[str]) -> list[Command]:
         total = {"visited": sum(counts.values()), **counts}
-        commands = self._desk.items.counted(total)
+        commands = self._context.items.counted(total)
         if self._run_id:
-            commands += self._desk.runs.counted(self._run_id, total, self._clock.now())
+            commands += self._context.runs.counted(self._run_id, total, self._clock.now())
         return commands
 
     async def _uncount(self, entries: Sequence[Entry], answers: Sequence[Answer]) -> None:
@@ -155,21 +155,21 @@ class Ledger:
         if refused:
             counts = Counter({str(entry.decision.count): 0 for entry in refused})
             counts.subtract(str(entry.decision.count) for entry in refused)
-            await self._desk.leases.run(self._counted(counts))
+            await self._context.leases.run(self._counted(counts))
 
     def _work(self, entry: Entry) -> Work:
         item, outcome = entry.leased.item, entry.outcome
         generation = item.generation if entry.around.generation is None else entry.around.generation
-        commands = [*self._desk.items.apply(item, entry.decision), *entry.commands]
-        expected = self._desk.items.expected(item, generation)
+        commands = [*self._context.items.apply(item, entry.decision), *entry.commands]
+        expected = self._context.items.expected(item, generation)
         if isinstance(outcome, Moved):  # a page gives up its text only while its target has one
-            expected += (self._desk.keys.document(outcome.target_id), "content_hash", outcome.target_hash)
+            expected += (self._context.keys.document(outcome.target_id), "content_hash", outcome.target_hash)
         return Work(entry.leased.lease, commands, expected)
 
     async def _once_more(self, entry: Entry) -> Entry:
         """Somebody raised the generation, which makes it due again at once, another source lists the page now, or a
         worker has made it known to search: the same visit, decided by what the record says now."""
-        now_known = await self._desk.items.moved_on(entry.leased.item)
+        now_known = await self._context.items.moved_on(entry.leased.item)
         item = replace(now_known, generation=entry.leased.item.generation)
         around = replace(entry.around, generation=now_known.generation)
         decision = decide.decide(item, entry.outcome, self._clock.now(), entry.chance, entry.policy, around)
@@ -179,9 +179,9 @@ class Ledger:
     async def _come_back_for(self, entries: Sequence[Entry]) -> None:
         """Their targets have no text any more, or their records moved on: visited again in a moment."""
         until = self._clock.now() + AGAIN_SECONDS
-        put_off = [Work(e.leased.lease, self._desk.items.put_off(e.leased.item, until)) for e in entries]
+        put_off = [Work(e.leased.lease, self._context.items.put_off(e.leased.item, until)) for e in entries]
         if put_off:
-            await self._desk.leases.commit_many(put_off)
+            await self._context.leases.commit_many(put_off)
 
     def _tell(self, entry: Entry) -> None:
         item, decision = entry.leased.item, entry.decision
@@ -195,17 +195,17 @@ class Ledger:
 
 
 _LINES = {
-    Count.CHANGED: "✅ Stored%.0s → %s",
-    Count.GONE: "🪦 Gone, %s → %s",
-    Count.FAILED: "⚠️ %s → %s",
-    Count.EXCLUDED: "🚫 %s → %s",
-    Count.UNCHANGED: "💤 Unchanged%.0s → %s",
+    VisitResult.CHANGED: "✅ Stored%.0s → %s",
+    VisitResult.GONE: "🪦 Gone, %s → %s",
+    VisitResult.FAILED: "⚠️ %s → %s",
+    VisitResult.EXCLUDED: "🚫 %s → %s",
+    VisitResult.UNCHANGED: "💤 Unchanged%.0s → %s",
 }
 
 
 def _tell_failures(written: Sequence[Entry]) -> None:
     """One line for all of a commit."""
-    failed = [entry for entry in written if entry.decision.count is Count.FAILED]
+    failed = [entry for entry in written if entry.decision.count is VisitResult.FAILED]
     if failed:
         first = failed[0]
         log.warning(

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.models import Fetched
-from core.registry.decide import NOTHING_SPECIAL, Circumstances, Count, Decision, Text
+from core.registry.decide import NOTHING_SPECIAL, Decision, TextAction, VisitContext, VisitResult
 from core.registry.io.items import Leased
 from core.registry.outcomes import Missing, Outcome
 from core.registry.record import Item
-from core.runtime.context import Desk
-from core.sources.io.open_sources import Book, OpenSource
+from core.runtime.context import Context
+from core.sources.io.open_sources import OpenSource, OpenSources
 from core.store.clock import ServerClock
 from core.store.commit import Command
 from core.urls import normalise as urls
@@ -36,20 +36,22 @@ class AtStake:
         return AtStake(self.texts + other.texts, self.empty + other.empty)
 
 
-async def count_at_stake(desk: Desk, sid: str, item_ids: Sequence[str], now: float) -> AtStake:
+async def count_at_stake(context: Context, sid: str, item_ids: Sequence[str], now: float) -> AtStake:
     """Count each loss once: what has no text, or is remembered as lost, cannot be lost again."""
-    still_there = await desk.sources.not_lost(sid, item_ids, now)
-    texts = len(await desk.members.with_text(still_there))
+    still_there = await context.sources.not_lost(sid, item_ids, now)
+    texts = len(await context.members.with_text(still_there))
     return AtStake(texts, len(still_there) - texts)
 
 
-class Judgement:
+class DeletionGuard:
     """What one batch knows about its sites; asked once each."""
 
-    def __init__(self, desk: Desk, book: Book, clock: ServerClock, *, is_told_by_run: bool = False) -> None:
+    def __init__(
+        self, context: Context, book: OpenSources, clock: ServerClock, *, is_told_by_run: bool = False
+    ) -> None:
         """`is_told_by_run`: a run says at its end why something was not removed, so nobody else has to."""
-        self._desk = desk
-        self._book = book
+        self._context = context
+        self._open_sources = book
         self._clock = clock
         self._is_told_by_run = is_told_by_run
         self._thinking = asyncio.Lock()
@@ -59,23 +61,23 @@ class Judgement:
         """By source: lost within a day, and left; asked once, then counted here."""
         self._refusals: dict[str, str] = {}
 
-    async def around(self, item: Item, outcome: Outcome) -> Circumstances:
+    async def around(self, item: Item, outcome: Outcome) -> VisitContext:
         """What has to be known before a missing page counts."""
         if not isinstance(outcome, Missing) or not item.has_text:
             return NOTHING_SPECIAL  # nothing can be lost
         async with self._thinking:
             return await self._around_missing(item)
 
-    async def _around_missing(self, item: Item) -> Circumstances:
+    async def _around_missing(self, item: Item) -> VisitContext:
         for sid in item.sources:
-            found = await self._book.open(sid)
+            found = await self._open_sources.open(sid)
             if found is None or found.state is None:
                 continue
             if await self._site_is_down(found, item):
-                return Circumstances(is_site_down=True)
+                return VisitContext(is_site_down=True)
             refusal = await self.may_lose(found, 1)
             if refusal:
-                return Circumstances(loss_refused=KEPT)
+                return VisitContext(loss_refused=KEPT)
         return NOTHING_SPECIAL
 
     async def may_lose(self, found: OpenSource, count: int, empty: int = 0) -> str:
@@ -90,15 +92,15 @@ class Judgement:
         if found.state.loss_allowed_until > now:
             return ""
         if sid not in self._losses:
-            self._losses[sid] = await self._desk.sources.losses(sid, now)
+            self._losses[sid] = await self._context.sources.losses(sid, now)
         lost, left = self._losses[sid]
         left -= empty
-        why = self._desk.sources.limit.refusal(count, lost, left)
+        why = self._context.sources.limit.refusal(count, lost, left)
         if not why:
             self._losses[sid] = lost + count, left - count
             return ""
         if sid not in self._refusals:
-            self._refusals[sid] = await self._desk.sources.hold(found.state, why)
+            self._refusals[sid] = await self._context.sources.hold(found.state, why)
             if not self._is_told_by_run:
                 log.error("🛑 %s", self._refusals[sid])
         return self._refusals[sid]
@@ -108,7 +110,7 @@ class Judgement:
         if not found.follows_links or found.state is None:
             return False
         if found.sid not in self._is_down:
-            root = (await self._desk.items.read([found.state.root_id]))[0]
+            root = (await self._context.items.read([found.state.root_id]))[0]
             answer = await found.source.fetch(root, root.validators) if root else None
             self._is_down[found.sid] = not (isinstance(answer, Fetched) and answer.status < 400)
             if self._is_down[found.sid]:
@@ -121,19 +123,23 @@ class Judgement:
         if not isinstance(answer, Fetched) or answer.status != 304:
             return
         host = urls.host_of(leased.item.source)
-        await self._desk.leases.run(self._desk.sources.distrust(host, self._clock.now() + DISTRUST_SECONDS))
+        await self._context.leases.run(self._context.sources.distrust(host, self._clock.now() + DISTRUST_SECONDS))
         log.warning("🤥 %s answers 304 though the page has changed; it is asked for whole pages from now on", host)
 
     def consequences(self, item: Item, found: OpenSource, decision: Decision, now: float) -> list[Command]:
         """Commands that remember losses and grade a sitemap's dates."""
         commands: list[Command] = []
-        is_loss = decision.text in (Text.HIDE, Text.DELETE) and decision.count is Count.GONE and item.has_text
+        is_loss = (
+            decision.text in (TextAction.HIDE, TextAction.DELETE)
+            and decision.count is VisitResult.GONE
+            and item.has_text
+        )
         for sid in item.sources if is_loss else ():
-            commands += [*self._desk.sources.lost(sid, item.id, now), self._desk.sources.dirty(sid)]
-        is_back = decision.text is Text.REPLACE and not item.has_text and item.missing_checks > 0
+            commands += [*self._context.sources.lost(sid, item.id, now), self._context.sources.dirty(sid)]
+        is_back = decision.text is TextAction.REPLACE and not item.has_text and item.missing_checks > 0
         for sid in item.sources if is_back else ():
-            commands.append(self._desk.sources.found_again(sid, item.id))
+            commands.append(self._context.sources.found_again(sid, item.id))
         has_moved_date = bool(item.visited_version) and item.listed_version != item.visited_version
-        if found.follows_links and has_moved_date and decision.count in (Count.CHANGED, Count.UNCHANGED):
-            commands.append(self._desk.sources.graded(found.sid, decision.count is Count.CHANGED))
+        if found.follows_links and has_moved_date and decision.count in (VisitResult.CHANGED, VisitResult.UNCHANGED):
+            commands.append(self._context.sources.graded(found.sid, decision.count is VisitResult.CHANGED))
         return commands

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import cast
 
 from core import ids
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Document, Fetched, Link, TextSource
 from core.registry import stored_fields
-from core.registry.decide import Count, Decision, Text
+from core.registry.decide import Decision, TextAction, VisitResult
 from core.registry.io.articles import ArticleStore
 from core.registry.io.images import ImageStore
 from core.registry.io.items import Leased
@@ -33,11 +33,11 @@ class DocumentStore:
     """What a decision does to a text."""
 
     def __init__(
-        self, client: Client, keys: Keys, lives: Lives, snapshot_days: float, partition_strategy: str = "host"
+        self, client: Client, keys: Keys, lives: Ttls, snapshot_days: float, partition_strategy: str = "host"
     ) -> None:
         self._client = client
         self._keys = keys
-        self._lives = lives
+        self._ttls = lives
         self._snapshot_seconds = int(snapshot_days * DAY_SECONDS)
         self._removing = Removing(client, keys)
         self._images = ImageStore(client, keys, partition_strategy)
@@ -46,11 +46,11 @@ class DocumentStore:
     async def apply(self, leased: Leased, decision: Decision, outcome: object, now: float) -> list[Command]:
         """Commands for the text of an item, as decided."""
         match decision.text:
-            case Text.REPLACE if isinstance(outcome, Changed):
+            case TextAction.REPLACE if isinstance(outcome, Changed):
                 return await self._replace(leased, decision, outcome, now)
-            case Text.HIDE:
+            case TextAction.HIDE:
                 return [*self._hidden(leased), *await self._removing.shown(leased.item.id)]
-            case Text.DELETE:
+            case TextAction.DELETE:
                 return [*await self._deleted(leased), *self._named(leased.item, outcome)]
         return await self._copied(leased, now)
 
@@ -70,7 +70,7 @@ class DocumentStore:
     def _texts(self, leased: Leased, decision: Decision, outcome: Changed, now: float) -> list[Command]:
         """The article that feeds listed; and the document of whoever else lists the page, for when the article ends."""
         item, document = leased.item, outcome.document
-        is_news = decision.count is Count.CHANGED or not item.has_text
+        is_news = decision.count is VisitResult.CHANGED or not item.has_text
         updated = stored_fields.updated(now) if is_news else {}
         written: list[Command] = []
         if leased.is_article:
@@ -115,7 +115,7 @@ class DocumentStore:
         if not leased.article:
             return []
         key = self._keys.article(leased.item.article_uid)
-        hidden: list[Command] = [("HSET", key, "status", "gone"), ("EXPIRE", key, self._lives.article, "NX")]
+        hidden: list[Command] = [("HSET", key, "status", "gone"), ("EXPIRE", key, self._ttls.article, "NX")]
         return hidden + self._unindexed(leased)
 
     async def _deleted(self, leased: Leased) -> list[Command]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from core.feeds.io.link_store import Lives
+from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.registry import lenient
 from core.registry.io.ending import Ending
@@ -47,10 +47,10 @@ return found
 class Expiring:
     """Called with every tick of the timer and every run of the canonical fetcher."""
 
-    def __init__(self, client: Client, keys: Keys, lives: Lives) -> None:
+    def __init__(self, client: Client, keys: Keys, lives: Ttls) -> None:
         self._client = client
         self._keys = keys
-        self._lives = lives
+        self._ttls = lives
         self._items = ItemStore(client, keys)
         self._removing = Removing(client, keys)
         self._ending = Ending(client, keys)
@@ -95,10 +95,10 @@ class Expiring:
         if _others(sources):
             return False
         if status == Status.GONE and lenient.timestamp(gone_ts):
-            return now - lenient.timestamp(gone_ts) > self._lives.attempted
+            return now - lenient.timestamp(gone_ts) > self._ttls.attempted
         return (
             bool(lenient.timestamp(checked_ts))
-            and now - lenient.timestamp(checked_ts) > self._lives.article + self._lives.attempted
+            and now - lenient.timestamp(checked_ts) > self._ttls.article + self._ttls.attempted
         )
 
     # ── ending ──

@@ -24,7 +24,7 @@ from core.registry.io.items import Leased
 from core.registry.names import LinkEnd
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Outcome, Parked
 from core.registry.record import ARTICLES_SOURCE, Item
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.store.clock import ServerClock
 from core.store.commit import Answer, Command, Lease, Work
 from core.urls import normalise as urls
@@ -42,10 +42,10 @@ TITLE_CHARS = 80
 class LinkVisits:
     """The links of one run: how many ended how, and which somebody else has just now."""
 
-    def __init__(self, desk: Desk, clock: ServerClock) -> None:
-        self._desk = desk
+    def __init__(self, context: Context, clock: ServerClock) -> None:
+        self._context = context
         self._clock = clock
-        self._trackers = matcher(desk.settings.tracking_param_prefixes)
+        self._trackers = matcher(context.settings.tracking_param_prefixes)
         self.ends: Counter[LinkEnd] = Counter()
         self.held: list[str] = []
         """Another run has these, or their page is being visited under another name."""
@@ -58,7 +58,7 @@ class LinkVisits:
         cleaned = urls.clean(url) if _is_text(url) else Rejected(url, "unparsable")
         normalised = url if isinstance(cleaned, Rejected) else urls.normal(url, self._trackers)
         item = Item(ids.item_id("url", normalised), source=normalised, fetch_url=url)
-        acquired = await self._desk.articles.lease(self._desk.leases, link, item.id)
+        acquired = await self._context.articles.lease(self._context.leases, link, item.id)
         if acquired is None:
             self.held.append(url)
             return None
@@ -69,20 +69,20 @@ class LinkVisits:
                 return None
             if await self._is_known(before, lease):
                 return None
-            known = (await self._desk.items.read([item.id]))[0] if before.has_record else None
+            known = (await self._context.items.read([item.id]))[0] if before.has_record else None
             return Leased(_with_link(known or item, before.link), lease, taken - 1, link=before.link)
         except BaseException:
-            await self._desk.leases.release(lease)
+            await self._context.leases.release(lease)
             raise
 
     async def _is_known(self, before: Before, lease: Lease) -> bool:
         """Is there nothing to fetch? Attempted meanwhile, stored though nobody remembers, or an alias."""
         if before.was_attempted:
-            await self._desk.leases.release(lease)
+            await self._context.leases.release(lease)
             self.ends[LinkEnd.KNOWN] += 1
         elif before.is_stored:
-            await self._desk.articles.enter_categories(before.link.uid, before.link.categories)
-            await self._desk.leases.commit(lease, self._desk.articles.remember(before.link, self._clock.now()))
+            await self._context.articles.enter_categories(before.link.uid, before.link.categories)
+            await self._context.leases.commit(lease, self._context.articles.remember(before.link, self._clock.now()))
             self.ends[LinkEnd.KNOWN] += 1
         elif before.article_uid:
             await self._alias(before.link, lease, before.article_uid)
@@ -101,15 +101,15 @@ class LinkVisits:
         identity = ids.item_id("url", normalised)
         if identity == item.id:
             return leased
-        if not await self._patiently(lambda: self._desk.leases.acquire(identity, leased.lease.token)):
+        if not await self._patiently(lambda: self._context.leases.acquire(identity, leased.lease.token)):
             await self._leave(leased)
             return None
-        both = leased.lease.with_key(self._desk.keys.lease(identity))
-        twin = await self._desk.articles.live_article(identity)
+        both = leased.lease.with_key(self._context.keys.lease(identity))
+        twin = await self._context.articles.live_article(identity)
         if twin and twin != link.uid:
             await self._alias(link, both, twin)
             return None
-        known = (await self._desk.items.read([identity]))[0]
+        known = (await self._context.items.read([identity]))[0]
         known = known or Item(identity, source=normalised, fetch_url=canonical.address(answer))
         return replace(leased, item=_with_link(known, link), lease=both)
 
@@ -121,7 +121,7 @@ class LinkVisits:
         link, text = leased.link, changed.document.content_hash
         assert link is not None
         shared = await self._patiently(
-            lambda: self._desk.articles.lease_text(self._desk.leases, leased.lease, text, link.uid)
+            lambda: self._context.articles.lease_text(self._context.leases, leased.lease, text, link.uid)
         )
         if shared is None:
             await self._leave(leased)
@@ -146,22 +146,22 @@ class LinkVisits:
 
     async def store(self, leased: Leased, decision: Decision, commands: Sequence[Command], title: str) -> None:
         """Commit an article with the record of its page; whoever changed that record meanwhile is respected."""
-        link, item, desk = leased.link, leased.item, self._desk
+        link, item, context = leased.link, leased.item, self._context
         assert link is not None
         decision = replace(decision, event="")  # `article.stored` says it
         if has_credentials(link.url):  # its token is stored nowhere, so it cannot be asked again
             decision = replace(decision, next_at=None, fields=decision.fields | {"nextCrawlAt": ""})
         blank = registry.blank(
-            item.source, item.fetch_url, self._clock.now(), strategy=desk.settings.registry_partition_strategy
+            item.source, item.fetch_url, self._clock.now(), strategy=context.settings.registry_partition_strategy
         )
-        written = [*desk.items.enlist(item, decision.status, blank), *desk.items.apply(item, decision), *commands]
-        work = Work(leased.lease, written, desk.items.expected(item, item.generation))
-        match (await desk.leases.commit_many([work]))[0]:
+        written = [*context.items.enlist(item, decision.status, blank), *context.items.apply(item, decision), *commands]
+        work = Work(leased.lease, written, context.items.expected(item, item.generation))
+        match (await context.leases.commit_many([work]))[0]:
             case Answer.WRITTEN:
                 self.ends[LinkEnd.DUPLICATE if link.duplicate_of else LinkEnd.STORED] += 1
                 log.info("✅ Stored canonical → %s  %s", link.uid, title[:TITLE_CHARS])
             case Answer.MOVED_ON:  # a site has just listed the page: once more, with the record as it is now
-                await desk.leases.release(leased.lease)
+                await context.leases.release(leased.lease)
                 self.held.append(link.url)
             case Answer.REFUSED:
                 self._late(link)
@@ -173,8 +173,8 @@ class LinkVisits:
         assert isinstance(outcome, Missing | Broken | Excluded | Parked)
         failed = outcomes.as_failure(outcome)
         again = None if isinstance(outcome, Parked) else _retry_at(failed, link.earlier_tries, now)
-        commands = self._desk.articles.fail(link, failed, link.earlier_tries + 1, again, now)
-        if not await self._desk.leases.commit(leased.lease, commands):
+        commands = self._context.articles.fail(link, failed, link.earlier_tries + 1, again, now)
+        if not await self._context.leases.commit(leased.lease, commands):
             self._late(link)
             return
         name = f"{failed.code}/{failed.detail}" if failed.detail else str(failed.code)
@@ -187,12 +187,12 @@ class LinkVisits:
         await self._leave(leased)
 
     async def _leave(self, leased: Leased) -> None:
-        await self._desk.leases.release(leased.lease)
+        await self._context.leases.release(leased.lease)
         self.ends[LinkEnd.DEFERRED] += 1
 
     async def _alias(self, link: Link, lease: Lease, target: str) -> None:
-        await self._desk.articles.enter_categories(target, link.categories)
-        if not await self._desk.leases.commit(lease, self._desk.articles.alias(link, target, self._clock.now())):
+        await self._context.articles.enter_categories(target, link.categories)
+        if not await self._context.leases.commit(lease, self._context.articles.alias(link, target, self._clock.now())):
             self._late(link)
             return
         log.info("🔗 Same article → %s", target)
@@ -200,7 +200,7 @@ class LinkVisits:
 
     async def _reject(self, link: Link, lease: Lease, rejected: Rejected) -> None:
         failed = Failed(FailCode.HTTP, FailDetail.URL, f"This is no link that can be fetched ({rejected.reason}).")
-        if not await self._desk.leases.commit(lease, self._desk.articles.reject(link, failed, self._clock.now())):
+        if not await self._context.leases.commit(lease, self._context.articles.reject(link, failed, self._clock.now())):
             self._late(link)
             return
         log.warning("⚠️ %s → skip", failed.text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.feeds.io.link_store import LinkStore, Lives
+from core.feeds.io.link_store import LinkStore, Ttls
 from core.keys import Keys
 from core.registry.io.expiring import Expiring
 from core.store import scanning
@@ -21,10 +21,10 @@ CURSOR_FIELD = "articles"
 class Pruning:
     """Called once per run."""
 
-    def __init__(self, client: Client, keys: Keys, lives: Lives) -> None:
+    def __init__(self, client: Client, keys: Keys, lives: Ttls) -> None:
         self._client = client
         self._keys = keys
-        self._lives = lives
+        self._ttls = lives
         self._links = LinkStore(client, keys, lives)
         self._expiring = Expiring(client, keys, lives)
 
@@ -39,7 +39,7 @@ class Pruning:
     async def forget_old_attempts(self, now: float) -> None:
         """Before a run looks what is new: what failed 30 days ago is new again."""
         await self._links.prune_attempted(now)
-        await self._client.zremrangebyscore(self._keys.failures, "-inf", now - self._lives.attempted)
+        await self._client.zremrangebyscore(self._keys.failures, "-inf", now - self._ttls.attempted)
 
     async def drop_stale_stamps(self, category: str) -> None:
         """A stamp whose link somebody removed by hand; a sample at a time. With it a link added by hand would hide."""

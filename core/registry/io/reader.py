@@ -12,7 +12,7 @@ from core.errors import FailCode
 from core.models import Document, Failed, Fetched
 from core.registry.io.items import Leased
 from core.registry.record import Item
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.runtime.tasks import DocumentTask, PageResult, PageTask
 from core.urls import normalise as urls
 
@@ -32,9 +32,9 @@ class Read:
 class Reader:
     """Reads bodies, as many at once as there are children."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._places = asyncio.Semaphore(desk.settings.parse_processes)
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._places = asyncio.Semaphore(context.settings.parse_processes)
 
     async def read(self, leased: Leased, answer: Fetched, with_links: bool) -> Read:
         """The body as a document, or why it is none.
@@ -47,17 +47,17 @@ class Reader:
         name, request = self._task(leased, answer, with_links)
         async with self._places:
             if is_marked:
-                await self._desk.leases.mark(item.id)
-            result: PageResult | Failed = await self._desk.pool.run(name, request)
+                await self._context.leases.mark(item.id)
+            result: PageResult | Failed = await self._context.pool.run(name, request)
             if is_marked:
-                await self._desk.leases.unmark(item.id)
+                await self._context.leases.unmark(item.id)
         if isinstance(result, Failed):
             return Read(result)
         return Read(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)
 
     def _task(self, leased: Leased, answer: Fetched, with_links: bool) -> tuple[str, PageTask | DocumentTask]:
-        item, main_text = leased.item, self._desk.settings.main_text
-        tracking_params = self._desk.settings.tracking_param_prefixes
+        item, main_text = leased.item, self._context.settings.main_text
+        tracking_params = self._context.settings.tracking_param_prefixes
         content_type = answer.header("content-type")
         if leased.is_article:
             said = leased.link.entry if leased.link else {}

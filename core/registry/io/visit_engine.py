@@ -15,23 +15,23 @@ from dataclasses import replace
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, FetchResult, Link
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.net.health import NetworkHealth
 from core.pages.extract import EXTRACTOR_VERSION
 from core.registry import decide, lenient, outcomes, statuses, stored_fields
 from core.registry.decide import Policy
-from core.registry.io.aliases import Moving, Visited
-from core.registry.io.commit_buffer import Entry, Ledger
-from core.registry.io.deletion_guard import Judgement
+from core.registry.io.aliases import AliasFinder, Visited
+from core.registry.io.commit_buffer import CommitBuffer, Entry
+from core.registry.io.deletion_guard import DeletionGuard
 from core.registry.io.items import Leased
 from core.registry.io.link_visits import LinkVisits
 from core.registry.io.reader import Read, Reader
 from core.registry.outcomes import Broken, Changed, Excluded, Outcome, Parked, Unchanged
 from core.registry.record import ARTICLES_SOURCE, Item, PageVisit
 from core.registry.statuses import Meaning
-from core.runtime.context import Desk
-from core.sources.io.link_follower import Following
-from core.sources.io.open_sources import Book, OpenSource
+from core.runtime.context import Context
+from core.sources.io.link_follower import LinkFollower
+from core.sources.io.open_sources import OpenSource, OpenSources
 from core.store.clock import ServerClock
 from core.store.commit import Work
 from core.urls import normalise as urls
@@ -47,24 +47,24 @@ class VisitEngine:
 
     def __init__(
         self,
-        desk: Desk,
+        context: Context,
         clock: ServerClock,
-        book: Book,
-        ledger: Ledger,
+        book: OpenSources,
+        buffer: CommitBuffer,
         links: LinkVisits,
         *,
         is_run: bool = False,
     ) -> None:
         """`is_run`: a run tells at its end what nobody has to tell twice."""
-        self._desk = desk
+        self._context = context
         self._clock = clock
-        self._book = book
-        self._ledger = ledger
+        self._open_sources = book
+        self._buffer = buffer
         self._links = links
-        self._reader = Reader(desk)
-        self._following = Following(desk, book, clock, is_told_by_run=is_run)
-        self._judgement = Judgement(desk, book, clock, is_told_by_run=is_run)
-        self._moving = Moving(desk, clock, self._following, self._settle, self._visit_now)
+        self._reader = Reader(context)
+        self._link_follower = LinkFollower(context, book, clock, is_told_by_run=is_run)
+        self._guard = DeletionGuard(context, book, clock, is_told_by_run=is_run)
+        self._alias_finder = AliasFinder(context, clock, self._link_follower, self._settle, self._visit_now)
         self._unreached: list[tuple[Leased, OpenSource, Failed]] = []
         self._put_off_for: Counter[str] = Counter()
         self.network = NetworkHealth()
@@ -73,7 +73,7 @@ class VisitEngine:
         """Bring one visit to its end; whose host was not reached is kept for `settle_unreached`."""
         leased = await self._revived(leased)
         item = leased.item
-        source = await self._book.of(item)
+        source = await self._open_sources.of(item)
         if source is None or self._has_ended(leased):
             await self._let_rest(leased)
             return
@@ -81,16 +81,16 @@ class VisitEngine:
             await self._settle(leased, source, Visited(Parked(leased.deaths)))
             return
         is_known_alias = item.alias_of and not item.is_forced and not leased.link
-        if is_known_alias and await self._moving.is_still_alias(leased, source):
+        if is_known_alias and await self._alias_finder.is_still_alias(leased, source):
             return
-        async with Room(self._desk.rooms) as room:
+        async with BodySlot(self._context.rooms) as room:
             visited = await self._fetch(leased, source, room)
         if visited is not None:
             await self._settle(visited.leased or leased, source, visited)
 
     async def _visit_now(self, leased: Leased) -> None:
         await self.visit(leased)
-        await self._ledger.flush()
+        await self._buffer.flush()
 
     # ── who is not visited ──
 
@@ -101,7 +101,7 @@ class VisitEngine:
             return leased
         url = item.article_url or item.fetch_url
         categories = tuple(filter(None, item.article_categories.split(",")))
-        categories = categories or await self._desk.links.categories_of(url)
+        categories = categories or await self._context.links.categories_of(url)
         if not categories:
             return leased
         return replace(leased, link=Link(url, item.article_uid, categories, is_first_visit=False))
@@ -113,11 +113,11 @@ class VisitEngine:
 
     async def _let_rest(self, leased: Leased) -> None:
         """Not due any more; a force that nothing can answer is used up."""
-        await self._desk.leases.commit_many([Work(leased.lease, self._desk.items.rest(leased.item))])
+        await self._context.leases.commit_many([Work(leased.lease, self._context.items.rest(leased.item))])
 
     # ── fetch ──
 
-    async def _fetch(self, leased: Leased, source: OpenSource, room: Room) -> Visited | None:
+    async def _fetch(self, leased: Leased, source: OpenSource, room: BodySlot) -> Visited | None:
         """What the source answers, and what that means; None if it was put off, or is judged later."""
         item = leased.item
         conditional = self._conditional(leased)
@@ -138,7 +138,7 @@ class VisitEngine:
         return await self._understand(leased, source, answer, bool(conditional))
 
     def _conditional(self, leased: Leased) -> Mapping[str, str]:
-        item, settings = leased.item, self._desk.settings
+        item, settings = leased.item, self._context.settings
         is_wanted = not leased.link and decide.should_ask_conditionally(
             item,
             extractor_version=EXTRACTOR_VERSION,
@@ -155,8 +155,8 @@ class VisitEngine:
         log.debug("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, leased.item.fetch_url)
         self._put_off_for[answer.reason] += 1
         wait = max(answer.wait_seconds, 1.0)
-        put_off = self._desk.items.put_off(leased.item, self._clock.now() + wait, wait)
-        await self._desk.leases.commit_many([Work(leased.lease, put_off)])
+        put_off = self._context.items.put_off(leased.item, self._clock.now() + wait, wait)
+        await self._context.leases.commit_many([Work(leased.lease, put_off)])
 
     # ── what it means ──
 
@@ -168,13 +168,13 @@ class VisitEngine:
         item = leased.item
         outcome = outcomes.of_answer(item, answer, was_conditional, self._clock.now())
         if isinstance(outcome, Unchanged) and item.extractor_version != EXTRACTOR_VERSION:
-            kept = await self._desk.documents.read_snapshot(item)
+            kept = await self._context.documents.read_snapshot(item)
             if kept is None:  # it has just ended: the page itself, then
                 return Visited(Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, "The snapshot is gone.")))
             return await self._read(leased, source, kept, is_from_snapshot=True)
         if isinstance(outcome, Unchanged) and isinstance(answer, Fetched):
-            await self._following.land(item, answer, source)
-            moved = await self._moving.to_canonical(leased, source, answer)
+            await self._link_follower.land(item, answer, source)
+            moved = await self._alias_finder.to_canonical(leased, source, answer)
             return Visited(moved or outcome)
         if isinstance(outcome, Broken) and isinstance(answer, Fetched) and _is_closed(outcome.failed):
             return await self._behind_closed_door(leased, source, answer, outcome)
@@ -222,30 +222,30 @@ class VisitEngine:
             leased = renamed
         item = leased.item
         if isinstance(read.document, Document) and not is_from_snapshot:
-            stray = await self._following.land(item, answer, source, read.links)
+            stray = await self._link_follower.land(item, answer, source, read.links)
             if stray and (item.has_text or item.alias_of):
                 return Visited(Broken(Failed(FailCode.HTTP, FailDetail.REDIRECTS, stray, answer.status)))
         # A page that keeps its text because there is none now (a wall, an error) keeps its links as well.
         is_kept = isinstance(read.document, Failed) and bool(item.has_text or item.alias_of)
-        followed = [] if is_kept else await self._following.follow(item, read.links, source)
+        followed = [] if is_kept else await self._link_follower.follow(item, read.links, source)
         if not leased.is_article and (read.is_noindex or _forbids_index(answer)):
             why = "The page asks not to be indexed (noindex)."
             return Visited(Excluded(why, http_status=answer.status, is_withdrawn=True), followed)
         visit = outcomes.facts(item, answer, read.document, ids.body_hash(answer.body), item.source)
         outcome = await self._outcome(leased, visit, read)
-        commands = [*followed, *(() if is_from_snapshot else self._desk.documents.snapshot(item, answer))]
+        commands = [*followed, *(() if is_from_snapshot else self._context.documents.snapshot(item, answer))]
         # A snapshot has forgotten which redirects led to it; an article stays one for its life.
         may_move = source.follows_links and not is_from_snapshot and not leased.is_article
         if may_move and isinstance(outcome, Changed | Unchanged):
-            moved = await self._moving.alias(leased, source, answer, visit, read, commands)
+            moved = await self._alias_finder.alias(leased, source, answer, visit, read, commands)
             if moved:
                 return moved if isinstance(moved, Visited) else None
         if isinstance(outcome, Unchanged) and isinstance(read.document, Document):
             # The text is the same, its pictures need not be.
-            commands += await self._desk.documents.replace_images(item, read.document, self._clock.now())
+            commands += await self._context.documents.replace_images(item, read.document, self._clock.now())
         is_new_text = isinstance(outcome, Changed) and visit.content_hash != item.content_hash
         if is_new_text and self._is_audit(leased):
-            await self._judgement.check_304(leased, source, item.validators)
+            await self._guard.check_304(leased, source, item.validators)
         return Visited(outcome, commands, leased)
 
     async def _outcome(self, leased: Leased, visit: PageVisit, read: Read) -> Outcome:
@@ -256,7 +256,7 @@ class VisitEngine:
             return Changed(document, visit)
         is_new_metadata = False
         if isinstance(document, Document) and item.has_text and item.content_hash == document.content_hash:
-            before = leased.article or await self._desk.documents.metadata(item)
+            before = leased.article or await self._context.documents.metadata(item)
             is_article = bool(leased.article)
             is_new_metadata = stored_fields.is_new_metadata(document, before, is_article=is_article, now=now)
         return outcomes.of_document(
@@ -264,13 +264,13 @@ class VisitEngine:
             visit,
             document,
             extractor_version=EXTRACTOR_VERSION,
-            force_on_canonical=self._desk.settings.force_reindex_on_canonical_change,
+            force_on_canonical=self._context.settings.force_reindex_on_canonical_change,
             is_new_metadata=is_new_metadata,
         )
 
     def _is_audit(self, leased: Leased) -> bool:
         item = leased.item
-        return item.conditional_streak >= self._desk.settings.audit_every_checks - 1 and bool(item.validators)
+        return item.conditional_streak >= self._context.settings.audit_every_checks - 1 and bool(item.validators)
 
     # ── decide and commit ──
 
@@ -292,23 +292,23 @@ class VisitEngine:
             return
         if visited.target:  # before its alias, and in the same commit
             entries.insert(0, await self._entry(visited.target[0], source, visited.target[1]))
-        await self._ledger.add(*entries)
+        await self._buffer.add(*entries)
 
     async def _entry(self, leased: Leased, source: OpenSource, visited: Visited) -> Entry:
         """What is decided about a visit, and everything that is written of it."""
         outcome = visited.outcome
-        around = await self._judgement.around(leased.item, outcome)
+        around = await self._guard.around(leased.item, outcome)
         policy, chance, now = self._policy(leased, source), random.random(), self._clock.now()
         decision = decide.decide(leased.item, outcome, now, chance, policy, around)
-        commands = [*visited.commands, *await self._desk.documents.apply(leased, decision, outcome, now)]
-        commands += self._judgement.consequences(leased.item, source, decision, now)
+        commands = [*visited.commands, *await self._context.documents.apply(leased, decision, outcome, now)]
+        commands += self._guard.consequences(leased.item, source, decision, now)
         return Entry(leased, outcome, policy, around, chance, decision, commands)
 
     def _policy(self, leased: Leased, source: OpenSource) -> Policy:
-        item, policy = leased.item, self._desk.decide_policy
+        item, policy = leased.item, self._context.decide_policy
         if item.article_uid:
             # Within its TTL, so that a correction is seen before the article ends (trap T5).
-            return policy.capped(self._desk.settings.article_ttl_seconds * 3 / 7)
+            return policy.capped(self._context.settings.article_ttl_seconds * 3 / 7)
         is_root = source.state is not None and source.state.root_id == item.id
         return policy.capped(policy.base_seconds) if is_root else policy
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from redis.exceptions import RedisError
 
 from core.net.health import NetworkHealth
-from core.registry.io.commit_buffer import Ledger, Progress
+from core.registry.io.commit_buffer import CommitBuffer, Progress
 from core.registry.io.items import Leased
 from core.registry.io.link_visits import LinkVisits
 from core.registry.io.visit_engine import VisitEngine
@@ -21,8 +21,8 @@ from core.registry.names import LinkEnd
 from core.registry.record import Item
 from core.runtime import lanes
 from core.runtime import signals as stopping
-from core.runtime.context import Desk, lane_of
-from core.sources.io.open_sources import Book
+from core.runtime.context import Context, lane_of
+from core.sources.io.open_sources import OpenSources
 from core.store.clock import ServerClock
 from core.store.commit import Answer, Work
 
@@ -37,18 +37,18 @@ class Visitor:
 
     def __init__(
         self,
-        desk: Desk,
+        context: Context,
         clock: ServerClock,
-        book: Book,
+        book: OpenSources,
         *,
         run_id: str = "",
         watch: Callable[[Progress], None] | None = None,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._clock = clock
-        self._ledger = Ledger(desk, clock, run_id, watch)
-        self._links = LinkVisits(desk, clock)
-        self._engine = VisitEngine(desk, clock, book, self._ledger, self._links, is_run=bool(run_id))
+        self._buffer = CommitBuffer(context, clock, run_id, watch)
+        self._links = LinkVisits(context, clock)
+        self._engine = VisitEngine(context, clock, book, self._buffer, self._links, is_run=bool(run_id))
         self._held: Mapping[str, Leased] = {}
 
     @property
@@ -59,12 +59,12 @@ class Visitor:
     @property
     def decided(self) -> int:
         """How many visits have come to their end, written or not yet."""
-        return self._ledger.decided
+        return self._buffer.decided
 
     @property
     def counts(self) -> Counter[str]:
         """How the visits of items so far ended."""
-        return self._ledger.counts
+        return self._buffer.counts
 
     @property
     def link_ends(self) -> Counter[LinkEnd]:
@@ -87,7 +87,7 @@ class Visitor:
         is_over: Callable[[], bool] = lambda: False,
     ) -> int:
         """Visit those that nobody else visits, and that nobody has visited since `picked_ts`; how many these were."""
-        leased = await self._desk.items.lease(self._desk.leases, item_ids, self._clock.now(), via)
+        leased = await self._context.items.lease(self._context.leases, item_ids, self._clock.now(), via)
         waiting = self._held = {one.item.id: one for one in leased}
         try:
             await self._pass_over(waiting, picked_ts)
@@ -99,9 +99,9 @@ class Visitor:
 
             await self._drive(list(waiting.values()), _lane, visit, is_over)
             await self._engine.settle_unreached()
-            await self._ledger.flush()
+            await self._buffer.flush()
         except BaseException:
-            await self._ledger.close()
+            await self._buffer.close()
             held = [*self._engine.take_unreached(), *waiting.values()]
             await stopping.finish(self._give_back(held))
             raise
@@ -117,7 +117,7 @@ class Visitor:
         visit: Callable[[T], Awaitable[None]],
         is_over: Callable[[], bool],
     ) -> None:
-        settings = self._desk.settings
+        settings = self._context.settings
         should_stop = lambda: self.network.should_stop or is_over()  # noqa: E731
         by_domain = lanes.by_lane(waiting, lane)
         await lanes.drive(by_domain, visit, settings.lane_width, should_stop, settings.visits_at_once)
@@ -129,7 +129,7 @@ class Visitor:
         now = self._clock.now()
         done = [one for one in waiting.values() if _is_done(one.item, picked_ts, now)]
         works = [self._passed(one) for one in done]
-        for one, answer in zip(done, await self._desk.leases.commit_many(works) if works else (), strict=True):
+        for one, answer in zip(done, await self._context.leases.commit_many(works) if works else (), strict=True):
             if answer is not Answer.MOVED_ON:  # forced in this very moment: it is visited after all, without validators
                 del waiting[one.item.id]
             else:
@@ -137,22 +137,22 @@ class Visitor:
 
     def _passed(self, one: Leased) -> Work:
         item = one.item
-        expected = (self._desk.keys.item(item.id), "reindexGeneration", str(item.generation))
-        return Work(one.lease, self._desk.items.put_off(item, item.next_ts), expected)
+        expected = (self._context.keys.item(item.id), "reindexGeneration", str(item.generation))
+        return Work(one.lease, self._context.items.put_off(item, item.next_ts), expected)
 
     async def _come_back_for(self, left: Sequence[Leased]) -> None:
         """The time was over before their turn: due now, for whoever comes next."""
         now = self._clock.now()
-        works = [Work(one.lease, self._desk.items.put_off(one.item, now)) for one in left]
+        works = [Work(one.lease, self._context.items.put_off(one.item, now)) for one in left]
         if works:
-            await self._desk.leases.commit_many(works)
+            await self._context.leases.commit_many(works)
 
     async def _give_back(self, held: Sequence[Leased]) -> None:
         """Broken off: due at once, for whoever comes next; with the server away their leases end by themselves."""
         try:
             await self._come_back_for(held)
         except (RedisError, OSError):
-            await self._desk.leases.release_many([one.lease for one in held])
+            await self._context.leases.release_many([one.lease for one in held])
 
     # ── links ──
 
@@ -182,7 +182,7 @@ class Visitor:
             await self._engine.settle_unreached()
         except BaseException:
             held = [one.lease for one in self._engine.take_unreached()]
-            await stopping.finish(self._desk.leases.release_many(held))
+            await stopping.finish(self._context.leases.release_many(held))
             raise
         return list(waiting)
 
@@ -190,7 +190,7 @@ class Visitor:
         try:
             await self._engine.visit(leased)
         except BaseException:
-            await self._desk.leases.release(leased.lease)
+            await self._context.leases.release(leased.lease)
             raise
 
 

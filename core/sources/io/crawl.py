@@ -24,10 +24,10 @@ from core.registry.io.visitor import Visitor
 from core.registry.record import iso
 from core.runtime import progress
 from core.runtime import signals as stopping
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.sources.io import root_trouble
 from core.sources.io.heartbeat import Heartbeat
-from core.sources.io.open_sources import Book, OpenSource
+from core.sources.io.open_sources import OpenSource, OpenSources
 from core.sources.io.protocol import LINKS_DECIDE, UNCHANGED
 from core.sources.io.reachability import Reachability
 from core.sources.io.removal import Removal
@@ -59,9 +59,9 @@ class Mode(StrEnum):
 class Pass:
     """What one pass carries along."""
 
-    desk: Desk
+    context: Context
     found: OpenSource
-    book: Book
+    book: OpenSources
     clock: ServerClock
     visitor: Visitor
     run_id: str
@@ -78,7 +78,7 @@ class Pass:
 
 
 async def crawl(
-    desk: Desk,
+    context: Context,
     sid: str,
     mode: Mode,
     *,
@@ -86,29 +86,29 @@ async def crawl(
     watch: Callable[[Progress], None] | None = None,
 ) -> Mapping[str, str]:
     """One pass; the run's fields at its end. Another pass over the same source is waited for, not repeated."""
-    clock = await ServerClock.ask(desk.client)
+    clock = await ServerClock.ask(context.client)
     asked = clock.now()
-    book = Book(desk, asked)
-    lease = await _take(desk, sid, should_stop)
+    book = OpenSources(context, asked)
+    lease = await _take(context, sid, should_stop)
     try:
         found = await book.open(sid)
         if found is None or found.state is None:
             raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
-        run_id = await desk.runs.start(sid, found.state.config.domain, str(mode), asked)
+        run_id = await context.runs.start(sid, found.state.config.domain, str(mode), asked)
 
-        visitor = Visitor(desk, clock, book, run_id=run_id, watch=watch)
-        work = Pass(desk, found, book, clock, visitor, run_id, asked, should_stop, watch)
+        visitor = Visitor(context, clock, book, run_id=run_id, watch=watch)
+        work = Pass(context, found, book, clock, visitor, run_id, asked, should_stop, watch)
         with progress.bar(0, sid) as bar:
             return await _run(work, mode, bar)
     finally:
-        await desk.leases.release(lease)
+        await context.leases.release(lease)
 
 
-async def _take(desk: Desk, sid: str, should_stop: Callable[[], bool]) -> Lease:
+async def _take(context: Context, sid: str, should_stop: Callable[[], bool]) -> Lease:
     """The right to list this source."""
     is_told = False
     while True:
-        taken = await desk.leases.acquire(f"source_{sid}")
+        taken = await context.leases.acquire(f"source_{sid}")
         if taken:
             return taken[0]
         if not is_told:
@@ -120,10 +120,10 @@ async def _take(desk: Desk, sid: str, should_stop: Callable[[], bool]) -> Lease:
 
 
 async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
-    desk, sid = work.desk, work.sid
+    context, sid = work.context, work.sid
     status, sentence = "stopped", ""
     try:
-        async with Heartbeat(desk, work.clock, work.visitor, sid, work.run_id, bar).beating():
+        async with Heartbeat(context, work.clock, work.visitor, sid, work.run_id, bar).beating():
             await _list(work)
             await _ask_for(work, mode)
             await _drain(work)
@@ -145,17 +145,17 @@ async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
 
 
 async def _finish(work: Pass, status: str, sentence: str) -> Mapping[str, str]:
-    desk = work.desk
+    context = work.context
     await _count_discovered(work)
-    ended = await desk.runs.finish(work.run_id, status, work.clock.now(), sentence)
+    ended = await context.runs.finish(work.run_id, status, work.clock.now(), sentence)
     told = {name: ended.get(name, "") for name in ("id", "source", "domain", "mode", "status", *COUNTERS)}
-    await desk.leases.run([event(desk.keys, "run.finished", **told)])
+    await context.leases.run([event(context.keys, "run.finished", **told)])
     return ended
 
 
 async def _verdict(work: Pass, mode: Mode) -> tuple[str, str]:
     """How the pass ended, and what a person should know of it."""
-    told = await work.desk.sources.details(work.sid)
+    told = await work.context.sources.details(work.sid)
     how = work.end.reason.removeprefix(LINKS_DECIDE).removeprefix("; ") if work.end else CUT_SHORT
     notes = [told.get("held", ""), work.found.source.news, "" if how == UNCHANGED else how, told.get("full", "")]
     if work.is_over():
@@ -163,7 +163,7 @@ async def _verdict(work: Pass, mode: Mode) -> tuple[str, str]:
     if work.visitor.network.is_down:
         return "incomplete", _sentence(["nearly no host answers: our own network looks down", *notes])
     was_asked, counts = mode is not Mode.SCHEDULED, work.visitor.counts
-    trouble = await root_trouble.find(work.desk, work.found, counts, was_asked=was_asked, since=work.asked_ts)
+    trouble = await root_trouble.find(work.context, work.found, counts, was_asked=was_asked, since=work.asked_ts)
     if trouble:
         return trouble.status, _sentence([trouble.sentence, *notes])
     if told.get("held"):
@@ -186,7 +186,7 @@ def _is_incomplete(work: Pass) -> bool:
 
 
 async def _list(work: Pass) -> None:
-    desk, found = work.desk, work.found
+    context, found = work.context, work.found
     assert found.state is not None
     config = found.state.config.config
     listing = Listing(
@@ -196,8 +196,8 @@ async def _list(work: Pass) -> None:
         believes_versions=found.is_listing_evidence or found.state.grade.is_trusted,
         must_exist=True,
     )
-    await desk.sources.forget_refused(work.sid)
-    await desk.sources.let_go(work.sid)
+    await context.sources.forget_refused(work.sid)
+    await context.sources.let_go(work.sid)
     async for part in found.source.list(found.state.memory):
         if isinstance(part, End):
             work.end = part
@@ -208,22 +208,22 @@ async def _list(work: Pass) -> None:
 
 
 async def _register(work: Pass, part: Batch, listing: Listing) -> None:
-    registered = await work.desk.registrar.register(part.refs, listing, work.clock.now())
-    await work.desk.sources.refuse(work.sid, part.refused)
+    registered = await work.context.registrar.register(part.refs, listing, work.clock.now())
+    await work.context.sources.refuse(work.sid, part.refused)
     for refused in part.refused[:5]:
         log.warning("🚫 %s → %s", refused.reason, refused.link)
     if registered.left_out:
-        await work.desk.sources.fill(work.sid, listing.most)
+        await work.context.sources.fill(work.sid, listing.most)
     if work.found.follows_links and part.refs:
         named = [*registered.new, *registered.moved, *registered.known]
-        await work.desk.members.name(work.sid, named)
+        await work.context.members.name(work.sid, named)
     await _count_discovered(work)
 
 
 async def _count_discovered(work: Pass) -> None:
     """What the source has, and what this pass found that it has no more: it was known, and may have been visited."""
-    known = await work.desk.members.count(work.sid) + (work.removal.unlisted if work.removal else 0)
-    await work.desk.runs.tell(work.run_id, {"discovered": str(known), "heartbeat_ts": f"{work.clock.now():.3f}"})
+    known = await work.context.members.count(work.sid) + (work.removal.unlisted if work.removal else 0)
+    await work.context.runs.tell(work.run_id, {"discovered": str(known), "heartbeat_ts": f"{work.clock.now():.3f}"})
 
 
 async def _ask_for(work: Pass, mode: Mode) -> None:
@@ -232,9 +232,9 @@ async def _ask_for(work: Pass, mode: Mode) -> None:
     if mode is Mode.SCHEDULED or is_compared:
         return
     token, is_full = new_token(), mode is Mode.FULL
-    async for some in work.desk.members.pieces(work.sid):
+    async for some in work.context.members.pieces(work.sid):
         now = work.clock.now()
-        await work.desk.forcing.make_due(some, now, iso(now), force=is_full, token=token, since=work.asked_ts)
+        await work.context.forcing.make_due(some, now, iso(now), force=is_full, token=token, since=work.asked_ts)
 
 
 # ── visiting ──
@@ -242,15 +242,15 @@ async def _ask_for(work: Pass, mode: Mode) -> None:
 
 async def _drain(work: Pass) -> None:
     """Visit until nothing is due; what politeness put off for a moment is waited for."""
-    batch = work.desk.settings.refresh_batch_items
+    batch = work.context.settings.refresh_batch_items
     while not work.is_over() and not work.visitor.network.should_stop:
         now = work.clock.now()
-        picked = await work.desk.due.pick(work.sid, now, batch, RUN_HOLD_SECONDS)
+        picked = await work.context.due.pick(work.sid, now, batch, RUN_HOLD_SECONDS)
         if picked:
             await work.visitor.visit_many(picked, picked_ts=work.asked_ts, via=work.sid, is_over=work.is_over)
             await _count_discovered(work)
             continue  # picking moved their stamps ahead, so that this comes to an end
-        next_at = await work.desk.due.next_at(work.sid)
+        next_at = await work.context.due.next_at(work.sid)
         if next_at is None or next_at > now + PATIENCE_SECONDS:
             return
         await asyncio.sleep(min(max(next_at - now, 0.05), RETRY_PAUSE_SECONDS))
@@ -261,9 +261,9 @@ async def _drain(work: Pass) -> None:
 
 async def _take_away(work: Pass) -> None:
     """Remove what is no longer there, as far as there is evidence."""
-    desk, found = work.desk, work.found
+    context, found = work.context, work.found
     new_names = await _new_names(work)
-    removal = Removal(desk, found, work.book, work.clock, work.run_id, work.asked_ts, new_names, work.watch)
+    removal = Removal(context, found, work.book, work.clock, work.run_id, work.asked_ts, new_names, work.watch)
     work.removal = removal
     await _count_untouched(work)
     how = "complete" if work.end and work.end.is_complete else (work.end.reason if work.end else CUT_SHORT)
@@ -274,7 +274,7 @@ async def _take_away(work: Pass) -> None:
         refusal = await removal.unlist_unseen(work.asked_ts)
     now = work.clock.now()
     memory = work.end.memory if work.end and not refusal else None
-    await desk.sources.listed(work.sid, memory, how, now, now + work.book.interval_seconds(found))
+    await context.sources.listed(work.sid, memory, how, now, now + work.book.interval_seconds(found))
 
 
 async def _count_untouched(work: Pass) -> None:
@@ -283,12 +283,12 @@ async def _count_untouched(work: Pass) -> None:
     is_proved = is_same or (work.end is not None and work.end.is_complete)
     if not work.found.is_listing_evidence or not is_proved:
         return
-    members, seen = work.desk.members, work.visitor.counts
+    members, seen = work.context.members, work.visitor.counts
     missing = 0 if is_same else await members.count_unseen(work.sid, work.asked_ts)
     untouched = await members.count(work.sid) - missing - (seen["visited"] - seen["gone"])
     if untouched > 0:
         counts = {"visited": untouched, "unchanged": untouched}
-        await work.desk.leases.run(work.desk.runs.counted(work.run_id, counts, work.clock.now()))
+        await work.context.leases.run(work.context.runs.counted(work.run_id, counts, work.clock.now()))
 
 
 async def _new_names(work: Pass) -> Mapping[str, str]:
@@ -296,7 +296,7 @@ async def _new_names(work: Pass) -> Mapping[str, str]:
 
     New is what was added since the last pass came to its end: one that was broken off may have registered it.
     """
-    state, members = work.found.state, work.desk.members
+    state, members = work.found.state, work.context.members
     assert state is not None
     if not work.found.is_listing_evidence or not await members.count_unseen(work.sid, work.asked_ts):
         return {}
@@ -305,14 +305,14 @@ async def _new_names(work: Pass) -> Mapping[str, str]:
 
 async def _orphans(work: Pass, removal: Removal) -> str:
     """Pages that nothing leads to any more; and links that lead to pages we do not know."""
-    desk = work.desk
+    context = work.context
     await work.book.keep_notes(work.found)
-    current = await desk.sources.read(work.sid)
+    current = await context.sources.read(work.sid)
     if current is None or not current.is_dirty or work.is_over() or not work.end:
         return ""
     while True:
-        await desk.sources.look(work.sid)
-        reachability = Reachability(desk, work.found, work.book, work.clock)
+        await context.sources.look(work.sid)
+        reachability = Reachability(context, work.found, work.book, work.clock)
         found_new = await reachability.walk()
         if not found_new or work.is_over():
             break
@@ -321,5 +321,5 @@ async def _orphans(work: Pass, removal: Removal) -> str:
         return ""
     refusal = await removal.unlist_unseen(reachability.began)
     if not refusal:
-        await desk.sources.looked(work.sid)
+        await context.sources.looked(work.sid)
     return refusal

@@ -13,14 +13,14 @@ from typing import cast
 
 from core.errors import FreshetError
 from core.models import End, FetchResult, Ref, Request
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.net.fetcher import Fetcher
 from core.registry.io.deletion_guard import AtStake, count_at_stake
 from core.registry.io.registering import MOST_PAGES, item_id_of
 from core.registry.record import Status
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.sources.io.crawl import CUT_SHORT, Mode
-from core.sources.io.open_sources import Book, OpenSource
+from core.sources.io.open_sources import OpenSource, OpenSources
 from core.sources.io.protocol import Source
 from core.store import connect
 
@@ -56,21 +56,21 @@ class Plan:
         return self.listing_requests + self.visits
 
 
-async def plan(desk: Desk, sid: str, mode: Mode) -> Plan:
+async def plan(context: Context, sid: str, mode: Mode) -> Plan:
     """Compare what the source has with what is known of it."""
-    asking = _Asking(desk.fetcher)
-    now = await connect.now(desk.client)
-    watched = replace(desk, fetcher=cast(Fetcher, asking))
-    found = await Book(watched, now).open(sid)
+    asking = _Asking(context.fetcher)
+    now = await connect.now(context.client)
+    watched = replace(context, fetcher=cast(Fetcher, asking))
+    found = await OpenSources(watched, now).open(sid)
     if found is None or found.state is None:
         raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
-    work = _Planning(desk, found, Plan(sid, found.state.config.kind, found.source), now)
+    work = _Planning(context, found, Plan(sid, found.state.config.kind, found.source), now)
     made = await work.run()
     made.listing_requests = asking.count
     made.visits = _visits(made, mode)
     if work.at_stake.texts and found.state.loss_allowed_until <= now:
-        lost, left = await desk.sources.losses(sid, now)
-        made.held = desk.sources.limit.refusal(work.at_stake.texts, lost, left - work.at_stake.empty)
+        lost, left = await context.sources.losses(sid, now)
+        made.held = context.sources.limit.refusal(work.at_stake.texts, lost, left - work.at_stake.empty)
     return made
 
 
@@ -86,7 +86,7 @@ def _visits(made: Plan, mode: Mode) -> int:
 class _Planning:
     """One comparison."""
 
-    desk: Desk
+    context: Context
     found: OpenSource
     plan: Plan
     now: float
@@ -100,7 +100,7 @@ class _Planning:
     async def run(self) -> Plan:
         assert self.found.state is not None
         most = int(self.found.state.config.config.get("max_pages", MOST_PAGES))
-        self.room = most - await self.desk.members.count_alive(self.plan.sid)
+        self.room = most - await self.context.members.count_alive(self.plan.sid)
         end = await self._list()
         self.plan.how = "complete" if end and end.is_complete else (end.reason if end else CUT_SHORT)
         await self._rest(is_complete=bool(end and end.is_complete))
@@ -147,11 +147,11 @@ class _Planning:
 
     async def _rest(self, *, is_complete: bool) -> None:
         """What is known and was not listed: gone, if the listing was complete; else as it was."""
-        async for some in self.desk.members.scanned(self.plan.sid):
+        async for some in self.context.members.scanned(self.plan.sid):
             left = [name for name in some if hash(name) not in self.listed]
             is_removed = is_complete and self.found.is_listing_evidence
             if is_removed:
-                self.at_stake += await count_at_stake(self.desk, self.plan.sid, left, self.now)
+                self.at_stake += await count_at_stake(self.context, self.plan.sid, left, self.now)
             for known in await self._known(left):
                 if is_removed:
                     self.plan.removed += 1
@@ -161,7 +161,7 @@ class _Planning:
 
     async def _known(self, item_ids: Sequence[str]) -> list[tuple[str, str] | None]:
         """Status and version at the last visit of those that the source has."""
-        return await self.desk.members.states(self.plan.sid, item_ids)
+        return await self.context.members.states(self.plan.sid, item_ids)
 
 
 class _Asking:
@@ -171,7 +171,7 @@ class _Asking:
         self._fetcher = fetcher
         self.count = 0
 
-    async def fetch(self, request: Request, room: Room | None = None) -> FetchResult:
+    async def fetch(self, request: Request, room: BodySlot | None = None) -> FetchResult:
         self.count += 1
         return await self._fetcher.fetch(request, room)
 

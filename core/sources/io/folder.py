@@ -26,7 +26,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 
 from core.errors import FailCode, FailDetail
 from core.models import Batch, End, Failed, Fetched, FetchResult, Ref, Rejected
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.domains import Globs, SourceConfig, SourceModel, slug
@@ -168,7 +168,7 @@ class FolderSource(Source):
         more = f" (and {walk.problem_count - 1} more)" if walk.problem_count > 1 else ""
         yield End(is_complete=not walk.problem, reason=walk.problem + more)
 
-    async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
+    async def fetch(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None = None) -> FetchResult:
         """The file as an answer of a web server; its ETag is mtime and size, with a hash while it is young."""
         if self._refusal:
             return Failed(FailCode.HTTP, FailDetail.REFUSED, self._refusal)

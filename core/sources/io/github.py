@@ -19,7 +19,7 @@ import msgspec
 from pydantic import AfterValidator
 
 from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Ref, Rejected, Request
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources import github_rules as github
@@ -263,7 +263,7 @@ class GithubSource(Source):
 
     # ── fetching ──
 
-    async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
+    async def fetch(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None = None) -> FetchResult:
         """One file, its blob sha as ETag; no request at all if the listing says that we have it."""
         url = item.fetch_url
         if not url.startswith(self._blobs):
@@ -280,11 +280,11 @@ class GithubSource(Source):
             return self._file(item, await self._as_listed(item, answer, room), known)
         return _at(answer, url)
 
-    async def _page(self, item: Item, conditional: Mapping[str, str], room: Room | None) -> FetchResult:
+    async def _page(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None) -> FetchResult:
         request = Request(item.fetch_url, conditional=conditional, conditional_url=item.validators_url)
         return await self._fetcher.fetch(request, room)
 
-    async def _as_listed(self, item: Item, answer: Fetched, room: Room | None) -> FetchResult:
+    async def _as_listed(self, item: Item, answer: Fetched, room: BodySlot | None) -> FetchResult:
         """The version that the listing saw. Raw files come from a cache that may be five minutes behind."""
         listed = item.listed_version
         if not github.is_sha(listed) or github.blob_sha(answer.body) == listed:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Failed, Fetched, FetchResult, Request
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.settings import Settings
 from core.sources import github_rules as github
 from core.sources.github_rules import Repository
@@ -28,7 +28,7 @@ MAX_WAIT_SECONDS = 5.0
 class Fetches(Protocol):
     """The guarded fetcher, as far as we need it."""
 
-    async def fetch(self, request: Request, room: Room | None = None) -> FetchResult:
+    async def fetch(self, request: Request, room: BodySlot | None = None) -> FetchResult:
         """Fetch, with everything that can go wrong as a value."""
 
     async def hold_off(self, url: str, seconds: float, why: str) -> None:
@@ -52,7 +52,7 @@ class GithubApi:
         conditional: Mapping[str, str] | None = None,
         conditional_url: str = "",
         max_bytes: int | None = None,
-        room: Room | None = None,
+        room: BodySlot | None = None,
     ) -> FetchResult:
         """The answer; `Deferred` while GitHub wants to be left alone, `Failed` where it does not let us in."""
         request = Request(

@@ -15,7 +15,7 @@ from core.net.gate import Pace
 from core.registry.io.due import RUN_HOLD_SECONDS
 from core.registry.io.visitor import Visitor
 from core.runtime import progress
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.store import cancelling
 from core.store.clock import ServerClock
 
@@ -31,7 +31,7 @@ LOG_EVERY_SECONDS = 60.0
 class Heartbeat:
     """Beats beside one pass."""
 
-    desk: Desk
+    context: Context
     clock: ServerClock
     visitor: Visitor
     sid: str
@@ -59,14 +59,14 @@ class Heartbeat:
     async def beat(self) -> None:
         """One beat."""
         now, held = self.clock.now(), self.visitor.held
-        left = await self.desk.due.count(self.sid, now) + len(held)
-        pace = await self.desk.fetcher.pace_of(held[0].fetch_url) if held else None
+        left = await self.context.due.count(self.sid, now) + len(held)
+        pace = await self.context.fetcher.pace_of(held[0].fetch_url) if held else None
         spent = time.monotonic() - self.began
         reason = waiting_reason(pace, self.visitor.decided, left, spent)
-        await self.desk.runs.tell(self.run_id, {"heartbeat_ts": f"{now:.3f}", "message": reason})
+        await self.context.runs.tell(self.run_id, {"heartbeat_ts": f"{now:.3f}", "message": reason})
         if spent - self._held_at >= HOLD_EVERY_SECONDS:
             self._held_at = spent
-            await self.desk.due.hold(self.sid, [item.id for item in held], now + RUN_HOLD_SECONDS)
+            await self.context.due.hold(self.sid, [item.id for item in held], now + RUN_HOLD_SECONDS)
         self._show(reason, left, spent)
 
     def _show(self, reason: str, left: int, spent: float) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from core.models import Fetched, Ref, Rejected
 from core.registry.io.registering import Listing, item_id_of
 from core.registry.record import Item
-from core.runtime.context import Desk
-from core.sources.io.open_sources import Book, OpenSource
+from core.runtime.context import Context
+from core.sources.io.open_sources import OpenSource, OpenSources
 from core.store.clock import ServerClock
 from core.store.commit import Command
 from core.urls import spider_traps
@@ -19,13 +19,15 @@ from core.urls.scope import OUT_OF_SCOPE
 log = logging.getLogger("refresh")
 
 
-class Following:
+class LinkFollower:
     """Registers links, before the page itself is committed: a crash in between does it twice, never not at all."""
 
-    def __init__(self, desk: Desk, book: Book, clock: ServerClock, *, is_told_by_run: bool = False) -> None:
+    def __init__(
+        self, context: Context, book: OpenSources, clock: ServerClock, *, is_told_by_run: bool = False
+    ) -> None:
         """`is_told_by_run`: a run says at its end that its source is full, so nobody else has to."""
-        self._desk = desk
-        self._book = book
+        self._context = context
+        self._open_sources = book
         self._clock = clock
         self._is_told_by_run = is_told_by_run
         self._variants: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
@@ -35,14 +37,14 @@ class Following:
         """Register a page's links in every site that lists the page; commands that store them with it."""
         if not through.follows_links:
             return []
-        opened = [await self._book.open(sid) for sid in item.sources]
+        opened = [await self._open_sources.open(sid) for sid in item.sources]
         sites = [found for found in opened if found and found.scope]
         for found in sites:
-            await self._book.keep_notes(found)
+            await self._open_sources.keep_notes(found)
             await self._register(item, links, found)
         scopes = ",".join(found.scope.version for found in sites if found.scope)
-        stored = self._desk.documents.outlinks(item, links, scopes)
-        return [*stored, *(self._desk.sources.dirty(found.sid) for found in sites)] if stored else []
+        stored = self._context.documents.outlinks(item, links, scopes)
+        return [*stored, *(self._context.sources.dirty(found.sid) for found in sites)] if stored else []
 
     async def land(self, item: Item, answer: Fetched, through: OpenSource, links: Sequence[str] | None = None) -> str:
         """Tell the source where its root has led; why what is there does not stand for the root, or nothing.
@@ -51,17 +53,17 @@ class Following:
         """
         if not answer.hops or through.state is None or through.state.root_id != item.id:
             return ""
-        known = await self._desk.members.links_of(item.id) if links is None else links
+        known = await self._context.members.links_of(item.id) if links is None else links
         return through.source.land(item, answer, known)
 
     async def register_all(self, found: OpenSource, links: Sequence[str], depth: int) -> list[str]:
         """Make items of those links that are in scope; ids of all that are items then."""
         refs, refused = self._sorted(found, links, depth)
-        await self._desk.sources.refuse(found.sid, refused)
+        await self._context.sources.refuse(found.sid, refused)
         return await self._known_or_registered(found, refs)
 
     async def _register(self, item: Item, links: Sequence[str], found: OpenSource) -> None:
-        [depth] = await self._desk.members.depths(found.sid, [item.id])
+        [depth] = await self._context.members.depths(found.sid, [item.id])
         await self.register_all(found, links, (depth or 0) + 1)
 
     def _sorted(self, found: OpenSource, links: Sequence[str], depth: int) -> tuple[list[Ref], list[Rejected]]:
@@ -80,10 +82,10 @@ class Following:
             return []
         by_id = {item_id_of(ref): ref for ref in refs}
         names = list(by_id)
-        depths = dict(zip(names, await self._desk.members.depths(found.sid, names), strict=True))
+        depths = dict(zip(names, await self._context.members.depths(found.sid, names), strict=True))
         known = {name: depth for name, depth in depths.items() if depth is not None}
         nearer = {name: by_id[name].depth for name, depth in known.items() if by_id[name].depth < depth}
-        await self._desk.members.come_nearer(found.sid, nearer)
+        await self._context.members.come_nearer(found.sid, nearer)
         new = [by_id[name] for name in names if name not in known]
         return list(known) + await self._admit_new(found, await self._without_variants(found, new))
 
@@ -98,16 +100,16 @@ class Following:
             else:
                 variants.add(ref.address)
                 kept.append(ref)
-        await self._desk.sources.refuse(found.sid, refused)
+        await self._context.sources.refuse(found.sid, refused)
         return kept
 
     async def _admit_new(self, found: OpenSource, refs: Sequence[Ref]) -> list[str]:
         assert found.state is not None
         listing = Listing(found.sid, most=int(found.state.config.config["max_pages"]), must_exist=True)
-        registered = await self._desk.registrar.register(refs, listing, self._clock.now())
+        registered = await self._context.registrar.register(refs, listing, self._clock.now())
         if registered.left_out and found.sid not in self._is_full:
             self._is_full.add(found.sid)
-            told = await self._desk.sources.fill(found.sid, listing.most)
+            told = await self._context.sources.fill(found.sid, listing.most)
             if not self._is_told_by_run:
                 log.warning("🚧 %s: %s", found.sid, told)
         return [*registered.new, *registered.moved, *registered.known]
@@ -116,7 +118,7 @@ class Following:
 
     async def admit(self, item: Item, url: str, found: OpenSource) -> bool:
         """Make an item of a page's real name, if it is in scope."""
-        [depth] = await self._desk.members.depths(found.sid, [item.id])
+        [depth] = await self._context.members.depths(found.sid, [item.id])
         assert found.scope is not None
         if found.scope.admits(url, depth or 0):
             return False
@@ -124,5 +126,5 @@ class Following:
 
     async def has_text(self, target_id: str, item: Item) -> bool:
         """Does the real name have a text of its own, and is it no alias of this one?"""
-        target = (await self._desk.items.read([target_id]))[0]
+        target = (await self._context.items.read([target_id]))[0]
         return target is not None and target.has_text and target.alias_of != item.id

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from core.errors import FreshetError
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Item
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.sources.domains import DomainFileError, SourceConfig
 from core.sources.io import table
 from core.sources.io.protocol import Source, Tools
@@ -45,11 +45,11 @@ class OpenSource:
         return self.source.scope
 
 
-class Book:
+class OpenSources:
     """Opens sources by id."""
 
-    def __init__(self, desk: Desk, now: float) -> None:
-        self._desk = desk
+    def __init__(self, context: Context, now: float) -> None:
+        self._context = context
         self._now = now
         self._open: dict[str, OpenSource | None] = {}
         self._notes: dict[str, Mapping[str, str]] = {}
@@ -86,10 +86,10 @@ class Book:
         return await self.open(sid)
 
     async def _read(self, sid: str) -> OpenSource | None:
-        tools = Tools(self._desk.settings, self._desk.fetcher, self._desk.pool, self._now)
+        tools = Tools(self._context.settings, self._context.fetcher, self._context.pool, self._now)
         if sid in BUILT_IN:
             return OpenSource(sid, table.source_class(sid).open(SourceConfig(sid, sid, "", {}), tools, {}))
-        state = await self._desk.sources.read(sid)
+        state = await self._context.sources.read(sid)
         if state is None:
             return None
         try:
@@ -104,9 +104,9 @@ class Book:
         notes = found.source.notes
         if found.state is not None and notes != self._notes[found.sid]:
             self._notes[found.sid] = notes
-            await self._desk.sources.keep_notes(found.sid, notes)
+            await self._context.sources.keep_notes(found.sid, notes)
 
     def interval_seconds(self, found: OpenSource) -> float:
         """How often a source is listed."""
         stated = found.state.config.config.get("interval_seconds") if found.state else None
-        return float(stated or found.source.list_seconds(self._desk.settings))
+        return float(stated or found.source.list_seconds(self._context.settings))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 from core.models import Batch, End, Fetched, FetchResult, Ref
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.net.fetcher import Fetcher
 from core.registry.record import Item
 from core.runtime.pool import ParsePool
@@ -93,7 +93,7 @@ class Source(Protocol):
         """
         ...
 
-    async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
+    async def fetch(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None = None) -> FetchResult:
         """One item. `conditional` holds If-None-Match and If-Modified-Since as they came, or nothing."""
         ...
 

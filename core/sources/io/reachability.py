@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from core.models import Ref
 from core.registry.io.registering import item_id_of
-from core.runtime.context import Desk
-from core.sources.io.link_follower import Following
-from core.sources.io.open_sources import Book, OpenSource
+from core.runtime.context import Context
+from core.sources.io.link_follower import LinkFollower
+from core.sources.io.open_sources import OpenSource, OpenSources
 from core.store.clock import ServerClock
 from core.urls.scope import OUT_OF_SCOPE
 
@@ -23,11 +23,11 @@ PAGES_AT_ONCE = 100
 class Reachability:
     """One walk."""
 
-    def __init__(self, desk: Desk, found: OpenSource, book: Book, clock: ServerClock) -> None:
-        self._desk = desk
+    def __init__(self, context: Context, found: OpenSource, book: OpenSources, clock: ServerClock) -> None:
+        self._context = context
         self._found = found
         self._clock = clock
-        self._following = Following(desk, book, clock, is_told_by_run=True)
+        self._link_follower = LinkFollower(context, book, clock, is_told_by_run=True)
         self._reached: set[int] = set()
         self._strangers: set[int] = set()
         self.began = clock.now()
@@ -35,7 +35,7 @@ class Reachability:
     async def walk(self) -> int:
         """Stamp all that can be reached; how many items are new."""
         assert self._found.state is not None
-        members, sid = self._desk.members, self._found.sid
+        members, sid = self._context.members, self._found.sid
         first = [self._found.state.root_id, *await members.named(sid), *await self._former()]
         waiting = deque(self._new_ones(first))
         before = await members.count(sid)
@@ -50,7 +50,7 @@ class Reachability:
         assert state is not None
         if scope is None or not scope.landings or state.loss_allowed_until > self._clock.now():
             return []
-        pages = self._desk.members.addresses(self._found.sid)
+        pages = self._context.members.addresses(self._found.sid)
         return [item_id async for item_id, url in pages if scope.is_former(url)]
 
     def _new_ones(self, item_ids: list[str]) -> list[str]:
@@ -66,7 +66,7 @@ class Reachability:
     async def _linked_from(self, pages: list[str]) -> list[str]:
         """Items that these pages link to, and their aliases' targets; the pages themselves are stamped."""
         linked: dict[str, None] = {}
-        for page in await self._desk.members.reach(self._found.sid, pages, self._clock.now()):
+        for page in await self._context.members.reach(self._found.sid, pages, self._clock.now()):
             links = set(page.links)
             if page.canonical_url and page.canonical_url != page.url:
                 links.add(page.canonical_url)  # what a page calls itself is a link too
@@ -85,11 +85,11 @@ class Reachability:
         wanted, unseen = _without(wanted, outside), _without(unseen, outside)
         if not unseen:
             return wanted
-        depths = await self._desk.members.depths(self._found.sid, unseen)
+        depths = await self._context.members.depths(self._found.sid, unseen)
         unknown = [item_id for item_id, known in zip(unseen, depths, strict=True) if known is None]
         nearer = [name for name, known in zip(unseen, depths, strict=True) if known is not None and known > depth]
-        await self._desk.members.come_nearer(self._found.sid, dict.fromkeys(nearer, depth))
-        made = set(await self._following.register_all(self._found, [by_id[name] for name in unknown], depth))
+        await self._context.members.come_nearer(self._found.sid, dict.fromkeys(nearer, depth))
+        made = set(await self._link_follower.register_all(self._found, [by_id[name] for name in unknown], depth))
         strangers = set(unknown) - made
         self._strangers.update(map(hash, strangers))
         return [item_id for item_id in wanted if item_id not in strangers]
@@ -101,7 +101,7 @@ class Reachability:
 
     async def is_sound(self) -> bool:
         """Was every page read that could lead on? With one unread, nothing is known to be an orphan."""
-        return not await self._desk.members.has_unread(self._found.sid)
+        return not await self._context.members.has_unread(self._found.sid)
 
 
 def _without(item_ids: list[str], outside: set[str]) -> list[str]:

@@ -7,14 +7,14 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 from core.registry import decide
-from core.registry.decide import Circumstances, Count, Decision
-from core.registry.io.commit_buffer import Entry, Ledger, Progress
-from core.registry.io.deletion_guard import AtStake, Judgement, count_at_stake
+from core.registry.decide import Decision, VisitContext, VisitResult
+from core.registry.io.commit_buffer import CommitBuffer, Entry, Progress
+from core.registry.io.deletion_guard import AtStake, DeletionGuard, count_at_stake
 from core.registry.io.items import Leased
 from core.registry.outcomes import Excluded, Missing
 from core.registry.record import Item, Status
-from core.runtime.context import Desk
-from core.sources.io.open_sources import Book, OpenSource
+from core.runtime.context import Context
+from core.sources.io.open_sources import OpenSource, OpenSources
 from core.store.clock import ServerClock
 from core.store.commit import Command
 
@@ -26,9 +26,9 @@ class Removal:
 
     def __init__(
         self,
-        desk: Desk,
+        context: Context,
         found: OpenSource,
-        book: Book,
+        book: OpenSources,
         clock: ServerClock,
         run_id: str = "",
         run_began: float = 0.0,
@@ -36,24 +36,24 @@ class Removal:
         watch: Callable[[Progress], None] | None = None,
     ) -> None:
         """`new_names`: by the hash of their bytes, the items that this source did not have before."""
-        self._desk = desk
+        self._context = context
         self._found = found
         self._clock = clock
         self._new_names = new_names or {}
         self._run_id = run_id
         self._run_began = run_began
-        self._judgement = Judgement(desk, book, clock, is_told_by_run=bool(run_id))
-        self._ledger = Ledger(desk, clock, run_id, watch)
+        self._guard = DeletionGuard(context, book, clock, is_told_by_run=bool(run_id))
+        self._buffer = CommitBuffer(context, clock, run_id, watch)
         self.unlisted = 0
         """How many the source has had and has no more."""
 
     async def unlist_unseen(self, before: float) -> str:
         """Remove everything not listed or linked since then; or why that would be too much."""
-        members, sid = self._desk.members, self._found.sid
+        members, sid = self._context.members, self._found.sid
         at_stake = AtStake()
         async for some in members.unseen(sid, before):
-            at_stake += await count_at_stake(self._desk, sid, some, self._clock.now())
-        refusal = await self._judgement.may_lose(self._found, at_stake.texts, at_stake.empty)
+            at_stake += await count_at_stake(self._context, sid, some, self._clock.now())
+        refusal = await self._guard.may_lose(self._found, at_stake.texts, at_stake.empty)
         if refusal:
             return refusal
         async for some in members.unseen(sid, before):
@@ -62,42 +62,42 @@ class Removal:
 
     async def unlist(self, item_ids: Sequence[str]) -> None:
         """Remove these from the source; what no other source lists goes with its text."""
-        leased = await self._desk.items.lease(self._desk.leases, item_ids, self._clock.now())
+        leased = await self._context.items.lease(self._context.leases, item_ids, self._clock.now())
         for one in leased:
             left = [sid for sid in one.item.sources if sid != self._found.sid]
             if left:
-                await self._desk.leases.commit(one.lease, self._unlisted(one.item))
+                await self._context.leases.commit(one.lease, self._unlisted(one.item))
             else:
                 await self._take_away(one)
-        await self._ledger.flush()
+        await self._buffer.flush()
         self.unlisted += len(leased)
 
     async def _take_away(self, leased: Leased) -> None:
         item, now = leased.item, self._clock.now()
-        outcome, policy, around = self._outcome(item), self._desk.decide_policy, Circumstances()
+        outcome, policy, around = self._outcome(item), self._context.decide_policy, VisitContext()
         chance = random.random()
         decision = decide.decide(item, outcome, now, chance, policy, around)
         decision.next_at, decision.fields["nextCrawlAt"] = None, ""  # no source is left that could make it due
         moved_to = self._new_names.get(item.body_hash, "") if item.body_hash else ""
-        commands = [*await self._desk.documents.apply(leased, decision, outcome, now)]
-        commands += self._judgement.consequences(item, self._found, decision, now)
+        commands = [*await self._context.documents.apply(leased, decision, outcome, now)]
+        commands += self._guard.consequences(item, self._found, decision, now)
         if moved_to:
             commands += self._renamed(item, moved_to)
         commands += [*self._unlisted(item), *self._counted_once(item, decision)]
-        await self._ledger.add(Entry(leased, outcome, policy, around, chance, decision, commands))
+        await self._buffer.add(Entry(leased, outcome, policy, around, chance, decision, commands))
 
     def _counted_once(self, item: Item, decision: Decision) -> list[Command]:
         """What was visited in this very run is counted already: as what it is now, and not twice."""
         if not self._run_id or item.checked_ts < self._run_began:
             return []
         counts = {"visited": -1, str(self._visited_as(item) if item.has_text else decision.count): -1}
-        return self._desk.runs.counted(self._run_id, counts, self._clock.now())
+        return self._context.runs.counted(self._run_id, counts, self._clock.now())
 
-    def _visited_as(self, item: Item) -> Count:
+    def _visited_as(self, item: Item) -> VisitResult:
         """How the visit of an item with a text was counted."""
         if item.status in (Status.ERROR, Status.OUT_OF_SCOPE):
-            return Count.FAILED if item.status is Status.ERROR else Count.EXCLUDED
-        return Count.CHANGED if item.changed_ts >= self._run_began else Count.UNCHANGED
+            return VisitResult.FAILED if item.status is Status.ERROR else VisitResult.EXCLUDED
+        return VisitResult.CHANGED if item.changed_ts >= self._run_began else VisitResult.UNCHANGED
 
     def _outcome(self, item: Item) -> Missing | Excluded:
         """Nobody asked for it, so no status says so; or the source does not want it any more."""
@@ -109,10 +109,10 @@ class Removal:
         return Missing(0, is_listed_nowhere=True, reason=why)
 
     def _unlisted(self, item: Item) -> list[Command]:
-        return self._desk.items.unlist(item, self._found.sid)
+        return self._context.items.unlist(item, self._found.sid)
 
     # ── renames ──
 
     def _renamed(self, item: Item, moved_to: str) -> list[Command]:
         log.info("🔀 Renamed: %s is now %s", item.fetch_url, moved_to)
-        return self._desk.members.renamed(item, moved_to)
+        return self._context.members.renamed(item, moved_to)

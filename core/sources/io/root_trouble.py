@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.models import Deferred, Failed
-from core.runtime.context import Desk
+from core.runtime.context import Context
 from core.sources.io.open_sources import OpenSource
 
 
@@ -19,7 +19,7 @@ class RootTrouble:
 
 
 async def find(
-    desk: Desk, found: OpenSource, counts: Mapping[str, int], *, was_asked: bool, since: float
+    context: Context, found: OpenSource, counts: Mapping[str, int], *, was_asked: bool, since: float
 ) -> RootTrouble | None:
     """What kept the site from being read: every visit failed, or the root had to be put off.
 
@@ -27,12 +27,12 @@ async def find(
     """
     if not found.follows_links or found.state is None:
         return None
-    root = (await desk.items.read([found.state.root_id]))[0]
+    root = (await context.items.read([found.state.root_id]))[0]
     if root is None:
         return None
     visited = counts.get("visited", 0)
     if visited and counts.get("failed", 0) == visited:
-        return RootTrouble("failed", f"nothing could be read. {await desk.members.error_of(root.id)}".strip())
+        return RootTrouble("failed", f"nothing could be read. {await context.members.error_of(root.id)}".strip())
     if root.checked_ts >= since or (root.checked_ts and not was_asked):
         return None
     # Put off, and nobody wrote down why: politeness is remembered, so this asks nobody twice.

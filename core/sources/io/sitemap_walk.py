@@ -14,7 +14,7 @@ import msgspec
 
 from core import ids
 from core.models import Deferred, Failed, Fetched, FetchResult, Request
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.registry import statuses
 from core.registry.statuses import Meaning
 from core.sources import lastmod
@@ -35,7 +35,7 @@ _ACCEPT = {"Accept": "application/xml, text/xml;q=0.9, */*;q=0.8"}
 class Fetches(Protocol):
     """The guarded fetcher, as far as we need it."""
 
-    async def fetch(self, request: Request, room: Room | None = None) -> FetchResult:
+    async def fetch(self, request: Request, room: BodySlot | None = None) -> FetchResult:
         """Fetch, with everything that can go wrong as a value."""
 
 

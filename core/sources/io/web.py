@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field
 
 from core.models import Batch, End, Fetched, FetchResult, Ref, Rejected
-from core.net.body_slot import Room
+from core.net.body_slot import BodySlot
 from core.pages.canonical import is_door
 from core.registry.record import Item
 from core.sources import lastmod
@@ -180,7 +180,7 @@ class WebSource(Source):
 
     # ── fetching ──
 
-    async def fetch(self, item: Item, conditional: Mapping[str, str], room: Room | None = None) -> FetchResult:
+    async def fetch(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None = None) -> FetchResult:
         """One page; robots.txt and politeness are the fetcher's."""
         answer = await look_and_fetch(self._fetcher, item, page_request(item, conditional), room)
         if isinstance(answer, Fetched) and answer.status < 400 and self._scope.is_root(item.fetch_url):
