@@ -154,7 +154,7 @@ def test_without_the_extra(module: str, name: str, shown: str) -> None:
     body = {"a.pdf": files.pdf(["A"]), "a.docx": files.docx(files.paragraph("A")), "a.md": b"A"}[name]
     code = (
         f"import sys; sys.modules[{module!r}] = None\n"
-        "from core import documents\n"
+        "from core.documents import read as documents\n"
         f"failed = documents.read({body!r}, {name!r})\n"
         "print(failed.code, failed.detail, failed.text)\n"
         "print(documents.read(b'a,b', 'a.csv').clean_text, documents.read(b'note', 'a.txt').clean_text)\n"
