@@ -7,12 +7,17 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import fakeredis
+import hypothesis
 import pytest
 from pydantic import SecretStr
 
 from core.keys import Keys
 from core.settings import Settings
 from core.store import connect, embedded
+
+# How long an example takes says something about the machine, not about the code.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
