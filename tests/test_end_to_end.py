@@ -21,6 +21,7 @@ from core import ids
 from core.keys import Keys
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.xdist_group("up")  # one `up` at a time: its sample site looks for a free port
 KEYS = Keys()
 DAY = 86_400
 

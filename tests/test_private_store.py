@@ -17,6 +17,7 @@ from core.settings import Settings
 from core.store import connect, embedded, private_files
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.xdist_group("up")  # one `up` at a time: its sample site looks for a free port
 PASSWORD = "s3cret-S3CRET_s3cret"
 
 

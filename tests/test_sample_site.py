@@ -20,6 +20,7 @@ from sample_site import articles, markdown, newsroom, quirks
 from sample_site.web import Site
 
 ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.xdist_group("up")  # one `up` at a time: its sample site looks for a free port
 STARTED = datetime(2025, 3, 14, 9, 26, 53, tzinfo=UTC)
 FEED_PATHS = [urlsplit(url).path for urls in sample_site.feeds("http://site").values() for url in urls]
 

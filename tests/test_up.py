@@ -22,6 +22,7 @@ import redis
 from core.keys import Keys
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.xdist_group("up")  # one `up` at a time: its sample site looks for a free port
 KEYS = Keys()
 UP = shlex.join([sys.executable, "-m", "scripts.launch"])
 PATIENCE_SECONDS = 90.0
