@@ -84,7 +84,7 @@ def markdown_pages() -> list[str]:
     found = [path.read_text() for path in sorted(files)]
     for package in sorted(metadata.distributions(), key=lambda package: package.metadata["Name"].casefold()):
         if "markdown" in (package.metadata["Description-Content-Type"] or ""):
-            found.append(package.metadata.get_payload() or package.metadata["Description"] or "")
+            found.append(package.metadata.get_payload() or package.metadata["Description"] or "")  # type: ignore[attr-defined]
     return list(dict.fromkeys(found))
 
 

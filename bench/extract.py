@@ -97,7 +97,7 @@ def text_readers() -> dict[str, Reader]:
         from readability import Document as Readability
     except ImportError:
         return readers
-    readers["readability-lxml"] = lambda page: fromstring(Readability(page["html"]).summary()).text_content()
+    readers["readability-lxml"] = lambda page: fromstring(Readability(page["html"]).summary()).text_content()  # type: ignore[attr-defined]
     return readers
 
 

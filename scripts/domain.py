@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from core.sources.io.crawl import Mode
 from scripts import domain_add, domain_crawl, domain_look, domain_remove, session
@@ -50,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> int:
     """The command line."""
     given = _parser().parse_args()
-    work = {
+    work: dict[str, Callable[[], Coroutine[Any, Any, int]]] = {
         "add": lambda: domain_add.add(given.what, given.name),
         "list": domain_look.list_domains,
         "remove": lambda: domain_remove.remove(given.id, given.dry_run),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.keys import Keys
 from core.registry.io.forgetting import Forgetting
 from core.registry.io.registering import Listing, Registrar, item_id_of
 from core.runtime.terminal import say
@@ -90,7 +91,7 @@ def _refuse_another(domain: Domain, before: StoredDomain, what: str) -> None:
         )
 
 
-def _registrar(settings: Settings, keys, client: connect.Client) -> Registrar:
+def _registrar(settings: Settings, keys: Keys, client: connect.Client) -> Registrar:
     return Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes)
 
 

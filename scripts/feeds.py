@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from core.errors import FeedFileError
 from core.feeds import categories, opml
@@ -22,10 +24,12 @@ from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.feeds.state import FeedState
+from core.keys import Keys
 from core.models import Failed, FoundFeed, Rejected
 from core.pages.printable import one_line
 from core.runtime.context import build_context
 from core.runtime.terminal import say
+from core.settings import Settings
 from core.store import connect
 from core.urls import normalise as urls
 from core.urls.secrets import redacted
@@ -137,7 +141,7 @@ async def health(url: str | None) -> int:
     return 0
 
 
-async def _states(settings, keys, client, wanted: list[str]) -> list[FeedState]:
+async def _states(settings: Settings, keys: Keys, client: connect.Client, wanted: list[str]) -> list[FeedState]:
     return await FeedStore(client, keys, Ttls.of(settings)).states(wanted)
 
 
@@ -203,7 +207,7 @@ def main() -> int:
     commands.add_parser("list")
     commands.add_parser("health").add_argument("url", nargs="?")
     given = parser.parse_args()
-    work = {
+    work: dict[str, Callable[[], Coroutine[Any, Any, int]]] = {
         "import": lambda: import_file(Path(given.file).resolve()),
         "export": export,
         "add": lambda: add(given.category, given.url),

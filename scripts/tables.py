@@ -20,7 +20,8 @@ def span(seconds: float) -> str:
     """A length of time in its two largest units: `3h 20m`."""
     if seconds == float("inf"):
         return "never"
-    left, words = int(abs(seconds)), []
+    left = int(abs(seconds))
+    words: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
         count, left = divmod(left, size)
         if count or (unit == "s" and not words):

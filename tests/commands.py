@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ async def run(settings: Settings, *command: str, cwd: Path = ROOT, **more: str) 
 
 async def everything(client: connect.Client) -> dict[str, object]:
     """All keys with their content, to see that nothing was written."""
-    readers = {
+    readers: dict[Any, Any] = {
         "hash": client.hgetall,
         "set": client.smembers,
         "string": client.get,

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from core.feeds.discover import FoundFeed, feed_links, guesses
+from core.feeds.discover import feed_links, guesses
+from core.models import FoundFeed
 
 URL = "https://site.example/blog/post"
 PAGE = b"""<!doctype html><html><head>

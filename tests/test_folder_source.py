@@ -18,7 +18,6 @@ from core.errors import FailCode, FailDetail
 from core.models import Batch, End, Failed, Fetched, Ref
 from core.net.body_slot import BodySlot
 from core.registry.record import Item
-from core.sources.io import folder as folder_module
 from core.sources.io.folder import FolderSource, content_type
 
 OLD = 1_600_000_000
@@ -490,7 +489,7 @@ async def test_a_file_that_changes_while_it_is_read_is_read_again(
             break
         return found
 
-    monkeypatch.setattr(folder_module.os, "fstat", fstat)
+    monkeypatch.setattr(os, "fstat", fstat)
     # The first look is the check for a regular file: the edit falls before the read, so the body is the new one.
     answer = await fetch(source(tmp_path), path)
     assert isinstance(answer, Fetched)

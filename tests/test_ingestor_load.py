@@ -42,7 +42,7 @@ class Source:
 
     async def poll(self, state: FeedState, *_: object) -> PollResult:
         self.polled.append(state.url)
-        for _ in range(20):
+        for _turn in range(20):
             await asyncio.sleep(0)
         self.most_held = max(self.most_held, self._context.leases.held)
         return await self._answer(state)

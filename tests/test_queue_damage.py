@@ -11,12 +11,14 @@ import redis as sync_redis
 from redis.exceptions import ResponseError
 
 from core.doctor import queue_families
+from core.errors import StoreUnreachable
 from core.keys import Keys
 from core.runtime import rq_worker as worker_module
 from core.runtime.queue_names import QueueName, job_id
 from core.runtime.rq_worker import QueueUnusable
 from core.runtime.send import Sender
 from core.settings import Settings
+from core.store import redis_health
 from core.store.embedded import EmbeddedServer
 from tests import queue_jobs
 from tests.faults.process import Worker
@@ -194,7 +196,7 @@ def test_a_burst_ends_whatever_happens(
 ) -> None:
     """A job that can be taken and never begun ends the burst with a sentence, not in a loop."""
     monkeypatch.setattr(worker_module, "TROUBLE_SECONDS", 0)
-    monkeypatch.setattr(worker_module.presence, "ONCE_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(redis_health, "ONCE_WAIT_SECONDS", 0.01)
     sender.send(NOTE, str(paper), "first", id_words=["first"])
     worker = worker_module.Worker(settings, [QueueName.REFRESH], queue_jobs.ALLOWED)
     monkeypatch.setattr(worker, "_install_signal_handlers", lambda: None)
@@ -202,5 +204,5 @@ def test_a_burst_ends_whatever_happens(
     if isinstance(error, ValueError):
         monkeypatch.setattr(worker, "keep_house", failing(error))
 
-    with pytest.raises((QueueUnusable, worker_module.StoreUnreachable)):
+    with pytest.raises((QueueUnusable, StoreUnreachable)):
         worker.serve(burst=True)

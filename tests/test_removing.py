@@ -10,8 +10,7 @@ import pytest
 from core import ids
 from core.errors import FailCode
 from core.feeds.io.link_store import Ttls
-from core.models import Failed, Ref
-from core.registry.io.articles import Link
+from core.models import Failed, Link, Ref
 from core.registry.io.forgetting import Forgetting
 from core.registry.io.forgetting_links import ForgettingLinks
 from core.registry.io.pruning import Pruning

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from core.errors import FeedFileError
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.settings import Settings
@@ -51,7 +52,7 @@ async def test_dead_url_adds_nothing_and_names_the_others(
 
 async def test_dead_url_of_a_site_without_feeds_is_told(web: FakeWeb, redis: Client, keys: Keys) -> None:
     """Nothing is there, and nothing besides."""
-    with pytest.raises(feeds.FeedFileError, match="answers HTTP 404: no feed is there, and nothing was added"):
+    with pytest.raises(FeedFileError, match="answers HTTP 404: no feed is there, and nothing was added"):
         await feeds.add("world", web.url("/dead.xml"))
 
     assert await subscribed(redis, keys) == {}

@@ -10,8 +10,8 @@ from core import ids
 from core.errors import FailCode, FreshetError
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
-from core.models import Failed
-from core.registry.io.articles import ArticleStore, Link
+from core.models import Failed, Link
+from core.registry.io.articles import ArticleStore
 from core.runtime.queue_names import QueueName
 from core.runtime.send import Sender
 from core.settings import Settings

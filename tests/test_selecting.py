@@ -12,9 +12,9 @@ from core.errors import FailCode
 from core.feeds.io.failed_links import Retrying
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
-from core.models import Failed, Ref
+from core.models import Failed, Link, Ref
 from core.pages.extract import EXTRACTOR_VERSION
-from core.registry.io.articles import ArticleStore, Link
+from core.registry.io.articles import ArticleStore
 from core.registry.io.item_queries import Named, Selecting
 from core.registry.io.registering import Listing, Registrar, item_id_of
 from core.registry.record import Status

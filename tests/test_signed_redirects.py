@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.feeds.io.feed_source import permanent_target
 from core.keys import Keys
 from core.models import Fetched, Hop, Request
 from core.net.fetcher import open_fetcher
+from core.registry.names import permanent_target
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect

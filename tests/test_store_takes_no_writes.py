@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 from redis.exceptions import ResponseError
 
+from core.errors import StoreUnreachable
 from core.settings import Settings
 from core.store import connect, embedded
 from core.store import redis_health as presence
@@ -96,7 +97,7 @@ async def test_workers_wait_for_a_server_that_takes_writes(library: Library) -> 
 
     client = connect.open_store(library.settings)
     try:
-        with pytest.raises(presence.StoreUnreachable, match="cannot write to its disk"):
+        with pytest.raises(StoreUnreachable, match="cannot write to its disk"):
             await presence.wait(client, library.settings, sleep, give_up_seconds=5)
     finally:
         await client.aclose()

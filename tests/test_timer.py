@@ -15,6 +15,7 @@ from rq.serializers import JSONSerializer
 
 from core.keys import Keys
 from core.models import Ref
+from core.registry.io.due import HOLD_SECONDS
 from core.registry.io.registering import Listing, Registrar
 from core.runtime import job_types as jobs
 from core.runtime.send import Sender
@@ -25,7 +26,7 @@ from core.sources.io.source_store import LossLimit, SourceStore
 from core.store import connect
 from core.store.embedded import EmbeddedServer
 from tests.faults.process import Worker
-from workers.timer import HOLD_SECONDS, MOST_WAITING_JOBS, Timer
+from workers.timer import MOST_WAITING_JOBS, Timer
 
 
 class Clockwork:

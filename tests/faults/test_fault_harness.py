@@ -43,8 +43,8 @@ async def test_proxy_counts_each_command_of_a_pipeline(redis: Client, settings: 
     """Plain, pipeline, MULTI and EVAL; what redis-py says on connecting is not counted."""
     async with through(settings, proxy) as client:
         await client.set("a", "1")
-        await client.pipeline(transaction=False).get("a").get("b").execute()
-        await client.pipeline(transaction=True).set("b", "2").execute()
+        await client.pipeline(transaction=False).get("a").get("b").execute()  # type: ignore[attr-defined]
+        await client.pipeline(transaction=True).set("b", "2").execute()  # type: ignore[attr-defined]
         await client.eval("return KEYS[1]", 1, "a")
 
     assert proxy.commands == ["SET a", "GET a", "GET b", "MULTI", "SET b", "EXEC", "EVAL a"]
@@ -86,8 +86,8 @@ async def test_crash_is_before_the_command_and_for_good(redis: Client, settings:
             async with connect.open_store(settings) as client:
                 try:
                     await client.set("a", "1")
-                    await client.pipeline(transaction=False).set("b", "1").set("c", "1").execute()
-                    await client.pipeline(transaction=True).set("d", "1").set("e", "1").execute()
+                    await client.pipeline(transaction=False).set("b", "1").set("c", "1").execute()  # type: ignore[attr-defined]
+                    await client.pipeline(transaction=True).set("d", "1").set("e", "1").execute()  # type: ignore[attr-defined]
                     await client.eval("return redis.call('SET', KEYS[1], 1)", 1, "f")
                 finally:
                     await client.set("z", "from the grave") if point.is_dead else None

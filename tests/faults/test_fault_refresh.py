@@ -218,11 +218,11 @@ def _deadly(context: Context, words: bytes, point: Point) -> Iterator[None]:
             raise Crash
         return await read(name, request)
 
-    context.pool.run = run  # type: ignore[method-assign]
+    context.pool.run = run  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:
-        context.pool.run = read  # type: ignore[method-assign]
+        context.pool.run = read  # type: ignore[assignment, method-assign]
 
 
 # ── force ──
