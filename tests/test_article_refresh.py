@@ -258,7 +258,7 @@ async def test_page_that_became_a_stub_keeps_the_article(paper: Paper) -> None:
 
     assert await paper.hash() == before
     assert (await paper.item())["status"] == "Error"
-    assert (await paper.item())["httpEtag"] == '"1"'  # its validators belong to the text we have (T58)
+    assert (await paper.item())["httpEtag"] == '"1"'  # its validators belong to the text we have
 
 
 async def test_expired_article_is_not_fetched_again(paper: Paper) -> None:

@@ -43,7 +43,7 @@ async def store_article(client: Client, keys: Keys, uid: str, at: float) -> None
 
 
 async def test_sighting_renews_a_success(any_redis: Client, keys: Keys, articles: ArticleStore) -> None:
-    """An article whose feed still lists it keeps its life and its place in memory (T4, R5)."""
+    """An article whose feed still lists it keeps its life and its place in memory."""
     await store_article(any_redis, keys, UID, NOW)
     await run(any_redis, await articles.renewal(["world"], [A], NOW + DAY))
 
@@ -66,7 +66,7 @@ async def test_sighting_renews_through_an_alias(any_redis: Client, keys: Keys, a
 
 
 async def test_sighting_does_not_renew_a_failure(any_redis: Client, keys: Keys, articles: ArticleStore) -> None:
-    """A failure ages from its attempt, so that it is tried again after 30 days (spec 004 §5.4)."""
+    """A failure ages from its attempt, so that it is tried again after 30 days."""
     await any_redis.sadd(keys.attempted, UID)
     await any_redis.zadd(keys.attempted_at, {UID: NOW})
 
@@ -74,7 +74,7 @@ async def test_sighting_does_not_renew_a_failure(any_redis: Client, keys: Keys, 
 
 
 async def test_day_31(any_redis: Client, keys: Keys, articles: ArticleStore, links: LinkStore) -> None:
-    """An entry still in its feed after 30 days is not new; one that left does not linger (R5)."""
+    """An entry still in its feed after 30 days is not new; one that left does not linger."""
     stays, left = UID, ids.article_uid(B)
     for uid in (stays, left):
         await store_article(any_redis, keys, uid, NOW)
@@ -92,7 +92,7 @@ async def test_day_31(any_redis: Client, keys: Keys, articles: ArticleStore, lin
 
 
 async def test_sighting_in_another_category_enters_it(any_redis: Client, keys: Keys, articles: ArticleStore) -> None:
-    """A stored article listed by a feed of a second category is found there too (T10)."""
+    """A stored article listed by a feed of a second category is found there too."""
     await store_article(any_redis, keys, UID, NOW)
     await articles.renewal(["tech", "world"], [A], NOW)
 

@@ -23,7 +23,7 @@ def answered(status: int = 200, final_url: str = URL, hop: int = 302, **headers:
 
 @pytest.mark.parametrize("status", [200, 203])
 def test_good_answers_are_read(status: int) -> None:
-    """200 and 203 are pages (T20)."""
+    """200 and 203 are pages."""
     assert outcomes.refusal(answered(status), NOW) is None
 
 
@@ -45,7 +45,7 @@ def test_other_statuses_are_failures_that_name_it(status: int) -> None:
     ],
 )
 def test_redirect_to_the_home_page_is_no_article(final_url: str, refused: bool) -> None:
-    """A story that leads to the front page is gone (T29)."""
+    """A story that leads to the front page is gone."""
     failed = outcomes.refusal(answered(200, final_url), NOW)
 
     assert (failed is not None) is refused
@@ -69,7 +69,7 @@ def test_redirect_to_the_home_page_is_no_article(final_url: str, refused: bool) 
     ],
 )
 def test_real_name(name: str, final_url: str, hop: int, canonical_url: str, expected: str) -> None:
-    """All names of one page share one normal form (T48), and only what is permanent changes it."""
+    """All names of one page share one normal form, and only what is permanent changes it."""
     assert urls.normal(canonical.real_name(answered(200, final_url, hop), canonical_url)) == expected
 
 

@@ -112,7 +112,7 @@ async def test_link_becomes_an_article_in_every_key(context: Context, web: FakeW
 
 
 async def test_second_run_fetches_nothing(context: Context, web: FakeWeb) -> None:
-    """Uids are compared with uids (T1): what was attempted is not asked again, stored or failed."""
+    """Uids are compared with uids: what was attempted is not asked again, stored or failed."""
     web.page("/a", article())
     await add(context, web.url("/a"), web.url("/missing"))
     await run(context)
@@ -124,7 +124,7 @@ async def test_second_run_fetches_nothing(context: Context, web: FakeWeb) -> Non
 
 
 async def test_link_in_two_categories_is_fetched_once(context: Context, web: FakeWeb) -> None:
-    """One article, both categories; counted once in every run (T10)."""
+    """One article, both categories; counted once in every run."""
     web.page("/a", article())
     for category in ("world", "tech"):
         await add(context, web.url("/a"), category=category)
@@ -139,7 +139,7 @@ async def test_link_in_two_categories_is_fetched_once(context: Context, web: Fak
 
 
 async def test_stored_article_enters_a_category_added_by_hand(context: Context, web: FakeWeb) -> None:
-    """SADD of a known link into another category indexes its article there, without a fetch (T10)."""
+    """SADD of a known link into another category indexes its article there, without a fetch."""
     web.page("/a", article())
     await add(context, web.url("/a"))
     await run(context)
@@ -225,7 +225,7 @@ async def test_names_of_one_page_share_one_article(
 
 
 async def test_same_text_on_another_page_is_a_duplicate(context: Context, web: FakeWeb) -> None:
-    """Both are kept; the later one names the first, and that does not flip (R12)."""
+    """Both are kept; the later one names the first, and that does not flip."""
     web.page("127.0.0.1/a", article())
     web.page("127.0.0.7/syndicated", article(head="<meta name=x content=y>"))
     first, second = web.url("/a"), web.url("/syndicated", "127.0.0.7")
@@ -311,7 +311,7 @@ async def test_details(context: Context, web: FakeWeb, settings: Settings, name:
 
 
 async def test_transient_failure_is_tried_three_times_more_and_then_remembered(context: Context, web: FakeWeb) -> None:
-    """10 minutes, an hour, six hours; in between it is not asked; the fourth failure is for 30 days (T24)."""
+    """10 minutes, an hour, six hours; in between it is not asked; the fourth failure is for 30 days."""
     web.page("/a", "later", status=503)
     url, uid, keys = web.url("/a"), ids.article_uid(web.url("/a")), context.keys
     await add(context, url)
@@ -411,7 +411,7 @@ async def test_feed_text_instead_of_a_wall(context: Context, web: FakeWeb, name:
 
 
 async def test_failure_names_its_feed(context: Context, web: FakeWeb) -> None:
-    """Failures help to curate feeds (spec 004 §3G)."""
+    """Failures help to curate feeds."""
     web.on("/a", 404)
     url = await feed_with_text(context, web)
     await run(context)
@@ -476,7 +476,7 @@ async def test_quiet_without_new_links(context: Context, web: FakeWeb, caplog: p
 
 
 async def test_expired_articles_leave_the_indexes(context: Context, web: FakeWeb) -> None:
-    """An article that expired takes its uid out of category and global index in the next runs (T6, T7)."""
+    """An article that expired takes its uid out of category and global index in the next runs."""
     web.page("/a", article())
     await add(context, web.url("/a"))
     await run(context)
@@ -530,7 +530,7 @@ async def test_dangling_uids_leave_a_category(context: Context) -> None:
 
 
 async def test_article_that_is_there_is_not_fetched_again(context: Context, web: FakeWeb) -> None:
-    """Memory lost, article alive: it is remembered and indexed again, and no alias of itself (T11)."""
+    """Memory lost, article alive: it is remembered and indexed again, and no alias of itself."""
     web.page("/a", article())
     url, uid, keys = web.url("/a"), ids.article_uid(web.url("/a")), context.keys
     await add(context, url)

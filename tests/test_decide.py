@@ -476,7 +476,7 @@ def test_success_clears_every_trouble() -> None:
 
 
 def test_long_errors_are_cut() -> None:
-    """1,024 characters, as spec 000 has it."""
+    """1,024 characters at most."""
     told = Broken(Failed(FailCode.HTTP, FailDetail.STATUS, "x" * 5000))
 
     assert len(decided(KNOWN, told).fields["errorMessage"]) == ERROR_CHARS

@@ -98,12 +98,12 @@ def test_defaults() -> None:
 
 
 def test_a_domain_without_id_is_called_like_its_folder() -> None:
-    """As spec 002 has it, in lower case."""
+    """In lower case."""
     assert read(web_sources=[WEB]).id == "domain01"
 
 
-def test_names_of_the_spec_are_understood() -> None:
-    """`domain_id` and `source_id` are the ids of spec 002."""
+def test_domain_id_and_source_id_are_understood() -> None:
+    """They are other names of `id`, of the domain and of a source."""
     domain = read(domain_id="kb", web_sources=[WEB | {"source_id": "pages"}])
 
     assert [one.sid for one in domain.sources()] == ["kb.pages"]

@@ -190,7 +190,7 @@ def test_first_run_fills_articles_a_person_wants_to_read(freshet: Freshet) -> No
 
 
 def test_ctrl_c_ends_everything_and_a_restart_asks_nobody(freshet: Freshet) -> None:
-    """Exit code 0, no process left; the next start finds its data and polls no feed again (R10)."""
+    """Exit code 0, no process left; the next start finds its data and polls no feed again."""
     running = freshet.start()
     running.until(lambda: "🏁" in running.log)
     code, alive = running.stop()

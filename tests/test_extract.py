@@ -72,7 +72,7 @@ def test_markdown_keeps_what_plain_text_drops() -> None:
 
 
 def test_furniture_is_not_in_the_main_text() -> None:
-    """Navigation, banners and footers are left out of the text and of its hash (trap T37)."""
+    """Navigation, banners and footers are left out of the text and of its hash."""
     bare = document(page())
     rich = document(
         page().replace(b"<article>", b"<nav><a href=/>Home</a> <a href=/x>News</a></nav><article>")
@@ -83,7 +83,7 @@ def test_furniture_is_not_in_the_main_text() -> None:
 
 
 def test_the_title_is_not_part_of_the_hash() -> None:
-    """A new headline alone is no new text, other words are (trap T61)."""
+    """A new headline alone is no new text, other words are."""
     first = document(page(head="<title>One</title>"))
     assert document(page(head="<title>Another</title>")).content_hash == first.content_hash
     assert document(page("<p>A further paragraph, long enough to count as one.</p>")).content_hash != first.content_hash
@@ -145,7 +145,7 @@ def test_what_is_no_article(body: bytes, content_type: str, expected: tuple[Fail
 
 
 def test_two_hundred_characters_are_enough() -> None:
-    """Exactly 200 characters are read, 199 are not; characters, not bytes (trap T21)."""
+    """Exactly 200 characters are read, 199 are not; characters, not bytes."""
     start, end = "<html><body><p>", "</p></body></html>"
     words = "ä" * (extract.MIN_HTML_CHARS - len(start + end))
     assert isinstance(extract.extract(f"{start}{words}{end}".encode(), URL, "text/html"), Document)

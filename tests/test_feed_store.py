@@ -30,7 +30,7 @@ def feeds(any_redis: Client, keys: Keys) -> FeedStore:
 
 
 async def test_new_feeds_are_due_at_once_and_keep_their_time(feeds: FeedStore) -> None:
-    """Enrolling again does not move a feed that has its next poll (R10)."""
+    """Enrolling again does not move a feed that has its next poll."""
     await feeds.enrol([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
     assert isinstance(leased, Leased)

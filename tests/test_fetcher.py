@@ -314,7 +314,7 @@ async def test_bad_request_headers_do_not_reach_the_wire(web: FakeWeb, fetcher: 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_are_followed_and_told(web: FakeWeb, fetcher: Fetcher, status: int) -> None:
-    """Each hop keeps its own status, so that a permanent move can be told from a temporary one (trap R2)."""
+    """Each hop keeps its own status, so that a permanent move can be told from a temporary one."""
     web.redirect("/a", "b?x=1#frag", status)
     web.redirect("/b", web.url("/c"), 302)
     web.page("/c", "here")

@@ -259,7 +259,7 @@ async def test_changed_new_and_removed_files_are_found(shelf: Shelf) -> None:
 
 
 async def test_removal_is_told_to_whoever_watches(shelf: Shelf) -> None:
-    """The progress callback of spec 001: `deleted` for what is gone."""
+    """The progress callback: `deleted` for what is gone."""
     for name in ("a.md", "b.md"):
         shelf.put(name, words(name))
     await shelf.crawl()

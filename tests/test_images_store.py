@@ -1,4 +1,4 @@
-"""Images are children of their page: with it they come, change and go (spec 000 §8)."""
+"""Images are children of their page: with it they come, change and go."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ async def test_feed_added_by_hand_gives_clean_links(context: Context, web: FakeW
 
 
 async def test_second_poll_sends_validators_and_is_unchanged(context: Context, web: FakeWeb) -> None:
-    """Validators go back byte for byte; no cookie, no referrer, no cache-buster (R9)."""
+    """Validators go back byte for byte; no cookie, no referrer, no cache-buster."""
     etag = 'W/"abc--gzip"'
     web.page("/feed", rss(A), etag=etag, headers={"Set-Cookie": "a=b"})
     await subscribe(context, web.url("/feed"))
@@ -97,7 +97,7 @@ async def test_same_bytes_are_not_parsed_again(context: Context, web: FakeWeb) -
 
 
 async def test_header_names_in_any_case_are_seen(context: Context, web: FakeWeb) -> None:
-    """Cache-Control and Retry-After count however they are spelt (R1)."""
+    """Cache-Control and Retry-After count however they are spelt."""
     web.page("/a", rss(A), headers={"CACHE-CONTROL": "max-age=18000"})
     web.page("/b", "", status=503, headers={"rEtRy-AfTeR": "20000"})
     await subscribe(context, web.url("/a"))
@@ -114,7 +114,7 @@ async def test_header_names_in_any_case_are_seen(context: Context, web: FakeWeb)
 
 
 async def test_301_is_counted_through_the_redirect_and_followed_after_three(context: Context, web: FakeWeb) -> None:
-    """The status before the redirect counts (R2); from the fourth poll on the old address is left in peace."""
+    """The status before the redirect counts; from the fourth poll on the old address is left in peace."""
     web.redirect("/old", "/new", 301)
     web.page("/new", rss(A), etag='"1"')
     await subscribe(context, web.url("/old"))
@@ -167,7 +167,7 @@ async def test_410_retires_and_adding_again_revives(context: Context, web: FakeW
     ],
 )
 async def test_error_classes(context: Context, web: FakeWeb, answer: int | str, error_class: str, told: str) -> None:
-    """Each kind of trouble has its class and a text; an HTML page is not an empty feed (T92)."""
+    """Each kind of trouble has its class and a text; an HTML page is not an empty feed."""
     web.on("/feed", answer)
     await subscribe(context, web.url("/feed"))
     await poll(context)
@@ -178,7 +178,7 @@ async def test_error_classes(context: Context, web: FakeWeb, answer: int | str, 
 
 
 async def test_failed_parse_keeps_the_old_validators(context: Context, web: FakeWeb) -> None:
-    """A broken body's ETag is not stored, or a later 304 would freeze the failure (T58)."""
+    """A broken body's ETag is not stored, or a later 304 would freeze the failure."""
     web.page("/feed", rss(A), etag='"good"').then("<html>oops</html>", etag='"bad"')
     await subscribe(context, web.url("/feed"))
     await poll(context)
@@ -204,7 +204,7 @@ async def test_feed_in_two_categories_is_polled_once(context: Context, web: Fake
 
 
 async def test_retry_after_gates_the_whole_domain(context: Context, web: FakeWeb) -> None:
-    """429 on one feed keeps us away from its neighbours too, and waiting is not their error (R8)."""
+    """429 on one feed keeps us away from its neighbours too, and waiting is not their error."""
     web.retry_after("/a", 429, "3600")
     web.page("/b", rss(B))
     await subscribe(context, web.url("/a"))
@@ -219,7 +219,7 @@ async def test_retry_after_gates_the_whole_domain(context: Context, web: FakeWeb
 
 
 async def test_every_due_feed_is_polled_in_one_cycle(context: Context, web: FakeWeb) -> None:
-    """No batch limit starves feeds: 300 due, 300 polled (R4), and each exactly once."""
+    """No batch limit starves feeds: 300 due, 300 polled, and each exactly once."""
     for n in range(300):
         web.page(f"/feed/{n}", rss(f"https://news.example/{n}"))
     await subscribe(context, *(web.url(f"/feed/{n}") for n in range(300)))
@@ -231,7 +231,7 @@ async def test_every_due_feed_is_polled_in_one_cycle(context: Context, web: Fake
 
 
 async def test_two_ingestors_at_once_poll_each_feed_once(context: Context, web: FakeWeb) -> None:
-    """Leases, not luck, keep two processes apart; nothing strays from the due set (R3)."""
+    """Leases, not luck, keep two processes apart; nothing strays from the due set."""
     for n in range(40):
         web.page(f"/feed/{n}", rss(f"https://news.example/{n}"))
     urls = [web.url(f"/feed/{n}") for n in range(40)]
@@ -244,7 +244,7 @@ async def test_two_ingestors_at_once_poll_each_feed_once(context: Context, web: 
 
 
 async def test_restart_does_not_hammer(context: Context, web: FakeWeb) -> None:
-    """The next poll is kept in Redis: a new process asks nobody (R10)."""
+    """The next poll is kept in Redis: a new process asks nobody."""
     web.page("/feed", rss(A))
     await subscribe(context, web.url("/feed"))
     await ingestor.run_cycle(context)
@@ -348,7 +348,7 @@ async def test_bug_in_one_feed_does_not_stop_the_others(
 
 
 async def test_google_news_is_rejected_with_a_reason(context: Context, web: FakeWeb) -> None:
-    """Ids that cannot be decoded offline are turned away, told in the feed's health, and nobody is asked (R6, R7)."""
+    """Ids that cannot be decoded offline are turned away, told in the feed's health, and nobody is asked."""
     opaque = "https://news.google.com/rss/articles/CBMiX2h0dHBz?oc=5"
     web.page("/feed", rss(opaque, "https://www.google.co.uk/url?sa=t&amp;url=https%3A%2F%2Fnews.example%2Fa"))
     await subscribe(context, web.url("/feed"))
@@ -359,7 +359,7 @@ async def test_google_news_is_rejected_with_a_reason(context: Context, web: Fake
 
 
 async def test_same_story_under_two_links_is_one_link(context: Context, web: FakeWeb) -> None:
-    """Two feeds with their own trackers give one member, and which one does not flip (R12)."""
+    """Two feeds with their own trackers give one member, and which one does not flip."""
     web.page("/one", rss(f"{A}?utm_source=one"))
     web.page("/two", rss(f"{A}?fbclid=two"))
     await subscribe(context, web.url("/one"), web.url("/two"))
@@ -388,7 +388,7 @@ async def test_sitemap_index_follows_its_sitemaps(context: Context, web: FakeWeb
 
 
 async def test_sitemap_that_fails_for_a_while_takes_no_links_along(context: Context, web: FakeWeb) -> None:
-    """One of two sitemaps answers 503: its links stay, and an event says so (T68)."""
+    """One of two sitemaps answers 503: its links stay, and an event says so."""
     namespace = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
     children = "".join(f"<sitemap><loc>{web.url(path)}</loc></sitemap>" for path in ("/s1.xml", "/s2.xml"))
     web.page("/sitemap.xml", f"<sitemapindex {namespace}>{children}</sitemapindex>")
@@ -495,7 +495,7 @@ async def test_key_of_another_type_is_told_and_skipped(
 
 
 async def test_same_link_in_two_feeds_of_one_cycle_is_new_once(context: Context, web: FakeWeb) -> None:
-    """Counters do not depend on who comes first (T90)."""
+    """Counters do not depend on who comes first."""
     for name in ("/one", "/two", "/three"):
         web.page(name, rss(A, B))
     await subscribe(context, *map(web.url, ("/one", "/two", "/three")))
@@ -519,7 +519,7 @@ async def test_hostile_body_is_an_error_and_the_next_feed_is_unharmed(context: C
 
 
 async def test_lying_etag_is_found_out(context: Context, web: FakeWeb, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that answers 304 for ever is asked without validators now and then (T56)."""
+    """A server that answers 304 for ever is asked without validators now and then."""
     web.lying_etag("/feed", rss(A))
     await subscribe(context, web.url("/feed"))
     await poll(context)

@@ -41,7 +41,7 @@ async def test_sighting_fills_set_and_stamps_with_a_life(any_redis: Client, keys
 
 
 async def test_links_age_one_by_one(any_redis: Client, keys: Keys, links: LinkStore) -> None:
-    """A link not seen for 48 h goes; its neighbours stay (T3)."""
+    """A link not seen for 48 h goes; its neighbours stay."""
     await run(any_redis, links.sighting(["world"], [A], NOW))
     await run(any_redis, links.sighting(["world"], [B], NOW + DAY))
     removed = await links.prune("world", NOW + 2 * DAY + 1)

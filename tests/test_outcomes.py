@@ -47,7 +47,7 @@ def test_304_confirms_what_we_have() -> None:
 
 @pytest.mark.parametrize(("item", "was_conditional"), [(PAGE, False), (NEW, True), (NEW, False)])
 def test_304_that_confirms_nothing_is_a_failure(item: Item, was_conditional: bool) -> None:
-    """Unasked, or without a text that it could be about (trap T54)."""
+    """Unasked, or without a text that it could be about."""
     found = meaning(item, answered(304), was_conditional)
 
     assert isinstance(found, Broken)
@@ -82,7 +82,7 @@ def test_other_statuses_are_trouble(status: int) -> None:
 
 
 def test_redirect_to_the_home_page_is_no_page() -> None:
-    """What many sites do instead of a 404 (trap T20)."""
+    """What many sites do instead of a 404."""
     found = meaning(PAGE, answered(200, final_url="https://e.org/", hops=(Hop("https://e.org/a", 302),)))
 
     assert isinstance(found, Broken)
@@ -218,7 +218,7 @@ def test_files_and_blobs_are_files(item: Item, is_file: bool) -> None:
 
 
 def test_language_is_detected_once_per_text() -> None:
-    """An equal text has the language it had; another one has its own (spec 000 §10)."""
+    """An equal text has the language it had; another one has its own."""
 
     def language(item: Item, document: Document) -> str:
         return outcomes.facts(item, answered(200), document, "b", item.source).language

@@ -29,7 +29,7 @@ def test_lines(name: str, body: str, expected: list[str]) -> None:
 
 
 def test_furniture_goes_unless_it_is_all() -> None:
-    """Navigation and forms are left out where something else remains (trap T37)."""
+    """Navigation and forms are left out where something else remains."""
     nav = "<nav>Home</nav><form>Search</form>"
     assert QuickPage(f"{nav}<p>{PARAGRAPH * 3}</p>").lines() == [PARAGRAPH * 3]
     assert QuickPage(nav).lines() == ["Home", "Search"]

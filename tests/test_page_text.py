@@ -39,6 +39,6 @@ def test_cut(text: str, limit: int, expected: str) -> None:
 
 
 def test_hash_is_of_words() -> None:
-    """White space and the form of an accent make no new text; a word does (trap T61)."""
+    """White space and the form of an accent make no new text; a word does."""
     assert content_hash("Mu\u0308hle  am\n\nFluss") == content_hash("M\u00fchle am Fluss")
     assert content_hash("Mühle am Fluss") != content_hash("Mühle im Fluss")

@@ -51,7 +51,7 @@ def test_trimmed(name: str, given: list[Block], expected: list[str]) -> None:
     ],
 )
 def test_abstract(name: str, given: list[Block], description: str, expected: str) -> None:
-    """The first paragraph of more than 40 characters, else the description, else the beginning (trap T39)."""
+    """The first paragraph of more than 40 characters, else the description, else the beginning."""
     assert abstract(given, description, "\n\n".join(block.text for block in given)) == expected
 
 

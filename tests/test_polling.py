@@ -39,7 +39,7 @@ def refused(status: int, retry_after: float | None = None) -> Broken:
 
 
 def test_new_body_brings_links_and_new_validators() -> None:
-    """Links, title, hash and validators are committed together (T58)."""
+    """Links, title, hash and validators are committed together."""
     decision = decide(OLD, changed())
 
     assert len(decision.links or ()) == 10
@@ -70,7 +70,7 @@ def test_first_body_says_nothing_about_the_pace() -> None:
 
 
 def test_304_keeps_body_and_clears_errors() -> None:
-    """Unchanged counts as success: error forgotten, validators kept, new ones taken (T55)."""
+    """Unchanged counts as success: error forgotten, validators kept, new ones taken."""
     troubled = replace(OLD, error_class="soft", error_text="x", error_weight=3.0, status=FeedStatus.ERROR)
     state = decide(troubled, unchanged(304, last_modified="Mon")).state
 
@@ -81,7 +81,7 @@ def test_304_keeps_body_and_clears_errors() -> None:
 
 @pytest.mark.parametrize(("age", "renews"), [(6 * HOUR, True), (6 * HOUR - 1, False)])
 def test_unchanged_renews_stamps_at_most_every_six_hours(age: float, renews: bool) -> None:
-    """A 304 renews what the feed still lists (R5), but not on every poll."""
+    """A 304 renews what the feed still lists, but not on every poll."""
     decision = decide(replace(OLD, renewed_ts=NOW - age), unchanged(304))
 
     assert (decision.renew, decision.links) == (renews, None)
@@ -133,7 +133,7 @@ def test_retry_after_is_never_undercut() -> None:
 
 
 def test_thousand_errors_never_disable() -> None:
-    """After a thousand hard errors a feed is still polled, every 30 days (R11)."""
+    """After a thousand hard errors a feed is still polled, every 30 days."""
     state = OLD
     for _ in range(1000):
         state = decide(state, Missing(404)).state
@@ -143,7 +143,7 @@ def test_thousand_errors_never_disable() -> None:
 
 
 def test_permanent_move_is_believed_the_third_time() -> None:
-    """301 twice changes nothing; the third time we ask the new address directly (R2)."""
+    """301 twice changes nothing; the third time we ask the new address directly."""
     state, asked = OLD, []
     for _ in range(3):
         asked.append(state.address)
@@ -186,7 +186,7 @@ def test_waiting_in_line_is_no_error() -> None:
     ],
 )
 def test_conditional_headers(name: str, state: FeedState, chance: float, expected: dict[str, str]) -> None:
-    """Validators go back exactly as they came (R9), except on ≈ 1 % of polls."""
+    """Validators go back exactly as they came, except on ≈ 1 % of polls."""
     assert polling.conditional_headers(state, chance) == expected
 
 

@@ -65,7 +65,7 @@ SPEC_FIELDS = [
     "nextCrawlAt",
     "crawlIntervalSeconds",
 ]
-"""Spec 000 §4, flattened as its example has it. ETag is what Azure manages; our leases stand for it."""
+"""The fields of a new registry record. There is no ETag of the record itself; leases stand for it."""
 
 
 class Register:
@@ -110,7 +110,7 @@ def register(any_redis: Client, keys: Keys) -> Register:
 
 
 async def test_new_record_has_every_field_of_the_spec(register: Register) -> None:
-    """All names of spec 000 §4 from the first moment on, `Pending`, due now, in its partition and its source."""
+    """All fields of the record from the first moment on, `Pending`, due now, in its partition and its source."""
     await register.add(Ref("https://contoso.com/blog/post-1", depth=2))
 
     record = await register.record("https://contoso.com/blog/post-1")
@@ -197,7 +197,7 @@ async def test_names_of_the_registry(redis: Client, settings: Settings) -> None:
     ],
 )
 async def test_spellings_of_one_url_are_one_item(register: Register, first: str, same: str) -> None:
-    """Case, fragment, default port, trackers, order of parameters, punycode: one record (spec 000 §3)."""
+    """Case, fragment, default port, trackers, order of parameters, punycode: one record."""
     one, other = named(first, "url"), named(same, "url")
     assert isinstance(one, Ref)
     assert isinstance(other, Ref)
@@ -284,7 +284,7 @@ async def test_what_cannot_be_named_is_refused_with_a_reason(register: Register)
 
 
 async def test_registering_again_changes_nothing(register: Register) -> None:
-    """The ingestor registers every ten minutes; the time of the next crawl stays what it was (trap T65)."""
+    """The ingestor registers every ten minutes; the time of the next crawl stays what it was."""
     await register.add("https://contoso.com/a")
     item_id = item_id_of(Ref("https://contoso.com/a"))
     await register.client.zadd(register.keys.due("docs.site"), {item_id: NOW + 86_400})

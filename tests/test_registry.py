@@ -71,7 +71,7 @@ def test_partition_key(normalised: str, kind: str, strategy: str, wanted: str) -
     ],
 )
 def test_content_group(one: str, other: str, is_same: bool) -> None:
-    """One group for http and https and for trivial variants of the query (spec 000 §10)."""
+    """One group for http and https and for trivial variants of the query."""
     assert (content_group(one) == content_group(other)) is is_same
 
 
@@ -103,7 +103,7 @@ def test_blank_record_reads_back_as_a_pending_item() -> None:
 
 
 def test_visited_record_reads_back_with_what_the_visit_learnt() -> None:
-    """The ETag byte for byte (trap T57), and the URL it belongs to."""
+    """The ETag byte for byte, and the URL it belongs to."""
     found = stored(blank("https://contoso.com/a", "https://contoso.com/a", NOW) | visited(VISIT), has_text=True)
 
     assert (found.etag, found.validators_url) == ('W/"a1b2c3"', "https://contoso.com/a/")
@@ -132,7 +132,7 @@ def test_source_that_asked_is_learnt() -> None:
 
 @pytest.mark.parametrize(("generation", "processed", "is_forced"), [(0, 0, False), (1, 0, True), (3, 3, False)])
 def test_force_is_one_counter(generation: int, processed: int, is_forced: bool) -> None:
-    """Forced is what was asked for more often than done (trap T51)."""
+    """Forced is what was asked for more often than done."""
     assert Item("x", generation=generation, processed_generation=processed).is_forced is is_forced
 
 
@@ -150,7 +150,7 @@ def test_visit_of_a_page_writes_no_file_fields() -> None:
 
 
 def test_visit_of_a_file_writes_both() -> None:
-    """Spec 000 §4 wants file.etag, lastModified (ISO), length and contentType; the validators stay where they are."""
+    """The record names file.etag, lastModified (ISO), length and contentType; the validators stay where they are."""
     fields = visited(dataclasses.replace(VISIT, is_file=True))
 
     assert fields["fileEtag"] == fields["httpEtag"] == 'W/"a1b2c3"'

@@ -57,7 +57,7 @@ class Scene:
         ]
 
     async def memory(self) -> list[str]:
-        """What the design keeps of a link that is still in its set: that it was tried."""
+        """What is kept of a link that is still in its set: that it was tried."""
         keys = self.context.keys
         return [keys.attempted, keys.attempted_at]
 

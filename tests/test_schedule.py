@@ -24,7 +24,7 @@ MONDAY_NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC).timestamp()
         ("busy feed speeds up", HOUR, 0.1, True, HOUR / 2),
         ("in between nothing moves", HOUR, 0.8, True, HOUR),
         ("never below the floor", 400, 0.0, True, 300),
-        ("without validators the floor is an hour (R9)", HOUR, 0.0, False, HOUR),
+        ("without validators the floor is an hour", HOUR, 0.0, False, HOUR),
         ("never above the ceiling", 5 * HOUR, 1.0, True, 6 * HOUR),
     ],
 )
@@ -70,7 +70,7 @@ def test_skips_are_stepped_over(name: str, hints: PublisherHints, hours_later: i
     [(0.25, HOUR / 4), (1, HOUR), (10, 10 * HOUR), (24, DAY), (29.75, DAY), (30, DAY), (35, 6 * DAY), (500, 30 * DAY)],
 )
 def test_backoff_is_linear_and_never_stops(weight: float, expected: float) -> None:
-    """An hour per unit up to a day, then a day per unit up to 30 days; never disabled (R11)."""
+    """An hour per unit up to a day, then a day per unit up to 30 days; never disabled."""
     assert schedule.feed_backoff_seconds(weight) == expected
 
 

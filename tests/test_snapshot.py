@@ -92,7 +92,7 @@ async def test_new_extractor_reads_the_snapshot_behind_a_304(settings: Settings,
 
 
 async def test_without_a_snapshot_the_page_is_fetched_whole(settings: Settings, site: Site) -> None:
-    """A 304 would keep the old text for ever (trap T42), so no validator is sent."""
+    """A 304 would keep the old text for ever, so no validator is sent."""
     async with office(settings) as context:
         await add_site(context, site.url("/"))
         await crawl(context, SID, Mode.INCREMENTAL)

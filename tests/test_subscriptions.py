@@ -62,7 +62,7 @@ async def test_feed_in_two_categories(subscriptions: Subscriptions) -> None:
 async def test_categories_made_by_hand_are_found(
     any_redis: Client, keys: Keys, subscriptions: Subscriptions, category: str
 ) -> None:
-    """SADD of feeds or links under any name makes a category (T13)."""
+    """SADD of feeds or links under any name makes a category."""
     await any_redis.sadd(keys.feeds(category), A)
     await any_redis.sadd(keys.category_links("by_links"), A)
     await subscriptions.find_categories()

@@ -118,7 +118,7 @@ COVERED: dict[tuple[str, str], Ours] = {
 # Options under which a vector still asks our question; others ask for another policy.
 SAME_QUESTION: list[dict[str, Any]] = [{}, {"strict": True}, {"fast": True}]
 
-SLASH = "the trailing slash is no part of identity (spec 000 §3)"
+SLASH = "the trailing slash is no part of identity"
 ROOT = "an empty path is written `/`, as WHATWG does"
 PORT = "a default port is dropped"
 FRAGMENT = "a fragment never reaches the server"

@@ -1,4 +1,4 @@
-"""The ingestor dies before every Redis command it ever sends; one clean run later nothing shows it (bar §5.2)."""
+"""The ingestor dies before every Redis command it ever sends; one clean run later nothing shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real ingestor processes: killed, stopped, doubled, cut off from Redis, bereft of children (faults §3, bar §5.1)."""
+"""Real ingestor processes: killed, stopped, doubled, cut off from Redis, bereft of children."""
 
 from __future__ import annotations
 

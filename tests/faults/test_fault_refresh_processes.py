@@ -1,4 +1,4 @@
-"""Real refresh workers: killed with and without their child, stopped, doubled, bereft of every RQ key (bar §5.1)."""
+"""Real refresh workers: killed with and without their child, stopped, doubled, bereft of every RQ key."""
 
 from __future__ import annotations
 

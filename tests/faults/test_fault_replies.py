@@ -1,4 +1,4 @@
-"""Replies that get lost and connections that break, at every command (bar §5.3)."""
+"""Replies that get lost and connections that break, at every command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server itself is killed, made a read-only replica, or full (faults §3, bar §5.9)."""
+"""The server itself is killed, made a read-only replica, or full."""
 
 from __future__ import annotations
 
