@@ -14,7 +14,7 @@ from core.settings import Settings
 from core.sources.domains import Domain, DomainFileError, SourceConfig
 from core.sources.io import domain_file, permission
 from core.sources.io.domain_store import DomainStore, StoredDomain
-from core.sources.io.source_store import LossLimit, SourceStore
+from core.sources.io.source_store import SourceStore
 from core.sources.io.table import place, source_class
 from core.store import connect
 from scripts import session
@@ -36,7 +36,7 @@ async def add(what: str, name: str | None) -> int:
         dropped = [sid for sid in (before.sources if before else ()) if sid not in {one.sid for one in sources}]
         # With those that go, until they are gone: broken off in between, the next add goes on.
         await store.save(domain, [*(one.sid for one in sources), *dropped], now)
-        await _add_sources(SourceStore(client, keys, LossLimit()), _registrar(settings, keys, client), sources, now)
+        await _add_sources(SourceStore(client, keys), _registrar(settings, keys, client), sources, now)
         say(f"{'Updated' if before else 'Added'} {domain.id}: {domain.name}")
         for sid in dropped:
             say(f"{sid} is no longer in it; it goes with the items that no other source lists.")

@@ -14,7 +14,7 @@ from core.registry.record import Status
 from core.runtime.terminal import say
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.io.source_items import SourceItems
-from core.sources.io.source_store import LossLimit, SourceStore
+from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.connect import Client
 from core.urls.secrets import redacted
@@ -61,7 +61,7 @@ async def list_domains() -> int:
 
 
 async def _row(client: Client, keys: Keys, sid: str, now: float) -> tuple[object, ...]:
-    details = await SourceStore(client, keys, LossLimit()).details(sid)
+    details = await SourceStore(client, keys).details(sid)
     return (
         sid.partition(".")[2],
         details.get("kind", "–"),
@@ -120,7 +120,7 @@ def run_row(run: dict[str, str], now: float) -> tuple[object, ...]:
 
 async def _open_questions(client: Client, keys: Keys, domain: StoredDomain, told: str) -> list[str]:
     """What a person should do something about, unless a run has told it already."""
-    store, lines = SourceStore(client, keys, LossLimit()), []
+    store, lines = SourceStore(client, keys), []
     for sid in domain.sources:
         details = await store.details(sid)
         if (held := details.get("held", "")) and held not in told:
@@ -133,7 +133,7 @@ async def _open_questions(client: Client, keys: Keys, domain: StoredDomain, told
 async def _refused(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
     lines: list[str] = []
     for sid in domain.sources:
-        total, some = await SourceStore(client, keys, LossLimit()).refused(sid, MOST_SHOWN)
+        total, some = await SourceStore(client, keys).refused(sid, MOST_SHOWN)
         if total:
             lines += ["", f"Refused by {sid}: {total}"]
             lines += [f"  {reason} → {redacted(link)}" for link, reason in some]

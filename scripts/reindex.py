@@ -43,7 +43,7 @@ from core.search.io.protocols import EmbedderAway
 from core.search.io.vector_space import Spaces
 from core.settings import Settings
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.source_store import LossLimit, SourceStore
+from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.commit import new_token
 from core.store.connect import Client
@@ -155,7 +155,7 @@ async def _many(settings: Settings, keys: Keys, client: Client, asked: Asked) ->
 
 
 async def _source(keys: Keys, client: Client, sid: str) -> str:
-    if sid in (ARTICLES_SOURCE, URLS_SOURCE) or await SourceStore(client, keys, LossLimit()).has(sid):
+    if sid in (ARTICLES_SOURCE, URLS_SOURCE) or await SourceStore(client, keys).has(sid):
         return sid
     raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
 

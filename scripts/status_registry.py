@@ -17,7 +17,7 @@ from core.runtime.send import Sender
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.vector_space import Spaces
 from core.settings import Settings
-from core.sources.io.source_store import LossLimit, SourceStore
+from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.connect import Client
 from core.urls import redis_url
@@ -31,7 +31,7 @@ MOST_RUNS = 5
 async def collect(settings: Settings, keys: Keys, client: Client, now: float) -> dict[str, Any]:
     """Everything as plain values."""
     overview, queue = Overview(client, keys), EmbedQueue(client, keys)
-    sources = await _sources(overview, SourceStore(client, keys, LossLimit()))
+    sources = await _sources(overview, SourceStore(client, keys))
     return {
         "items": await overview.items(),
         "due": await _due(overview, [ARTICLES_SOURCE, URLS_SOURCE, *sources], now),

@@ -16,7 +16,7 @@ from core.net.fetcher import Fetcher, open_fetcher
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.io.github import GithubSource
-from core.sources.io.protocol import Source
+from core.sources.io.source import Source
 from core.store.connect import Client
 from tests.github_server import API, RAW, GithubServer, sha
 from tests.web import FakeWeb

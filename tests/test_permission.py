@@ -180,8 +180,8 @@ async def test_single_file_needs_a_name_from_its_user(
 async def _fetch(context, item: Item):
     from core.sources.io.open_sources import OpenSources
 
-    found = await OpenSources(context, 0.0).open("urls")
-    return await found.source.fetch(item, {})
+    source = await OpenSources(context, 0.0).open("urls")
+    return await source.fetch(item, {})
 
 
 # ── a file without end ──────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from core.registry.io.force import Forcing
 from core.registry.io.registering import Listing, Registrar, item_id_of
 from core.registry.record import iso
 from core.sources.io.domain_file import parse
-from core.sources.io.source_store import LossLimit, SourceStore
+from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.embedded import EmbeddedServer
 from core.urls import normalise as urls
@@ -45,7 +45,7 @@ class Round:
     async def set_up(self) -> None:
         now = await connect.now(self.client)
         config = {"id": "docs", "web_sources": [{"id": "site", "url": self.web.url("/"), "sitemap": False}]}
-        sources, registrar = SourceStore(self.client, self.keys, LossLimit()), Registrar(self.client, self.keys, "host")
+        sources, registrar = SourceStore(self.client, self.keys), Registrar(self.client, self.keys, "host")
         for one in parse(json.dumps(config), "/").sources():
             root = Ref(one.config["url"])
             await sources.add(one, item_id_of(root), now)

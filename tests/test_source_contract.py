@@ -20,7 +20,7 @@ from core.runtime.pool import ParsePool
 from core.settings import Settings
 from core.sources.io.folder import FolderSource
 from core.sources.io.github import GithubSource
-from core.sources.io.protocol import Source
+from core.sources.io.source import Source
 from core.sources.io.web import WebSource
 from core.store.connect import Client
 from core.urls.scope import Scope

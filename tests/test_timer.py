@@ -22,7 +22,7 @@ from core.runtime.send import Sender
 from core.settings import Settings
 from core.sources.domains import DomainFileError
 from core.sources.io.domain_file import parse
-from core.sources.io.source_store import LossLimit, SourceStore
+from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.embedded import EmbeddedServer
 from tests.faults.process import Worker
@@ -36,7 +36,7 @@ class Clockwork:
         self.settings, self.client, self.keys = settings, client, keys
         self.sender = Sender(settings)
         self.registrar = Registrar(client, keys, "host")
-        self.sources = SourceStore(client, keys, LossLimit())
+        self.sources = SourceStore(client, keys)
         self.queue = Queue("refresh", connection=connect.open_queue(settings), serializer=JSONSerializer)
 
     def timer(self, **changes: Any) -> Timer:

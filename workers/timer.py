@@ -29,7 +29,8 @@ from core.runtime.queue_names import QueueName
 from core.runtime.send import Argument, Sender
 from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings, load
-from core.sources.io.source_store import LossLimit, SourceStore
+from core.sources.io.source_store import SourceStore
+from core.sources.source_state import LossLimit
 from core.store import connect, version
 from core.store import redis_health as presence
 

@@ -31,7 +31,8 @@ from core.runtime.pool import ParsePool
 from core.settings import Settings
 from core.sources.io import permission
 from core.sources.io.source_items import SourceItems
-from core.sources.io.source_store import LossLimit, SourceStore
+from core.sources.io.source_store import SourceStore
+from core.sources.source_state import LossLimit
 from core.store import connect, version
 from core.store import redis_health as presence
 from core.store.commit import Leases

@@ -12,7 +12,7 @@ from core.doctor.key_families import Families, Family
 from core.keys import Keys
 from core.registry import lenient
 from core.sources.domains import DomainFileError, SourceConfig
-from core.sources.io.source_store import LossLimit, SourceStore
+from core.sources.io.source_store import SourceStore
 from core.store.connect import Client
 from core.store.quarantine import Quarantine
 from core.urls.secrets import redacted, without_credentials
@@ -54,7 +54,7 @@ class FieldChecks:
         self._keys = keys
         self._families = Families(keys)
         self._quarantine = Quarantine(client, keys)
-        self._sources = SourceStore(client, keys, LossLimit())
+        self._sources = SourceStore(client, keys)
 
     async def look(self, names: Sequence[str]) -> list[Finding]:
         """What is wrong with the fields of these keys."""

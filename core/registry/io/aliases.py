@@ -20,7 +20,7 @@ from core.registry.outcomes import Changed, Moved, Outcome
 from core.registry.record import Item, PageVisit
 from core.runtime.context import Context
 from core.sources.io.link_follower import LinkFollower
-from core.sources.io.open_sources import OpenSource
+from core.sources.io.source import Source
 from core.store.clock import ServerClock
 from core.store.commit import Command
 
@@ -39,7 +39,7 @@ class Visited:
 
 MOST_ALIASES = 30
 """A chain of names longer than this leads nowhere."""
-Settle = Callable[[Leased, OpenSource, Visited], Awaitable[None]]
+Settle = Callable[[Leased, Source, Visited], Awaitable[None]]
 """Bring a visit to its end."""
 VisitNow = Callable[[Leased], Awaitable[None]]
 """Visit another item, and write what came of it."""
@@ -57,24 +57,24 @@ class AliasFinder:
         self._settle = settle
         self._visit = visit
 
-    async def is_still_alias(self, leased: Leased, found: OpenSource) -> bool:
+    async def is_still_alias(self, leased: Leased, source: Source) -> bool:
         """Ask the old name with the validators of the real one: a 304 from there says all, in one tiny answer."""
         item = leased.item
         target = await self._page_behind(item.alias_of, item)
         if target is None or not target.validators:
             return False
-        answer = await found.source.fetch(replace(item, validators_url=target.validators_url), target.validators)
+        answer = await source.fetch(replace(item, validators_url=target.validators_url), target.validators)
         if not isinstance(answer, Fetched) or answer.status != 304:
             return False
-        await self._link_follower.land(item, answer, found)
+        await self._link_follower.land(item, answer, source)
         visit = outcomes.facts(item, answer, named(item), "", item.source)
-        await self._settle(leased, found, Visited(_moved(target, visit)))
+        await self._settle(leased, source, Visited(_moved(target, visit)))
         return True
 
     async def alias(
         self,
         leased: Leased,
-        found: OpenSource,
+        source: Source,
         answer: Fetched,
         visit: PageVisit,
         read: Read,
@@ -86,18 +86,18 @@ class AliasFinder:
         if name is None:
             return False
         target_id = item_id_of(Ref(name))
-        if target_id == item.id or not await self._link_follower.admit(item, name, found):
+        if target_id == item.id or not await self._link_follower.admit(item, name, source):
             return False
         is_redirect = bool(answer.hops)
         if not is_redirect:
-            page = await self._has_or_gets_text(target_id, found, item)
+            page = await self._has_or_gets_text(target_id, source, item)
             return Visited(_moved(page, visit)) if page else False
-        return await self._redirected(leased, found, target_id, visit, read, commands)
+        return await self._redirected(leased, source, target_id, visit, read, commands)
 
     async def _redirected(
         self,
         leased: Leased,
-        found: OpenSource,
+        source: Source,
         target_id: str,
         visit: PageVisit,
         read: Read,
@@ -111,7 +111,7 @@ class AliasFinder:
         if not isinstance(document, Document):
             return False
         seen = replace(visit, redirects=(), canonical_url=document.canonical_url)
-        for other in await self._context.items.lease(self._context.leases, [target_id], self._clock.now(), found.sid):
+        for other in await self._context.items.lease(self._context.leases, [target_id], self._clock.now(), source.sid):
             if other.item.alias_of == leased.item.id:
                 await self._leave(other)
                 return False
@@ -120,29 +120,29 @@ class AliasFinder:
                 await self._leave(other)
                 return Visited(_moved(other.item, visit), commands)
             # Its links too: it keeps them when the old name is gone.
-            followed = await self._link_follower.follow(other.item, read.links, found)
+            followed = await self._link_follower.follow(other.item, read.links, source)
             target = (other, Visited(Changed(document, seen), followed))
             return Visited(Moved(target_id, visit, seen.content_hash), commands, target=target)
         return Visited(Moved(target_id, visit, seen.content_hash), commands)
 
-    async def _has_or_gets_text(self, target_id: str, found: OpenSource, item: Item) -> Item | None:
+    async def _has_or_gets_text(self, target_id: str, source: Source, item: Item) -> Item | None:
         """The canonical page. If nobody has looked yet, we do: a page gives up its text for no empty name."""
         page = await self._page_behind(target_id, item)
         if page:
             return page
-        for other in await self._context.items.lease(self._context.leases, [target_id], self._clock.now(), found.sid):
+        for other in await self._context.items.lease(self._context.leases, [target_id], self._clock.now(), source.sid):
             if other.item.checked_ts:  # it was looked at before, and had none
                 await self._leave(other)
                 return None
             await self._visit(other)
         return await self._page_behind(target_id, item)
 
-    async def to_canonical(self, leased: Leased, found: OpenSource, answer: Fetched) -> Moved | None:
+    async def to_canonical(self, leased: Leased, source: Source, answer: Fetched) -> Moved | None:
         """An unchanged page whose canonical page has meanwhile a text of its own."""
         item = leased.item
         if not item.canonical_url or item.canonical_url == item.fetch_url:
             return None
-        if leased.is_article or not found.follows_links:
+        if leased.is_article or not source.follows_links:
             return None
         name = trusted_canonical(item.canonical_url, item.fetch_url)
         page = await self._page_behind(item_id_of(Ref(name)), item) if name else None

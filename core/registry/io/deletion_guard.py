@@ -13,7 +13,8 @@ from core.registry.io.items import Leased
 from core.registry.outcomes import Missing, Outcome
 from core.registry.record import Item
 from core.runtime.context import Context
-from core.sources.io.open_sources import OpenSource, OpenSources
+from core.sources.io.open_sources import OpenSources
+from core.sources.io.source import Source
 from core.store.clock import ServerClock
 from core.store.commit import Command
 from core.urls import normalise as urls
@@ -47,11 +48,11 @@ class DeletionGuard:
     """What one batch knows about its sites; asked once each."""
 
     def __init__(
-        self, context: Context, book: OpenSources, clock: ServerClock, *, is_told_by_run: bool = False
+        self, context: Context, open_sources: OpenSources, clock: ServerClock, *, is_told_by_run: bool = False
     ) -> None:
         """`is_told_by_run`: a run says at its end why something was not removed, so nobody else has to."""
         self._context = context
-        self._open_sources = book
+        self._open_sources = open_sources
         self._clock = clock
         self._is_told_by_run = is_told_by_run
         self._thinking = asyncio.Lock()
@@ -70,26 +71,25 @@ class DeletionGuard:
 
     async def _around_missing(self, item: Item) -> VisitContext:
         for sid in item.sources:
-            found = await self._open_sources.open(sid)
-            if found is None or found.state is None:
+            source = await self._open_sources.open(sid)
+            if source is None or source.is_built_in:
                 continue
-            if await self._site_is_down(found, item):
+            if await self._site_is_down(source, item):
                 return VisitContext(is_site_down=True)
-            refusal = await self.may_lose(found, 1)
+            refusal = await self.may_lose(source, 1)
             if refusal:
                 return VisitContext(loss_refused=KEPT)
         return NOTHING_SPECIAL
 
-    async def may_lose(self, found: OpenSource, count: int, empty: int = 0) -> str:
+    async def may_lose(self, source: Source, count: int, empty: int = 0) -> str:
         """Why the source may not lose so many more texts, or nothing; then they count as lost.
 
         `empty`: items without a text that go with them, and that the source does not have in this reckoning.
         """
-        assert found.state is not None
         if not count:
             return ""
-        sid, now = found.sid, self._clock.now()
-        if found.state.loss_allowed_until > now:
+        sid, now = source.sid, self._clock.now()
+        if source.state.loss_allowed_until > now:
             return ""
         if sid not in self._losses:
             self._losses[sid] = await self._context.sources.losses(sid, now)
@@ -100,33 +100,33 @@ class DeletionGuard:
             self._losses[sid] = lost + count, left - count
             return ""
         if sid not in self._refusals:
-            self._refusals[sid] = await self._context.sources.hold(found.state, why)
+            self._refusals[sid] = await self._context.sources.hold(source.state, why)
             if not self._is_told_by_run:
                 log.error("🛑 %s", self._refusals[sid])
         return self._refusals[sid]
 
-    async def _site_is_down(self, found: OpenSource, item: Item) -> bool:
+    async def _site_is_down(self, source: Source, item: Item) -> bool:
         """Does the root of the site fail as well? Then a missing page proves nothing."""
-        if not found.follows_links or found.state is None:
+        if not source.follows_links:
             return False
-        if found.sid not in self._is_down:
-            root = (await self._context.items.read([found.state.root_id]))[0]
-            answer = await found.source.fetch(root, root.validators) if root else None
-            self._is_down[found.sid] = not (isinstance(answer, Fetched) and answer.status < 400)
-            if self._is_down[found.sid]:
-                log.warning("⚠️ %s: the root of the site fails, so nothing missing is counted", found.sid)
-        return self._is_down[found.sid]
+        if source.sid not in self._is_down:
+            root = (await self._context.items.read([source.state.root_id]))[0]
+            answer = await source.fetch(root, root.validators) if root else None
+            self._is_down[source.sid] = not (isinstance(answer, Fetched) and answer.status < 400)
+            if self._is_down[source.sid]:
+                log.warning("⚠️ %s: the root of the site fails, so nothing missing is counted", source.sid)
+        return self._is_down[source.sid]
 
-    async def check_304(self, leased: Leased, found: OpenSource, validators: Mapping[str, str]) -> None:
+    async def check_304(self, leased: Leased, source: Source, validators: Mapping[str, str]) -> None:
         """The text is new after checks that said 304: would the server say so still? Then it lies."""
-        answer = await found.source.fetch(leased.item, validators)
+        answer = await source.fetch(leased.item, validators)
         if not isinstance(answer, Fetched) or answer.status != 304:
             return
         host = urls.host_of(leased.item.source)
         await self._context.leases.run(self._context.sources.distrust(host, self._clock.now() + DISTRUST_SECONDS))
         log.warning("🤥 %s answers 304 though the page has changed; it is asked for whole pages from now on", host)
 
-    def consequences(self, item: Item, found: OpenSource, decision: Decision, now: float) -> list[Command]:
+    def consequences(self, item: Item, source: Source, decision: Decision, now: float) -> list[Command]:
         """Commands that remember losses and grade a sitemap's dates."""
         commands: list[Command] = []
         is_loss = (
@@ -140,6 +140,6 @@ class DeletionGuard:
         for sid in item.sources if is_back else ():
             commands.append(self._context.sources.found_again(sid, item.id))
         has_moved_date = bool(item.visited_version) and item.listed_version != item.visited_version
-        if found.follows_links and has_moved_date and decision.count in (VisitResult.CHANGED, VisitResult.UNCHANGED):
-            commands.append(self._context.sources.graded(found.sid, decision.count is VisitResult.CHANGED))
+        if source.follows_links and has_moved_date and decision.count in (VisitResult.CHANGED, VisitResult.UNCHANGED):
+            commands.append(self._context.sources.graded(source.sid, decision.count is VisitResult.CHANGED))
         return commands

@@ -20,7 +20,7 @@ from core.registry.io.runs import KEPT as RUNS_KEPT
 from core.registry.io.runs import RunStore
 from core.registry.record import ARTICLES_SOURCE, iso
 from core.sources.io.domain_store import DomainStore, StoredDomain
-from core.sources.io.source_store import LossLimit, SourceStore
+from core.sources.io.source_store import SourceStore
 from core.store import connect, scanning
 from core.store.commit import Leases
 from core.store.connect import Client
@@ -61,7 +61,7 @@ class Forgetting:
         self._leases = Leases(client, keys)
         self._items = ItemStore(client, keys)
         self._removing = Removing(client, keys)
-        self._sources = SourceStore(client, keys, LossLimit())
+        self._sources = SourceStore(client, keys)
         self.toll = Toll()
 
     # ── items ──

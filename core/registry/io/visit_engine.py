@@ -31,7 +31,8 @@ from core.registry.record import ARTICLES_SOURCE, Item, PageVisit
 from core.registry.statuses import Meaning
 from core.runtime.context import Context
 from core.sources.io.link_follower import LinkFollower
-from core.sources.io.open_sources import OpenSource, OpenSources
+from core.sources.io.open_sources import OpenSources
+from core.sources.io.source import Source
 from core.store.clock import ServerClock
 from core.store.commit import Work
 from core.urls import normalise as urls
@@ -49,7 +50,7 @@ class VisitEngine:
         self,
         context: Context,
         clock: ServerClock,
-        book: OpenSources,
+        open_sources: OpenSources,
         buffer: CommitBuffer,
         links: LinkVisits,
         *,
@@ -58,14 +59,14 @@ class VisitEngine:
         """`is_run`: a run tells at its end what nobody has to tell twice."""
         self._context = context
         self._clock = clock
-        self._open_sources = book
+        self._open_sources = open_sources
         self._buffer = buffer
         self._links = links
         self._reader = Reader(context)
-        self._link_follower = LinkFollower(context, book, clock, is_told_by_run=is_run)
-        self._guard = DeletionGuard(context, book, clock, is_told_by_run=is_run)
+        self._link_follower = LinkFollower(context, open_sources, clock, is_told_by_run=is_run)
+        self._guard = DeletionGuard(context, open_sources, clock, is_told_by_run=is_run)
         self._alias_finder = AliasFinder(context, clock, self._link_follower, self._settle, self._visit_now)
-        self._unreached: list[tuple[Leased, OpenSource, Failed]] = []
+        self._unreached: list[tuple[Leased, Source, Failed]] = []
         self._put_off_for: Counter[str] = Counter()
         self.network = NetworkHealth()
 
@@ -117,16 +118,16 @@ class VisitEngine:
 
     # ── fetch ──
 
-    async def _fetch(self, leased: Leased, source: OpenSource, room: BodySlot) -> Visited | None:
+    async def _fetch(self, leased: Leased, source: Source, room: BodySlot) -> Visited | None:
         """What the source answers, and what that means; None if it was put off, or is judged later."""
         item = leased.item
         conditional = self._conditional(leased)
         if leased.link and leased.link.is_first_visit:
             logging.getLogger("canon").info("🌐 Fetching → %s", leased.link.url)
-        answer = await source.source.fetch(item, conditional, room)
+        answer = await source.fetch(item, conditional, room)
         if isinstance(answer, Fetched) and answer.status == 304 and not (conditional and item.has_text):
             # Some caches answer so unasked: once more, and without them.
-            answer = await source.source.fetch(replace(item, generation=item.processed_generation + 1), {}, room)
+            answer = await source.fetch(replace(item, generation=item.processed_generation + 1), {}, room)
         if isinstance(answer, Deferred):
             await self._put_off(leased, answer)
             return None
@@ -161,7 +162,7 @@ class VisitEngine:
     # ── what it means ──
 
     async def _understand(
-        self, leased: Leased, source: OpenSource, answer: FetchResult, was_conditional: bool
+        self, leased: Leased, source: Source, answer: FetchResult, was_conditional: bool
     ) -> Visited | None:
         """The meaning of an answer; None if it was the meaning of another item too, and both are settled."""
         assert not isinstance(answer, Deferred)
@@ -186,7 +187,7 @@ class VisitEngine:
         return await self._read(leased, source, answer)
 
     async def _behind_closed_door(
-        self, leased: Leased, source: OpenSource, answer: Fetched, outcome: Broken
+        self, leased: Leased, source: Source, answer: Fetched, outcome: Broken
     ) -> Visited | None:
         """The page is kept from us: the text that its feed published stands in for it, now or since its first visit."""
         if _has_feed_text(leased):
@@ -196,14 +197,14 @@ class VisitEngine:
             return visited if visited is None or isinstance(visited.outcome, Changed) else Visited(outcome)
         return Visited(outcome)
 
-    async def _with_hash(self, item: Item, source: OpenSource, answer: Fetched | Failed, outcome: Outcome) -> Outcome:
+    async def _with_hash(self, item: Item, source: Source, answer: Fetched | Failed, outcome: Outcome) -> Outcome:
         """A file too large to be read is hashed as a stream, if its metadata has changed since (spec 000 §5)."""
         is_large = isinstance(answer, Failed) and answer.detail is FailDetail.TOO_LARGE
         if not is_large or not isinstance(outcome, Excluded):
             return outcome
         if item.content_hash and item.listed_version == item.visited_version and not item.is_forced:
             return replace(outcome, content_hash=item.content_hash)
-        return replace(outcome, content_hash=await source.source.hash_of(item) or "")
+        return replace(outcome, content_hash=await source.hash_of(item) or "")
 
     def _is_same_body(self, item: Item, answer: Fetched) -> bool:
         if answer.final_url != item.validators_url:
@@ -212,7 +213,7 @@ class VisitEngine:
         return is_readable and item.body_hash == ids.body_hash(answer.body)
 
     async def _read(
-        self, leased: Leased, source: OpenSource, answer: Fetched, *, is_from_snapshot: bool = False
+        self, leased: Leased, source: Source, answer: Fetched, *, is_from_snapshot: bool = False
     ) -> Visited | None:
         read = await self._reader.read(leased, answer, source.follows_links)
         if leased.link and leased.link.is_first_visit and isinstance(read.document, Document):
@@ -274,7 +275,7 @@ class VisitEngine:
 
     # ── decide and commit ──
 
-    async def _settle(self, leased: Leased, source: OpenSource, visited: Visited) -> None:
+    async def _settle(self, leased: Leased, source: Source, visited: Visited) -> None:
         outcome, link = visited.outcome, leased.link
         is_first_visit = link is not None and link.is_first_visit
         if is_first_visit and not isinstance(outcome, Changed):
@@ -294,7 +295,7 @@ class VisitEngine:
             entries.insert(0, await self._entry(visited.target[0], source, visited.target[1]))
         await self._buffer.add(*entries)
 
-    async def _entry(self, leased: Leased, source: OpenSource, visited: Visited) -> Entry:
+    async def _entry(self, leased: Leased, source: Source, visited: Visited) -> Entry:
         """What is decided about a visit, and everything that is written of it."""
         outcome = visited.outcome
         around = await self._guard.around(leased.item, outcome)
@@ -304,12 +305,12 @@ class VisitEngine:
         commands += self._guard.consequences(leased.item, source, decision, now)
         return Entry(leased, outcome, policy, around, chance, decision, commands)
 
-    def _policy(self, leased: Leased, source: OpenSource) -> Policy:
+    def _policy(self, leased: Leased, source: Source) -> Policy:
         item, policy = leased.item, self._context.decide_policy
         if item.article_uid:
             # Within its TTL, so that a correction is seen before the article ends (trap T5).
             return policy.capped(self._context.settings.article_ttl_seconds * 3 / 7)
-        is_root = source.state is not None and source.state.root_id == item.id
+        is_root = source.state.root_id == item.id
         return policy.capped(policy.base_seconds) if is_root else policy
 
     # ── hosts that did not answer ──

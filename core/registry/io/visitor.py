@@ -39,7 +39,7 @@ class Visitor:
         self,
         context: Context,
         clock: ServerClock,
-        book: OpenSources,
+        open_sources: OpenSources,
         *,
         run_id: str = "",
         watch: Callable[[Progress], None] | None = None,
@@ -48,7 +48,7 @@ class Visitor:
         self._clock = clock
         self._buffer = CommitBuffer(context, clock, run_id, watch)
         self._links = LinkVisits(context, clock)
-        self._engine = VisitEngine(context, clock, book, self._buffer, self._links, is_run=bool(run_id))
+        self._engine = VisitEngine(context, clock, open_sources, self._buffer, self._links, is_run=bool(run_id))
         self._held: Mapping[str, Leased] = {}
 
     @property

@@ -27,10 +27,10 @@ from core.runtime import signals as stopping
 from core.runtime.context import Context
 from core.sources.io import root_trouble
 from core.sources.io.heartbeat import Heartbeat
-from core.sources.io.open_sources import OpenSource, OpenSources
-from core.sources.io.protocol import LINKS_DECIDE, UNCHANGED
+from core.sources.io.open_sources import OpenSources
 from core.sources.io.reachability import Reachability
 from core.sources.io.removal import Removal
+from core.sources.io.source import LINKS_DECIDE, UNCHANGED, Source
 from core.store.clock import ServerClock
 from core.store.commit import Lease, new_token
 from core.store.events import event
@@ -60,8 +60,8 @@ class Pass:
     """What one pass carries along."""
 
     context: Context
-    found: OpenSource
-    book: OpenSources
+    source: Source
+    open_sources: OpenSources
     clock: ServerClock
     visitor: Visitor
     run_id: str
@@ -74,7 +74,7 @@ class Pass:
     @property
     def sid(self) -> str:
         """The source."""
-        return self.found.sid
+        return self.source.sid
 
 
 async def crawl(
@@ -88,16 +88,16 @@ async def crawl(
     """One pass; the run's fields at its end. Another pass over the same source is waited for, not repeated."""
     clock = await ServerClock.ask(context.client)
     asked = clock.now()
-    book = OpenSources(context, asked)
+    open_sources = OpenSources(context, asked)
     lease = await _take(context, sid, should_stop)
     try:
-        found = await book.open(sid)
-        if found is None or found.state is None:
+        source = await open_sources.open(sid)
+        if source is None or source.is_built_in:
             raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
-        run_id = await context.runs.start(sid, found.state.config.domain, str(mode), asked)
+        run_id = await context.runs.start(sid, source.state.config.domain, str(mode), asked)
 
-        visitor = Visitor(context, clock, book, run_id=run_id, watch=watch)
-        work = Pass(context, found, book, clock, visitor, run_id, asked, should_stop, watch)
+        visitor = Visitor(context, clock, open_sources, run_id=run_id, watch=watch)
+        work = Pass(context, source, open_sources, clock, visitor, run_id, asked, should_stop, watch)
         with progress.bar(0, sid) as bar:
             return await _run(work, mode, bar)
     finally:
@@ -157,13 +157,13 @@ async def _verdict(work: Pass, mode: Mode) -> tuple[str, str]:
     """How the pass ended, and what a person should know of it."""
     told = await work.context.sources.details(work.sid)
     how = work.end.reason.removeprefix(LINKS_DECIDE).removeprefix("; ") if work.end else CUT_SHORT
-    notes = [told.get("held", ""), work.found.source.news, "" if how == UNCHANGED else how, told.get("full", "")]
+    notes = [told.get("held", ""), work.source.news, "" if how == UNCHANGED else how, told.get("full", "")]
     if work.is_over():
         return "stopped", _sentence(notes)
     if work.visitor.network.is_down:
         return "incomplete", _sentence(["nearly no host answers: our own network looks down", *notes])
     was_asked, counts = mode is not Mode.SCHEDULED, work.visitor.counts
-    trouble = await root_trouble.find(work.context, work.found, counts, was_asked=was_asked, since=work.asked_ts)
+    trouble = await root_trouble.find(work.context, work.source, counts, was_asked=was_asked, since=work.asked_ts)
     if trouble:
         return trouble.status, _sentence([trouble.sentence, *notes])
     if told.get("held"):
@@ -179,26 +179,24 @@ def _is_incomplete(work: Pass) -> bool:
     """A folder or repository that could not be listed to its end; a site is never listed, its links decide."""
     end = work.end
     is_whole = end is not None and (end.is_complete or end.reason == UNCHANGED)
-    return work.found.is_listing_evidence and not is_whole
+    return work.source.is_listing_evidence and not is_whole
 
 
 # ── listing ──
 
 
 async def _list(work: Pass) -> None:
-    context, found = work.context, work.found
-    assert found.state is not None
-    config = found.state.config.config
+    context, source = work.context, work.source
     listing = Listing(
         work.sid,
-        most=int(config.get("max_pages", 10_000_000)),
-        revives=found.is_listing_evidence,
-        believes_versions=found.is_listing_evidence or found.state.grade.is_trusted,
+        most=source.most_items,
+        revives=source.is_listing_evidence,
+        believes_versions=source.is_listing_evidence or source.state.grade.is_trusted,
         must_exist=True,
     )
     await context.sources.forget_refused(work.sid)
     await context.sources.let_go(work.sid)
-    async for part in found.source.list(found.state.memory):
+    async for part in source.list(source.state.memory):
         if isinstance(part, End):
             work.end = part
             break
@@ -214,7 +212,7 @@ async def _register(work: Pass, part: Batch, listing: Listing) -> None:
         log.warning("🚫 %s → %s", refused.reason, refused.link)
     if registered.left_out:
         await work.context.sources.fill(work.sid, listing.most)
-    if work.found.follows_links and part.refs:
+    if work.source.follows_links and part.refs:
         named = [*registered.new, *registered.moved, *registered.known]
         await work.context.members.name(work.sid, named)
     await _count_discovered(work)
@@ -228,7 +226,7 @@ async def _count_discovered(work: Pass) -> None:
 
 async def _ask_for(work: Pass, mode: Mode) -> None:
     """Make everything due that the mode asks for; folders and repositories are compared by their listing."""
-    is_compared = work.found.is_listing_evidence and mode is Mode.INCREMENTAL
+    is_compared = work.source.is_listing_evidence and mode is Mode.INCREMENTAL
     if mode is Mode.SCHEDULED or is_compared:
         return
     token, is_full = new_token(), mode is Mode.FULL
@@ -261,27 +259,27 @@ async def _drain(work: Pass) -> None:
 
 async def _take_away(work: Pass) -> None:
     """Remove what is no longer there, as far as there is evidence."""
-    context, found = work.context, work.found
+    context, source = work.context, work.source
     new_names = await _new_names(work)
-    removal = Removal(context, found, work.book, work.clock, work.run_id, work.asked_ts, new_names, work.watch)
+    removal = Removal(context, source, work.open_sources, work.clock, work.run_id, work.asked_ts, new_names, work.watch)
     work.removal = removal
     await _count_untouched(work)
     how = "complete" if work.end and work.end.is_complete else (work.end.reason if work.end else CUT_SHORT)
     refusal = ""
-    if found.follows_links:
+    if source.follows_links:
         refusal = await _orphans(work, removal)
     elif work.end and work.end.is_complete:
         refusal = await removal.unlist_unseen(work.asked_ts)
     now = work.clock.now()
     memory = work.end.memory if work.end and not refusal else None
-    await context.sources.listed(work.sid, memory, how, now, now + work.book.interval_seconds(found))
+    await context.sources.listed(work.sid, memory, how, now, now + work.open_sources.interval_seconds(source))
 
 
 async def _count_untouched(work: Pass) -> None:
     """What a listing proved to be as it was counts as visited and unchanged, though nobody opened it."""
     is_same = work.end is not None and work.end.reason == UNCHANGED
     is_proved = is_same or (work.end is not None and work.end.is_complete)
-    if not work.found.is_listing_evidence or not is_proved:
+    if not work.source.is_listing_evidence or not is_proved:
         return
     members, seen = work.context.members, work.visitor.counts
     missing = 0 if is_same else await members.count_unseen(work.sid, work.asked_ts)
@@ -296,9 +294,8 @@ async def _new_names(work: Pass) -> Mapping[str, str]:
 
     New is what was added since the last pass came to its end: one that was broken off may have registered it.
     """
-    state, members = work.found.state, work.context.members
-    assert state is not None
-    if not work.found.is_listing_evidence or not await members.count_unseen(work.sid, work.asked_ts):
+    state, members = work.source.state, work.context.members
+    if not work.source.is_listing_evidence or not await members.count_unseen(work.sid, work.asked_ts):
         return {}
     return await members.added_since(work.sid, state.listed_ts, MOST_RENAMES)
 
@@ -306,13 +303,13 @@ async def _new_names(work: Pass) -> Mapping[str, str]:
 async def _orphans(work: Pass, removal: Removal) -> str:
     """Pages that nothing leads to any more; and links that lead to pages we do not know."""
     context = work.context
-    await work.book.keep_notes(work.found)
+    await work.open_sources.keep_notes(work.source)
     current = await context.sources.read(work.sid)
     if current is None or not current.is_dirty or work.is_over() or not work.end:
         return ""
     while True:
         await context.sources.look(work.sid)
-        reachability = Reachability(context, work.found, work.book, work.clock)
+        reachability = Reachability(context, work.source, work.open_sources, work.clock)
         found_new = await reachability.walk()
         if not found_new or work.is_over():
             break

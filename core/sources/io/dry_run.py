@@ -16,12 +16,12 @@ from core.models import End, FetchResult, Ref, Request
 from core.net.body_slot import BodySlot
 from core.net.fetcher import Fetcher
 from core.registry.io.deletion_guard import AtStake, count_at_stake
-from core.registry.io.registering import MOST_PAGES, item_id_of
+from core.registry.io.registering import item_id_of
 from core.registry.record import Status
 from core.runtime.context import Context
 from core.sources.io.crawl import CUT_SHORT, Mode
-from core.sources.io.open_sources import OpenSource, OpenSources
-from core.sources.io.protocol import Source
+from core.sources.io.open_sources import OpenSources
+from core.sources.io.source import Source
 from core.store import connect
 
 SCAN = 1_000
@@ -61,14 +61,14 @@ async def plan(context: Context, sid: str, mode: Mode) -> Plan:
     asking = _Asking(context.fetcher)
     now = await connect.now(context.client)
     watched = replace(context, fetcher=cast(Fetcher, asking))
-    found = await OpenSources(watched, now).open(sid)
-    if found is None or found.state is None:
+    source = await OpenSources(watched, now).open(sid)
+    if source is None or source.is_built_in:
         raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
-    work = _Planning(context, found, Plan(sid, found.state.config.kind, found.source), now)
+    work = _Planning(context, source, Plan(sid, source.state.config.kind, source), now)
     made = await work.run()
     made.listing_requests = asking.count
     made.visits = _visits(made, mode)
-    if work.at_stake.texts and found.state.loss_allowed_until <= now:
+    if work.at_stake.texts and source.state.loss_allowed_until <= now:
         lost, left = await context.sources.losses(sid, now)
         made.held = context.sources.limit.refusal(work.at_stake.texts, lost, left - work.at_stake.empty)
     return made
@@ -87,7 +87,7 @@ class _Planning:
     """One comparison."""
 
     context: Context
-    found: OpenSource
+    source: Source
     plan: Plan
     now: float
     at_stake: AtStake = field(default_factory=AtStake)
@@ -98,8 +98,7 @@ class _Planning:
     """How many more the source may have."""
 
     async def run(self) -> Plan:
-        assert self.found.state is not None
-        most = int(self.found.state.config.config.get("max_pages", MOST_PAGES))
+        most = self.source.most_items
         self.room = most - await self.context.members.count_alive(self.plan.sid)
         end = await self._list()
         self.plan.how = "complete" if end and end.is_complete else (end.reason if end else CUT_SHORT)
@@ -107,8 +106,7 @@ class _Planning:
         return self.plan
 
     async def _list(self) -> End | None:
-        assert self.found.state is not None
-        async for part in self.found.source.list(self.found.state.memory):
+        async for part in self.source.list(self.source.state.memory):
             if isinstance(part, End):
                 return part
             self.plan.refused += len(part.refused)
@@ -132,10 +130,9 @@ class _Planning:
 
     def _has_moved(self, ref: Ref, status: str, visited_version: str) -> bool:
         """Would the listing alone make it due?"""
-        assert self.found.state is not None
-        if self.found.is_listing_evidence:
+        if self.source.is_listing_evidence:
             return status == Status.GONE or (bool(ref.version) and ref.version != visited_version)
-        return self.found.state.grade.is_trusted and bool(ref.version) and ref.version != visited_version
+        return self.source.state.grade.is_trusted and bool(ref.version) and ref.version != visited_version
 
     def _count(self, known: tuple[str, str], has_moved: bool) -> None:
         if known[0] == Status.PENDING:
@@ -149,7 +146,7 @@ class _Planning:
         """What is known and was not listed: gone, if the listing was complete; else as it was."""
         async for some in self.context.members.scanned(self.plan.sid):
             left = [name for name in some if hash(name) not in self.listed]
-            is_removed = is_complete and self.found.is_listing_evidence
+            is_removed = is_complete and self.source.is_listing_evidence
             if is_removed:
                 self.at_stake += await count_at_stake(self.context, self.plan.sid, left, self.now)
             for known in await self._known(left):

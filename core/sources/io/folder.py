@@ -32,7 +32,7 @@ from core.settings import Settings
 from core.sources.domains import Globs, SourceConfig, SourceModel, slug
 from core.sources.io import permission
 from core.sources.io.folder_walk import Walk, is_utf8, is_young, shown, version
-from core.sources.io.protocol import Source, Tools
+from core.sources.io.source import Source, Tools
 from core.urls.file_paths import file_identity
 from core.urls.patterns import DOCUMENTS, Patterns
 from core.urls.scope import EXCLUDED

@@ -26,7 +26,7 @@ from core.sources import github_rules as github
 from core.sources.domains import GITHUB_URL, Globs, SourceConfig, SourceModel
 from core.sources.github_rules import Entry, Repository, Shelf, Tree
 from core.sources.io.github_api import RAW, SHA, Fetches, GithubApi
-from core.sources.io.protocol import UNCHANGED, Source, Tools
+from core.sources.io.source import UNCHANGED, Source, Tools
 from core.sources.io.web import WebConfig
 from core.urls import normalise as urls
 from core.urls.patterns import DOCUMENTS, Patterns

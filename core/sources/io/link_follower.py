@@ -10,7 +10,8 @@ from core.models import Fetched, Ref, Rejected
 from core.registry.io.registering import Listing, item_id_of
 from core.registry.record import Item
 from core.runtime.context import Context
-from core.sources.io.open_sources import OpenSource, OpenSources
+from core.sources.io.open_sources import OpenSources
+from core.sources.io.source import Source
 from core.store.clock import ServerClock
 from core.store.commit import Command
 from core.urls import spider_traps
@@ -23,106 +24,105 @@ class LinkFollower:
     """Registers links, before the page itself is committed: a crash in between does it twice, never not at all."""
 
     def __init__(
-        self, context: Context, book: OpenSources, clock: ServerClock, *, is_told_by_run: bool = False
+        self, context: Context, open_sources: OpenSources, clock: ServerClock, *, is_told_by_run: bool = False
     ) -> None:
         """`is_told_by_run`: a run says at its end that its source is full, so nobody else has to."""
         self._context = context
-        self._open_sources = book
+        self._open_sources = open_sources
         self._clock = clock
         self._is_told_by_run = is_told_by_run
         self._variants: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._is_full: set[str] = set()
 
-    async def follow(self, item: Item, links: Sequence[str], through: OpenSource) -> list[Command]:
+    async def follow(self, item: Item, links: Sequence[str], through: Source) -> list[Command]:
         """Register a page's links in every site that lists the page; commands that store them with it."""
         if not through.follows_links:
             return []
         opened = [await self._open_sources.open(sid) for sid in item.sources]
-        sites = [found for found in opened if found and found.scope]
-        for found in sites:
-            await self._open_sources.keep_notes(found)
-            await self._register(item, links, found)
-        scopes = ",".join(found.scope.version for found in sites if found.scope)
+        sites = [source for source in opened if source and source.scope]
+        for source in sites:
+            await self._open_sources.keep_notes(source)
+            await self._register(item, links, source)
+        scopes = ",".join(source.scope.version for source in sites if source.scope)
         stored = self._context.documents.outlinks(item, links, scopes)
-        return [*stored, *(self._context.sources.dirty(found.sid) for found in sites)] if stored else []
+        return [*stored, *(self._context.sources.dirty(source.sid) for source in sites)] if stored else []
 
-    async def land(self, item: Item, answer: Fetched, through: OpenSource, links: Sequence[str] | None = None) -> str:
+    async def land(self, item: Item, answer: Fetched, through: Source, links: Sequence[str] | None = None) -> str:
         """Tell the source where its root has led; why what is there does not stand for the root, or nothing.
 
         `links`: those of the page; None: as they are stored, because it answered that nothing has changed.
         """
-        if not answer.hops or through.state is None or through.state.root_id != item.id:
+        if not answer.hops or through.state.root_id != item.id:
             return ""
         known = await self._context.members.links_of(item.id) if links is None else links
-        return through.source.land(item, answer, known)
+        return through.land(item, answer, known)
 
-    async def register_all(self, found: OpenSource, links: Sequence[str], depth: int) -> list[str]:
+    async def register_all(self, source: Source, links: Sequence[str], depth: int) -> list[str]:
         """Make items of those links that are in scope; ids of all that are items then."""
-        refs, refused = self._sorted(found, links, depth)
-        await self._context.sources.refuse(found.sid, refused)
-        return await self._known_or_registered(found, refs)
+        refs, refused = self._sorted(source, links, depth)
+        await self._context.sources.refuse(source.sid, refused)
+        return await self._known_or_registered(source, refs)
 
-    async def _register(self, item: Item, links: Sequence[str], found: OpenSource) -> None:
-        [depth] = await self._context.members.depths(found.sid, [item.id])
-        await self.register_all(found, links, (depth or 0) + 1)
+    async def _register(self, item: Item, links: Sequence[str], source: Source) -> None:
+        [depth] = await self._context.members.depths(source.sid, [item.id])
+        await self.register_all(source, links, (depth or 0) + 1)
 
-    def _sorted(self, found: OpenSource, links: Sequence[str], depth: int) -> tuple[list[Ref], list[Rejected]]:
-        assert found.scope is not None
+    def _sorted(self, source: Source, links: Sequence[str], depth: int) -> tuple[list[Ref], list[Rejected]]:
+        assert source.scope is not None
         refs, refused = [], []
         for link in links:
-            reason = found.scope.admits(link, depth)
+            reason = source.scope.admits(link, depth)
             if not reason:
                 refs.append(Ref(link, depth=depth))
             elif reason not in OUT_OF_SCOPE:
                 refused.append(Rejected(link, reason))
         return refs, refused
 
-    async def _known_or_registered(self, found: OpenSource, refs: Sequence[Ref]) -> list[str]:
+    async def _known_or_registered(self, source: Source, refs: Sequence[Ref]) -> list[str]:
         if not refs:
             return []
         by_id = {item_id_of(ref): ref for ref in refs}
         names = list(by_id)
-        depths = dict(zip(names, await self._context.members.depths(found.sid, names), strict=True))
+        depths = dict(zip(names, await self._context.members.depths(source.sid, names), strict=True))
         known = {name: depth for name, depth in depths.items() if depth is not None}
         nearer = {name: by_id[name].depth for name, depth in known.items() if by_id[name].depth < depth}
-        await self._context.members.come_nearer(found.sid, nearer)
+        await self._context.members.come_nearer(source.sid, nearer)
         new = [by_id[name] for name in names if name not in known]
-        return list(known) + await self._admit_new(found, await self._without_variants(found, new))
+        return list(known) + await self._admit_new(source, await self._without_variants(source, new))
 
-    async def _without_variants(self, found: OpenSource, refs: Sequence[Ref]) -> list[Ref]:
+    async def _without_variants(self, source: Source, refs: Sequence[Ref]) -> list[Ref]:
         """One page under ever new queries: a calendar, a filter. Beyond so many they are refused."""
         kept, refused = [], []
         for ref in refs:
             path = spider_traps.query_variants(ref.address)
-            variants = self._variants[found.sid, path] if path else set()
+            variants = self._variants[source.sid, path] if path else set()
             if ref.address not in variants and spider_traps.too_many_variants(len(variants) + 1):
                 refused.append(Rejected(ref.address, spider_traps.TOO_MANY_VARIANTS))
             else:
                 variants.add(ref.address)
                 kept.append(ref)
-        await self._context.sources.refuse(found.sid, refused)
+        await self._context.sources.refuse(source.sid, refused)
         return kept
 
-    async def _admit_new(self, found: OpenSource, refs: Sequence[Ref]) -> list[str]:
-        assert found.state is not None
-        listing = Listing(found.sid, most=int(found.state.config.config["max_pages"]), must_exist=True)
+    async def _admit_new(self, source: Source, refs: Sequence[Ref]) -> list[str]:
+        listing = Listing(source.sid, most=source.most_items, must_exist=True)
         registered = await self._context.registrar.register(refs, listing, self._clock.now())
-        if registered.left_out and found.sid not in self._is_full:
-            self._is_full.add(found.sid)
-            told = await self._context.sources.fill(found.sid, listing.most)
+        if registered.left_out and source.sid not in self._is_full:
+            self._is_full.add(source.sid)
+            told = await self._context.sources.fill(source.sid, listing.most)
             if not self._is_told_by_run:
-                log.warning("🚧 %s: %s", found.sid, told)
+                log.warning("🚧 %s: %s", source.sid, told)
         return [*registered.new, *registered.moved, *registered.known]
 
     # ── other names ──
 
-    async def admit(self, item: Item, url: str, found: OpenSource) -> bool:
+    async def admit(self, item: Item, url: str, source: Source) -> bool:
         """Make an item of a page's real name, if it is in scope."""
-        [depth] = await self._context.members.depths(found.sid, [item.id])
-        assert found.scope is not None
-        if found.scope.admits(url, depth or 0):
+        [depth] = await self._context.members.depths(source.sid, [item.id])
+        assert source.scope is not None
+        if source.scope.admits(url, depth or 0):
             return False
-        return bool(await self._known_or_registered(found, [Ref(url, depth=depth or 0)]))
+        return bool(await self._known_or_registered(source, [Ref(url, depth=depth or 0)]))
 
     async def has_text(self, target_id: str, item: Item) -> bool:
         """Does the real name have a text of its own, and is it no alias of this one?"""

@@ -13,7 +13,8 @@ from core.models import Ref
 from core.registry.io.registering import item_id_of
 from core.runtime.context import Context
 from core.sources.io.link_follower import LinkFollower
-from core.sources.io.open_sources import OpenSource, OpenSources
+from core.sources.io.open_sources import OpenSources
+from core.sources.io.source import Source
 from core.store.clock import ServerClock
 from core.urls.scope import OUT_OF_SCOPE
 
@@ -23,20 +24,19 @@ PAGES_AT_ONCE = 100
 class Reachability:
     """One walk."""
 
-    def __init__(self, context: Context, found: OpenSource, book: OpenSources, clock: ServerClock) -> None:
+    def __init__(self, context: Context, source: Source, open_sources: OpenSources, clock: ServerClock) -> None:
         self._context = context
-        self._found = found
+        self._source = source
         self._clock = clock
-        self._link_follower = LinkFollower(context, book, clock, is_told_by_run=True)
+        self._link_follower = LinkFollower(context, open_sources, clock, is_told_by_run=True)
         self._reached: set[int] = set()
         self._strangers: set[int] = set()
         self.began = clock.now()
 
     async def walk(self) -> int:
         """Stamp all that can be reached; how many items are new."""
-        assert self._found.state is not None
-        members, sid = self._context.members, self._found.sid
-        first = [self._found.state.root_id, *await members.named(sid), *await self._former()]
+        members, sid = self._context.members, self._source.sid
+        first = [self._source.state.root_id, *await members.named(sid), *await self._former()]
         waiting = deque(self._new_ones(first))
         before = await members.count(sid)
         while waiting:
@@ -46,11 +46,10 @@ class Reachability:
 
     async def _former(self) -> list[str]:
         """Pages of where the root led before: they stay while they answer, unless a person has said yes to losses."""
-        state, scope = self._found.state, self._found.scope
-        assert state is not None
+        state, scope = self._source.state, self._source.scope
         if scope is None or not scope.landings or state.loss_allowed_until > self._clock.now():
             return []
-        pages = self._context.members.addresses(self._found.sid)
+        pages = self._context.members.addresses(self._source.sid)
         return [item_id async for item_id, url in pages if scope.is_former(url)]
 
     def _new_ones(self, item_ids: list[str]) -> list[str]:
@@ -66,7 +65,7 @@ class Reachability:
     async def _linked_from(self, pages: list[str]) -> list[str]:
         """Items that these pages link to, and their aliases' targets; the pages themselves are stamped."""
         linked: dict[str, None] = {}
-        for page in await self._context.members.reach(self._found.sid, pages, self._clock.now()):
+        for page in await self._context.members.reach(self._source.sid, pages, self._clock.now()):
             links = set(page.links)
             if page.canonical_url and page.canonical_url != page.url:
                 links.add(page.canonical_url)  # what a page calls itself is a link too
@@ -85,23 +84,23 @@ class Reachability:
         wanted, unseen = _without(wanted, outside), _without(unseen, outside)
         if not unseen:
             return wanted
-        depths = await self._context.members.depths(self._found.sid, unseen)
+        depths = await self._context.members.depths(self._source.sid, unseen)
         unknown = [item_id for item_id, known in zip(unseen, depths, strict=True) if known is None]
         nearer = [name for name, known in zip(unseen, depths, strict=True) if known is not None and known > depth]
-        await self._context.members.come_nearer(self._found.sid, dict.fromkeys(nearer, depth))
-        made = set(await self._link_follower.register_all(self._found, [by_id[name] for name in unknown], depth))
+        await self._context.members.come_nearer(self._source.sid, dict.fromkeys(nearer, depth))
+        made = set(await self._link_follower.register_all(self._source, [by_id[name] for name in unknown], depth))
         strangers = set(unknown) - made
         self._strangers.update(map(hash, strangers))
         return [item_id for item_id in wanted if item_id not in strangers]
 
     def _is_outside(self, link: str) -> bool:
         """A scope that was made narrower lets go of what it had."""
-        assert self._found.scope is not None
-        return self._found.scope.admits(link, 0) in OUT_OF_SCOPE
+        assert self._source.scope is not None
+        return self._source.scope.admits(link, 0) in OUT_OF_SCOPE
 
     async def is_sound(self) -> bool:
         """Was every page read that could lead on? With one unread, nothing is known to be an orphan."""
-        return not await self._context.members.has_unread(self._found.sid)
+        return not await self._context.members.has_unread(self._source.sid)
 
 
 def _without(item_ids: list[str], outside: set[str]) -> list[str]:

@@ -14,7 +14,8 @@ from core.registry.io.items import Leased
 from core.registry.outcomes import Excluded, Missing
 from core.registry.record import Item, Status
 from core.runtime.context import Context
-from core.sources.io.open_sources import OpenSource, OpenSources
+from core.sources.io.open_sources import OpenSources
+from core.sources.io.source import Source
 from core.store.clock import ServerClock
 from core.store.commit import Command
 
@@ -27,8 +28,8 @@ class Removal:
     def __init__(
         self,
         context: Context,
-        found: OpenSource,
-        book: OpenSources,
+        source: Source,
+        open_sources: OpenSources,
         clock: ServerClock,
         run_id: str = "",
         run_began: float = 0.0,
@@ -37,23 +38,23 @@ class Removal:
     ) -> None:
         """`new_names`: by the hash of their bytes, the items that this source did not have before."""
         self._context = context
-        self._found = found
+        self._source = source
         self._clock = clock
         self._new_names = new_names or {}
         self._run_id = run_id
         self._run_began = run_began
-        self._guard = DeletionGuard(context, book, clock, is_told_by_run=bool(run_id))
+        self._guard = DeletionGuard(context, open_sources, clock, is_told_by_run=bool(run_id))
         self._buffer = CommitBuffer(context, clock, run_id, watch)
         self.unlisted = 0
         """How many the source has had and has no more."""
 
     async def unlist_unseen(self, before: float) -> str:
         """Remove everything not listed or linked since then; or why that would be too much."""
-        members, sid = self._context.members, self._found.sid
+        members, sid = self._context.members, self._source.sid
         at_stake = AtStake()
         async for some in members.unseen(sid, before):
             at_stake += await count_at_stake(self._context, sid, some, self._clock.now())
-        refusal = await self._guard.may_lose(self._found, at_stake.texts, at_stake.empty)
+        refusal = await self._guard.may_lose(self._source, at_stake.texts, at_stake.empty)
         if refusal:
             return refusal
         async for some in members.unseen(sid, before):
@@ -64,7 +65,7 @@ class Removal:
         """Remove these from the source; what no other source lists goes with its text."""
         leased = await self._context.items.lease(self._context.leases, item_ids, self._clock.now())
         for one in leased:
-            left = [sid for sid in one.item.sources if sid != self._found.sid]
+            left = [sid for sid in one.item.sources if sid != self._source.sid]
             if left:
                 await self._context.leases.commit(one.lease, self._unlisted(one.item))
             else:
@@ -80,7 +81,7 @@ class Removal:
         decision.next_at, decision.fields["nextCrawlAt"] = None, ""  # no source is left that could make it due
         moved_to = self._new_names.get(item.body_hash, "") if item.body_hash else ""
         commands = [*await self._context.documents.apply(leased, decision, outcome, now)]
-        commands += self._guard.consequences(item, self._found, decision, now)
+        commands += self._guard.consequences(item, self._source, decision, now)
         if moved_to:
             commands += self._renamed(item, moved_to)
         commands += [*self._unlisted(item), *self._counted_once(item, decision)]
@@ -101,15 +102,15 @@ class Removal:
 
     def _outcome(self, item: Item) -> Missing | Excluded:
         """Nobody asked for it, so no status says so; or the source does not want it any more."""
-        sid, unwanted = self._found.sid, self._found.source.unwanted(item.fetch_url)
+        sid, unwanted = self._source.sid, self._source.unwanted(item.fetch_url)
         if unwanted:
             return Excluded(f"The configuration of {sid} does not want it ({unwanted}).", is_withdrawn=True)
-        is_site = self._found.follows_links
+        is_site = self._source.follows_links
         why = f"Nothing in {sid} leads to it any more." if is_site else f"It is not in the complete listing of {sid}."
         return Missing(0, is_listed_nowhere=True, reason=why)
 
     def _unlisted(self, item: Item) -> list[Command]:
-        return self._context.items.unlist(item, self._found.sid)
+        return self._context.items.unlist(item, self._source.sid)
 
     # ── renames ──
 

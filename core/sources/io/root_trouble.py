@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.models import Deferred, Failed
 from core.runtime.context import Context
-from core.sources.io.open_sources import OpenSource
+from core.sources.io.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +19,15 @@ class RootTrouble:
 
 
 async def find(
-    context: Context, found: OpenSource, counts: Mapping[str, int], *, was_asked: bool, since: float
+    context: Context, source: Source, counts: Mapping[str, int], *, was_asked: bool, since: float
 ) -> RootTrouble | None:
     """What kept the site from being read: every visit failed, or the root had to be put off.
 
     `was_asked`: did this pass ask for the root, whatever its own schedule says? `since`: when the pass began.
     """
-    if not found.follows_links or found.state is None:
+    if not source.follows_links:
         return None
-    root = (await context.items.read([found.state.root_id]))[0]
+    root = (await context.items.read([source.state.root_id]))[0]
     if root is None:
         return None
     visited = counts.get("visited", 0)
@@ -36,7 +36,7 @@ async def find(
     if root.checked_ts >= since or (root.checked_ts and not was_asked):
         return None
     # Put off, and nobody wrote down why: politeness is remembered, so this asks nobody twice.
-    answer = await found.source.fetch(root, root.validators)
+    answer = await source.fetch(root, root.validators)
     status = "incomplete" if visited else "failed"
     match answer:
         case Deferred():

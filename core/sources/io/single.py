@@ -18,8 +18,8 @@ from core.settings import Settings
 from core.sources.domains import SourceConfig
 from core.sources.io import permission
 from core.sources.io.folder import FolderSource
-from core.sources.io.protocol import Source, Tools
 from core.sources.io.sitemap_walk import Fetches
+from core.sources.io.source import Source, Tools
 from core.urls import file_paths
 
 MAX_WAIT_SECONDS = 60.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import cast
 
 from core.keys import Keys
@@ -14,6 +13,7 @@ from core.registry import lenient
 from core.sources.domains import DomainFileError, SourceConfig
 from core.sources.io import domain_file
 from core.sources.lastmod import Grade
+from core.sources.source_state import LossLimit, SourceState
 from core.store.commit import DONE_MILLISECONDS, Command, new_token
 from core.store.connect import Client, HashFields, texts
 from core.store.quarantine import Quarantine
@@ -46,53 +46,14 @@ return 1
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """A source as it is stored."""
-
-    config: SourceConfig
-    memory: Mapping[str, str] = field(default_factory=dict)
-    is_dirty: bool = True
-    """Have links changed since it was last looked which pages are still linked?"""
-    grade: Grade = field(default_factory=Grade)
-    root_id: str = ""
-    loss_allowed_until: float = 0.0
-    listed_ts: float = 0.0
-    """When its last pass came to its end."""
-    notes: Mapping[str, str] = field(default_factory=dict)
-    """What it has learnt about itself at visits."""
-
-    @property
-    def sid(self) -> str:
-        """Its id."""
-        return self.config.sid
-
-
-@dataclass(frozen=True, slots=True)
-class LossLimit:
-    """How much a source may lose within a day without a person's word (design §6.9)."""
-
-    items: int = 20
-    percent: float = 20.0
-
-    def refusal(self, losing: int, lost: int, left: int) -> str:
-        """Why so many more may not go, or nothing. `left` are the items the source has now."""
-        total = left + lost
-        limit = max(self.items, int(total * self.percent / 100))
-        gone = lost + losing
-        if gone <= limit and gone < total:
-            return ""
-        return f"{gone} of {total} items would be gone within a day (the limit is {limit})"
-
-
 class SourceStore:
     """Reads and writes `source:<sid>`."""
 
-    def __init__(self, client: Client, keys: Keys, limit: LossLimit) -> None:
+    def __init__(self, client: Client, keys: Keys, limit: LossLimit | None = None) -> None:
         self._client = client
         self._keys = keys
         self._quarantine = Quarantine(client, keys)
-        self.limit = limit
+        self.limit = limit or LossLimit()
 
     # ── what there is ──
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from core.sources.domains import SourceConfig, SourceModel
 from core.sources.io.folder import FolderSource
 from core.sources.io.github import GithubSource
-from core.sources.io.protocol import Source
 from core.sources.io.single import PageSource
+from core.sources.io.source import Source
 from core.sources.io.web import WebSource
 
 SOURCES: Mapping[str, type[Source]] = {

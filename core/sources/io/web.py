@@ -21,9 +21,9 @@ from core.pages.canonical import is_door
 from core.registry.record import Item
 from core.sources import lastmod
 from core.sources.domains import SourceConfig, SourceModel, UrlGlobs, slug
-from core.sources.io.protocol import LINKS_DECIDE, Source, Tools
 from core.sources.io.single import look_and_fetch, page_request
 from core.sources.io.sitemap_walk import Fetches, Parses, SitemapWalk
+from core.sources.io.source import LINKS_DECIDE, Source, Tools
 from core.sources.sitemaps import Listed
 from core.urls import normalise as urls
 from core.urls import secrets

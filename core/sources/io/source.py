@@ -9,9 +9,10 @@ not there, 403 for what we may not read. So one `decide` serves web sites, folde
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 from core.models import Batch, End, Fetched, FetchResult, Ref
 from core.net.body_slot import BodySlot
@@ -20,8 +21,10 @@ from core.registry.record import Item
 from core.runtime.pool import ParsePool
 from core.settings import Settings
 from core.sources.domains import SourceConfig, SourceModel
+from core.sources.source_state import SourceState
 from core.urls.scope import Scope
 
+MOST_ITEMS = 10_000_000
 UNCHANGED = "unchanged"
 """Why a listing ended at once: nothing has changed since the last one."""
 LINKS_DECIDE = "links decide"
@@ -39,8 +42,13 @@ class Tools:
     """When the pass or job began."""
 
 
-class Source(Protocol):
-    """A named place with items in it. What is not said otherwise is as here."""
+class Source(ABC):
+    """A named place with items in it: the defaults of what every source says of itself."""
+
+    sid: str = ""
+    """The id under which it was opened."""
+    state: SourceState
+    """What is stored of it; set when it is opened by its id (`OpenSources`)."""
 
     config_model: ClassVar[type[SourceModel] | None] = None
     """What a person may write of it; None: it is built in, and nobody configures or lists it."""
@@ -56,6 +64,16 @@ class Source(Protocol):
     """What it has learnt about itself at visits since it was opened, for people."""
 
     @property
+    def is_built_in(self) -> bool:
+        """Are its items feeds' articles or single URLs, which nobody configures or lists?"""
+        return self.config_model is None
+
+    @property
+    def most_items(self) -> int:
+        """How many items it may have."""
+        return int(self.state.config.config.get("max_pages", MOST_ITEMS))
+
+    @property
     def scope(self) -> Scope | None:
         """Which links are followed; None where none are."""
         return None
@@ -66,9 +84,9 @@ class Source(Protocol):
         return {}
 
     @classmethod
+    @abstractmethod
     def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
         """The source of a stored configuration. Raises ValueError, a sentence, for one that cannot be used."""
-        ...
 
     @classmethod
     def list_seconds(cls, settings: Settings) -> float:
@@ -84,6 +102,7 @@ class Source(Protocol):
         """Why the configuration does not want something that the source may have had; empty if it does."""
         return ""
 
+    @abstractmethod
     def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Everything the source has, in bounded batches, an `End` last.
 
@@ -91,11 +110,10 @@ class Source(Protocol):
         ends at once with `End(is_complete=False, reason="unchanged", memory=…)`. Expected trouble is an `End` that is
         not complete, never an exception.
         """
-        ...
 
+    @abstractmethod
     async def fetch(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None = None) -> FetchResult:
         """One item. `conditional` holds If-None-Match and If-Modified-Since as they came, or nothing."""
-        ...
 
     def land(self, item: Item, answer: Fetched, links: Sequence[str]) -> str:
         """A page was read behind redirects, with these links: follow it where it is the root that has moved.

@@ -1,0 +1,48 @@
+"""A source as it is stored, and how much it may lose within a day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from core.sources.domains import SourceConfig
+from core.sources.lastmod import Grade
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """A source as it is stored."""
+
+    config: SourceConfig
+    memory: Mapping[str, str] = field(default_factory=dict)
+    is_dirty: bool = True
+    """Have links changed since it was last looked which pages are still linked?"""
+    grade: Grade = field(default_factory=Grade)
+    root_id: str = ""
+    loss_allowed_until: float = 0.0
+    listed_ts: float = 0.0
+    """When its last pass came to its end."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What it has learnt about itself at visits."""
+
+    @property
+    def sid(self) -> str:
+        """Its id."""
+        return self.config.sid
+
+
+@dataclass(frozen=True, slots=True)
+class LossLimit:
+    """How much a source may lose within a day without a person's word (docs/architecture.md#deletion)."""
+
+    items: int = 20
+    percent: float = 20.0
+
+    def refusal(self, losing: int, lost: int, left: int) -> str:
+        """Why so many more may not go, or nothing. `left` are the items the source has now."""
+        total = left + lost
+        limit = max(self.items, int(total * self.percent / 100))
+        gone = lost + losing
+        if gone <= limit and gone < total:
+            return ""
+        return f"{gone} of {total} items would be gone within a day (the limit is {limit})"
