@@ -29,7 +29,7 @@ from pydantic import SecretStr
 
 from core.keys import Keys
 from core.search.chunk import CHUNKER_VERSION
-from core.search.io.local import BATCH_TEXTS, WINDOW_TOKENS, LocalEmbedder, wordpiece
+from core.search.io.local_embedder import BATCH_TEXTS, WINDOW_TOKENS, LocalEmbedder, wordpiece
 from core.settings import Settings
 from core.store import connect, embedded
 from core.store.connect import texts as texts_of

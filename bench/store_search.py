@@ -26,7 +26,7 @@ from redis.asyncio import Redis
 
 from bench.search import CHUNKS_PER_PAGE, DIMENSION, Query, bare_numpy, bare_tantivy, made_up, questions, resident
 from core.keys import Keys
-from core.models import Space
+from core.models import VectorSpace
 from core.search.io import answers, opening
 from core.search.io.protocols import Embedder
 from core.search.io.searcher import Searcher
@@ -35,7 +35,7 @@ from core.store import connect, embedded
 
 PAGES_AT_ONCE = 200
 WARM_UP = 10
-SPACE = Space("bench", DIMENSION, "1")
+SPACE = VectorSpace("bench", DIMENSION, "1")
 LEAST_CHUNKS_PER_SECOND = 5_000
 MOST_ADDED_MS = 10.0
 

@@ -338,7 +338,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class VectorSpace:
     """Vectors of one space can be compared; of two spaces never."""
 
     model: str

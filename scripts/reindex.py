@@ -28,7 +28,7 @@ from redis.exceptions import RedisError
 from core.errors import FreshetError
 from core.feeds.io.failed_links import Retrying
 from core.keys import Keys
-from core.models import Space
+from core.models import VectorSpace
 from core.registry.io.force import Forcing
 from core.registry.io.item_queries import Selecting
 from core.registry.io.overview import Overview
@@ -36,11 +36,11 @@ from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, iso
 from core.runtime import progress
 from core.runtime.send import Sender
 from core.runtime.terminal import say
-from core.search.io.chunks import ChunkStore
+from core.search.io.chunk_store import ChunkStore
 from core.search.io.embedders import open_embedder
-from core.search.io.migrate import Count, Migration
-from core.search.io.protocols import EmbedderAway
-from core.search.io.vector_space import Spaces
+from core.search.io.migrate import Migration, MigrationEstimate
+from core.search.io.protocols import EmbedderUnavailable
+from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_store import SourceStore
@@ -253,14 +253,15 @@ async def migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: bo
     embedder, raw = open_embedder(settings), connect.open_raw(settings)
     migration = Migration(client, keys, ChunkStore(client, raw, keys), embedder)
     try:
-        space, before, count = await migration.space(), await Spaces(client, keys).current(), await migration.count()
+        space, before = await migration.space(), await VectorSpaceStore(client, keys).current()
+        count = await migration.count()
         say(_plan(before, space, count))
         if dry_run:
             say("Nothing was changed.")
             return 0
         with progress.bar(count.chunks if space else 0, "Embedding") as bar:
             embedded, waiting = await migration.run(bar.update)
-    except EmbedderAway as away:
+    except EmbedderUnavailable as away:
         say(f"{away} What is embedded is kept, and search is as before; the same command goes on.", file=sys.stderr)
         return 2
     finally:
@@ -275,7 +276,7 @@ async def migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: bo
     return 0
 
 
-def _plan(before: str, space: Space | None, count: Count) -> str:
+def _plan(before: str, space: VectorSpace | None, count: MigrationEstimate) -> str:
     there = f"{counted(count.chunks, 'chunk')} of {counted(count.items, 'item')}"
     if space is None:
         return f"From {before or 'no vectors'} to no vectors: {there}; the old vectors are kept for 30 days."

@@ -15,7 +15,7 @@ from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
 from core.runtime.queue_names import QueueName
 from core.runtime.send import Sender
 from core.search.io.embed_queue import EmbedQueue
-from core.search.io.vector_space import Spaces
+from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
 from core.sources.io.source_store import SourceStore
 from core.store import connect
@@ -41,7 +41,7 @@ async def collect(settings: Settings, keys: Keys, client: Client, now: float) ->
         "refreshed": await overview.refreshed(),
         "search": {
             "waiting": await queue.count(),
-            "space": await Spaces(client, keys).current(),
+            "space": await VectorSpaceStore(client, keys).current(),
             "away": await queue.away(),
         },
     }

@@ -18,7 +18,7 @@ from core.registry.io.forgetting import Forgetting
 from core.registry.io.forgetting_links import ForgettingLinks
 from core.registry.io.registering import Listing
 from core.runtime.send import Sender
-from core.search.io.chunks import ChunkStore
+from core.search.io.chunk_store import ChunkStore
 from core.search.io.opening import open_searcher
 from core.settings import Settings
 from core.store import connect

@@ -73,7 +73,7 @@ async def test_words_and_meaning_find_more(tmp_path: Path, full: bool) -> None:
     """With the vectors of the local model the weighted fusion reaches .57 nDCG@10."""
     if not full:
         pytest.skip("embedding 1,400 abstracts takes minutes: --full")
-    local = pytest.importorskip("core.search.io.local")
+    local = pytest.importorskip("core.search.io.local_embedder")
     embedder = local.LocalEmbedder("bench")
     await embedder.prepare()
     documents, queries = lines("corpus.jsonl"), lines("queries.jsonl")

@@ -12,18 +12,18 @@ import pytest
 import redis as redis_client
 
 from core.keys import Keys
-from core.models import Space
+from core.models import VectorSpace
 from core.registry.record import Item, Status
 from core.runtime.context import Context
 from core.search.io.answers import Found, Query
-from core.search.io.chunks import ChunkStore
-from core.search.io.embedder_run import Embedding
+from core.search.io.chunk_store import ChunkStore
+from core.search.io.embed_run import EmbedRun
 from core.search.io.embedders import open_embedder
 from core.search.io.live_texts import LiveTexts
 from core.search.io.none import NoEmbedder
 from core.search.io.opening import open_searcher
 from core.search.io.protocols import Filters
-from core.search.io.vector_space import Spaces
+from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
@@ -342,7 +342,7 @@ async def test_long_text_that_is_broken_off_goes_on_where_it_stopped(settings: S
         late = await embed_items(library.with_(**SHORT_CHUNKS), [library.id("/long")], time.monotonic() - 1)
         raw, clock = connect.open_raw(settings), await ServerClock.ask(client)
         embedder = open_embedder(library.with_(**SHORT_CHUNKS))
-        embedding = Embedding(client, keys, Leases(client, keys), ChunkStore(client, raw, keys), embedder, clock)
+        embedding = EmbedRun(client, keys, Leases(client, keys), ChunkStore(client, raw, keys), embedder, clock)
         looks = iter([False])
         await embedding.embed_many([library.id("/long")], lambda: next(looks, True))
         await embedder.close()
@@ -475,7 +475,7 @@ async def test_first_worker_that_dies_is_followed_by_one_who_ends_it(settings: S
         ids, points = [library.id(path) for path in ("/", "/a")], 0
         async for point in every_point():
             await client.hdel(keys.version, "space")
-            await Spaces(client, keys).make_due(ids, Space("another", 8, "1"), 0)
+            await VectorSpaceStore(client, keys).make_due(ids, VectorSpace("another", 8, "1"), 0)
             await library.embed()
             assert await vectors(library) == {0}, point
             try:
@@ -521,7 +521,7 @@ async def test_late_worker_without_a_model_is_refused(settings: Settings) -> Non
                 return super().count_tokens(text)
 
         raw, leases, clock = connect.open_raw(settings), Leases(client, keys), await ServerClock.ask(client)
-        embedding = Embedding(client, keys, leases, ChunkStore(client, raw, keys), Late(), clock)
+        embedding = EmbedRun(client, keys, leases, ChunkStore(client, raw, keys), Late(), clock)
         await embedding.embed_many([library.id("/a")], lambda: False)
         await raw.aclose()
 

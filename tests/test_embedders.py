@@ -21,10 +21,10 @@ from pydantic import SecretStr, ValidationError
 from core.errors import SettingsError
 from core.search.chunk import CHUNKER_VERSION
 from core.search.io.embedders import open_embedder
-from core.search.io.local import LocalEmbedder
+from core.search.io.local_embedder import LocalEmbedder
 from core.search.io.none import NoEmbedder
-from core.search.io.openai import STAND_IN, OpenAIEmbedder
-from core.search.io.protocols import Embedder, EmbedderAway, Vector
+from core.search.io.openai_embedder import STAND_IN, OpenAIEmbedder
+from core.search.io.protocols import Embedder, EmbedderUnavailable, Vector
 from core.settings import Settings
 from tests.openai_server import EmbeddingServer, numbers
 
@@ -95,8 +95,8 @@ async def embedder(request: pytest.FixtureRequest, shared_model: LocalEmbedder, 
     return found
 
 
-async def away(embedder: Embedder, *texts: str) -> EmbedderAway:
-    with pytest.raises(EmbedderAway) as caught:
+async def away(embedder: Embedder, *texts: str) -> EmbedderUnavailable:
+    with pytest.raises(EmbedderUnavailable) as caught:
         await embedder.embed(texts or ("text",))
     assert KEY not in f"{caught.value!r} {caught.value.__cause__!r}"
     assert "\n" not in str(caught.value)

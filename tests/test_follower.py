@@ -16,7 +16,7 @@ from core.search.io.answers import Query
 from core.search.io.opening import _folder, open_searcher
 from core.search.io.protocols import Filters, Page
 from core.search.io.replica_state import try_lock
-from core.search.io.vector_space import Spaces
+from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
 from core.store.events import EVENTS_KEPT
 from tests.library import Library, open_library
@@ -215,7 +215,7 @@ async def test_embedder_that_is_away_does_not_end_search(library: Library) -> No
 
     assert away.results[0].page.url.endswith("/a")
     assert away.by.startswith("words (")
-    assert await Spaces(library.context.client, library.context.keys).current() == "first-16-c1"
+    assert await VectorSpaceStore(library.context.client, library.context.keys).current() == "first-16-c1"
 
 
 @pytest.mark.parametrize("ending", ["store", "idx", "fast"])

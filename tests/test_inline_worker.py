@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from core.runtime.send import Sender
-from core.search.io.embedder_run import ITEMS_AT_ONCE
+from core.search.io.embed_run import ITEMS_AT_ONCE
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Leases
@@ -41,7 +41,7 @@ async def test_model_is_loaded_once_for_many_jobs(settings: Settings, server: Em
     async with open_library(settings, PAGES, embedder="local") as library:
         send(library.settings, await library.waiting())
         code = (
-            "import sys, core.search.io.local as local\n"
+            "import sys, core.search.io.local_embedder as local\n"
             "real = local._checked\n"
             "local._checked = lambda path: print('MODEL LOADED', flush=True) or real(path)\n"
             "from workers.__main__ import main\n"

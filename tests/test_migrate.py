@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import redis
 
-from core.search.io.chunks import ChunkStore
+from core.search.io.chunk_store import ChunkStore
 from core.search.io.contents import ContentReader
 from core.search.io.embedders import open_embedder
 from core.search.io.migrate import Migration, NothingToMigrate
-from core.search.io.vector_space import Spaces
+from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
 from core.store import connect
 from scripts import reindex
@@ -52,7 +52,7 @@ async def migrate(library: Library, **changes: Any) -> tuple[int, int]:
 
 
 async def space(library: Library) -> str:
-    return await Spaces(library.context.client, library.context.keys).current()
+    return await VectorSpaceStore(library.context.client, library.context.keys).current()
 
 
 async def test_another_model_is_refused_with_a_sentence(library: Library, caplog: pytest.LogCaptureFixture) -> None:
@@ -151,7 +151,7 @@ async def test_search_answers_during_the_whole_migration(library: Library) -> No
         new = await migration.space()
         for step in (
             lambda: migration.build(new, lambda _: None),
-            lambda: Spaces(library.context.client, library.context.keys).cut_over(new),
+            lambda: VectorSpaceStore(library.context.client, library.context.keys).cut_over(new),
             lambda: migration.make_due(new),
             lambda: library.embed(**NEXT),
         ):
@@ -179,7 +179,7 @@ async def test_migration_that_dies_anywhere_goes_on(library: Library, full: bool
         await client.hset(keys.version, "space", "first-16-c1")
         for name in [key async for key in client.scan_iter(keys.embed_cache("*", "*"))]:
             await client.delete(name)
-        await Spaces(client, keys).make_due(list(map(library.id, ["/", *PAGES])), await first(library), 0)
+        await VectorSpaceStore(client, keys).make_due(list(map(library.id, ["/", *PAGES])), await first(library), 0)
         await library.embed()
         statuses = await client.smembers(keys.status("Indexed"))
         assert len(statuses) == 5
@@ -387,7 +387,7 @@ async def live(library: Library) -> set[str]:
 async def test_way_to_no_vectors_that_dies_goes_on(library: Library) -> None:
     """Between the cut and the pages: the same command again makes them due. Then there is nothing to do."""
     client, keys = library.context.client, library.context.keys
-    await Spaces(client, keys).cut_over(None)
+    await VectorSpaceStore(client, keys).cut_over(None)
     again = await migrate(library, embedder="none")
     await library.embed(embedder="none")
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from core.doctor.io.repair import Finding, Reconciling, Wrong
-from core.models import Chunk, Space
+from core.models import Chunk, VectorSpace
 from core.runtime.send import Sender
-from core.search.io.chunks import ChunkStore
+from core.search.io.chunk_store import ChunkStore
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
@@ -425,7 +425,9 @@ async def test_worker_that_writes_over_what_is_astray_is_not_disturbed(library: 
     raw = connect.open_raw(library.settings)
     text, text_hash = await client.hmget(keys.chunk(name), ["text", "text_hash"])
     chunk = Chunk(name, str(text), text_hash=str(text_hash))
-    await ChunkStore(client, raw, keys).write(item_id, [chunk], Space("first", 16, "1"), {chunk.text_hash: bytes(64)})
+    await ChunkStore(client, raw, keys).write(
+        item_id, [chunk], VectorSpace("first", 16, "1"), {chunk.text_hash: bytes(64)}
+    )
     await raw.aclose()
 
     assert await heal(library, findings) == 0

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.search.io import local
+from core.search.io import local_embedder
 
 
 @pytest.fixture(scope="session")
 def reference() -> Callable[[str], list[int]]:
     """The same by the library of the model's makers."""
     tokenizers = pytest.importorskip("tokenizers", reason="not installed: ./scripts/setup dev")
-    path = Path(local.__file__).parent / "model" / "vocab.txt"
+    path = Path(local_embedder.__file__).parent / "model" / "vocab.txt"
     made = tokenizers.BertWordPieceTokenizer(str(path), lowercase=True)
 
     def encode(text: str) -> list[int]:
@@ -36,7 +36,7 @@ def test_tokens_are_those_of_the_library(reference: Callable[[str], list[int]], 
     """Our WordPiece makes the same numbers as the makers' library of any text without their marks."""
     plain = text.replace("[", "(")
 
-    assert local.wordpiece().encode(plain) == reference(plain)
+    assert local_embedder.wordpiece().encode(plain) == reference(plain)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_tokens_are_those_of_the_library(reference: Callable[[str], list[int]], 
 )
 def test_tokens_of_hard_words(reference: Callable[[str], list[int]], text: str) -> None:
     """Symbols, final sigma, long words and scripts are cut as in training."""
-    assert local.wordpiece().encode(text) == reference(text)
-    assert local.wordpiece().count(text) == len(reference(text))
+    assert local_embedder.wordpiece().encode(text) == reference(text)
+    assert local_embedder.wordpiece().count(text) == len(reference(text))
 
 
 def test_marks_in_a_text_are_text() -> None:
     """A page that writes [SEP] does not end the model's reading."""
-    pieces = local.wordpiece()
+    pieces = local_embedder.wordpiece()
 
     assert pieces.number("[SEP]") not in pieces.encode("a [SEP] b")

@@ -30,7 +30,7 @@ from core.runtime.terminal import say
 from core.settings import Settings, load
 from core.store import connect, version
 from core.store import redis_health as presence
-from workers.embed_dispatch import Waiting
+from workers.embed_dispatch import EmbedDispatcher
 
 PRELOAD: tuple[str, ...] = ()
 """Beyond the modules of the listed functions: what those import only when they need it."""
@@ -109,7 +109,7 @@ def _serve(settings: Settings, asked: Asked, allowed: Allowed, pace: Pace | None
 
 
 def _embed(settings: Settings, asked: Asked, allowed: Allowed, pace: Pace | None) -> None:
-    waiting, parent = Waiting(settings), asked.parent
+    waiting, parent = EmbedDispatcher(settings), asked.parent
     look = partial(beside.end_with, parent) if parent is not None else None
     InlineWorker(settings, [QueueName.EMBED], allowed, (), pace, find=waiting.send, beside=look).serve(asked.burst)
     if asked.burst:

@@ -24,7 +24,7 @@ log = logging.getLogger("embed")
 AGAIN_SECONDS = 15.0
 
 
-class Waiting:
+class EmbedDispatcher:
     """Looks at `embed:due`."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:

@@ -14,12 +14,12 @@ from core.errors import FreshetError, SettingsError
 from core.keys import Keys
 from core.runtime import log as console
 from core.runtime import progress, stop
-from core.search.io.chunks import ChunkStore
+from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_queue import EmbedQueue
-from core.search.io.embedder_run import Embedding
+from core.search.io.embed_run import EmbedRun
 from core.search.io.embedders import open_embedder
-from core.search.io.local import LocalEmbedder
-from core.search.io.protocols import Embedder, EmbedderAway
+from core.search.io.local_embedder import LocalEmbedder
+from core.search.io.protocols import Embedder, EmbedderUnavailable
 from core.settings import Settings, load
 from core.store import connect
 from core.store import redis_health as presence
@@ -52,11 +52,11 @@ async def embed_items(settings: Settings, item_ids: list[str], ends_at: float) -
         clock, leases = await ServerClock.ask(client), Leases(client, keys)
         store = ChunkStore(client, raw, keys)
         with progress.bar(len(item_ids), "Embedding") as bar:
-            embedding = Embedding(client, keys, leases, store, embedder, clock, bar.update)
+            embedding = EmbedRun(client, keys, leases, store, embedder, clock, bar.update)
             async with leases.keep_alive():
                 try:
                     await embedding.embed_many(item_ids, lambda: stop.is_requested() or time.monotonic() > ends_at)
-                except EmbedderAway as away:
+                except EmbedderUnavailable as away:
                     await _pause(client, keys, away, away.retry_after_seconds)
                 except SettingsError as refused:
                     await _pause(client, keys, refused, REFUSED_SECONDS)

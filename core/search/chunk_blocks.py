@@ -22,7 +22,7 @@ _BREAK = re.compile(r"[ \t]*([-*_])(?:[ \t]*+\1){2,}+[ \t]*$")
 _OPENERS = frozenset("#`~|-+*_0123456789")
 
 
-class Kind(StrEnum):
+class BlockKind(StrEnum):
     """What a block is, as far as cutting it goes."""
 
     TEXT = "text"
@@ -33,10 +33,10 @@ class Kind(StrEnum):
     BREAK = "break"
 
 
-class Block(NamedTuple):
+class MarkdownBlock(NamedTuple):
     """One block; head and tail frame each piece of it when it is too long to stay whole."""
 
-    kind: Kind
+    kind: BlockKind
     body: str
     head: str = ""
     """The header rows of a table, the opening fence of code; the mark of a heading."""
@@ -47,22 +47,22 @@ class Block(NamedTuple):
         return self.head + self.body + self.tail
 
 
-class Section(NamedTuple):
+class MarkdownSection(NamedTuple):
     """The blocks that stand directly below a path of headings."""
 
     headings: tuple[str, ...]
-    blocks: list[Block]
+    blocks: list[MarkdownBlock]
     level: int = 0
     """Of the innermost of the headings, as its mark says; 0: there is none."""
 
 
-def sections(markdown: str) -> list[Section]:
+def sections(markdown: str) -> list[MarkdownSection]:
     """The text in order. A heading with nothing below it is a line of text in the section around it."""
-    found = [Section((), [])]
+    found = [MarkdownSection((), [])]
     path: list[tuple[int, str]] = []
     unused = False  # the innermost heading has had nothing below it so far
     for block in _blocks(markdown.split("\n")):
-        if block.kind is not Kind.HEADING:
+        if block.kind is not BlockKind.HEADING:
             unused = False
             _add(found, path, block)
             continue
@@ -80,19 +80,19 @@ def sections(markdown: str) -> list[Section]:
     return [section for section in found if section.blocks]
 
 
-def _add(found: list[Section], path: list[tuple[int, str]], block: Block) -> None:
+def _add(found: list[MarkdownSection], path: list[tuple[int, str]], block: MarkdownBlock) -> None:
     headings = tuple(words for _, words in path)
     if found[-1].headings != headings:
-        found.append(Section(headings, [], path[-1][0] if path else 0))
+        found.append(MarkdownSection(headings, [], path[-1][0] if path else 0))
     found[-1].blocks.append(block)
 
 
-def _keep_bare(found: list[Section], path: list[tuple[int, str]]) -> None:
+def _keep_bare(found: list[MarkdownSection], path: list[tuple[int, str]]) -> None:
     _, words = path.pop()
-    _add(found, path, Block(Kind.HEADING, words))
+    _add(found, path, MarkdownBlock(BlockKind.HEADING, words))
 
 
-def _blocks(lines: list[str]) -> Iterator[Block]:
+def _blocks(lines: list[str]) -> Iterator[MarkdownBlock]:
     """Blocks and headings; blank lines and thematic breaks only part them."""
     at = 0
     while at < len(lines):
@@ -101,41 +101,41 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
             at += 1
             continue
         match _opens(line):
-            case Kind.HEADING:
+            case BlockKind.HEADING:
                 block, at = _heading(line), at + 1
-            case Kind.CODE:
+            case BlockKind.CODE:
                 block, at = _code(lines, at)
-            case Kind.TABLE:
+            case BlockKind.TABLE:
                 block, at = _table(lines, at)
-            case Kind.LIST:
+            case BlockKind.LIST:
                 block, at = _list(lines, at)
-            case Kind.BREAK:
+            case BlockKind.BREAK:
                 at += 1
                 continue
             case _:
                 block, at = _text(lines, at)
-        if block.body or block.kind is Kind.HEADING:
+        if block.body or block.kind is BlockKind.HEADING:
             yield block
 
 
-def _opens(line: str) -> Kind:
+def _opens(line: str) -> BlockKind:
     """What begins with this line."""
     bare = line.lstrip()
     if not bare or bare[0] not in _OPENERS:
-        return Kind.TEXT
+        return BlockKind.TEXT
     if bare[0] == "#":
         is_heading = len(line) <= MAX_HEADING_CHARS and _HEADING.match(line)
-        return Kind.HEADING if is_heading else Kind.TEXT
+        return BlockKind.HEADING if is_heading else BlockKind.TEXT
     if bare[0] == "|":
-        return Kind.TABLE
+        return BlockKind.TABLE
     if bare[0] in "`~":
-        return Kind.CODE if _FENCE.match(line) else Kind.TEXT
+        return BlockKind.CODE if _FENCE.match(line) else BlockKind.TEXT
     if bare[0] in "-*_" and _BREAK.match(line):
-        return Kind.BREAK
-    return Kind.LIST if _ITEM.match(line) else Kind.TEXT
+        return BlockKind.BREAK
+    return BlockKind.LIST if _ITEM.match(line) else BlockKind.TEXT
 
 
-def _heading(line: str) -> Block:
+def _heading(line: str) -> MarkdownBlock:
     """Its mark as head, its words as body; `## A ##` is `A`."""
     found = _HEADING.match(line)
     mark, words = (found[1], found[2] or "") if found else ("#", line)
@@ -143,22 +143,22 @@ def _heading(line: str) -> Block:
     closed = words.rstrip("#")
     if closed != words and (not closed or closed[-1].isspace()):
         words = closed.rstrip()
-    return Block(Kind.HEADING, " ".join(words.split()), mark)
+    return MarkdownBlock(BlockKind.HEADING, " ".join(words.split()), mark)
 
 
-def _text(lines: list[str], at: int) -> tuple[Block, int]:
+def _text(lines: list[str], at: int) -> tuple[MarkdownBlock, int]:
     """A paragraph, a heading that is underlined, or a table whose rows do not begin with a bar."""
     start = at
     if at + 1 < len(lines):
         following = lines[at + 1].strip()
         if following and (level := _underlines(following, lines[at])):
-            return Block(Kind.HEADING, " ".join(lines[at].split()), "#" * level), at + 2
+            return MarkdownBlock(BlockKind.HEADING, " ".join(lines[at].split()), "#" * level), at + 2
         if "|" in lines[at] and _parts_header(following):
             return _table(lines, at)
     at += 1
     while at < len(lines) and lines[at].strip() and _is_continued(lines[at]):
         at += 1
-    return Block(Kind.TEXT, _joined(lines, start, at)), at
+    return MarkdownBlock(BlockKind.TEXT, _joined(lines, start, at)), at
 
 
 def _underlines(line: str, above: str) -> int:
@@ -173,32 +173,32 @@ def _underlines(line: str, above: str) -> int:
 def _is_continued(line: str) -> bool:
     """A number at the start of a line inside a paragraph is a number, unless a list begins with it."""
     kind = _opens(line)
-    if kind is Kind.LIST:
+    if kind is BlockKind.LIST:
         bare = line.lstrip()
         return bare[0].isdigit() and not bare.startswith(("1.", "1)"))
-    return kind is Kind.TEXT
+    return kind is BlockKind.TEXT
 
 
-def _list(lines: list[str], at: int) -> tuple[Block, int]:
+def _list(lines: list[str], at: int) -> tuple[MarkdownBlock, int]:
     """All items with what is indented below them, also over blank lines."""
     start = end = at
     while at < len(lines):
         line = lines[at]
         if line.strip():
             after_blank = at > end
-            if not (_goes_on(line) if after_blank else _opens(line) in (Kind.LIST, Kind.TEXT)):
+            if not (_goes_on(line) if after_blank else _opens(line) in (BlockKind.LIST, BlockKind.TEXT)):
                 break
             end = at + 1
         at += 1
-    return Block(Kind.LIST, _joined(lines, start, end)), end
+    return MarkdownBlock(BlockKind.LIST, _joined(lines, start, end)), end
 
 
 def _goes_on(line: str) -> bool:
     kind = _opens(line)
-    return kind is Kind.LIST or (kind is Kind.TEXT and line.startswith(("  ", "\t")))
+    return kind is BlockKind.LIST or (kind is BlockKind.TEXT and line.startswith(("  ", "\t")))
 
 
-def _table(lines: list[str], at: int) -> tuple[Block, int]:
+def _table(lines: list[str], at: int) -> tuple[MarkdownBlock, int]:
     """Rows as long as there are bars; the header is what stands above the row of dashes."""
     start = at
     begins_with_bar = lines[at].lstrip().startswith("|")
@@ -206,14 +206,14 @@ def _table(lines: list[str], at: int) -> tuple[Block, int]:
         at += 1
     header = 2 if at - start > 2 and _parts_header(lines[start + 1].strip()) else 0
     head = _joined(lines, start, start + header) + "\n" if header else ""
-    return Block(Kind.TABLE, _joined(lines, start + header, at), head), at
+    return MarkdownBlock(BlockKind.TABLE, _joined(lines, start + header, at), head), at
 
 
 def _parts_header(line: str) -> bool:
     return "|" in line and "-" in line and not line.strip("|:- \t")
 
 
-def _code(lines: list[str], at: int) -> tuple[Block, int]:
+def _code(lines: list[str], at: int) -> tuple[MarkdownBlock, int]:
     """Up to the closing fence, or to the end of the text; a fence around nothing is only what its first line says."""
     opening = lines[at]
     found = _FENCE.match(opening)
@@ -223,9 +223,9 @@ def _code(lines: list[str], at: int) -> tuple[Block, int]:
         at += 1
     body = _joined(lines, start, at)
     if not body.strip():
-        return Block(Kind.TEXT, opening.strip().strip(fence[0]).strip()), at + 1
+        return MarkdownBlock(BlockKind.TEXT, opening.strip().strip(fence[0]).strip()), at + 1
     indent = opening[: len(opening) - len(opening.lstrip())]
-    return Block(Kind.CODE, body, opening.rstrip() + "\n", f"\n{indent}{fence}"), at + 1
+    return MarkdownBlock(BlockKind.CODE, body, opening.rstrip() + "\n", f"\n{indent}{fence}"), at + 1
 
 
 def _closes(line: str, fence: str) -> bool:

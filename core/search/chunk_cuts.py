@@ -16,7 +16,7 @@ from enum import IntEnum
 from itertools import accumulate
 from typing import NamedTuple
 
-from core.search.chunk_blocks import Block, Kind
+from core.search.chunk_blocks import BlockKind, MarkdownBlock
 
 EDGE_SHARE = 0.25
 """How much of a run on either side is no place to cut: a quarter keeps parts useful and the work bounded."""
@@ -70,25 +70,25 @@ class Unit(NamedTuple):
     """Of the boundary before it: the run is cut at the least."""
     finer: tuple[Boundary, ...]
     """The ways to take it apart that are left."""
-    kind: Kind
+    kind: BlockKind
     """Of the block it is of."""
     fits: bool = False
     """It was counted. False: its tokens are only its share of something longer."""
 
 
-class Piece(NamedTuple):
+class ChunkBody(NamedTuple):
     """A text that fits, and what it is made of."""
 
     text: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[BlockKind, ...]
 
 
 _FINER = {
-    Kind.TEXT: (Boundary.SENTENCE, Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
-    Kind.HEADING: (Boundary.SENTENCE, Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
-    Kind.LIST: (Boundary.ITEM, Boundary.SENTENCE, Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
-    Kind.TABLE: (Boundary.LINE, Boundary.SENTENCE, Boundary.WORD, Boundary.CHARACTER),
-    Kind.CODE: (Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
+    BlockKind.TEXT: (Boundary.SENTENCE, Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
+    BlockKind.HEADING: (Boundary.SENTENCE, Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
+    BlockKind.LIST: (Boundary.ITEM, Boundary.SENTENCE, Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
+    BlockKind.TABLE: (Boundary.LINE, Boundary.SENTENCE, Boundary.WORD, Boundary.CHARACTER),
+    BlockKind.CODE: (Boundary.LINE, Boundary.WORD, Boundary.CHARACTER),
 }
 
 
@@ -100,7 +100,7 @@ class Cutter:
         self._most_tokens = max(1, most_tokens)
         self._most_joined = self._most_tokens * JOINED_SHARE
 
-    def pieces(self, blocks: list[Block]) -> Iterator[Piece]:
+    def pieces(self, blocks: list[MarkdownBlock]) -> Iterator[ChunkBody]:
         """The blocks as texts of at most so many tokens, in order."""
         run: list[Unit] = []
         before = ""
@@ -123,13 +123,13 @@ class Cutter:
     def _size(self, text: str) -> int:
         return max(1, self._count_tokens(text), len(text) // MOST_CHARS_PER_TOKEN)
 
-    def _frame(self, block: Block) -> Frame | None:
+    def _frame(self, block: MarkdownBlock) -> Frame | None:
         """The frame of a block, unless it would take half of the room."""
         if not block.head or self._size(block.head + block.tail) * 2 > self._most_tokens:
             return None
         return Frame(block.head, block.tail)
 
-    def _framed(self, block: Block, tokens: int) -> list[Unit]:
+    def _framed(self, block: MarkdownBlock, tokens: int) -> list[Unit]:
         """The rows or lines of a block that is too long, each heavier by its share of the frame."""
         most = self._most_tokens
         grown = tokens * most / (most - self._size(block.head + block.tail))
@@ -148,7 +148,7 @@ class Cutter:
             yield from self._refined(Unit(text, weight, key or _key(kind, text), tuple(finer), unit.kind))
             key = 0
 
-    def _packed(self, units: list[Unit], frame: Frame = _BARE) -> Iterator[Piece]:
+    def _packed(self, units: list[Unit], frame: Frame = _BARE) -> Iterator[ChunkBody]:
         """The units joined into texts that fit; counted once more, since tokens need not add up."""
         if not units:
             return
@@ -159,7 +159,7 @@ class Cutter:
             first, last = waiting.pop()
             most = self._most_tokens if last - first == 1 else self._most_joined
             if last - first == 1 and units[first].fits:
-                yield Piece(_whole(units[first].text, frame), (units[first].kind,))
+                yield ChunkBody(_whole(units[first].text, frame), (units[first].kind,))
             elif ends[last] - ends[first] <= most:
                 yield from self._checked(units[first:last], frame)
             elif last - first == 1:
@@ -168,26 +168,26 @@ class Cutter:
                 cut = _cut(ends, keys, first, last)
                 waiting += ((cut, last), (first, cut))
 
-    def _checked(self, units: list[Unit], frame: Frame) -> Iterator[Piece]:
+    def _checked(self, units: list[Unit], frame: Frame) -> Iterator[ChunkBody]:
         """One text, if it fits when counted; otherwise its units again with the weights they turned out to have."""
         words = "".join(unit.text for unit in units)
         if not words.strip():
             return
         text = _whole(words, frame)
         if (tokens := self._size(text)) <= self._most_tokens:
-            yield Piece(text, tuple(dict.fromkeys(unit.kind for unit in units)))
+            yield ChunkBody(text, tuple(dict.fromkeys(unit.kind for unit in units)))
         else:
             by = 1.01 * tokens / sum(unit.tokens for unit in units)
             yield from self._packed([unit._replace(tokens=unit.tokens * by) for unit in units], frame)
 
-    def _apart(self, unit: Unit, frame: Frame) -> Iterator[Piece]:
+    def _apart(self, unit: Unit, frame: Frame) -> Iterator[ChunkBody]:
         """A unit that did not fit, in pieces; a single character stays as it is."""
         tokens = max(unit.tokens, self._most_tokens + 1)
         pieces = list(self._refined(unit._replace(tokens=tokens, finer=unit.finer or (Boundary.CHARACTER,))))
         if len(pieces) > 1:
             yield from self._packed(pieces, frame)
         elif unit.text.strip():
-            yield Piece(_whole(unit.text, frame), (unit.kind,))
+            yield ChunkBody(_whole(unit.text, frame), (unit.kind,))
 
 
 def _whole(text: str, frame: Frame) -> str:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from core.models import Space
+from core.models import VectorSpace
 from core.registry.io.items import ItemStore
 from core.runtime.send import Sender
 from core.search import chunk as chunking
 from core.search.io.answers import Query
-from core.search.io.chunks import ChunkStore
+from core.search.io.chunk_store import ChunkStore
 from core.search.io.opening import open_searcher
 from core.search.io.searcher import Searcher
 from core.settings import Settings
@@ -109,7 +109,7 @@ async def test_what_is_written_beside_ends_by_itself_unless_it_is_swapped_in(lib
     store = ChunkStore(client, raw, keys)
     chunks = chunking.chunks(item_id, "Beside the page.", chunking.estimate_tokens)
     name = chunks[0].id
-    space = Space("first", 16, "1")
+    space = VectorSpace("first", 16, "1")
 
     async def lives() -> list[int]:
         return [await client.ttl(keys.chunk(name)), await client.ttl(keys.vector(name))]

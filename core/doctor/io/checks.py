@@ -14,7 +14,7 @@ from core.keys import Keys
 from core.registry import lenient
 from core.registry.record import MAY_HAVE_TEXT, Status
 from core.search.io.pages import PageReader
-from core.search.io.vector_space import Spaces
+from core.search.io.vector_space import VectorSpaceStore
 from core.store.connect import Client, texts
 
 MOST_REMEMBERED = 100_000
@@ -29,7 +29,7 @@ class Looking:
         self._client = client
         self._keys = keys
         self._pages = PageReader(client, keys)
-        self._spaces = Spaces(client, keys)
+        self._spaces = VectorSpaceStore(client, keys)
         self._astray = Astray(client, keys)
         self._placing = Placing(client, keys)
         self._lost = Lost(client, keys)

@@ -9,7 +9,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from core.keys import Keys
-from core.models import Space
+from core.models import VectorSpace
 from core.pages.text import content_hash
 from core.search.vectors import is_sound
 from core.store.connect import Client
@@ -36,7 +36,7 @@ class Inspecting:
         self._keys = keys
         self._wants_vectors = wants_vectors
 
-    async def state(self, item_id: str, chunks: Sequence[str], count: int, space: Space | None) -> State:
+    async def state(self, item_id: str, chunks: Sequence[str], count: int, space: VectorSpace | None) -> State:
         """What the chunks of a page are, if there should be so many."""
         if len(chunks) != count:
             return State.UNUSABLE
@@ -49,7 +49,7 @@ class Inspecting:
         rows = list(zip(answers[::2], answers[1::2], strict=True))
         return min((self._one(item_id, space, *row) for row in rows), default=State.WHOLE)
 
-    def _one(self, item_id: str, space: Space | None, chunk: Any, vector: Any) -> State:
+    def _one(self, item_id: str, space: VectorSpace | None, chunk: Any, vector: Any) -> State:
         if isinstance(chunk, ResponseError):
             return State.UNUSABLE
         item, text, text_hash, of = chunk
@@ -60,6 +60,6 @@ class Inspecting:
         return State.WHOLE if of == space.name and _is_sound(vector, space) else State.BY_WORDS
 
 
-def _is_sound(vector: Any, space: Space) -> bool:
+def _is_sound(vector: Any, space: VectorSpace) -> bool:
     """A client that reads text keeps bytes that are none as surrogates."""
     return isinstance(vector, str) and is_sound(vector.encode("utf-8", "surrogateescape"), space.dimension)

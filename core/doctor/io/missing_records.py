@@ -14,7 +14,7 @@ from core.keys import Keys
 from core.registry import key_lists
 from core.registry.io.removing import Removing
 from core.registry.record import Status
-from core.search.io.chunk_removal import ChunkRemoval
+from core.search.io.chunk_remover import ChunkRemover
 from core.store.commit import Command
 from core.store.connect import Client
 
@@ -26,7 +26,7 @@ class Lost:
         self._client = client
         self._keys = keys
         self._placing = Placing(client, keys)
-        self._chunks = ChunkRemoval(client, keys)
+        self._chunks = ChunkRemover(client, keys)
         self._removing = Removing(client, keys)
 
     async def look(self, item_ids: Sequence[str], place: str = "") -> list[str]:

@@ -10,7 +10,7 @@ from typing import cast
 
 from core.doctor.io.index_keys import types_of
 from core.keys import Keys
-from core.search.io.chunk_removal import CACHE_SECONDS
+from core.search.io.chunk_remover import CACHE_SECONDS
 from core.store.connect import Client, texts
 from core.store.packing import packed_json
 

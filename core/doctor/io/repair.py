@@ -15,7 +15,7 @@ from core.doctor.io.orphan_chunks import Astray
 from core.doctor.io.status_sets import Placing
 from core.keys import Keys
 from core.registry.record import Status
-from core.search.io.chunk_removal import ChunkRemoval
+from core.search.io.chunk_remover import ChunkRemover
 from core.store.commit import Answer, Command, Lease, Leases, Work
 from core.store.connect import Client
 from core.store.events import event
@@ -36,7 +36,7 @@ class Reconciling:
         self._client = client
         self._keys = keys
         self._looking = Looking(client, keys, wants_vectors=wants_vectors)
-        self._removal = ChunkRemoval(client, keys)
+        self._removal = ChunkRemover(client, keys)
         self._astray = Astray(client, keys)
         self._index = IndexKeys(client, keys)
         self._quarantine = Quarantine(client, keys)

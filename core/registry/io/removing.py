@@ -12,7 +12,7 @@ from core import ids
 from core.keys import Keys
 from core.registry import key_lists
 from core.registry.record import ARTICLES_SOURCE, iso
-from core.search.io.chunk_removal import ChunkRemoval
+from core.search.io.chunk_remover import ChunkRemover
 from core.store import connect
 from core.store.commit import LEASE_SECONDS, Answer, Command, Leases, Work, batched
 from core.store.connect import Client, texts
@@ -57,7 +57,7 @@ class Removing:
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._chunks = ChunkRemoval(client, keys)
+        self._chunks = ChunkRemover(client, keys)
 
     # ── items ──
 

@@ -12,15 +12,15 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from core.keys import Keys
-from core.models import Chunk, Space
+from core.models import Chunk, VectorSpace
 from core.pages.reads_as import reads_as
 from core.search import chunk as chunking
-from core.search.io.chunk_reading import ChunkReader, StoredChunk
-from core.search.io.chunks import ChunkStore
+from core.search.io.chunk_reader import ChunkReader, StoredChunk
+from core.search.io.chunk_store import ChunkStore
 from core.search.io.live_texts import LiveTexts
 from core.search.io.pages import LivePage, PageReader
 from core.search.io.protocols import Embedder, Page
-from core.search.io.vector_space import Spaces
+from core.search.io.vector_space import VectorSpaceStore
 from core.store.connect import Client, now
 
 log = logging.getLogger("search")
@@ -49,12 +49,12 @@ class ContentReader:
         self._pages = PageReader(client, keys)
         self._chunks = ChunkReader(raw, keys)
         self._store = ChunkStore(client, raw, keys)
-        self._spaces = Spaces(client, keys)
+        self._spaces = VectorSpaceStore(client, keys)
         self._now = partial(now, client)
         self._embedder = embedder
         self._may_mend = mend
 
-    async def read(self, item_ids: Sequence[str], space: Space | None) -> dict[str, Content | None]:
+    async def read(self, item_ids: Sequence[str], space: VectorSpace | None) -> dict[str, Content | None]:
         """By item id; None: it may not be found."""
         found: dict[str, Content | None] = {}
         left = list(item_ids)
@@ -70,7 +70,7 @@ class ContentReader:
         return found
 
     async def _read(
-        self, pages: Mapping[str, LivePage], space: Space | None, *, is_last: bool
+        self, pages: Mapping[str, LivePage], space: VectorSpace | None, *, is_last: bool
     ) -> dict[str, Content | None]:
         """Pages whose chunks are not all there are left out, since they may be being swapped; at last they are cut."""
         embedded = {item_id: live.page.version for item_id, live in pages.items() if live.has_chunks}
@@ -88,7 +88,7 @@ class ContentReader:
         return {item_id: _content(pages[item_id].page, own, vectors) for item_id, own in chunks.items()}
 
     async def _mend(
-        self, damaged: Mapping[str, Mapping[str, bytes]], pages: Mapping[str, LivePage], space: Space | None
+        self, damaged: Mapping[str, Mapping[str, bytes]], pages: Mapping[str, LivePage], space: VectorSpace | None
     ) -> None:
         """Let pages wait for an embed worker, without those vectors of theirs that are none."""
         for item_id, own in damaged.items():
@@ -105,7 +105,7 @@ class ContentReader:
             log.warning("⚠️ They cannot be made due now: %s", error)
 
     async def _others(
-        self, chunks: Mapping[str, Sequence[Chunk]], known: Mapping[str, bytes], space: Space | None
+        self, chunks: Mapping[str, Sequence[Chunk]], known: Mapping[str, bytes], space: VectorSpace | None
     ) -> dict[str, bytes]:
         """Vectors of chunks that have none of their own: of a text before its swap, or of a space before its own."""
         without = {item_id: [one for one in own if one.id not in known] for item_id, own in chunks.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core.models import Chunk
 from core.registry.record import Item
 from core.search import chunk as chunking
-from core.search.io.chunk_removal import OldChunks
+from core.search.io.chunk_remover import OldChunks
 from core.search.io.live_texts import Text
 from core.search.io.protocols import Embedder
 
@@ -17,7 +17,7 @@ PREFIX_TOKENS = chunking.WINDOW_TOKENS - chunking.MOST_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageToEmbed:
     """An item whose text search shall know: the chunks of it, and those that search has now."""
 
     item: Item

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from core.search.chunk import CHUNKER_VERSION
-from core.search.io.local import LocalEmbedder
+from core.search.io.local_embedder import LocalEmbedder
 from core.search.io.none import NoEmbedder
-from core.search.io.openai import Endpoint, OpenAIEmbedder
+from core.search.io.openai_embedder import Endpoint, OpenAIEmbedder
 from core.search.io.protocols import Embedder
 from core.settings import Settings
 

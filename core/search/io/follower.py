@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, cast
 
 from core.keys import Keys
-from core.models import Space
+from core.models import VectorSpace
 from core.registry.record import MAY_HAVE_TEXT
 from core.search.io import replica_state
 from core.search.io import vector_space as spaces
@@ -50,11 +50,11 @@ TELLING = {
 class Opener(Protocol):
     """Opens a replica for vectors of a space."""
 
-    async def open(self, space: Space | None) -> Replica:
+    async def open(self, space: VectorSpace | None) -> Replica:
         """The replica of this host, or a spare one where that cannot be made."""
         ...
 
-    async def open_spare(self, space: Space | None) -> Replica:
+    async def open_spare(self, space: VectorSpace | None) -> Replica:
         """One of this process alone, for when the disk of the other is full."""
         ...
 
@@ -63,7 +63,13 @@ class Follower:
     """Fills a replica from Redis, and opens it anew where it cannot be used."""
 
     def __init__(
-        self, client: Client, keys: Keys, contents: ContentReader, opener: Opener, replica: Replica, space: Space | None
+        self,
+        client: Client,
+        keys: Keys,
+        contents: ContentReader,
+        opener: Opener,
+        replica: Replica,
+        space: VectorSpace | None,
     ) -> None:
         self._client = client
         self._keys = keys
@@ -226,7 +232,7 @@ class Follower:
             looked_at += len(item_ids)
         return looked_at
 
-    async def _now(self) -> tuple[Space | None, str]:
+    async def _now(self) -> tuple[VectorSpace | None, str]:
         """The live space, and the place of the newest event."""
         pipe = self._client.pipeline(transaction=False)
         pipe.hget(self._keys.version, spaces.FIELD)

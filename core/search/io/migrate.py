@@ -17,16 +17,16 @@ from typing import TypeVar
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.models import Chunk, Space
+from core.models import Chunk, VectorSpace
 from core.registry.io.item_queries import Selecting
 from core.registry.io.items import ItemStore
 from core.registry.record import MAY_HAVE_TEXT, Status
-from core.search.io.chunks import ChunkStore
+from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_reading import cut, embedded
-from core.search.io.embedder_run import TEXTS_AT_ONCE
+from core.search.io.embed_run import TEXTS_AT_ONCE
 from core.search.io.live_texts import LiveTexts
-from core.search.io.protocols import Embedder, EmbedderAway
-from core.search.io.vector_space import Spaces
+from core.search.io.protocols import Embedder, EmbedderUnavailable
+from core.search.io.vector_space import VectorSpaceStore
 from core.store import connect
 from core.store.connect import Client
 
@@ -50,7 +50,7 @@ class NothingToMigrate(FreshetError):
 
 
 @dataclass(slots=True)
-class Count:
+class MigrationEstimate:
     """Chunks of all texts, and those whose vector in the new space is there."""
 
     items: int = 0
@@ -59,7 +59,7 @@ class Count:
 
 
 @dataclass(slots=True)
-class Piece:
+class TextBatch:
     """Chunks of some live texts, each with a way to what the model is given of it; and what search has of them."""
 
     chunks: list[tuple[Chunk, Callable[[], str]]] = field(default_factory=list)
@@ -79,16 +79,16 @@ class Migration:
         self._items = ItemStore(client, keys)
         self._texts = LiveTexts(client, keys)
         self._selecting = Selecting(client, keys)
-        self._spaces = Spaces(client, keys)
+        self._spaces = VectorSpaceStore(client, keys)
 
-    async def space(self) -> Space | None:
-        """Where it goes; None: to no vectors. Raises EmbedderAway."""
+    async def space(self) -> VectorSpace | None:
+        """Where it goes; None: to no vectors. Raises EmbedderUnavailable."""
         await self._patiently(self._embedder.prepare, LONGEST_FIRST_WAIT_SECONDS)
         return self._embedder.space
 
-    async def count(self) -> Count:
+    async def count(self) -> MigrationEstimate:
         """How much there is to do; changes nothing."""
-        space, count = await self.space(), Count(items=await self._total())
+        space, count = await self.space(), MigrationEstimate(items=await self._total())
         async for piece in self._pieces():
             known = await self._known(piece, space) if space else {}
             count.chunks += len(piece.chunks)
@@ -109,7 +109,7 @@ class Migration:
         log.info("🔀 The live vectors are of %s now", space.name if space else "no model")
         return made, waiting
 
-    async def _build_all(self, space: Space, tell: Callable[[int], object]) -> int:
+    async def _build_all(self, space: VectorSpace, tell: Callable[[int], object]) -> int:
         made = last = await self.build(space, tell)
         for _ in range(MOST_ROUNDS - 1):
             if not last:
@@ -118,7 +118,7 @@ class Migration:
             made += last
         return made
 
-    async def build(self, space: Space, tell: Callable[[int], object]) -> int:
+    async def build(self, space: VectorSpace, tell: Callable[[int], object]) -> int:
         """Embed into the cache what is not there; how many chunks that were."""
         made = 0
         async for piece in self._pieces():
@@ -129,21 +129,21 @@ class Migration:
             tell(len(piece.chunks))
         return made
 
-    async def make_due(self, space: Space | None) -> int:
+    async def make_due(self, space: VectorSpace | None) -> int:
         """Every page with chunks of another space waits for a worker; how many."""
         return await self._spaces.make_all_due(space, await self._clock())
 
     # ── reading ──
 
-    async def _known(self, piece: Piece, space: Space) -> dict[str, bytes]:
+    async def _known(self, piece: TextBatch, space: VectorSpace) -> dict[str, bytes]:
         return await self._store.vectors([chunk for chunk, _ in piece.chunks], space, piece.old)
 
-    async def _pieces(self) -> AsyncIterator[Piece]:
+    async def _pieces(self) -> AsyncIterator[TextBatch]:
         """All live texts."""
         async for some in self._batches(MAY_HAVE_TEXT):
             items = [item for item in await self._items.read(some) if item and not item.alias_of]
             texts = await self._texts.of(items)
-            piece = Piece()
+            piece = TextBatch()
             for item in items:
                 if text := texts.get(item.id):
                     chunks = cut(item, text, self._embedder)
@@ -165,7 +165,7 @@ class Migration:
 
     # ── embedding ──
 
-    async def _remember(self, space: Space, new: Mapping[str, Callable[[], str]]) -> None:
+    async def _remember(self, space: VectorSpace, new: Mapping[str, Callable[[], str]]) -> None:
         hashes = list(new)
         for start in range(0, len(hashes), TEXTS_AT_ONCE):
             some = hashes[start : start + TEXTS_AT_ONCE]
@@ -178,7 +178,7 @@ class Migration:
         for _ in range(PATIENCE):
             try:
                 return await ask()
-            except EmbedderAway as away:
+            except EmbedderUnavailable as away:
                 if away.retry_after_seconds > longest_seconds:
                     raise
                 log.warning("⏸️ %s Again in %.0f s.", away, away.retry_after_seconds)

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Self
 
 from core.keys import Keys
-from core.models import Space
+from core.models import VectorSpace
 from core.search.io.contents import ContentReader
 from core.search.io.embedders import open_embedder
 from core.search.io.follower import SPARE, Follower
 from core.search.io.replica import Replica, ReplicaBroken
 from core.search.io.replica_state import ReplicaFull, unusable
 from core.search.io.searcher import Searcher
-from core.search.io.vector_space import Spaces
+from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
 from core.store import connect
 
@@ -43,7 +43,7 @@ async def open_searcher(
     embedder, raw = open_embedder(settings), connect.open_raw(settings)
     try:
         # What Redis holds decides, not the settings: two processes with other settings share this replica.
-        space = await Spaces(client, keys).live()
+        space = await VectorSpaceStore(client, keys).live()
         contents = ContentReader(client, raw, keys, embedder, mend=mend)
         with Replicas(_folder(settings)) as replicas:
             follower = Follower(client, keys, contents, replicas, await replicas.open(space), space)
@@ -71,7 +71,7 @@ class Replicas:
         if self._spare:
             shutil.rmtree(self._spare, ignore_errors=True)
 
-    async def open(self, space: Space | None) -> Replica:
+    async def open(self, space: VectorSpace | None) -> Replica:
         """The replica of this host; a spare one if the disk is full. Raises ReplicaUnusable."""
         if self._spare is None:
             try:
@@ -80,7 +80,7 @@ class Replicas:
                 log.warning("⚠️ %s %s", full, SPARE)
         return await self.open_spare(space)
 
-    async def open_spare(self, space: Space | None) -> Replica:
+    async def open_spare(self, space: VectorSpace | None) -> Replica:
         """One in memory, or where temporary files go; filled from Redis, and gone with this process."""
         self._spare = self._spare or _temporary_folder()
         return await open_replica(self._spare / FOLDER, space)
@@ -100,7 +100,7 @@ def _folder(settings: Settings) -> Path:
     return settings.persistent_storage_path / name
 
 
-async def open_replica(folder: Path, space: Space | None) -> Replica:
+async def open_replica(folder: Path, space: VectorSpace | None) -> Replica:
     """The replica in this folder, made anew where it is broken or of other vectors. Raises ReplicaUnusable."""
     dimension = space.dimension if space else None
     while True:

@@ -1,6 +1,6 @@
 """The seams of search: who turns text into vectors, and who finds chunks.
 
-An embedder may be away for a while; that is `EmbedderAway`, with how long to wait, and never the fault of a text.
+An embedder that cannot answer for a while raises `EmbedderUnavailable` with how long to wait; no text is to blame.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from core.errors import FreshetError
-from core.models import Chunk, Space
+from core.models import Chunk, VectorSpace
 
 Vector = bytes
 """float32, little-endian, of length 1: what Redis keeps and what can be compared by a dot product."""
 
 
-class EmbedderAway(FreshetError):
+class EmbedderUnavailable(FreshetError):
     """The model or its endpoint cannot answer now; try again after so many seconds."""
 
     def __init__(self, sentence: str, retry_after_seconds: float = 60.0) -> None:
@@ -28,11 +28,11 @@ class Embedder(Protocol):
     """Turns texts into vectors of one space."""
 
     async def prepare(self) -> None:
-        """Find out what it can do: load the model, ask the endpoint. Call before `space`. Raises EmbedderAway."""
+        """Load the model or ask the endpoint for its dimension. Call before `space`. Raises EmbedderUnavailable."""
         ...
 
     @property
-    def space(self) -> Space | None:
+    def space(self) -> VectorSpace | None:
         """The space its vectors are in; None: it makes none, search is by words alone."""
         ...
 
@@ -51,7 +51,7 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """One vector for each text, in order. Raises EmbedderAway; any other trouble is a bug."""
+        """One vector for each text, in order. Raises EmbedderUnavailable; any other trouble is a bug."""
         ...
 
     async def close(self) -> None:

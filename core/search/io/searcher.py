@@ -18,7 +18,7 @@ from core.search.io.contents import ContentReader
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.follower import Follower
 from core.search.io.pages import LivePage, PageReader
-from core.search.io.protocols import ChunkText, Embedder, EmbedderAway, Filters, Hit, Hits, Vector
+from core.search.io.protocols import ChunkText, Embedder, EmbedderUnavailable, Filters, Hit, Hits, Vector
 from core.search.io.replica import ReplicaBroken
 from core.search.io.replica_search import DEPTH
 from core.search.io.vector_space import refusal
@@ -157,7 +157,7 @@ class Searcher:
             if live.name != self._embedder.space.name:
                 return None, f"{BY_WORDS} ({refusal(live.name, self._embedder.space)})"
             return (await self._embedder.embed([query.text]))[0], BY_BOTH
-        except EmbedderAway as away:
+        except EmbedderUnavailable as away:
             return None, f"{BY_WORDS} ({away})"
 
     # ── reconciliation ──

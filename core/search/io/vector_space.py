@@ -12,7 +12,7 @@ from typing import cast
 
 from core.errors import SettingsError
 from core.keys import Keys
-from core.models import Space
+from core.models import VectorSpace
 from core.registry.record import Status
 from core.search.vectors import MOST_DIMENSIONS
 from core.store.connect import Client
@@ -56,7 +56,7 @@ return changed
 """
 
 
-class Spaces:
+class VectorSpaceStore:
     """The space of the live index."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
@@ -67,11 +67,11 @@ class Spaces:
         """The name of the live space; empty: nothing was ever embedded."""
         return str(await self._client.hget(self._keys.version, FIELD) or "")
 
-    async def live(self) -> Space | None:
+    async def live(self) -> VectorSpace | None:
         """The live space; None: nothing was ever embedded."""
         return parsed(await self.current())
 
-    async def claim(self, space: Space | None, now: float) -> None:
+    async def claim(self, space: VectorSpace | None, now: float) -> None:
         """A store without vectors takes the first space; another one than the store's is refused with a sentence."""
         current = await self.current()
         if space is not None and not current:
@@ -84,11 +84,11 @@ class Spaces:
         if current != (space.name if space else ""):
             raise SettingsError(refusal(current, space) if space else without_vectors(current))
 
-    def still(self, space: Space | None) -> tuple[str, ...]:
+    def still(self, space: VectorSpace | None) -> tuple[str, ...]:
         """What a commit expects: that nobody cut over to another space meanwhile, or to the first one."""
         return (self._keys.version, FIELD, space.name if space else "0")
 
-    async def cut_over(self, space: Space | None) -> None:
+    async def cut_over(self, space: VectorSpace | None) -> None:
         """From now on this is the live space; whoever was refused for it may come again."""
         async with self._client.pipeline(transaction=True) as pipe:
             if space is None:
@@ -98,7 +98,7 @@ class Spaces:
             pipe.delete(self._keys.embed_away)
             await pipe.execute()
 
-    async def make_all_due(self, space: Space | None, now: float) -> int:
+    async def make_all_due(self, space: VectorSpace | None, now: float) -> int:
         """Every page with chunks that are not of this space waits for an embed worker; how many."""
         changed = 0
         for status in MAY_BE_KNOWN:
@@ -112,7 +112,7 @@ class Spaces:
         return changed
 
     async def make_due(
-        self, item_ids: Sequence[str], space: Space | None, now: float, *, is_damaged: bool = False
+        self, item_ids: Sequence[str], space: VectorSpace | None, now: float, *, is_damaged: bool = False
     ) -> int:
         """Those of the pages that have chunks of another space wait for an embed worker again; how many.
 
@@ -136,7 +136,7 @@ class Spaces:
         return int(cast(int, await self._client.eval(_MAKE_DUE, len(keys), *keys, packed_json(asked))))
 
 
-def refusal(current: str, space: Space) -> str:
+def refusal(current: str, space: VectorSpace) -> str:
     """Why vectors of this space are not used now, and what to do."""
     return (
         f"This store's vectors are of {current}, the settings ask for {space.name}; they cannot be compared. "
@@ -152,9 +152,9 @@ def without_vectors(current: str) -> str:
     )
 
 
-def parsed(name: str) -> Space | None:
-    """A space by its name, as `Space.name` spells it."""
+def parsed(name: str) -> VectorSpace | None:
+    """A space by its name, as `VectorSpace.name` spells it."""
     model, dimension, chunker = ["", "", *name.rsplit("-", 2)][-3:]
     if not (dimension.isdecimal() and 0 < int(dimension) <= MOST_DIMENSIONS and chunker.startswith("c")):
         return None
-    return Space(model, int(dimension), chunker[1:])
+    return VectorSpace(model, int(dimension), chunker[1:])

@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from core.keys import Keys
-from core.models import Chunk, Space
+from core.models import Chunk, VectorSpace
 from core.registry.io.items import ItemStore
 from core.registry.record import MAY_HAVE_TEXT, Item, Status
-from core.search.io.chunk_removal import OldChunks
-from core.search.io.chunks import ChunkStore
+from core.search.io.chunk_remover import OldChunks
+from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_queue import EmbedQueue
-from core.search.io.embed_reading import Page, cut, embedded
+from core.search.io.embed_reading import PageToEmbed, cut, embedded
 from core.search.io.live_texts import LiveTexts, Text
-from core.search.io.protocols import Embedder, EmbedderAway
-from core.search.io.vector_space import Spaces
+from core.search.io.protocols import Embedder, EmbedderUnavailable
+from core.search.io.vector_space import VectorSpaceStore
 from core.store.clock import ServerClock
 from core.store.commit import Answer, Lease, Leases, Work
 from core.store.connect import Client
@@ -40,7 +40,7 @@ IsOver = Callable[[], bool]
 Tell = Callable[[int], object]
 
 
-class Embedding:
+class EmbedRun:
     """Embeds items for one job."""
 
     def __init__(
@@ -63,11 +63,11 @@ class Embedding:
         self._items = ItemStore(client, keys)
         self._texts = LiveTexts(client, keys)
         self._queue = EmbedQueue(client, keys)
-        self._spaces = Spaces(client, keys)
+        self._spaces = VectorSpaceStore(client, keys)
         self.counts: Counter[str] = Counter()
 
     async def embed_many(self, item_ids: Sequence[str], is_over: IsOver) -> None:
-        """Embed those that nobody else embeds; raises EmbedderAway with the rest untouched."""
+        """Embed those that nobody else embeds; raises EmbedderUnavailable with the rest untouched."""
         await self._embedder.prepare()
         await self._spaces.claim(self._embedder.space, self._clock.now())
         for start in range(0, len(item_ids), ITEMS_AT_ONCE):
@@ -89,17 +89,17 @@ class Embedding:
 
     # ── reading ──
 
-    async def _groups(self, held: Held) -> AsyncIterator[list[Page]]:
+    async def _groups(self, held: Held) -> AsyncIterator[list[PageToEmbed]]:
         """The pages that are wanted, each group with about as many chunks as the model gets at once."""
         items = dict(zip(held, await self._items.read(list(held)), strict=True))
         texts = await self._texts.of([item for item in items.values() if item])
         old = await self._store.old_of(list(held))
         wanted = [item for item in items.values() if item and item.id in texts and self._is_wanted(item, old[item.id])]
         await self._let_go({name: items[name] for name in items.keys() - {item.id for item in wanted}}, held)
-        group: list[Page] = []
+        group: list[PageToEmbed] = []
         for item in wanted:
             text = texts.pop(item.id)
-            group.append(Page(item, text, cut(item, text, self._embedder), old[item.id]))
+            group.append(PageToEmbed(item, text, cut(item, text, self._embedder), old[item.id]))
             if sum(len(page.chunks) for page in group) >= TEXTS_AT_ONCE:
                 yield group
                 group = []
@@ -133,14 +133,14 @@ class Embedding:
 
     # ── vectors ──
 
-    async def _embed_group(self, group: Sequence[Page], held: Held, is_over: IsOver) -> None:
+    async def _embed_group(self, group: Sequence[PageToEmbed], held: Held, is_over: IsOver) -> None:
         """Swap those pages that have all their vectors, whatever kept the model from making the others'."""
         space, vectors, away = self._embedder.space, dict[str, bytes](), None
         if space is not None:
             vectors, new = await self._known(group, space)
             try:
                 await self._embed(new, space, vectors, is_over)
-            except EmbedderAway as error:
+            except EmbedderUnavailable as error:
                 away = error
             group = [page for page in group if all(chunk.text_hash in vectors for chunk in page.chunks)]
         await self._store.write_all({page.item.id: page.chunks for page in group}, space, vectors)
@@ -149,7 +149,7 @@ class Embedding:
             raise away
 
     async def _known(
-        self, group: Sequence[Page], space: Space
+        self, group: Sequence[PageToEmbed], space: VectorSpace
     ) -> tuple[dict[str, bytes], dict[str, tuple[Chunk, Text]]]:
         """Vectors that are there, by text hash, and the chunks whose vectors are not."""
         chunks = [(chunk, page.text) for page in group for chunk in page.chunks]
@@ -163,7 +163,7 @@ class Embedding:
         return known, new
 
     async def _embed(
-        self, new: dict[str, tuple[Chunk, Text]], space: Space, vectors: dict[str, bytes], is_over: IsOver
+        self, new: dict[str, tuple[Chunk, Text]], space: VectorSpace, vectors: dict[str, bytes], is_over: IsOver
     ) -> None:
         """Add what the model makes of these to the vectors, until it is done or over."""
         wanted = list(new.items())
@@ -180,7 +180,7 @@ class Embedding:
 
     # ── the swap ──
 
-    async def _swap(self, pages: Sequence[Page], held: Held) -> None:
+    async def _swap(self, pages: Sequence[PageToEmbed], held: Held) -> None:
         now = self._clock.now()
         works = [
             Work(held[page.item.id], self._store.swap(page.item, page.chunks, page.old, now), self._expected(page.item))

@@ -1,7 +1,8 @@
-"""One request to an OpenAI-compatible endpoint, and what its answer means.
+"""Send one request to an OpenAI-compatible endpoint and check what it returns.
 
-`Refused`: these texts, or so many of them, are not taken. `EmbedderAway`: not now; the sentence names the setting to
-look at. The key is in one header, in no sentence and in no repr.
+Raises `TextsRefused` where the endpoint does not take these texts, or not so many of them, and `EmbedderUnavailable`
+where it cannot answer now; the sentence names the setting to look at. The key is in one header, in no sentence and in
+no repr.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pydantic import SecretStr
 
 from core.errors import SettingsError
 from core.registry.http_headers import retry_after_seconds
-from core.search.io.protocols import EmbedderAway, Vector
+from core.search.io.protocols import EmbedderUnavailable, Vector
 from core.settings import Settings
 from core.urls.secrets import redacted
 
@@ -36,7 +37,7 @@ _REFUSALS = frozenset((400, 413, 422))
 _WHAT_TO_CHECK = {401: "EMBED_API_KEY", 403: "EMBED_API_KEY", 404: "EMBED_API_URL and EMBED_MODEL"}
 
 
-class Refused(Exception):
+class TextsRefused(Exception):
     """The endpoint does not take these texts; says why, without the key."""
 
 
@@ -64,16 +65,16 @@ class Endpoint:
         return cls(url, shown, settings.embed_model, secret, dimensions, timeout)
 
 
-class _Item(msgspec.Struct):
+class _Embedding(msgspec.Struct):
     embedding: list[float]
     index: int | None = None
 
 
-class _Answer(msgspec.Struct):
-    data: list[_Item]
+class _EmbeddingsReply(msgspec.Struct):
+    data: list[_Embedding]
 
 
-class Wire:
+class EmbeddingsApi:
     """Asks, and gives back checked vectors of length 1 in the order of the texts."""
 
     def __init__(self, endpoint: Endpoint, now: Callable[[], float] = time.time) -> None:
@@ -82,18 +83,18 @@ class Wire:
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, texts: Sequence[str]) -> list[Vector]:
-        """One request. Raises Refused or EmbedderAway."""
+        """One request. Raises TextsRefused or EmbedderUnavailable."""
         shown = self._endpoint.shown
         try:
             return await self._post(texts)
         except TimeoutError:
             seconds = self._endpoint.timeout_seconds
             sentence = f"{shown} did not answer within {seconds:g} s; see EMBED_TIMEOUT_SECONDS and EMBED_BATCH."
-            raise EmbedderAway(sentence, RETRY_SECONDS) from None
+            raise EmbedderUnavailable(sentence, RETRY_SECONDS) from None
         except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
             # Only its kind: the text of such an error may hold the whole address.
             sentence = f"{shown} cannot be reached ({type(error).__name__}); see EMBED_API_URL."
-            raise EmbedderAway(sentence, RETRY_SECONDS) from None
+            raise EmbedderUnavailable(sentence, RETRY_SECONDS) from None
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -140,7 +141,7 @@ class Wire:
 
     def _complain(self, status: int, headers: Mapping[str, str], content: bytes) -> NoReturn:
         if status in _REFUSALS:
-            raise Refused(self._quoted(content))
+            raise TextsRefused(self._quoted(content))
         if status in _WHAT_TO_CHECK:
             self._away(f"answers {status}; check {_WHAT_TO_CHECK[status]}.", SETTING_RETRY_SECONDS)
         if 300 <= status < 400:
@@ -158,7 +159,7 @@ class Wire:
 
     def _vectors(self, content: bytes, count: int) -> list[Vector]:
         try:
-            items = msgspec.json.decode(content, type=_Answer).data
+            items = msgspec.json.decode(content, type=_EmbeddingsReply).data
         except (msgspec.DecodeError, UnicodeDecodeError):
             # NaN is no JSON, so that it ends here too.
             self._away("gave an answer that holds no vectors; check EMBED_API_URL and EMBED_MODEL.")
@@ -176,10 +177,10 @@ class Wire:
         return struct.pack(f"<{len(values)}f", *(value / length for value in values))
 
     def _away(self, what: str, seconds: float = RETRY_SECONDS) -> NoReturn:
-        raise EmbedderAway(f"{self._endpoint.shown} {what}", seconds)
+        raise EmbedderUnavailable(f"{self._endpoint.shown} {what}", seconds)
 
 
-def _in_order(items: list[_Item]) -> list[_Item]:
+def _in_order(items: list[_Embedding]) -> list[_Embedding]:
     """By `index`; as they come if no item has one; none at all where an index is missing or twice there."""
     if all(item.index is None for item in items):
         return items

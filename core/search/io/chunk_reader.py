@@ -9,7 +9,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from core.keys import Keys
-from core.models import Chunk, Space
+from core.models import Chunk, VectorSpace
 from core.registry import lenient
 from core.search import vectors
 
@@ -59,7 +59,7 @@ class ChunkReader:
         self._raw = raw
         self._keys = keys
 
-    async def read(self, versions: Mapping[str, str], space: Space | None) -> dict[str, StoredPage]:
+    async def read(self, versions: Mapping[str, str], space: VectorSpace | None) -> dict[str, StoredPage]:
         """By item id the chunks of exactly these versions; what was swapped meanwhile is left out."""
         pipe = self._raw.pipeline(transaction=False)
         for item_id in versions:
@@ -74,7 +74,7 @@ class ChunkReader:
         return found
 
 
-def _stored(place: int, row: Row, space: Space | None) -> StoredChunk:
+def _stored(place: int, row: Row, space: VectorSpace | None) -> StoredChunk:
     said = (value.decode("utf-8", "replace") if value else "" for value in row[:7])
     name, text, headings, text_hash, of, level, types = said
     path, kinds = (tuple(map(str, lenient.sequence(value))) for value in (headings, types))

@@ -3,7 +3,7 @@
 Halves what is refused, believes no answer it has not checked, and never sends an empty string.
 No text blocks the rest: one that is refused however short stands where an empty one does.
 The address is the operator's own choice, so it may be private; redirects are not followed. How one request goes is in
-`openai_wire`.
+`openai_api`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from core.models import Space
+from core.models import VectorSpace
 from core.search.chunk import estimate_tokens
-from core.search.io.openai_wire import SETTING_RETRY_SECONDS, Endpoint, Refused, Wire
-from core.search.io.protocols import EmbedderAway, Vector
+from core.search.io.openai_api import SETTING_RETRY_SECONDS, EmbeddingsApi, Endpoint, TextsRefused
+from core.search.io.protocols import EmbedderUnavailable, Vector
 
 __all__ = ["Endpoint", "OpenAIEmbedder"]
 
@@ -35,7 +35,7 @@ class OpenAIEmbedder:
 
     def __init__(self, endpoint: Endpoint, chunker_version: str, batch: int, most_tokens: int) -> None:
         self.most_tokens = most_tokens
-        self._wire = Wire(endpoint)
+        self._wire = EmbeddingsApi(endpoint)
         self._endpoint = endpoint
         self._chunker_version = chunker_version
         self._at_once = batch
@@ -44,16 +44,16 @@ class OpenAIEmbedder:
         """The vector of `STAND_IN`: our first question, and the answer to texts that cannot be asked."""
 
     async def prepare(self) -> None:
-        """Ask once what dimension the vectors have. Raises EmbedderAway."""
+        """Ask once what dimension the vectors have. Raises EmbedderUnavailable."""
         if not self._stand_in:
             self._stand_in = await self._probe()
 
     @property
-    def space(self) -> Space:
+    def space(self) -> VectorSpace:
         """Known once `prepare` has come back."""
         if not self._stand_in:
             raise RuntimeError("Call prepare() first: only the endpoint knows the dimension.")
-        return Space(self._endpoint.model, len(self._stand_in) // 4, self._chunker_version)
+        return VectorSpace(self._endpoint.model, len(self._stand_in) // 4, self._chunker_version)
 
     def count_tokens(self, text: str) -> int:
         """An estimate: every model counts its own way, and none tells how."""
@@ -82,7 +82,7 @@ class OpenAIEmbedder:
     async def _group(self, texts: Sequence[str]) -> list[Vector]:
         try:
             return self._of_our_space(await self._wire.ask(texts))
-        except Refused:
+        except TextsRefused:
             self._refusals += 1
         if len(texts) == 1:
             return [await self._of_first_part(texts[0])]
@@ -103,7 +103,7 @@ class OpenAIEmbedder:
         while (characters := characters // 2) >= SHORTEST_CHARACTERS:
             try:
                 vector = self._of_our_space(await self._wire.ask([text[:characters]]))[0]
-            except Refused:
+            except TextsRefused:
                 continue
             log.warning("✂️ A text of %d characters is embedded by its first %d", len(text), characters)
             return vector
@@ -113,22 +113,22 @@ class OpenAIEmbedder:
     async def _probe(self) -> Vector:
         try:
             vector = (await self._wire.ask([STAND_IN]))[0]
-        except Refused as refused:
-            raise EmbedderAway(
+        except TextsRefused as refused:
+            raise EmbedderUnavailable(
                 f"{self._endpoint.shown} refuses every text; check EMBED_MODEL and EMBED_DIMENSIONS. {refused}".strip(),
                 SETTING_RETRY_SECONDS,
             ) from None
         asked = self._endpoint.dimensions
         if asked and len(vector) != asked * 4:
             sentence = f"EMBED_DIMENSIONS is {asked}, but {self._endpoint.shown} gives {len(vector) // 4}."
-            raise EmbedderAway(sentence, SETTING_RETRY_SECONDS)
+            raise EmbedderUnavailable(sentence, SETTING_RETRY_SECONDS)
         return vector
 
     def _of_our_space(self, vectors: list[Vector]) -> list[Vector]:
         wrong = next((vector for vector in vectors if len(vector) != len(self._stand_in)), None)
         if wrong is None:
             return vectors
-        raise EmbedderAway(
+        raise EmbedderUnavailable(
             f"{self._endpoint.shown} gave a vector of {len(wrong) // 4} dimensions after {len(self._stand_in) // 4}: "
             f"another model answers to the name in EMBED_MODEL."
         )

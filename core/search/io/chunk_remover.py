@@ -19,7 +19,7 @@ class OldChunks:
     known: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
-class ChunkRemoval:
+class ChunkRemover:
     """Says what to delete; a commit does it."""
 
     def __init__(self, client: Client, keys: Keys) -> None:

@@ -13,9 +13,9 @@ from typing import cast
 from redis.asyncio import Redis
 
 from core.keys import Keys
-from core.models import Chunk, Space
+from core.models import Chunk, VectorSpace
 from core.registry.record import Item, Status, iso
-from core.search.io.chunk_removal import CACHE_SECONDS, ChunkRemoval, OldChunks
+from core.search.io.chunk_remover import CACHE_SECONDS, ChunkRemover, OldChunks
 from core.search.vectors import is_sound
 from core.store.commit import Command, batched
 from core.store.connect import Client, now
@@ -81,7 +81,7 @@ class ChunkStore:
         self._client = client
         self._raw = raw
         self._keys = keys
-        self._removal = ChunkRemoval(client, keys)
+        self._removal = ChunkRemover(client, keys)
 
     # ── before ──
 
@@ -94,7 +94,7 @@ class ChunkStore:
         return await self._removal.old_of(item_ids)
 
     async def vectors(
-        self, chunks: Sequence[Chunk], space: Space, old: Mapping[str, tuple[str, str]] | None = None
+        self, chunks: Sequence[Chunk], space: VectorSpace, old: Mapping[str, tuple[str, str]] | None = None
     ) -> dict[str, bytes]:
         """Vectors that need no embedding, by text hash: of the pages' `old` chunks, or of the cache.
 
@@ -110,7 +110,7 @@ class ChunkStore:
         rest = {text_hash: self._keys.embed_cache(space.name, text_hash) for text_hash in wanted.keys() - found.keys()}
         return found | await self._fitting(rest, space)
 
-    async def _fitting(self, places: Mapping[str, str], space: Space) -> dict[str, bytes]:
+    async def _fitting(self, places: Mapping[str, str], space: VectorSpace) -> dict[str, bytes]:
         """What is at these places, as far as it is a vector of the space."""
         names, keys = list(places), list(places.values())
         found: list[bytes | None] = []
@@ -122,7 +122,7 @@ class ChunkStore:
             if vector and is_sound(vector, space.dimension)
         }
 
-    async def drop_vectors(self, damaged: Mapping[str, bytes], space: Space) -> None:
+    async def drop_vectors(self, damaged: Mapping[str, bytes], space: VectorSpace) -> None:
         """Take away what stands in the place of the vectors of these chunks, by chunk id, here and in the cache.
 
         Their chunks are then of no space. What somebody has written since is left as it is.
@@ -134,13 +134,13 @@ class ChunkStore:
     # ── writing beside ──
 
     async def write(
-        self, item_id: str, chunks: Sequence[Chunk], space: Space | None, vectors: Mapping[str, bytes]
+        self, item_id: str, chunks: Sequence[Chunk], space: VectorSpace | None, vectors: Mapping[str, bytes]
     ) -> None:
         """Put chunks and vectors where the swap will find them; by ids of their content, so twice is once."""
         await self.write_all({item_id: chunks}, space, vectors)
 
     async def write_all(
-        self, pages: Mapping[str, Sequence[Chunk]], space: Space | None, vectors: Mapping[str, bytes]
+        self, pages: Mapping[str, Sequence[Chunk]], space: VectorSpace | None, vectors: Mapping[str, bytes]
     ) -> None:
         """The same for the chunks of several pages, by item id."""
         flat = [(item_id, chunk) for item_id, chunks in pages.items() for chunk in chunks]
@@ -169,7 +169,7 @@ class ChunkStore:
         }
         return packed_json(asked)
 
-    async def remember(self, space: Space, vectors: Mapping[str, bytes]) -> None:
+    async def remember(self, space: VectorSpace, vectors: Mapping[str, bytes]) -> None:
         """Keep vectors of a space that is being built, or of texts that may come back."""
         pipe = self._raw.pipeline(transaction=False)
         for text_hash, vector in vectors.items():

