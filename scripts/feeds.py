@@ -31,7 +31,7 @@ from core.runtime.context import build_context
 from core.runtime.terminal import say
 from core.settings import Settings
 from core.store import connect
-from core.urls import normalise as urls
+from core.urls.normalise import clean_url
 from core.urls.secrets import redacted
 from scripts import session
 from scripts.tables import ago, ahead, table
@@ -59,7 +59,7 @@ async def export() -> int:
 
 async def add(category: str, url: str) -> int:
     """Subscribe to a feed, or to the feed of a site."""
-    clean = urls.clean(url if "://" in url else f"https://{url}")
+    clean = clean_url(url if "://" in url else f"https://{url}")
     if isinstance(clean, Rejected):
         raise FeedFileError(f"{redacted(url)} is not a URL that can be fetched ({clean.reason}).")
     async with session.open_session() as (settings, keys, client), build_context(settings, client, keys) as context:

@@ -21,8 +21,8 @@ from core.runtime.terminal import say
 from core.settings import Settings
 from core.store import connect
 from core.store import redis_health as presence
-from core.urls import normalise as urls
 from core.urls import redis_url
+from core.urls.normalise import host_of
 from core.urls.secrets import redacted
 from scripts import session, status_registry
 from scripts.tables import ago, ahead, table
@@ -82,7 +82,7 @@ async def _failures(overview: Overview) -> dict[str, Any]:
     """By code and by host, over the newest few hundred."""
     total, newest = await overview.failures()
     codes = Counter("/".join(filter(None, (failure.code, failure.detail))) for failure in newest)
-    hosts = Counter(urls.host_of(failure.url) for failure in newest)
+    hosts = Counter(host_of(failure.url) for failure in newest)
     return {"total": total, "by_code": dict(codes.most_common()), "by_host": dict(hosts.most_common(MOST_HOSTS))}
 
 

@@ -25,7 +25,7 @@ from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url, split_url
 from tests.library import PoolAtHome
 from tests.openai_server import EmbeddingServer
 from tests.site import Site
@@ -68,10 +68,10 @@ class Scene:
         return ids.article_uid(self.link(word))
 
     def article_id(self, word: str) -> str:
-        return ids.item_id("url", urls.normal(self.link(word)))
+        return ids.item_id("url", normalise_url(self.link(word)))
 
     def page_id(self, word: str) -> str:
-        return ids.item_id("url", urls.normal(self.site.url(f"/docs/{word}")))
+        return ids.item_id("url", normalise_url(self.site.url(f"/docs/{word}")))
 
     @property
     def feed(self) -> str:
@@ -151,7 +151,7 @@ class Scene:
         """Paths of the pages that answer, best first."""
         async with open_searcher(self.settings, self.client, self.keys) as searcher:
             found = await searcher.search(Query(text, lexical_weight=1.0), time.time())
-        return [urls.parts(one.page.url).path for one in found.results]
+        return [split_url(one.page.url).path for one in found.results]
 
     # ── the store as it was built ──
 

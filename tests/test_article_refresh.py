@@ -21,7 +21,7 @@ from core.sources.io.domain_file import parse
 from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 from tests.test_canonical_fetcher import article
 from tests.web import FakeWeb
 from workers import canonical_fetcher
@@ -36,7 +36,7 @@ class Paper:
         self.context, self.web, self.path = context, web, path
         self.url = web.url(path)
         self.uid = ids.article_uid(self.url)
-        self.id = ids.item_id("url", urls.normal(self.url))
+        self.id = ids.item_id("url", normalise_url(self.url))
         self._edition = 0
 
     def write(self, text: str, title: str = "Lock gates reopen", **options: Any) -> None:
@@ -353,7 +353,7 @@ async def test_page_of_a_site_and_a_feed_is_followed_and_outlives_its_article(pa
 
     assert "Corrected, with a" in (await paper.hash())["clean_text"]
     assert (await paper.item())["sources"] == "rss,docs.site"
-    b = ids.item_id("url", urls.normal(paper.web.url("/b")))
+    b = ids.item_id("url", normalise_url(paper.web.url("/b")))
     assert await paper.context.client.exists(paper.context.keys.document(b))
     await paper.context.client.delete(paper.context.keys.article(paper.uid))
     await crawl(paper.context, "docs.site", Mode.INCREMENTAL)

@@ -8,7 +8,7 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, Hop
 from core.registry import names as canonical
 from core.registry import outcomes
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 
 NOW = 1_800_000_000.0
 URL = "https://news.example/2026/story"
@@ -70,7 +70,7 @@ def test_redirect_to_the_home_page_is_no_article(final_url: str, refused: bool) 
 )
 def test_real_name(name: str, final_url: str, hop: int, canonical_url: str, expected: str) -> None:
     """All names of one page share one normal form, and only what is permanent changes it."""
-    assert urls.normal(canonical.real_name(answered(200, final_url, hop), canonical_url)) == expected
+    assert normalise_url(canonical.real_name(answered(200, final_url, hop), canonical_url)) == expected
 
 
 def test_permanent_redirects_count_up_to_the_first_temporary_one() -> None:

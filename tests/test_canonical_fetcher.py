@@ -13,7 +13,7 @@ from core import ids
 from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.store.connect import Client
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 from tests.web import FakeWeb
 from tests.web_replies import Document as Reply
 from workers import canonical_fetcher, ingestor
@@ -96,7 +96,7 @@ async def test_link_becomes_an_article_in_every_key(context: Context, web: FakeW
     assert 29 * DAY < await client.ttl(keys.attempted) <= 30 * DAY
     assert await client.zscore(keys.attempted_at, uid) is not None
     item = await client.hgetall(keys.item(found["item_id"]))
-    assert found["item_id"] == ids.item_id("url", urls.normal(url)) == item["id"]
+    assert found["item_id"] == ids.item_id("url", normalise_url(url)) == item["id"]
     assert (item["status"], item["articleUid"], item["httpEtag"], item["PartitionKey"]) == (
         "Crawled",
         uid,
@@ -369,7 +369,7 @@ async def test_page_that_kills_its_readers_is_put_aside(context: Context, web: F
     web.page("/a", article())
     url = web.url("/a")
     await add(context, url)
-    await context.client.set(context.keys.crashes(ids.item_id("url", urls.normal(url))), 3)
+    await context.client.set(context.keys.crashes(ids.item_id("url", normalise_url(url))), 3)
     await run(context)
 
     assert web.paths == []

@@ -18,7 +18,7 @@ from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_file import parse
 from core.store import connect
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 from tests.site import Site
 from tests.web import FakeWeb
 
@@ -58,7 +58,7 @@ async def text(context: Context, url: str) -> str:
 
 
 def item_id(url: str) -> str:
-    return ids.item_id("url", urls.normal(url))
+    return ids.item_id("url", normalise_url(url))
 
 
 def counts(run: Mapping[str, str]) -> dict[str, int]:
@@ -125,7 +125,7 @@ async def test_changed_new_and_removed_pages_are_found(settings: Settings, site:
         assert "Corrected." in await text(context, site.url("/a"))
         assert "Brand new." in await text(context, site.url("/new"))
         assert await text(context, site.url("/b")) == ""
-        assert [one.source for one in seen if one.deleted] == [urls.normal(site.url("/b"))]
+        assert [one.source for one in seen if one.deleted] == [normalise_url(site.url("/b"))]
         gone = [
             fields for _, fields in await context.client.xrange(context.keys.events) if fields["type"] == "item.gone"
         ]
@@ -133,7 +133,7 @@ async def test_changed_new_and_removed_pages_are_found(settings: Settings, site:
             {
                 "type": "item.gone",
                 "id": item_id(site.url("/b")),
-                "source": urls.normal(site.url("/b")),
+                "source": normalise_url(site.url("/b")),
                 "deleted": "true",
             }
         ]

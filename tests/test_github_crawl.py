@@ -15,7 +15,7 @@ from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_file import parse
 from core.store import connect
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 from tests import files
 from tests.github_server import GithubServer, sha
 from tests.test_crawl import counts, office
@@ -36,7 +36,7 @@ class Repository:
         return f"{self.hub.web_url}/o/r/blob/main/{name}"
 
     def id(self, name: str) -> str:
-        return ids.item_id("url", urls.normal(self.url(name)))
+        return ids.item_id("url", normalise_url(self.url(name)))
 
     def put(self, name: str, text: str) -> None:
         self.hub.file(name, words(text))

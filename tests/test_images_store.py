@@ -15,7 +15,7 @@ from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 from tests.site import FILLER, Site
 from tests.test_crawl import SID, add_site, item, office
 from tests.web import FakeWeb
@@ -27,7 +27,7 @@ class Gallery:
     def __init__(self, site: Site, context: Context) -> None:
         self.site, self.context = site, context
         self.url = site.url("/gallery")
-        self.id = ids.item_id("url", urls.normal(self.url))
+        self.id = ids.item_id("url", normalise_url(self.url))
         self._edition = 0
 
     def show(self, *pictures: str, text: str = "Pictures of the river.") -> None:
@@ -269,7 +269,7 @@ async def test_alias_has_no_children(gallery: Gallery) -> None:
     await gallery.crawl()
 
     assert await gallery.children() == {}
-    moved = ids.item_id("url", urls.normal(gallery.site.url("/moved")))
+    moved = ids.item_id("url", normalise_url(gallery.site.url("/moved")))
     assert await gallery.context.client.scard(gallery.context.keys.images(moved)) == 1
     assert await gallery.context.client.exists(gallery.context.keys.document(moved))
     assert (await gallery.record())["aliasOf"] == moved

@@ -21,7 +21,7 @@ from core.sources.io.domain_file import parse
 from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.embedded import EmbeddedServer
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 from tests.faults.process import Worker
 from tests.site import Site, html
 from tests.web import FakeWeb
@@ -67,7 +67,7 @@ class Round:
         await Forcing(self.client, self.keys).make_due(names, now, iso(now))
 
     def id(self, path: str, host: str = "") -> str:
-        return ids.item_id("url", urls.normal(self.web.url(path, host)))
+        return ids.item_id("url", normalise_url(self.web.url(path, host)))
 
     async def record(self, path: str, host: str = "") -> dict[str, str]:
         return await self.client.hgetall(self.keys.item(self.id(path, host)))

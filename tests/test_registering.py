@@ -19,7 +19,7 @@ from core.registry.record import Status
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store.connect import Client
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 from tests.site import Site
 from tests.test_crawl import SID, add_site, office
 from tests.web import FakeWeb
@@ -465,7 +465,7 @@ async def test_make_due_forces_once_and_unparks(register: Register) -> None:
 def test_normal_form_is_what_urls_say() -> None:
     """One opinion on identity, also for what the registrar is given raw."""
     ref = Ref("https://contoso.com/a/?b=1&a=2")
-    assert item_id_of(ref) == ids.item_id("url", urls.normal(ref.address))
+    assert item_id_of(ref) == ids.item_id("url", normalise_url(ref.address))
 
 
 # ── in a crawl ──────────────────────────────────────────────────────────────────────────────────

@@ -22,7 +22,7 @@ from core.settings import Settings
 from core.sources.io.crawl import Mode
 from core.store.commit import Leases
 from core.store.connect import Client
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 from scripts import domain_add, domain_crawl, domain_look, domain_remove
 from scripts.domain_crawl import Asked
 from tests import commands
@@ -86,7 +86,7 @@ def start(settings: Settings, *command: str) -> subprocess.Popen[str]:
 
 
 def item_of(url: str) -> str:
-    return ids.item_id("url", urls.normal(url))
+    return ids.item_id("url", normalise_url(url))
 
 
 # ── add ─────────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from core.registry.record import Item, Status, blank
 from core.settings import Settings
 from core.store.commit import Leases
 from core.store.connect import Client
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 from scripts import domain_add, domain_crawl, forget
 from scripts.domain_crawl import Asked
 from tests import commands
@@ -62,11 +62,11 @@ class Press:
         await Leases(self.redis, self.keys).run(sighted)
 
     async def article(self, url: str, category: str = "world") -> str:
-        item_id, uid = ids.item_id("url", urls.normal(url)), ids.article_uid(url)
+        item_id, uid = ids.item_id("url", normalise_url(url)), ids.article_uid(url)
         fields = {"uid": uid, "url": url, "item_id": item_id, "categories": category, "status": "success"}
         fields |= {"content_hash": f"hash-of-{uid}", "duplicate_of": ""}
         stored = self.articles.store(Link(url, uid, (category,)), fields, NOW)
-        item = Item(item_id, source=urls.normal(url), fetch_url=url, sources=("rss",), article_uid=uid)
+        item = Item(item_id, source=normalise_url(url), fetch_url=url, sources=("rss",), article_uid=uid)
         record = blank(item.source, url, NOW) | {"sources": "rss", "contentHash": f"hash-of-{uid}"}
         stored += ItemStore(self.redis, self.keys).enlist(item, Status.CRAWLED, record)
         stored.append(("ZADD", self.keys.due("rss"), NOW, item_id))
@@ -98,7 +98,7 @@ async def test_a_page_goes_with_all_that_hangs_on_it(
     site: Site, redis: Client, keys: Keys, press: Press, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Record, text, links, places in every index; an event tells it, and a sentence that it may come back."""
-    item_id = ids.item_id("url", urls.normal(site.url("/a")))
+    item_id = ids.item_id("url", normalise_url(site.url("/a")))
     capsys.readouterr()
     assert await forget.forget(site.url("/a"), dry_run=False) == 0
     events = [event for _, event in await redis.xrange(keys.events)]
@@ -116,7 +116,7 @@ async def test_a_page_that_is_still_linked_is_found_again(site: Site, redis: Cli
     await forget.forget(site.url("/a"), dry_run=False)
     await domain_crawl.crawl(Asked("docs"))
 
-    assert await redis.exists(keys.document(ids.item_id("url", urls.normal(site.url("/a")))))
+    assert await redis.exists(keys.document(ids.item_id("url", normalise_url(site.url("/a")))))
 
 
 async def test_a_dry_run_writes_nothing(site: Site, redis: Client, capsys: pytest.CaptureFixture[str]) -> None:

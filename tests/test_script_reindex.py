@@ -18,7 +18,7 @@ from core.settings import Settings
 from core.store import connect
 from core.store.commit import Leases
 from core.store.connect import Client
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 from scripts import domain_add, domain_crawl, reindex
 from scripts.reindex import Asked
 from tests import commands
@@ -47,7 +47,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 def item_of(url: str) -> str:
-    return ids.item_id("url", urls.normal(url))
+    return ids.item_id("url", normalise_url(url))
 
 
 async def due_now(redis: Client, keys: Keys) -> int:

@@ -20,7 +20,7 @@ from core.registry.io.registering import Listing, Registrar, item_id_of
 from core.registry.record import Status
 from core.store.commit import Leases
 from core.store.connect import Client
-from core.urls import normalise as urls
+from core.urls.normalise import host_of
 
 NOW = 1_800_000_000.0
 LIVES = Ttls(link=172_800, attempted=2_592_000, article=604_800)
@@ -181,7 +181,7 @@ async def test_links_without_an_article_are_found(redis: Client, keys: Keys) -> 
     await redis.hset(keys.failure(ids.article_uid("https://example.org/other")), "category", "sport")
 
     assert set(await all_of(Retrying(redis, keys).of_category("world"))) == found
-    assert urls.host_of(fresh) == "example.org"
+    assert host_of(fresh) == "example.org"
 
 
 async def test_tried_again_means_now_and_keeps_the_story(redis: Client, keys: Keys) -> None:

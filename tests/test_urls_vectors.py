@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from core.models import Rejected
-from core.urls import normalise as urls
+from core.urls.normalise import clean_url, display_url, host_of, join_url, normalise_url, origin_of, registrable_domain
 
 VECTORS = Path(__file__).resolve().parents[2] / "shared" / "data" / "urls"
 
@@ -28,13 +28,13 @@ def load(name: str) -> list[Any]:
 
 def clean(url: str, *_: str) -> str:
     """The clean URL, or its reason in angle brackets."""
-    cleaned = urls.clean(url)
+    cleaned = clean_url(url)
     return f"<{cleaned.reason}>" if isinstance(cleaned, Rejected) else cleaned
 
 
 def normal(url: str) -> str:
     cleaned = clean(url)
-    return cleaned if cleaned.startswith("<") else urls.normal(url)
+    return cleaned if cleaned.startswith("<") else normalise_url(url)
 
 
 # ── WHATWG ──────────────────────────────────────────────────────────────────────────────────────
@@ -44,7 +44,7 @@ WHATWG = [case for case in load("whatwg-urltestdata.json") if isinstance(case, d
 
 def _cleaned(case: dict[str, Any]) -> str:
     base = case.get("base")
-    return clean(urls.join(base, case["input"]) if base else case["input"])
+    return clean(join_url(base, case["input"]) if base else case["input"])
 
 
 def _by_our_rules(case: dict[str, Any]) -> str:
@@ -91,7 +91,7 @@ def test_punycode(decoded: str, encoded: str) -> None:
     """A host goes to ASCII for identity and comes back in its own letters for people."""
     ascii_url = f"http://xn--{encoded.lower()}.example/"
     assert clean(f"http://{decoded}.example/") == ascii_url
-    assert urls.display(ascii_url) == f"http://{decoded.lower()}.example/"
+    assert display_url(ascii_url) == f"http://{decoded.lower()}.example/"
 
 
 # ── three libraries ─────────────────────────────────────────────────────────────────────────────
@@ -108,11 +108,11 @@ COVERED: dict[tuple[str, str], Ours] = {
     ("w3lib", "safe_url_string"): clean,
     ("w3lib", "safe_download_url"): clean,
     ("courlan", "normalize_url"): normal,
-    ("courlan", "extract_domain"): lambda url: urls.registrable_domain(url) or None,
-    ("courlan", "fix_relative_urls"): urls.join,
-    ("courlan", "get_base_url"): urls.origin_of,
+    ("courlan", "extract_domain"): lambda url: registrable_domain(url) or None,
+    ("courlan", "fix_relative_urls"): join_url,
+    ("courlan", "get_base_url"): origin_of,
     ("url-normalize", "url_normalize"): normal,
-    ("url-normalize", "normalize_host"): lambda host: urls.host_of(f"http://{host}"),
+    ("url-normalize", "normalize_host"): lambda host: host_of(f"http://{host}"),
 }
 
 # Options under which a vector still asks our question; others ask for another policy.

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from core.models import Document, Entry, FeedLinks, FeedText, Image, ParsedFeed, Rejected
 from core.urls import addresses, secrets, trackers
-from core.urls import normalise as urls
+from core.urls.normalise import host_of, public_url, split_url
 from core.urls.unwrap import unwrap
 
 MAX_EXAMPLES = 10
@@ -70,7 +70,7 @@ def link_of(entry: Entry, rules: LinkRules) -> str | Rejected:
     target = unwrap(entry.link)
     if isinstance(target, Rejected):
         return _with_source(target, entry)
-    cleaned = urls.public(target, trackers.matcher(rules.tracking_params))
+    cleaned = public_url(target, trackers.matcher(rules.tracking_params))
     if isinstance(cleaned, Rejected):
         return Rejected(entry.link, cleaned.reason)
     if not _may_fetch(cleaned, rules.allowed_hosts):
@@ -80,7 +80,7 @@ def link_of(entry: Entry, rules: LinkRules) -> str | Rejected:
 
 def _with_source(rejected: Rejected, entry: Entry) -> Rejected:
     """Google News hides the article but names its publisher; a person can look for that feed instead."""
-    host = urls.host_of(entry.source_url)
+    host = host_of(entry.source_url)
     if rejected.reason != "aggregator_opaque" or not host:
         return rejected
     return Rejected(rejected.link, f"{rejected.reason} (source {host})")
@@ -113,7 +113,7 @@ def all_by_settings(found: Iterable[str], tracking_params: tuple[str, ...]) -> t
 
 
 def _by(tracking_params: tuple[str, ...], url: str) -> str:
-    cleaned = urls.public(url, trackers.matcher(tracking_params)) if url else url
+    cleaned = public_url(url, trackers.matcher(tracking_params)) if url else url
     return url if isinstance(cleaned, Rejected) else cleaned
 
 
@@ -121,7 +121,7 @@ def _by(tracking_params: tuple[str, ...], url: str) -> str:
 
 
 def _may_fetch(url: str, allowed_hosts: tuple[str, ...]) -> bool:
-    pieces = urls.parts(url)
+    pieces = split_url(url)
     if pieces is None:
         return False
     return not _is_private(pieces.host) or _allow_list(allowed_hosts).permits(pieces.host, pieces.port)

@@ -26,7 +26,7 @@ from core.net.robots import Permit, Robots
 from core.net.robots_rules import MAX_BYTES as ROBOTS_BYTES
 from core.registry.http_headers import retry_after_seconds
 from core.settings import Settings
-from core.urls.normalise import gate_of
+from core.urls.normalise import politeness_key
 from core.urls.trackers import matcher
 
 _ASKS_FOR_PATIENCE = frozenset({429, 503})
@@ -76,7 +76,7 @@ class Fetcher:
         here = self._guard.target(url)
         if not isinstance(here, Target) or self._gate.is_exempt(here.host, here.port):
             return None
-        return await self._gate.pace(gate_of(here.host, here.port), self._robots.delay_of(here.origin))
+        return await self._gate.pace(politeness_key(here.host, here.port), self._robots.delay_of(here.origin))
 
     async def sitemaps_of(self, origin: str) -> Sequence[str]:
         """The sitemaps that an origin's robots.txt names; nothing where robots.txt is not ours to read."""
@@ -117,7 +117,7 @@ class Fetcher:
         if self._gate.is_exempt(here.host, here.port):
             async with self._slots:
                 return await work()
-        domain, patience = gate_of(here.host, here.port), trip.max_wait_seconds
+        domain, patience = politeness_key(here.host, here.port), trip.max_wait_seconds
         if trip.is_api:
             return await self._gate.unless_shut(domain, self._slots, work, max_wait_seconds=patience)
         return await self._gate.in_turn(
@@ -152,7 +152,7 @@ class Fetcher:
 
     async def _shut(self, here: Target, seconds: float, why: str) -> None:
         if not self._gate.is_exempt(here.host, here.port):
-            await self._gate.punish(gate_of(here.host, here.port), seconds, why)
+            await self._gate.punish(politeness_key(here.host, here.port), seconds, why)
 
 
 def open_fetcher(

@@ -25,9 +25,8 @@ from core.net.failures import AddressBlocked, refusal
 from core.net.framing import FrugalHandler
 from core.net.proxy import ProxyConnector
 from core.settings import Settings
-from core.urls import normalise as urls
 from core.urls.addresses import AllowList, is_address, is_forbidden
-from core.urls.normalise import MAX_CHARS
+from core.urls.normalise import MAX_URL_CHARS, host_and_port, serialise_url
 
 _DEFAULT_PORTS = {"http:": 80, "https:": 443}
 _DNS_CACHE_SECONDS = 60
@@ -78,7 +77,7 @@ class Guard:
 
     def target(self, url: str, base: str | None = None) -> Target | Failed:
         """Where this URL leads, or why we do not go there."""
-        href = urls.href(url, base) if _is_text(url) else ""
+        href = serialise_url(url, base) if _is_text(url) else ""
         if not href:
             return refusal(FailDetail.URL, "The URL cannot be read.")
         scheme, _, rest = href.partition("//")
@@ -87,8 +86,8 @@ class Guard:
         authority = rest.partition("/")[0]
         if "@" in authority:
             return refusal(FailDetail.BLOCKED, "A URL with credentials is not fetched.")
-        if len(href) > MAX_CHARS:
-            return refusal(FailDetail.URL, f"The URL is longer than {MAX_CHARS} characters.")
+        if len(href) > MAX_URL_CHARS:
+            return refusal(FailDetail.URL, f"The URL is longer than {MAX_URL_CHARS} characters.")
         host, port = self._place(scheme, authority)
         target = Target(href, host, port, f"{scheme}//{authority}")
         return target if self._may_try(host, port) else _not_public(port)
@@ -98,7 +97,7 @@ class Guard:
         if found is None:
             if len(self._places) >= _PLACES:
                 self._places.clear()
-            host, port = urls.host_and_port(authority)
+            host, port = host_and_port(authority)
             is_stated = port or authority.endswith(":0")  # nobody listens there, and it is not the default
             found = self._places[scheme, authority] = host, port if is_stated else _DEFAULT_PORTS[scheme]
         return found

@@ -11,8 +11,8 @@ from core.net.body_slot import BodySlot
 from core.net.failures import refusal
 from core.net.guard import Target
 from core.net.http_session import Answer, Limits
-from core.urls import normalise as urls
 from core.urls import secrets
+from core.urls.normalise import public_url
 from core.urls.trackers import Trackers
 
 MAX_REDIRECTS = 10
@@ -97,5 +97,5 @@ class Trip:
 
     def _name(self, here: Target) -> str:
         """What is told of a URL that was asked: the first as it was given, a redirect's as any link; no credentials."""
-        named = urls.public(here.url, self.trackers) if self.hops else secrets.without_credentials(here.url)
+        named = public_url(here.url, self.trackers) if self.hops else secrets.without_credentials(here.url)
         return named if isinstance(named, str) else secrets.without_credentials(here.url)

@@ -20,7 +20,7 @@ from core.models import Deferred, Failed, Fetched, FetchResult
 from core.net.failures import refusal
 from core.net.robots_rules import Policy, Rules, policy, product, sitemaps, storable
 from core.registry import lenient
-from core.urls.normalise import join
+from core.urls.normalise import join_url
 
 LIFE_SECONDS = 86_400
 WAIT_SECONDS = 600
@@ -109,7 +109,7 @@ class Robots:
         """
         known = await self._known(origin, fetch)
         named = known.sitemaps if isinstance(known, Known) else ()
-        return tuple(join(f"{origin}/robots.txt", url) for url in named)
+        return tuple(join_url(f"{origin}/robots.txt", url) for url in named)
 
     async def _known(self, origin: str, fetch: Fetch) -> Known | Failed | Deferred:
         return self._remembered(origin) or await self._find_out(origin, fetch)

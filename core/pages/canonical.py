@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 
 from core.models import Rejected
-from core.urls import normalise as urls
-from core.urls.normalise import Parts
+from core.urls.normalise import UrlParts, clean_url, registrable_domain, split_url
 from core.urls.unwrap import unwrap
 
 _DOOR = re.compile(
@@ -30,18 +29,18 @@ def trusted_canonical(canonical: str, url: str) -> str:
     It must be of the same site (for an AMP cache: of the site it caches), and neither a home page, a login nor a
     section for something that is none.
     """
-    cleaned = urls.clean(canonical)
+    cleaned = clean_url(canonical)
     if isinstance(cleaned, Rejected):
         return ""
-    named, own = urls.parts(cleaned), urls.parts(_publisher_url(url))
-    if named is None or own is None or urls.registrable_domain(named.host) != urls.registrable_domain(own.host):
+    named, own = split_url(cleaned), split_url(_publisher_url(url))
+    if named is None or own is None or registrable_domain(named.host) != registrable_domain(own.host):
         return ""
     return "" if _DOOR.search(named.path) or _is_too_general(named, own) else cleaned
 
 
 def is_door(url: str) -> bool:
     """Is it the address of a login, a consent page or an error, by its path?"""
-    found = urls.parts(url)
+    found = split_url(url)
     return found is not None and bool(_DOOR.search(found.path))
 
 
@@ -51,7 +50,7 @@ def _publisher_url(url: str) -> str:
     return url if isinstance(target, Rejected) else target
 
 
-def _is_too_general(named: Parts, own: Parts) -> bool:
+def _is_too_general(named: UrlParts, own: UrlParts) -> bool:
     named_path, own_path = named.path.rstrip("/"), own.path.rstrip("/")
     if named.query:
         return False

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from core.models import Rejected
 from core.pages import jsonld as page_jsonld
 from core.pages.text import line, storable
-from core.urls import normalise as urls
+from core.urls.normalise import join_url, public_url, split_url
 
 TAGS = ("html", "base", "meta", "link", "title", "h1", "time", "script")
 _MAX_ELEMENTS = 2_000
@@ -56,7 +56,7 @@ class Head:
     def absolute(self, address: str) -> str:
         """The address as an http(s) URL that may be stored, or an empty string."""
         address = address.strip()
-        cleaned = urls.public(urls.join(self.base, address)) if address else ""
+        cleaned = public_url(join_url(self.base, address)) if address else ""
         return "" if isinstance(cleaned, Rejected) else cleaned
 
 
@@ -80,8 +80,8 @@ def collect(elements: Iterable[Element], url: str) -> Head:
 
 def _base(elements: list[Element], url: str) -> str:
     stated = next((e.attributes.get("href") for e in elements if e.tag == "base" and e.attributes.get("href")), None)
-    joined = urls.join(url, stated) if stated else url
-    return joined if urls.parts(joined) else url
+    joined = join_url(url, stated) if stated else url
+    return joined if split_url(joined) else url
 
 
 def _texts(elements: list[Element], tag: str) -> list[str]:

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 from core.pages.head import Head
 from core.pages.image import Attributes
-from core.urls import normalise as urls
+from core.urls.normalise import MAX_URL_CHARS
 
 MAX_LINKS = 2_000
 """What is longer is a dump of links; a sitemap is the place for them."""
-_MAX_HREF_CHARS = 2 * urls.MAX_CHARS
+_MAX_HREF_CHARS = 2 * MAX_URL_CHARS
 # A scheme that is not ours: `mailto:`, `javascript:`, `tel:`, `data:`, whatever it is.
 _FOREIGN = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _WORDS = re.compile(r"[\s,;]+")

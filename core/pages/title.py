@@ -9,7 +9,7 @@ from html import unescape
 from core.pages import jsonld as page_jsonld
 from core.pages.head import Head
 from core.pages.text import cut, line
-from core.urls import normalise as urls
+from core.urls.normalise import host_of, registrable_domain
 
 MAX_CHARS = 500
 # Dublin Core first: who takes the trouble means it. Open Graph titles are sometimes bait, but without the site's name.
@@ -107,8 +107,8 @@ def _site_names(head: Head) -> set[str]:
     """How the site may call itself, in bare letters: its stated names, its host and its domain's first word."""
     stated = [*(value for name in _SITE_METAS for value in head.metas.get(name, ()))]
     stated += page_jsonld.names(head.article, "publisher")
-    host = urls.host_of(head.url)
-    domain = urls.registrable_domain(host)
+    host = host_of(head.url)
+    domain = registrable_domain(host)
     stated += [host, host.removeprefix("www."), domain, domain.partition(".")[0]]
     bare = {_bare(name) for name in stated}
     return {name for name in (*bare, *(f"the{name}" for name in bare if name)) if name}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from core.urls import normalise as urls
+from core.urls.normalise import split_url
 
 LONGEST_CHARS = 1_500
 """No wall we know says more; with more text than this the page is an article that mentions one."""
@@ -59,7 +59,7 @@ def wall(url: str, title: str, text: str) -> str:
     """
     if len(text) > LONGEST_CHARS:
         return ""
-    found = urls.parts(url)
+    found = split_url(url)
     if found and _WALL_HOST.match(found.host):
         return "a consent or login page"
     if found and (_DOOR_HOST.match(found.host) or _DOOR_PATH.match(found.path)):

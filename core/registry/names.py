@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from core.models import PERMANENT_REDIRECTS, Fetched
 from core.pages.canonical import trusted_canonical
-from core.urls import normalise as urls
+from core.urls.normalise import split_url
 
 FIRST_PAGE_TS = 662_688_000.0  # 1991-01-01
 DAY_SECONDS = 86_400.0
@@ -72,5 +72,5 @@ def published(stated: float | None, in_feed: float | None, now: float) -> float 
 
 def is_home(url: str) -> bool:
     """Is this the front page of a site?"""
-    found = urls.parts(url)
+    found = split_url(url)
     return found is not None and found.path == "/" and not found.query

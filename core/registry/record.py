@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from core import ids
 from core.registry import lenient
-from core.urls import normalise as urls
+from core.urls.normalise import display_url, host_of, split_url
 
 ARTICLES_SOURCE = "rss"
 """The source of everything that feeds list."""
@@ -225,15 +225,15 @@ def partition(normalised: str, item_type: str, strategy: str) -> str:
     """PartitionKey: the host of a URL, or the scheme where that is asked for; of a file always its scheme."""
     scheme = normalised.partition(":")[0]
     if item_type == "url":
-        return urls.host_of(normalised) if strategy == "host" else scheme
-    if ".blob.core." in urls.host_of(normalised):
+        return host_of(normalised) if strategy == "host" else scheme
+    if ".blob.core." in host_of(normalised):
         return "blob"
     return "share" if normalised.startswith("//") else "file"
 
 
 def content_group(url: str) -> str:
     """One name for http and https and for trivial query variants: host and path, without the query (spec 000 §10)."""
-    found = urls.parts(url)
+    found = split_url(url)
     name = f"{found.host}{found.path.rstrip('/')}" if found else url
     return b32encode(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()).decode().lower()[:26]
 
@@ -250,8 +250,8 @@ def blank(
         "PartitionKey": partition(normalised, item_type, strategy),
         "RowKey": item_id.partition("_")[2],
         "normalizedSource": normalised,
-        "displaySource": display or (urls.display(address) if is_url else address),
-        "sourceHost": urls.host_of(normalised),
+        "displaySource": display or (display_url(address) if is_url else address),
+        "sourceHost": host_of(normalised),
         "fetchUrl": address,
         "parentPageId": "",
         "status": str(Status.PENDING),

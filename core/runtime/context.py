@@ -36,7 +36,7 @@ from core.sources.source_state import LossLimit
 from core.store import connect, version
 from core.store import redis_health as presence
 from core.store.commit import Leases
-from core.urls import normalise as urls
+from core.urls.normalise import politeness_key, split_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,5 +138,5 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
 
 def lane_of(url: str) -> str:
     """The domain a URL belongs to: who shares a lane shares a gate."""
-    found = urls.parts(url)
-    return urls.gate_of(found.host, found.port) if found else ""
+    found = split_url(url)
+    return politeness_key(found.host, found.port) if found else ""

@@ -15,7 +15,7 @@ import msgspec
 
 from core.models import Ref, Rejected
 from core.registry.http_headers import LONGEST_RETRY_AFTER_SECONDS, media_type, retry_after_seconds
-from core.urls import normalise as urls
+from core.urls.normalise import clean_url, split_url
 from core.urls.patterns import Patterns
 
 LIMIT_SECONDS = 60.0
@@ -90,7 +90,7 @@ def is_branch(name: str) -> bool:
 
 def _below(url: str, web_url: str) -> str | None:
     """The path of a URL below the web address, unescaped; www. and the scheme make no difference."""
-    found, web = urls.parts(url), urls.parts(web_url)
+    found, web = split_url(url), split_url(web_url)
     if found is None or web is None or found.host.removeprefix("www.") != web.host:
         return None
     is_same_port = found.port == web.port or {found.port, web.port} == {80, 443}
@@ -108,7 +108,7 @@ def escaped(path: str) -> str:
 
 def base(url: str, setting: str) -> str:
     """A base URL without slash at its end. Raises ValueError, a sentence that names the setting."""
-    cleaned = urls.clean(url)
+    cleaned = clean_url(url)
     if isinstance(cleaned, Rejected) or "?" in cleaned:
         raise ValueError(f"{setting} is no URL that others can begin with.")
     return cleaned.rstrip("/")
@@ -217,7 +217,7 @@ class Shelf(NamedTuple):
     def _clean(self, path: str) -> str | Rejected:
         """The URL, if it still names the same file once a URL parser has seen it."""
         address = self.address + escaped(path)
-        cleaned = urls.clean(address)
+        cleaned = clean_url(address)
         if isinstance(cleaned, Rejected) or cleaned == address:
             return cleaned
         return Rejected(address, "path")

@@ -16,8 +16,8 @@ from core.documents import inflate
 from core.errors import Damaged, NotAFeed
 from core.feeds import dates as feed_dates
 from core.models import Rejected
-from core.urls import normalise as urls
 from core.urls import trackers
+from core.urls.normalise import join_url, public_url
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -106,7 +106,7 @@ def _newest_first(listed: list[Listed], task: SitemapTask) -> tuple[Listed, ...]
     found: dict[str, float | None] = {}
     chars = 0
     for link, moment in sorted(listed, key=_age)[:MOST_LISTED]:
-        cleaned = urls.public(urls.join(task.url, link), matcher) if link.strip() else Rejected(link, "empty")
+        cleaned = public_url(join_url(task.url, link), matcher) if link.strip() else Rejected(link, "empty")
         if isinstance(cleaned, Rejected):
             continue
         chars += len(cleaned)

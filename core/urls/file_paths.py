@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote, unquote_to_bytes
 
-from core.urls import normalise as urls
+from core.urls.normalise import display_url, normalise_url
 
 Kind = Literal["file", "blob", "share"]
 
@@ -149,9 +149,9 @@ def _blob(url: str) -> FileIdentity:
     if re.search(r"\?.*\bsig=", unquote(path), re.IGNORECASE | re.DOTALL):
         raise ValueError("a blob's address with an encoded SAS inside its path is not taken")
     try:
-        normalised = urls.normal(f"https://{host}/{path}")
+        normalised = normalise_url(f"https://{host}/{path}")
     except ValueError as error:
         raise ValueError(f"a blob's address that cannot be read: {error}") from None
     if normalised == f"https://{host}/":
         raise ValueError(f"{host!r} names an account, not a blob")
-    return FileIdentity("blob", normalised, normalised, urls.display(normalised))
+    return FileIdentity("blob", normalised, normalised, display_url(normalised))

@@ -1,7 +1,8 @@
 """What a URL is to us: clean to fetch, normal to compare, shown to people.
 
 Pure. One parser has the say on what a URL means (WHATWG, by ada), one list on where a domain begins (public suffixes).
-`clean` is safe to fetch: it never reorders or re-encodes what it keeps. `normal` is identity only and is never fetched.
+`clean_url` is safe to fetch: it never reorders or re-encodes what it keeps. `normalise_url` is identity only and its
+result is never fetched.
 The policy, line by line, is in docs/urls.md.
 """
 
@@ -22,7 +23,7 @@ from core.urls.trackers import Trackers, matcher
 NORMALISER_VERSION = 1
 """Raise it with any change of rule or tracker list: uids and item ids change (trap T45)."""
 
-MAX_CHARS = 2048
+MAX_URL_CHARS = 2048
 """The limit of sitemaps.org for a location; what is longer is a trap or data in disguise."""
 
 _SCHEMES = ("http://", "https://")
@@ -34,7 +35,7 @@ _TO_NORMALISE = re.compile(r"%([0-9A-Fa-f]{2})?|[\[\]\\^`{|}]")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
-class Parts(NamedTuple):
+class UrlParts(NamedTuple):
     """An http(s) URL in pieces, as WHATWG reads it."""
 
     scheme: str
@@ -49,39 +50,39 @@ class Parts(NamedTuple):
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def join(base: str, ref: str) -> str:
-    """`ref` made absolute; what cannot be joined comes back as it was, so that `clean` can say why."""
+def join_url(base: str, ref: str) -> str:
+    """`ref` made absolute; what cannot be joined comes back as it was, so that `clean_url` can say why."""
     try:
         return str(ada_url.join_url(_scalar(base), _scalar(ref)))
     except ValueError:
         return ref
 
 
-def href(url: str, base: str | None = None) -> str:
+def serialise_url(url: str, base: str | None = None) -> str:
     """The URL as WHATWG serialises it, without fragment; empty if it cannot be read."""
-    return _parse(url if base is None else join(base, url)).partition("#")[0]
+    return _parse(url if base is None else join_url(base, url)).partition("#")[0]
 
 
 @lru_cache(maxsize=2_048)
-def parts(url: str) -> Parts | None:
+def split_url(url: str) -> UrlParts | None:
     """The pieces of an http(s) URL, or None for anything else."""
     href = _parse(url)
     if not href.startswith(_SCHEMES):
         return None
     scheme, authority, path, query = _split(href)
     host, port = host_and_port(authority.rpartition("@")[2])
-    return Parts(scheme[:-1], host, port or _DEFAULT_PORTS[scheme], path, query)
+    return UrlParts(scheme[:-1], host, port or _DEFAULT_PORTS[scheme], path, query)
 
 
 def host_of(url: str) -> str:
     """The host of an http(s) URL, or an empty string."""
-    found = parts(url)
+    found = split_url(url)
     return found.host if found else ""
 
 
 def origin_of(url: str) -> str:
     """`scheme://host[:port]`, or an empty string if this is no http(s) URL."""
-    found = parts(url)
+    found = split_url(url)
     if found is None:
         return ""
     host = f"[{found.host}]" if ":" in found.host else found.host
@@ -94,7 +95,7 @@ def registrable_domain(host_or_url: str) -> str:
     return _registrable(host_of(host_or_url) if "//" in host_or_url else host_or_url)
 
 
-def gate_of(host: str, port: int) -> str:
+def politeness_key(host: str, port: int) -> str:
     """Who shares politeness: a registrable domain; under a bare address each port is a server of its own."""
     domain = registrable_domain(host)
     is_name = "." in domain and ":" not in domain and not domain.replace(".", "").isdigit()
@@ -104,7 +105,7 @@ def gate_of(host: str, port: int) -> str:
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def clean(url: str, trackers: Trackers | None = None) -> str | Rejected:
+def clean_url(url: str, trackers: Trackers | None = None) -> str | Rejected:
     """The URL to store and fetch: WHATWG form without trackers and fragment; or why there is none."""
     href = _parse(url)
     if not href:
@@ -122,21 +123,21 @@ def clean(url: str, trackers: Trackers | None = None) -> str | Rejected:
     if query:
         query = _without_trackers(query, authority, trackers or matcher())
     cleaned = f"{scheme}//{authority}{path}?{query}" if query else f"{scheme}//{authority}{path}"
-    return cleaned if len(cleaned) <= MAX_CHARS else Rejected(url, "too_long")
+    return cleaned if len(cleaned) <= MAX_URL_CHARS else Rejected(url, "too_long")
 
 
-def public(url: str, trackers: Trackers | None = None) -> str | Rejected:
+def public_url(url: str, trackers: Trackers | None = None) -> str | Rejected:
     """What is stored of a link that somebody else wrote: clean, and without credentials; or why there is none."""
-    cleaned = clean(url, trackers)
+    cleaned = clean_url(url, trackers)
     return cleaned if isinstance(cleaned, Rejected) else without_credentials(cleaned)
 
 
-def normal(url: str, trackers: Trackers | None = None) -> str:
+def normalise_url(url: str, trackers: Trackers | None = None) -> str:
     """The form that equal links share: public, query sorted by name, no trailing slash. Never fetch it.
 
-    Raises ValueError for what `clean` rejects: such a URL has no identity, and may carry a password.
+    Raises ValueError for what `clean_url` rejects: such a URL has no identity, and may carry a password.
     """
-    cleaned = public(url, trackers)
+    cleaned = public_url(url, trackers)
     if isinstance(cleaned, Rejected):
         raise ValueError(f"a URL without identity: {cleaned.reason}")
     scheme, authority, path, query = _split(cleaned)
@@ -147,7 +148,7 @@ def normal(url: str, trackers: Trackers | None = None) -> str:
     return f"{scheme}//{authority}{path}" + ("?" + "&".join(pairs) if pairs else "")
 
 
-def display(url: str) -> str:
+def display_url(url: str) -> str:
     """The URL for people: a punycode host in its own letters. Never parse or fetch it."""
     href = _parse(url)
     if "//xn--" not in href and ".xn--" not in href:

@@ -14,7 +14,7 @@ from fnmatch import translate
 from functools import lru_cache
 from urllib.parse import quote
 
-from core.urls import normalise as urls
+from core.urls.normalise import origin_of, split_url
 
 DOCUMENTS = (
     *("*.md", "*.markdown", "*.rst", "*.txt", "*.adoc", "*.html", "*.htm"),
@@ -83,12 +83,12 @@ class UrlPatterns:
 
     def takes(self, url: str) -> bool:
         """Is this URL taken? Exclude wins; without any include every http(s) URL is."""
-        found = urls.parts(url)
+        found = split_url(url)
         if found is None:
             return False
         if not self._taken and not self._left_out:
             return True
-        origin = urls.origin_of(url)
+        origin = origin_of(url)
         forms = [found.path, f"{found.path}?{found.query}"] if found.query else [found.path]
         forms += [origin + form for form in forms]
         if _any_match(self._left_out, forms):

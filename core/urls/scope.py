@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from core.models import Rejected
-from core.urls import normalise as urls
 from core.urls import spider_traps
+from core.urls.normalise import UrlParts, clean_url, normalise_url, registrable_domain, split_url
 from core.urls.patterns import UrlPatterns
 
 
@@ -78,18 +78,18 @@ class Place:
     """An address, and what a source reaches from it."""
 
     url: str
-    parts: urls.Parts
+    parts: UrlParts
     domain: str
     folder: str
 
     @classmethod
     def of(cls, url: str) -> Place:
         """Raises ValueError, with a sentence, for what is no web address."""
-        cleaned = urls.clean(url)
-        found = None if isinstance(cleaned, Rejected) else urls.parts(cleaned)
+        cleaned = clean_url(url)
+        found = None if isinstance(cleaned, Rejected) else split_url(cleaned)
         if isinstance(cleaned, Rejected) or found is None:
             raise ValueError("The root of a web source must be an http or https URL.")
-        return cls(cleaned, found, urls.registrable_domain(found.host), _folder(_normal_path(found)))
+        return cls(cleaned, found, registrable_domain(found.host), _folder(_normal_path(found)))
 
     @property
     def name(self) -> str:
@@ -101,15 +101,15 @@ class Place:
         """Is it a folder, or the first page of one?"""
         return self.name.partition(".")[0] in ("index", "default") or self.folder.startswith(_normal_path(self.parts))
 
-    def is_at(self, found: urls.Parts) -> bool:
+    def is_at(self, found: UrlParts) -> bool:
         """Is it this very address?"""
         same_path = found.path.rstrip("/") == self.parts.path.rstrip("/")
         return same_path and found.query == self.parts.query and _is_same_site(found, self.parts)
 
-    def reaches(self, found: urls.Parts, kind: ScopeKind) -> bool:
+    def reaches(self, found: UrlParts, kind: ScopeKind) -> bool:
         """Does a source of this kind cover an address from here?"""
         if kind is ScopeKind.DOMAIN:
-            return urls.registrable_domain(found.host) == self.domain
+            return registrable_domain(found.host) == self.domain
         if not _is_same_site(found, self.parts):
             return False
         if kind is ScopeKind.HOST:
@@ -157,7 +157,7 @@ class Scope:
 
     def admits(self, url: str, depth: int) -> str:
         """Empty if the URL belongs to the source at this depth, else the reason why it does not."""
-        found = urls.parts(url)
+        found = split_url(url)
         if found is None:
             return NO_ADDRESS
         if self._root.is_at(found):
@@ -185,12 +185,12 @@ class Scope:
 
     def is_root(self, url: str) -> bool:
         """Is it the address of the root?"""
-        found = urls.parts(url)
+        found = split_url(url)
         return found is not None and self._root.is_at(found)
 
     def holds(self, url: str) -> bool:
         """Does it lie where the root leads now?"""
-        found = urls.parts(url)
+        found = split_url(url)
         return found is not None and self._present.reaches(found, self.kind)
 
     def refuses_landing(self, url: str) -> str:
@@ -220,7 +220,7 @@ class Scope:
             return True
         if self.kind is ScopeKind.SUBPAGES and not place.is_folder:
             return False
-        inside = (found for link in links if (found := urls.parts(link)))
+        inside = (found for link in links if (found := split_url(link)))
         return any(place.reaches(found, self.kind) and not place.is_at(found) for found in inside)
 
     def landed(self, url: str) -> Scope:
@@ -231,7 +231,7 @@ class Scope:
 
     def is_former(self, url: str) -> bool:
         """Was it covered before the root led elsewhere? Then that nothing leads there any more is no evidence."""
-        found = urls.parts(url)
+        found = split_url(url)
         if found is None or not self.landings or self.holds(url):
             return False
         return any(place.reaches(found, self.kind) for place in self._places)
@@ -245,25 +245,25 @@ def _version(
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
 
 
-def _is_same_site(one: urls.Parts, other: urls.Parts) -> bool:
+def _is_same_site(one: UrlParts, other: UrlParts) -> bool:
     """The same host and port."""
     return one.host == other.host and _is_same_port(one, other)
 
 
-def _is_same_port(one: urls.Parts, other: urls.Parts) -> bool:
+def _is_same_port(one: UrlParts, other: UrlParts) -> bool:
     """The default ports of http and https count as one."""
     return one.port == other.port or (_is_default(one) and _is_default(other))
 
 
-def _is_default(found: urls.Parts) -> bool:
+def _is_default(found: UrlParts) -> bool:
     return found.port == _DEFAULT_PORTS[found.scheme]
 
 
-def _normal_path(found: urls.Parts) -> str:
+def _normal_path(found: UrlParts) -> str:
     """`/%7Eme/` and `/~me/` are one folder."""
     if "%" not in found.path:
         return found.path
-    normalised = urls.parts(urls.normal(f"http://host{found.path}"))
+    normalised = split_url(normalise_url(f"http://host{found.path}"))
     assert normalised is not None
     return normalised.path + ("/" if found.path.endswith("/") and normalised.path != "/" else "")
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
-from core.urls import normalise as urls
+from core.urls.normalise import MAX_URL_CHARS, split_url
 
 RULES_VERSION = 1
 """Raise it with any change of a rule: what was refused by the old one is looked at again."""
@@ -52,11 +52,11 @@ _LONGEST_SELECTION = 100
 
 def trap(url: str, now: float = 0.0) -> str:
     """Why this URL looks like a trap, or an empty string. `now` 0: calendars are not judged."""
-    found = urls.parts(url)
+    found = split_url(url)
     if found is None:
         return ""
-    if len(url) > urls.MAX_CHARS:
-        return f"longer than {urls.MAX_CHARS:,} characters"
+    if len(url) > MAX_URL_CHARS:
+        return f"longer than {MAX_URL_CHARS:,} characters"
     segments = [part for part in found.path.split("/") if part]
     pairs = [pair for pair in found.query.split("&") if pair]
     if reason := _of_path(found.path, segments) or _of_query(pairs):
@@ -126,7 +126,7 @@ def query_variants(url: str) -> str:
 
     `/topic?id=7&sort=date` and `/topic?id=7&sort=name` are one page, `/topic?id=8` is another.
     """
-    found = urls.parts(url)
+    found = split_url(url)
     if found is None or not found.query:
         return ""
     pairs = [pair for pair in found.query.split("&") if pair]
@@ -148,7 +148,7 @@ def too_many_variants(count: int) -> bool:
 
 def copies_key(url: str, content_hash: str) -> str:
     """What pages of one folder with one text share; empty where there is no text to compare."""
-    found = urls.parts(url)
+    found = split_url(url)
     if found is None or not content_hash:
         return ""
     return f"{found.host}:{found.port}{found.path.rpartition('/')[0]}/ {content_hash}"

@@ -2,7 +2,7 @@
 
 Data and one small matcher. A name is listed only if removing it can never select another page: `ref`, `source`,
 `id`, `cid` or `p` do select pages on some sites, so they are listed for single sites at most.
-Changing a list changes clean URLs, hence uids: raise `urls.NORMALISER_VERSION` with it.
+Changing a list changes clean URLs, hence uids: raise `NORMALISER_VERSION` with it.
 """
 
 from __future__ import annotations

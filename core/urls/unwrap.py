@@ -14,8 +14,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from core.models import Rejected
-from core.urls import normalise as urls
-from core.urls.normalise import Parts
+from core.urls.normalise import UrlParts, registrable_domain, split_url
 
 MAX_ROUNDS = 3
 """An alert on a search hit on a cached page is three; more is somebody playing."""
@@ -23,7 +22,7 @@ MAX_ROUNDS = 3
 # Google and Yahoo have one domain per country: google.de, google.co.uk, google.com.br.
 _COUNTRY_SITE = re.compile(r"(google|yahoo)\.(?:com|cat|[a-z]{2}|com?\.[a-z]{2})")
 
-Finder = Callable[[Parts], str]
+Finder = Callable[[UrlParts], str]
 """Reads the target out of a link; an empty string if the link does not carry it."""
 
 
@@ -38,9 +37,9 @@ def unwrap(url: str) -> str | Rejected:
     """The link an aggregator points to; the same URL if it is no aggregator's link; or why there is no target."""
     current = url
     for _ in range(MAX_ROUNDS + 1):
-        pieces = urls.parts(current)
+        pieces = split_url(current)
         if pieces is None:
-            # Not ours to judge unless an aggregator led here; `clean` names what is wrong with a plain link.
+            # Not ours to judge unless an aggregator led here; `clean_url` names what is wrong with a plain link.
             return url if current is url else Rejected(url, "aggregator_target")
         rule = _rule_for(pieces)
         if rule is None:
@@ -51,7 +50,7 @@ def unwrap(url: str) -> str | Rejected:
     return Rejected(url, "aggregator_depth")
 
 
-def _rule_for(pieces: Parts) -> Rule | None:
+def _rule_for(pieces: UrlParts) -> Rule | None:
     rules = RULES.get(_site(pieces.host))
     if rules is None:
         return None
@@ -62,7 +61,7 @@ def _rule_for(pieces: Parts) -> Rule | None:
 @lru_cache(maxsize=16_384)
 def _site(host: str) -> str:
     """The key into `RULES`: a registrable domain, or `google` and `yahoo` for all their countries."""
-    domain = urls.registrable_domain(host)
+    domain = registrable_domain(host)
     country = _COUNTRY_SITE.fullmatch(domain)
     return country[1] if country else domain
 
@@ -73,7 +72,7 @@ def _site(host: str) -> str:
 def _param(*names: str) -> Finder:
     """The first of these parameters that has a value, by its whole name: `menu=` is not `u=`."""
 
-    def find(pieces: Parts) -> str:
+    def find(pieces: UrlParts) -> str:
         pairs = [pair.partition("=") for pair in pieces.query.split("&")]
         values = (value for name in names for key, _, value in pairs if key.lower() == name and value)
         return _decoded(next(values, ""))
@@ -85,21 +84,21 @@ def _in_path(pattern: str) -> Finder:
     """The group of this pattern in the path; the query is the aggregator's own."""
     compiled = re.compile(pattern, re.IGNORECASE)
 
-    def find(pieces: Parts) -> str:
+    def find(pieces: UrlParts) -> str:
         match = compiled.search(pieces.path)
         return _decoded(match[1]) if match else ""
 
     return find
 
 
-def _after_star(pieces: Parts) -> str:
+def _after_star(pieces: UrlParts) -> str:
     """`us.rd.yahoo.com/…/*http://target?query`: everything after the star, query included."""
     match = re.search(r"/\*+(https?(?::|%3A).+)", pieces.path, re.IGNORECASE)
     target = _decoded(match[1]) if match else ""
     return f"{target}?{pieces.query}" if target and pieces.query else target
 
 
-def _amp(pieces: Parts) -> str:
+def _amp(pieces: UrlParts) -> str:
     """`/amp/s/host/path` and `/c/s/host/path`: `s` stands for https; the query is the publisher's."""
     match = re.fullmatch(r"/(?:amp|c|v)/(s/)?([^/]+\.[^/]+(?:/.*)?)", pieces.path)
     if not match:

@@ -39,7 +39,7 @@ from core.sources.io.domain_file import parse
 from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 from tests.faults import state
 from tests.site import Site
 from tests.web import FakeWeb
@@ -233,7 +233,7 @@ class Scene:
         return Counter([await self.client.hget(self.keys.item(item_id), "status") for item_id in refs])
 
     def item_id(self, path: str) -> str:
-        return ids.item_id("url", urls.normal(self.site.url(path)))
+        return ids.item_id("url", normalise_url(self.site.url(path)))
 
     async def text(self, path: str) -> str:
         return await self.client.hget(self.keys.document(self.item_id(path)), "markdown") or ""

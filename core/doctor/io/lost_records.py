@@ -12,7 +12,7 @@ from core.registry.record import ARTICLES_SOURCE, Status
 from core.store.commit import Answer, Command, Leases, Work
 from core.store.connect import Client
 from core.store.events import event
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 
 _FIELDS = ("status", "item_id", "url", "final_url", "canonical_url", "content_hash", "categories", "etag", "language")
 
@@ -97,5 +97,5 @@ class LostRecords:
 
 def _identity(article: dict[str, str]) -> str:
     """The normalised address that the item is named after; of several it is the one whose hash is its id."""
-    names = [urls.normal(url) for url in (article["url"], article["final_url"], article["canonical_url"]) if url]
+    names = [normalise_url(url) for url in (article["url"], article["final_url"], article["canonical_url"]) if url]
     return next((name for name in names if ids.item_id("url", name) == article["item_id"]), names[0])

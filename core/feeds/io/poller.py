@@ -23,7 +23,7 @@ from core.registry import outcomes, statuses
 from core.registry.outcomes import Broken, Missing
 from core.runtime.context import Context
 from core.store.clock import ServerClock
-from core.urls import normalise as urls
+from core.urls.normalise import host_of
 
 log = logging.getLogger("ingest")
 
@@ -69,7 +69,7 @@ async def _poll(context: Context, cycle: Cycle, leased: Leased) -> None:
     result = await _ask(context, cycle, leased)
     is_unreached = isinstance(result, Broken) and statuses.is_unreached(result.failed)
     if not isinstance(result, Deferred):
-        cycle.network.record(urls.host_of(leased.state.address), not is_unreached)
+        cycle.network.record(host_of(leased.state.address), not is_unreached)
     if isinstance(result, Broken) and is_unreached:
         cycle.unreached.append((leased, result))  # perhaps it is our own network: judged with others
         if len(cycle.unreached) >= MOST_UNREACHED:

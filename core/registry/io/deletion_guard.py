@@ -17,7 +17,7 @@ from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
 from core.store.clock import ServerClock
 from core.store.commit import Command
-from core.urls import normalise as urls
+from core.urls.normalise import host_of
 
 log = logging.getLogger("refresh")
 
@@ -122,7 +122,7 @@ class DeletionGuard:
         answer = await source.fetch(leased.item, validators)
         if not isinstance(answer, Fetched) or answer.status != 304:
             return
-        host = urls.host_of(leased.item.source)
+        host = host_of(leased.item.source)
         await self._context.leases.run(self._context.sources.distrust(host, self._clock.now() + DISTRUST_SECONDS))
         log.warning("🤥 %s answers 304 though the page has changed; it is asked for whole pages from now on", host)
 

@@ -16,7 +16,7 @@ from core.registry.io.removing import Removing
 from core.registry.record import Item, Status
 from core.store.commit import Command, flat
 from core.store.connect import Client
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url
 
 
 class ImageStore:
@@ -53,7 +53,7 @@ class ImageStore:
     def _record(self, page: Item, image: Image, now: float) -> dict[str, str] | None:
         """None for an address that has no identity. The same picture on another page is another child."""
         try:
-            normalised = urls.normal(image.url)
+            normalised = normalise_url(image.url)
         except ValueError:
             return None
         item_id = ids.item_id("url", f"{normalised}#{page.id}")

@@ -18,7 +18,7 @@ from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.store import scanning
 from core.store.connect import Client, texts
 from core.urls import file_paths
-from core.urls import normalise as urls
+from core.urls.normalise import clean_url, normalise_url, public_url
 from core.urls.trackers import matcher
 
 _UID = re.compile(r"[0-9a-f]{16}")
@@ -73,15 +73,15 @@ class Selecting:
         return str(await self._client.hget(self._keys.item(item_id), "parentPageId") or "") if item_id else ""
 
     async def _of_url(self, url: str) -> Named:
-        cleaned = urls.public(url, self._trackers)
+        cleaned = public_url(url, self._trackers)
         if isinstance(cleaned, Rejected):
             return Named()
         # As it stands in a link set: as a feed brings it, as somebody added it, or from before the settings changed.
-        spellings = (cleaned, url, urls.clean(url), urls.clean(url, self._trackers))
+        spellings = (cleaned, url, clean_url(url), clean_url(url, self._trackers))
         for uid in dict.fromkeys(ids.article_uid(one) for one in spellings if isinstance(one, str)):
             if found := await self._of_article(uid):
                 return Named(found, uid)
-        for normalised in dict.fromkeys((urls.normal(cleaned), urls.normal(url))):
+        for normalised in dict.fromkeys((normalise_url(cleaned), normalise_url(url))):
             item_id = ids.item_id("url", normalised)
             if await self._exists(item_id):
                 return Named(item_id, ids.article_uid(cleaned))

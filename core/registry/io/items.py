@@ -20,7 +20,7 @@ from core.store.commit import LEASE_SECONDS, Command, Lease, Leases
 from core.store.connect import Client
 from core.store.events import event
 from core.store.quarantine import Quarantine
-from core.urls import normalise as urls
+from core.urls.normalise import host_of
 
 # KEYS pairs of record and document · ARGV the fields. For each record its values, and the content hash of its document.
 # The fields are sent once: as many HMGETs, their names would cost more than all else in a refresh of unchanged pages.
@@ -120,7 +120,7 @@ class ItemStore:
 
     async def _around(self, items: Sequence[Item], now: float) -> dict[str, tuple[dict[str, str], bool, bool]]:
         """By item id: its article, whether its host is trusted, whether there is a snapshot of it."""
-        hosts = {item.id: urls.host_of(item.source) if item.type == "url" else "" for item in items}
+        hosts = {item.id: host_of(item.source) if item.type == "url" else "" for item in items}
         named = sorted(filter(None, set(hosts.values())))
         articles = [item for item in items if item.article_uid]
         pipe = self._client.pipeline(transaction=False)

@@ -27,7 +27,7 @@ from core.registry.record import ARTICLES_SOURCE, Item
 from core.runtime.context import Context
 from core.store.clock import ServerClock
 from core.store.commit import Answer, Command, Lease, Work
-from core.urls import normalise as urls
+from core.urls.normalise import clean_url, normalise_url
 from core.urls.secrets import has_credentials, without_credentials
 from core.urls.trackers import matcher
 
@@ -55,8 +55,8 @@ class LinkVisits:
     async def begin(self, url: str, categories: Sequence[str]) -> Leased | None:
         """Take a link for its first visit; None if it has come to its end already, or is held by somebody else."""
         link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
-        cleaned = urls.clean(url) if _is_text(url) else Rejected(url, "unparsable")
-        normalised = url if isinstance(cleaned, Rejected) else urls.normal(url, self._trackers)
+        cleaned = clean_url(url) if _is_text(url) else Rejected(url, "unparsable")
+        normalised = url if isinstance(cleaned, Rejected) else normalise_url(url, self._trackers)
         item = Item(ids.item_id("url", normalised), source=normalised, fetch_url=url)
         acquired = await self._context.articles.lease(self._context.leases, link, item.id)
         if acquired is None:
@@ -97,7 +97,7 @@ class LinkVisits:
         link, item = leased.link, leased.item
         assert link is not None
         name = canonical.real_name(answer, document.canonical_url)
-        normalised = urls.normal(name, self._trackers)
+        normalised = normalise_url(name, self._trackers)
         identity = ids.item_id("url", normalised)
         if identity == item.id:
             return leased
@@ -127,7 +127,7 @@ class LinkVisits:
             await self._leave(leased)
             return None
         wider, original = shared
-        if original and urls.normal(original.final_url) == urls.normal(changed.visit.fetched_url):
+        if original and normalise_url(original.final_url) == normalise_url(changed.visit.fetched_url):
             await self._alias(link, wider, original.uid)
             return None
         duplicate_of = original.uid if original else ""

@@ -14,7 +14,7 @@ from core.registry.io.items import Leased
 from core.registry.record import Item
 from core.runtime.context import Context
 from core.runtime.tasks import DocumentTask, PageResult, PageTask
-from core.urls import normalise as urls
+from core.urls.normalise import split_url
 
 LONG = (DocKind.PDF, DocKind.DOCX)
 """Whole books; they may take longer than pages."""
@@ -84,5 +84,5 @@ class Reader:
 
 
 def _file_name(item: Item) -> str:
-    found = urls.parts(item.fetch_url) if item.type == "url" else None
+    found = split_url(item.fetch_url) if item.type == "url" else None
     return PurePosixPath(found.path if found else item.fetch_url).name

@@ -21,7 +21,7 @@ from core.store.connect import Client
 from core.store.events import EVENTS_KEPT
 from core.store.packing import packed_json
 from core.urls import file_paths, secrets
-from core.urls import normalise as urls
+from core.urls.normalise import normalise_url, public_url
 from core.urls.trackers import Trackers, matcher
 
 MOST_PAGES = 10_000_000
@@ -222,7 +222,7 @@ def blank_record(ref: Ref, now: float, strategy: str) -> dict[str, str]:
 def _identity(ref: Ref) -> tuple[str, str, str]:
     """What it is called, what is fetched, what people see."""
     if ref.type == "url":
-        return urls.normal(ref.address), secrets.without_credentials(ref.address), ""
+        return normalise_url(ref.address), secrets.without_credentials(ref.address), ""
     found = file_paths.file_identity(ref.address)
     return found.normalised, found.address, found.display
 
@@ -234,5 +234,5 @@ def named(source: str, item_type: str, trackers: Trackers | None = None) -> Ref 
             return Ref(file_paths.file_identity(source).address, "file")
         except ValueError as error:
             return Rejected(secrets.redacted(_QUERY.split(source, maxsplit=1)[0]), str(error))
-    cleaned = urls.public(source, trackers)
+    cleaned = public_url(source, trackers)
     return Rejected(secrets.redacted(source), cleaned.reason) if isinstance(cleaned, Rejected) else Ref(cleaned)

@@ -35,7 +35,7 @@ from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
 from core.store.clock import ServerClock
 from core.store.commit import Work
-from core.urls import normalise as urls
+from core.urls.normalise import host_of
 
 log = logging.getLogger("refresh")
 
@@ -132,7 +132,7 @@ class VisitEngine:
             await self._put_off(leased, answer)
             return None
         is_unreached = isinstance(answer, Failed) and statuses.is_unreached(answer)
-        self.network.record(urls.host_of(item.fetch_url), was_reached=not is_unreached)
+        self.network.record(host_of(item.fetch_url), was_reached=not is_unreached)
         if isinstance(answer, Failed) and is_unreached:
             self._unreached.append((leased, source, answer))
             return None

@@ -9,7 +9,7 @@ from core.keys import Keys
 from core.registry import lenient
 from core.search.io.protocols import Page
 from core.store.connect import Client
-from core.urls import normalise as urls
+from core.urls.normalise import host_of
 
 _ITEM = ("articleUid", "type", "sources", "fetchUrl", "normalizedSource", "contentGroupId")
 _TEXT = ("content_hash", "url", "title", "language", "published_ts", "updated_ts", "live", "author", "image")
@@ -80,7 +80,7 @@ class PageReader:
             title=title,
             language=language,
             type=lenient.text(record[1]),
-            host=urls.host_of(lenient.text(record[4])),
+            host=host_of(lenient.text(record[4])),
             categories=tuple(filter(None, lenient.text(article[7]).split(","))) if uid else (),
             domains=tuple(dict.fromkeys(sid.partition(".")[0] for sid in sources if "." in sid)),
             published_ts=lenient.timestamp(published),

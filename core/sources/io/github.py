@@ -28,7 +28,7 @@ from core.sources.github_rules import Entry, Repository, Shelf, Tree
 from core.sources.io.github_api import RAW, SHA, Fetches, GithubApi
 from core.sources.io.source import UNCHANGED, Source, Tools
 from core.sources.io.web import WebConfig
-from core.urls import normalise as urls
+from core.urls.normalise import clean_url, origin_of, split_url
 from core.urls.patterns import DOCUMENTS, Patterns
 from core.urls.scope import EXCLUDED
 
@@ -362,8 +362,8 @@ def _unchanged(url: str, sha: str) -> Fetched:
 
 def _named_repository(url: str, web_url: str) -> dict[str, Any]:
     """The repository that an address on GitHub names, with branch and folder; empty for all its other pages."""
-    cleaned = urls.clean(url)
-    found = None if isinstance(cleaned, Rejected) else urls.parts(cleaned)
+    cleaned = clean_url(url)
+    found = None if isinstance(cleaned, Rejected) else split_url(cleaned)
     if found is None or _server(url) != _server(web_url):
         return {}
     owner, name, view, branch, *below = [*filter(None, unquote(found.path).split("/")), *[""] * 4]
@@ -377,4 +377,4 @@ def _named_repository(url: str, web_url: str) -> dict[str, Any]:
 
 def _server(url: str) -> str:
     """Host and port, whether by http or https."""
-    return urls.origin_of(url).partition("://")[2].removeprefix("www.")
+    return origin_of(url).partition("://")[2].removeprefix("www.")

@@ -19,8 +19,8 @@ from core.registry import statuses
 from core.registry.statuses import Meaning
 from core.sources import lastmod
 from core.sources.sitemaps import MAX_BYTES, MOST_LISTED, Listed, SitemapResult, SitemapTask
-from core.urls import normalise as urls
 from core.urls import secrets
+from core.urls.normalise import registrable_domain
 
 TASK = "sitemap"
 MOST_SITEMAPS = 500
@@ -125,8 +125,8 @@ class SitemapWalk:
 
     def _go_into(self, step: Step, record: Record) -> None:
         """An index may name sitemaps of its own domain only, or anybody could make us ask anybody."""
-        homes = {urls.registrable_domain(step.url), urls.registrable_domain(record.url or step.url)}
-        own = [child for child in record.children if urls.registrable_domain(child[0]) in homes]
+        homes = {registrable_domain(step.url), registrable_domain(record.url or step.url)}
+        own = [child for child in record.children if registrable_domain(child[0]) in homes]
         if len(own) < len(record.children):
             self._note(f"{step.url} names sitemaps of other domains")
         if own and step.depth >= DEEPEST:

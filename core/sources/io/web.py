@@ -25,8 +25,8 @@ from core.sources.io.single import look_and_fetch, page_request
 from core.sources.io.sitemap_walk import Fetches, Parses, SitemapWalk
 from core.sources.io.source import LINKS_DECIDE, Source, Tools
 from core.sources.sitemaps import Listed
-from core.urls import normalise as urls
 from core.urls import secrets
+from core.urls.normalise import clean_url, display_url, origin_of
 from core.urls.scope import OUT_OF_SCOPE, Scope
 
 log = logging.getLogger("refresh")
@@ -43,7 +43,7 @@ _ROOT, _LANDINGS = "root", "landings"
 
 
 def _clean_url(url: str) -> str:
-    cleaned = urls.clean(url)
+    cleaned = clean_url(url)
     if isinstance(cleaned, Rejected):
         if cleaned.reason == "credentials":
             raise ValueError("holds a user name or password; Freshet keeps no secrets in URLs")
@@ -81,7 +81,7 @@ class WebConfig(SourceModel):
 
     def title(self) -> str:
         """The address as people read it."""
-        return urls.display(self.url)
+        return display_url(self.url)
 
 
 class WebSource(Source):
@@ -169,7 +169,7 @@ class WebSource(Source):
         yield End(is_complete=False, reason=reason, memory={_SCOPE: self._scope.version, **walk.memory})
 
     async def _first_sitemaps(self) -> Sequence[str]:
-        origin = urls.origin_of(self._scope.present)
+        origin = origin_of(self._scope.present)
         named = await self._named_sitemaps(origin) if self._named_sitemaps else ()
         return named or (f"{origin}/sitemap.xml",)
 
@@ -193,9 +193,9 @@ class WebSource(Source):
             return
         refusal = self._scope.refuses_landing(url)
         if refusal:
-            self._tell(f"the root leads to {urls.display(url)}, {refusal}: {NOT_FOLLOWED}")
+            self._tell(f"the root leads to {display_url(url)}, {refusal}: {NOT_FOLLOWED}")
         elif self._scope.is_root(url):
-            before = urls.display(self._scope.present)
+            before = display_url(self._scope.present)
             self._scope = self._scope.landed(self._scope.root)
             self._tell(f"the root answers at its own address again; pages of {before} {STAY}")
 
@@ -208,15 +208,15 @@ class WebSource(Source):
         is_like_root = not is_door(url) and (answer.is_moved_for_good or self._scope.is_like_root(url, links))
         if self._scope.refuses_landing(url) or not is_like_root:
             return self._stray(answer, url)
-        before = urls.display(self._scope.present)
+        before = display_url(self._scope.present)
         self._scope = self._scope.landed(url)
         had_pages = item.has_text or bool(item.alias_of)
         stay = f"; pages of {before} {STAY}" if had_pages else ""
-        self._tell(f"the root leads to {urls.display(url)} now, and the scope follows it{stay}")
+        self._tell(f"the root leads to {display_url(url)} now, and the scope follows it{stay}")
         return ""
 
     def _stray(self, answer: Fetched, url: str) -> str:
-        shown = urls.display(url)
+        shown = display_url(url)
         if not self._scope.refuses_landing(url):  # else it was told when it answered
             self._tell(f"the root leads to {shown}, which does not look like the place itself: {NOT_FOLLOWED}")
         return "" if answer.is_moved_for_good else f"It leads to {shown} for now; what was there before is kept."
@@ -225,7 +225,7 @@ class WebSource(Source):
         self.news = news
         if news not in self._told:
             self._told.add(news)
-            log.warning("↪️ %s: %s", urls.display(self._scope.root), news)
+            log.warning("↪️ %s: %s", display_url(self._scope.root), news)
 
 
 class _Sorting:
