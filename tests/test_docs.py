@@ -1,0 +1,144 @@
+"""The documentation says what the code says: keys, settings, files, links."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from core.keys import Keys
+from core.settings import ROOT, Settings
+
+DOCS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+TYPES = ("SET", "ZSET", "HASH", "STRING", "STREAM", "any")
+
+
+def rows(page: str) -> Iterator[list[str]]:
+    """The cells of every table row of a page in docs/, without headings."""
+    for line in (ROOT / "docs" / page).read_text().splitlines():
+        if line.startswith("| `"):
+            yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+# ── keys ──
+
+
+def key_builders() -> Iterator[tuple[str, str]]:
+    """Every key that core/keys.py builds, with its parameters as `<>`, and the type that its docstring begins with."""
+    keys = Keys()
+    for name, member in inspect.getmembers(Keys):
+        docstring = inspect.getdoc(member) or ""
+        kind = re.match(r"(Any type|[A-Z]+)\b", docstring)
+        if name.startswith("_") or not kind or kind[1] not in (*TYPES, "Any type"):
+            continue
+        if isinstance(member, property):
+            yield getattr(keys, name), kind[1].replace("Any type", "any")
+        else:
+            parameters = list(inspect.signature(member).parameters)[1:]
+            yield member(keys, *("<>" for _ in parameters)), kind[1].replace("Any type", "any")
+
+
+def test_every_key_is_documented() -> None:
+    """docs/keys.md has one row for each key that core/keys.py builds, with the same type, and no other."""
+    documented = {
+        re.sub(r"<[^>]*>", "<>", cells[0].strip("`")): cells[1] for cells in rows("keys.md") if cells[0] != "`rq:*`"
+    }
+    built = dict(key_builders())
+
+    assert len(built) > 50
+    assert documented == built
+
+
+# ── settings ──
+
+
+def shown_default(name: str) -> str:
+    """A default as docs/settings.md writes it."""
+    default = Settings.model_fields[name].default
+    match default:
+        case None:
+            return "unset"
+        case SecretStr() | tuple() if not default:
+            return "empty"
+        case tuple():
+            return ",".join(default)
+        case bool():
+            return str(default).lower()
+        case int() | float():
+            return f"{default:,.0f}"
+        case _:
+            return str(default) or "empty"
+
+
+DERIVED = {"queue_redis_url": "REDIS_URL", "fetch_host_parallel": "2"}
+"""Unset by default, and then taken from other settings."""
+
+
+def plain(default: str) -> str:
+    """Without backticks, thousands separators and the same value in another unit."""
+    return re.sub(r"(?<=\d),(?=\d{3}\b)", "", re.sub(r"^([\d,]+) \(.*\)$", r"\1", default.replace("`", "")))
+
+
+def test_every_setting_is_documented() -> None:
+    """docs/settings.md has one row for each setting, with its default, and no other."""
+    documented = {cells[0].strip("`").lower(): plain(cells[1]) for cells in rows("settings.md")}
+
+    assert documented == {name: plain(DERIVED.get(name, shown_default(name))) for name in Settings.model_fields}
+
+
+# ── links, files, commands ──
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that headings of a page have on GitHub."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link names a file that exists, and an anchor that it has."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    for target in re.findall(r"\]\(([^)#:]*(?:#[^)]*)?)\)", text):
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+def test_comments_cite_sections_that_exist() -> None:
+    """`docs/architecture.md#anchor` in code and tests names a heading of that page."""
+    cited = {
+        (path.name, anchor)
+        for folder in ("core", "workers", "scripts", "tests", "bench")
+        for path in (ROOT / folder).rglob("*.py")
+        for anchor in re.findall(r"architecture\.md#([\w-]+)", path.read_text())
+        if path != Path(__file__)
+    }
+    existing = anchors(ROOT / "docs" / "architecture.md")
+
+    assert {(name, anchor) for name, anchor in cited if anchor not in existing} == set()
+
+
+def test_readme_is_short_and_names_commands_that_exist() -> None:
+    """About 8 kB, and every command of the table can be started."""
+    readme = (ROOT / "README.md").read_text()
+    modules = set(re.findall(r"\b((?:scripts|workers)\.[a-z_]+)\b", readme))
+
+    assert len(readme.encode()) < 10_000
+    assert {module for module in modules if not (ROOT / f"{module.replace('.', '/')}.py").exists()} == set()
+    assert len(modules) >= 10
+
+
+def test_changes_name_files_that_exist() -> None:
+    """Every path in docs/changing-things.md, and in the tree of the README, is there."""
+    page = (ROOT / "docs" / "changing-things.md").read_text()
+    paths = re.findall(r"`((?:core|workers|scripts|tests|docs)/[\w./-]+)`", page)
+
+    assert len(set(paths)) >= 25
+    assert {path for path in paths if not (ROOT / path).exists()} == set()
