@@ -163,7 +163,7 @@ class FeedText:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedUrl:
     """A link that does not enter the link set, and why."""
 
     link: str
@@ -200,7 +200,7 @@ class FeedLinks:
     links: tuple[str, ...] = ()
     texts: tuple[FeedText, ...] = ()
     """One for each link, in the same order."""
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[RejectedUrl, ...] = ()
     """The first few, as examples."""
     rejected_count: int = 0
     hints: PublisherHints = field(default_factory=PublisherHints)
@@ -211,7 +211,7 @@ class FeedLinks:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFeed:
+class DiscoveredFeed:
     """A feed a page points at; `type` is empty where only its address gives it away."""
 
     url: str
@@ -300,7 +300,7 @@ class Batch:
     """A piece of a listing."""
 
     refs: tuple[Ref, ...] = ()
-    refused: tuple[Rejected, ...] = ()
+    refused: tuple[RejectedUrl, ...] = ()
     """What is there and is not taken, and why."""
 
 

@@ -19,13 +19,13 @@ from typing import Any
 from core.errors import FeedFileError
 from core.feeds import categories, opml
 from core.feeds.io import feed_file
-from core.feeds.io.discovery import Discovered, Discovery
+from core.feeds.io.discovery import DiscoveryResult, FeedFinder
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.feeds.state import FeedState
 from core.keys import Keys
-from core.models import Failed, FoundFeed, Rejected
+from core.models import DiscoveredFeed, Failed, RejectedUrl
 from core.pages.printable import one_line
 from core.runtime.context import build_context
 from core.runtime.terminal import say
@@ -60,11 +60,11 @@ async def export() -> int:
 async def add(category: str, url: str) -> int:
     """Subscribe to a feed, or to the feed of a site."""
     clean = clean_url(url if "://" in url else f"https://{url}")
-    if isinstance(clean, Rejected):
+    if isinstance(clean, RejectedUrl):
         raise FeedFileError(f"{redacted(url)} is not a URL that can be fetched ({clean.reason}).")
     async with session.open_session() as (settings, keys, client), build_context(settings, client, keys) as context:
         slug = categories.slug(category)
-        found = await Discovery(context.fetcher, context.pool).find(clean)
+        found = await FeedFinder(context.fetcher, context.pool).find(clean)
         if isinstance(found, Failed):
             raise FeedFileError(f"Cannot fetch {redacted(clean)}: {found.text}")
         if found.is_dead:
@@ -83,7 +83,7 @@ async def add(category: str, url: str) -> int:
     return 0
 
 
-def _dead(url: str, found: Discovered, slug: str) -> str:
+def _dead(url: str, found: DiscoveryResult, slug: str) -> str:
     """Somebody else's choice of a feed is not what was asked for: it is named, and nothing is added."""
     lines = [f"{redacted(url)} answers HTTP {found.http_status}: no feed is there, and nothing was added."]
     if found.feeds:
@@ -91,7 +91,7 @@ def _dead(url: str, found: Discovered, slug: str) -> str:
     return "\n".join(lines)
 
 
-def _add_command(slug: str, feed: FoundFeed) -> str:
+def _add_command(slug: str, feed: DiscoveredFeed) -> str:
     address = redacted(feed.url).replace("'", "%27")  # whoever copies the line into a shell runs nothing else
     return f"python -m scripts.feeds add {slug} '{address}'  # {one_line(feed.title) or 'untitled'}"
 

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 import sample_site
 from core.feeds.io import sample
 from core.feeds.io.link_store import LinkStore, Ttls
-from core.feeds.io.subscription_sync import Roster
+from core.feeds.io.subscription_sync import SubscriptionSync
 from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
 from core.settings import Settings
@@ -71,7 +71,7 @@ async def _wants_sample(settings: Settings, stop: Stop, patient: bool) -> bool:
     """Read the feed file, then look: is there any feed that is not the sample's?"""
     async with _subscriptions(settings, stop, patient) as (client, subscriptions):
         shared = client, Keys.of(settings), Ttls.of(settings)
-        await Roster(client, subscriptions, LinkStore(*shared), settings).refresh()
+        await SubscriptionSync(client, subscriptions, LinkStore(*shared), settings).refresh()
         wanted = all(category.startswith(SAMPLE_PREFIX) for category in await subscriptions.by_category())
     if not wanted:
         sample.remove_url(settings)

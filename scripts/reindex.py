@@ -26,7 +26,7 @@ from pathlib import Path
 from redis.exceptions import RedisError
 
 from core.errors import FreshetError
-from core.feeds.io.failed_links import Retrying
+from core.feeds.io.failed_links import FailedLinks
 from core.keys import Keys
 from core.models import VectorSpace
 from core.registry.io.force import Forcing
@@ -118,7 +118,7 @@ async def choose(settings: Settings, keys: Keys, client: Client, asked: Asked) -
             raise FreshetError(
                 f"There is no category {asked.category}. `python -m scripts.status` shows what there is."
             )
-        links = Retrying(client, keys).of_category(asked.category) if asked.force else _these([])
+        links = FailedLinks(client, keys).of_category(asked.category) if asked.force else _these([])
         return Chosen(selecting.of_category(asked.category), links)
     return Chosen(await _many(settings, keys, client, asked), _these([]))
 
@@ -129,7 +129,7 @@ async def _one(keys: Keys, client: Client, selecting: Selecting, word: str, forc
         if not row.sources:
             raise FreshetError(f"{redacted(word)} is gone, and no source lists it any more.")
         return Chosen(_these([row.item_id]), _these([]))
-    fruitless = await Retrying(client, keys).fruitless([named.uid] if named.uid else [])
+    fruitless = await FailedLinks(client, keys).fruitless([named.uid] if named.uid else [])
     if fruitless and force:
         return Chosen(_these([]), _these(fruitless))
     if fruitless:
@@ -216,7 +216,7 @@ async def _mark(settings: Settings, keys: Keys, client: Client, chosen: Chosen, 
         first += found[: room - len(first)]
     retried: set[str] = set()
     async for uids in chosen.links:
-        await Retrying(client, keys).try_again(uids, now)
+        await FailedLinks(client, keys).try_again(uids, now)
         retried.update(uids)
     say(f"Due now: {counted(marked, 'item')}, to be {'read anew' if force else 'checked by validators'}.")
     if retried:

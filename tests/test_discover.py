@@ -7,7 +7,7 @@ import time
 import pytest
 
 from core.feeds.discover import feed_links, guesses
-from core.models import FoundFeed
+from core.models import DiscoveredFeed
 
 URL = "https://site.example/blog/post"
 PAGE = b"""<!doctype html><html><head>
@@ -29,12 +29,12 @@ PAGE = b"""<!doctype html><html><head>
 def test_finds_declared_and_linked_feeds() -> None:
     """Declared feeds come first, then links that look like feeds, then comments; each once, with its base."""
     assert feed_links(PAGE, URL) == [
-        FoundFeed("https://site.example/base/rss.xml", "All posts", "application/rss+xml"),
-        FoundFeed("https://other.example/atom", "", "application/atom+xml"),
-        FoundFeed("https://site.example/base/feed.json", "", "application/feed+json"),
-        FoundFeed("https://site.example/news/rss", "News by RSS", ""),
-        FoundFeed("https://pod.example/feed.xml", "Pod", ""),
-        FoundFeed("https://site.example/comments/feed/", "Comments on this", "application/rss+xml"),
+        DiscoveredFeed("https://site.example/base/rss.xml", "All posts", "application/rss+xml"),
+        DiscoveredFeed("https://other.example/atom", "", "application/atom+xml"),
+        DiscoveredFeed("https://site.example/base/feed.json", "", "application/feed+json"),
+        DiscoveredFeed("https://site.example/news/rss", "News by RSS", ""),
+        DiscoveredFeed("https://pod.example/feed.xml", "Pod", ""),
+        DiscoveredFeed("https://site.example/comments/feed/", "Comments on this", "application/rss+xml"),
     ]
 
 

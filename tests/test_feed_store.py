@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core import ids
 from core.feeds import polling
-from core.feeds.io.feed_store import FeedStore, Held, Leased, from_hash, to_hash
+from core.feeds.io.feed_store import FeedStore, LeasedElsewhere, LeasedFeed, from_hash, to_hash
 from core.feeds.io.link_store import Ttls
 from core.feeds.polling import PollDecision
 from core.feeds.state import FeedState, FeedStatus
@@ -33,7 +33,7 @@ async def test_new_feeds_are_due_at_once_and_keep_their_time(feeds: FeedStore) -
     """Enrolling again does not move a feed that has its next poll."""
     await feeds.enrol([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
-    assert isinstance(leased, Leased)
+    assert isinstance(leased, LeasedFeed)
     await feeds.save(leased, PollDecision(replace(leased.state, next_poll_ts=NOW + 500)), ["world"], NOW)
     await feeds.enrol([URL, "https://other.example/"])
 
@@ -46,18 +46,18 @@ async def test_two_ingestors_poll_a_feed_once(feeds: FeedStore) -> None:
     await feeds.enrol([URL])
     first = await feeds.lease(URL, ["world"], NOW)
     meanwhile = await feeds.lease(URL, ["world"], NOW)
-    assert isinstance(first, Leased)
+    assert isinstance(first, LeasedFeed)
     await feeds.save(first, PollDecision(replace(first.state, next_poll_ts=NOW + 500)), ["world"], NOW)
     afterwards = await feeds.lease(URL, ["world"], NOW)
 
-    assert (meanwhile, afterwards) == (Held(), None)
+    assert (meanwhile, afterwards) == (LeasedElsewhere(), None)
 
 
 async def test_save_writes_everything_in_one_step(any_redis: Client, keys: Keys, feeds: FeedStore) -> None:
     """State, schedule, body links, link set and stamps; the lease is gone."""
     await feeds.enrol([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
-    assert isinstance(leased, Leased)
+    assert isinstance(leased, LeasedFeed)
     state = replace(leased.state, status=FeedStatus.OK, next_poll_ts=NOW + 500, events=("one", "two"))
     saved = await feeds.save(leased, PollDecision(state, links=LINKS), ["world"], NOW)
 
@@ -72,7 +72,7 @@ async def test_late_save_changes_nothing(any_redis: Client, keys: Keys, feeds: F
     """An ingestor that slept past its lease cannot overwrite the one that took over."""
     await feeds.enrol([URL])
     late = await feeds.lease(URL, ["world"], NOW)
-    assert isinstance(late, Leased)
+    assert isinstance(late, LeasedFeed)
     await any_redis.delete(keys.lease(f"feed_{FID}"))
 
     assert not await feeds.save(late, PollDecision(late.state, links=LINKS), ["world"], NOW)
@@ -83,11 +83,11 @@ async def test_unchanged_poll_renews_the_last_body(any_redis: Client, keys: Keys
     """A 304 stamps the links the feed listed last time, also into a category it was added to meanwhile."""
     await feeds.enrol([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
-    assert isinstance(leased, Leased)
+    assert isinstance(leased, LeasedFeed)
     state = replace(leased.state, next_poll_ts=NOW, renewed_ts=NOW)
     await feeds.save(leased, PollDecision(state, links=LINKS), ["world"], NOW)
     again = await feeds.lease(URL, ["tech", "world"], NOW + 50)
-    assert isinstance(again, Leased)
+    assert isinstance(again, LeasedFeed)
     await feeds.save(again, PollDecision(again.state, renew=True), ["tech", "world"], NOW + 50)
 
     assert (again.state.renewed_ts, again.is_poll_due) == (0.0, True)
@@ -99,11 +99,11 @@ async def test_feed_that_waits_long_comes_up_for_its_links(any_redis: Client, ke
     """skipDays may keep us away longer than links live: in between only their stamps are renewed."""
     await feeds.enrol([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
-    assert isinstance(leased, Leased)
+    assert isinstance(leased, LeasedFeed)
     state = replace(leased.state, status=FeedStatus.OK, next_poll_ts=NOW + 500)
     await feeds.save(leased, PollDecision(state, links=LINKS), ["world"], NOW)
     between = await feeds.lease(URL, ["world"], NOW + 51)
-    assert isinstance(between, Leased)
+    assert isinstance(between, LeasedFeed)
     await feeds.save(between, polling.renewal(between.state, NOW + 51), ["world"], NOW + 51)
 
     assert not between.is_poll_due
@@ -116,12 +116,12 @@ async def test_score_of_zero_wants_a_poll_now(any_redis: Client, keys: Keys, fee
     """`ZADD rss:feeds_due 0 <fid>` from redis-cli polls a feed whatever its state says."""
     await feeds.enrol([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
-    assert isinstance(leased, Leased)
+    assert isinstance(leased, LeasedFeed)
     await feeds.save(leased, PollDecision(replace(leased.state, next_poll_ts=NOW + 500)), ["world"], NOW)
     await any_redis.zadd(keys.feeds_due, {FID: 0})
     again = await feeds.lease(URL, ["world"], NOW + 1)
 
-    assert isinstance(again, Leased)
+    assert isinstance(again, LeasedFeed)
     assert again.is_poll_due
 
 
@@ -129,7 +129,7 @@ async def test_retired_feed_is_never_due(feeds: FeedStore) -> None:
     """Infinity is a time that does not come."""
     await feeds.enrol([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
-    assert isinstance(leased, Leased)
+    assert isinstance(leased, LeasedFeed)
     await feeds.save(leased, PollDecision(replace(leased.state, next_poll_ts=float("inf"))), ["world"], NOW)
     await feeds.enrol([URL])
 

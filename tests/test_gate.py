@@ -10,7 +10,7 @@ import pytest
 
 from core.keys import Keys
 from core.models import Deferred
-from core.net.gate import Gate, Say, Verdict
+from core.net.gate import Admission, Gate, GateReply
 from core.store.connect import Client
 
 GAP = 1_000.0
@@ -21,7 +21,7 @@ def gate(redis: Client, keys: Keys, gap: float = GAP, parallel: int = 2, **optio
     return Gate(redis, keys, gap, parallel, **options)  # type: ignore[arg-type]
 
 
-def place(say: Say, gap: float = GAP) -> int:
+def place(say: GateReply, gap: float = GAP) -> int:
     """Which place in line the wait stands for."""
     return round(say.wait_seconds / gap)
 
@@ -32,7 +32,7 @@ async def test_the_first_goes_and_the_others_stand_in_line(redis: Client, keys: 
 
     says = [await g.enter("a.example", token, FOREVER) for g, token in ((one, "t1"), (two, "t2"), (one, "t3"))]
 
-    assert [say.verdict for say in says] == [Verdict.GO, Verdict.WAIT, Verdict.WAIT]
+    assert [say.verdict for say in says] == [Admission.GO, Admission.WAIT, Admission.WAIT]
     assert [place(say) for say in says] == [0, 1, 2]
 
 
@@ -40,8 +40,8 @@ async def test_domains_do_not_wait_for_each_other(redis: Client, keys: Keys) -> 
     """The gap is per domain."""
     g = gate(redis, keys)
 
-    assert (await g.enter("a.example", "t1", 0)).verdict is Verdict.GO
-    assert (await g.enter("b.example", "t2", 0)).verdict is Verdict.GO
+    assert (await g.enter("a.example", "t1", 0)).verdict is Admission.GO
+    assert (await g.enter("b.example", "t2", 0)).verdict is Admission.GO
 
 
 async def test_who_cannot_wait_so_long_is_deferred_and_reserves_nothing(redis: Client, keys: Keys) -> None:
@@ -52,7 +52,7 @@ async def test_who_cannot_wait_so_long_is_deferred_and_reserves_nothing(redis: C
     away = [await g.enter("a.example", f"no{i}", 10) for i in range(5)]
     waits = await g.enter("a.example", "t2", FOREVER)
 
-    assert {say.verdict for say in away} == {Verdict.DEFER}
+    assert {say.verdict for say in away} == {Admission.DEFER}
     assert {place(say) for say in away} == {1}
     assert {say.why for say in away} == {"gap"}
     assert place(waits) == 1
@@ -66,8 +66,8 @@ async def test_the_same_token_gets_the_same_answer(redis: Client, keys: Keys) ->
     second = [await g.enter("a.example", "t2", FOREVER) for _ in range(3)]
     third = await g.enter("a.example", "t3", FOREVER)
 
-    assert {say.verdict for say in first} == {Verdict.GO}
-    assert {(say.verdict, place(say)) for say in second} == {(Verdict.WAIT, 1)}
+    assert {say.verdict for say in first} == {Admission.GO}
+    assert {(say.verdict, place(say)) for say in second} == {(Admission.WAIT, 1)}
     assert place(third) == 2
 
 
@@ -76,11 +76,11 @@ async def test_no_more_than_the_limit_at_a_time(redis: Client, keys: Keys) -> No
     g = gate(redis, keys, gap=0, parallel=2)
 
     says = [await g.enter("a.example", f"t{i}", FOREVER) for i in range(3)]
-    assert [say.verdict for say in says] == [Verdict.GO, Verdict.GO, Verdict.BUSY]
-    assert (await g.enter("a.example", "t9", 0)).verdict is Verdict.DEFER
+    assert [say.verdict for say in says] == [Admission.GO, Admission.GO, Admission.BUSY]
+    assert (await g.enter("a.example", "t9", 0)).verdict is Admission.DEFER
 
     await g.leave("a.example", "t0")
-    assert (await g.enter("a.example", "t2", FOREVER)).verdict is Verdict.GO
+    assert (await g.enter("a.example", "t2", FOREVER)).verdict is Admission.GO
 
 
 async def test_leaving_twice_does_no_harm(redis: Client, keys: Keys) -> None:
@@ -92,18 +92,18 @@ async def test_leaving_twice_does_no_harm(redis: Client, keys: Keys) -> None:
 
     await g.leave("a.example", "t1")
 
-    assert (await g.enter("a.example", "t3", 0)).verdict is Verdict.DEFER
+    assert (await g.enter("a.example", "t3", 0)).verdict is Admission.DEFER
 
 
 async def test_a_dead_process_gives_its_place_back(redis: Client, keys: Keys) -> None:
     """A token that was never returned stops counting when its time is over."""
     g = gate(redis, keys, gap=0, parallel=1)
     await g.enter("a.example", "dead", 0)
-    assert (await g.enter("a.example", "t1", 0)).verdict is Verdict.DEFER
+    assert (await g.enter("a.example", "t1", 0)).verdict is Admission.DEFER
 
     await redis.zadd(keys.gate_busy("a.example"), {"dead": 1.0})
 
-    assert (await g.enter("a.example", "t1", 0)).verdict is Verdict.GO
+    assert (await g.enter("a.example", "t1", 0)).verdict is Admission.GO
 
 
 async def test_who_missed_its_moment_keeps_the_gap(redis: Client, keys: Keys) -> None:
@@ -115,20 +115,20 @@ async def test_who_missed_its_moment_keeps_the_gap(redis: Client, keys: Keys) ->
 
     say = await g.enter("a.example", "late", FOREVER)
 
-    assert (say.verdict, place(say)) == (Verdict.WAIT, 1)
+    assert (say.verdict, place(say)) == (Admission.WAIT, 1)
 
 
 async def test_retry_after_shuts_the_gate_for_all(redis: Client, keys: Keys) -> None:
     """What one process was told, every process obeys, those in line too."""
     one, two = gate(redis, keys, gap=10), gate(redis, keys, gap=10)
     await one.enter("a.example", "t1", 0)
-    assert (await two.enter("a.example", "t2", 60)).verdict is Verdict.WAIT
+    assert (await two.enter("a.example", "t2", 60)).verdict is Admission.WAIT
 
     await one.punish("a.example", 5_000, "Retry-After (429)")
 
     for token in ("t2", "t3"):
         say = await two.enter("a.example", token, 60)
-        assert (say.verdict, place(say, 5_000), say.why) == (Verdict.DEFER, 1, "Retry-After (429)")
+        assert (say.verdict, place(say, 5_000), say.why) == (Admission.DEFER, 1, "Retry-After (429)")
 
 
 async def test_punishment_never_shortens_and_never_exceeds_a_day(redis: Client, keys: Keys) -> None:
@@ -235,7 +235,7 @@ async def test_work_that_fails_gives_its_place_back(redis: Client, keys: Keys) -
     with pytest.raises(LookupError):
         await g.in_turn("a.example", slots, broken, max_wait_seconds=0)
 
-    assert (await g.enter("a.example", "t", 0)).verdict is Verdict.GO
+    assert (await g.enter("a.example", "t", 0)).verdict is Admission.GO
 
 
 def test_only_the_named_port_is_exempt(keys: Keys) -> None:

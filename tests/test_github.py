@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.models import Ref, Rejected
+from core.models import Ref, RejectedUrl
 from core.sources import github_rules as github
 from core.sources.github_rules import Entry, Repository, Shelf
 from core.urls.patterns import DOCUMENTS, Patterns
@@ -59,7 +59,7 @@ def test_no_repositories(text: str) -> None:
     """What names no repository is turned away with a sentence."""
     found = github.repository(text, WEB)
 
-    assert isinstance(found, Rejected)
+    assert isinstance(found, RejectedUrl)
     assert found.reason.endswith(".")
 
 
@@ -144,7 +144,7 @@ def test_what_is_not_taken_and_why(given: Entry, reason: str) -> None:
     """A word for each kind."""
     found = shelf().judge(given, given.path)
 
-    assert isinstance(found, Rejected)
+    assert isinstance(found, RejectedUrl)
     assert found.reason == reason
 
 

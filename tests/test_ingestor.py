@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from core import ids
-from core.feeds.io.poller import Cycle
+from core.feeds.io.poller import PollCycle
 from core.feeds.state import FeedState
 from core.keys import Keys
 from core.runtime.context import Context, open_context
@@ -45,7 +45,7 @@ async def subscribe(context: Context, *urls: str, category: str = "world") -> No
         await context.client.sadd(context.keys.feeds(category), url)
 
 
-async def poll(context: Context, url: str = "") -> Cycle:
+async def poll(context: Context, url: str = "") -> PollCycle:
     """One cycle in which everything (or this feed) is due."""
     for fid in [ids.feed_id(url)] if url else await context.feeds.all_ids():
         await context.client.zadd(context.keys.feeds_due, {fid: 0})
@@ -335,13 +335,13 @@ async def test_bug_in_one_feed_does_not_stop_the_others(
     web.page("/good", rss(A))
 
     class Buggy:
-        async def poll(self, state: FeedState, *rest: object) -> object:
+        async def fetch(self, state: FeedState, *rest: object) -> object:
             if state.url.endswith("/bad"):
                 raise ZeroDivisionError
-            return await context.source.poll(state, *rest)  # type: ignore[arg-type]
+            return await context.feed_fetcher.fetch(state, *rest)  # type: ignore[arg-type]
 
     await subscribe(context, web.url("/bad"), web.url("/good"))
-    await ingestor.run_cycle(replace(context, source=Buggy()))  # type: ignore[arg-type]
+    await ingestor.run_cycle(replace(context, feed_fetcher=Buggy()))  # type: ignore[arg-type]
 
     assert "ZeroDivisionError" in (await state(context, web.url("/bad"))).error_text
     assert await context.client.smembers(context.keys.category_links("world")) == {A}

@@ -12,7 +12,7 @@ import pytest
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.feeds.io import poller as poll
-from core.feeds.state import Answer, FeedState, FeedUnchanged, PollResult
+from core.feeds.state import FeedResponse, FeedState, FeedUnchanged, PollResult
 from core.models import Failed
 from core.registry.outcomes import Broken
 from core.runtime.context import Context, open_context
@@ -40,7 +40,7 @@ class Source:
         self.polled: list[str] = []
         self.most_held = 0
 
-    async def poll(self, state: FeedState, *_: object) -> PollResult:
+    async def fetch(self, state: FeedState, *_: object) -> PollResult:
         self.polled.append(state.url)
         for _turn in range(20):
             await asyncio.sleep(0)
@@ -50,7 +50,7 @@ class Source:
 
 def at(context: Context, answer: Callable[[FeedState], Awaitable[PollResult]]) -> tuple[Context, Source]:
     source = Source(context, answer)
-    return replace(context, source=source), source  # type: ignore[arg-type]
+    return replace(context, feed_fetcher=source), source  # type: ignore[arg-type]
 
 
 async def subscribe(context: Context, count: int) -> list[str]:
@@ -60,7 +60,7 @@ async def subscribe(context: Context, count: int) -> list[str]:
 
 
 async def unchanged(_: FeedState) -> PollResult:
-    return FeedUnchanged(Answer(http_status=304))
+    return FeedUnchanged(FeedResponse(http_status=304))
 
 
 async def test_no_more_leases_than_polls_in_flight(context: Context) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.feeds.links import LinkRules, harvest
-from core.models import Entry, FeedKind, ParsedFeed, PublisherHints, Rejected
+from core.models import Entry, FeedKind, ParsedFeed, PublisherHints, RejectedUrl
 
 RULES = LinkRules(tracking_params=("utm_", "session"))
 
@@ -54,7 +54,7 @@ def test_rejections_carry_their_reason(link: str, reason: str) -> None:
     """What is turned away says why, with the link as the feed had it."""
     found = harvest(feed(link), RULES)
     assert found.links == ()
-    assert found.rejected == (Rejected(link.strip() and link, reason),)
+    assert found.rejected == (RejectedUrl(link.strip() and link, reason),)
 
 
 def test_an_opaque_entry_names_its_publisher() -> None:
@@ -98,7 +98,7 @@ PRIVATE = [
 @pytest.mark.parametrize("link", PRIVATE)
 def test_private_places_are_refused(link: str) -> None:
     """No spelling of a private address, wrapped or not, enters the link set."""
-    assert harvest(feed(link), RULES).rejected == (Rejected(link, "private_address"),)
+    assert harvest(feed(link), RULES).rejected == (RejectedUrl(link, "private_address"),)
 
 
 @pytest.mark.parametrize("link", ["http://8.8.8.8/", "http://[2606:4700::1111]/", "https://localhost.example.com/"])

@@ -9,14 +9,15 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.feeds import polling
-from core.feeds.state import Answer, FeedChanged, FeedState, FeedStatus, FeedUnchanged, PollResult
-from core.models import Deferred, Failed, FeedKind, FeedLinks, FeedText, PublisherHints, Rejected
+from core.feeds.state import FeedChanged, FeedResponse, FeedState, FeedStatus, FeedUnchanged, PollResult
+from core.models import Deferred, Failed, FeedKind, FeedLinks, FeedText, PublisherHints, RejectedUrl
 from core.registry.outcomes import Broken, Missing
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
 URL = "https://news.example/feed"
-POLICY = polling.Policy()
+POLICY = polling.PollingPolicy()
+RESPONSE = FeedResponse(etag='"b"', validators_url=URL)
 OLD = FeedState(URL, status=FeedStatus.OK, polls=5, etag='"a"', validators_url=URL, body_hash="h", renewed_ts=NOW - 60)
 
 
@@ -24,14 +25,14 @@ def decide(state: FeedState, result: PollResult, now: float = NOW) -> polling.Po
     return polling.decide(state, result, now, 0.0, POLICY)
 
 
-def changed(links: int = 10, new: int = 1, answer: Answer = Answer(etag='"b"', validators_url=URL)) -> FeedChanged:  # noqa: B008, RUF100
+def changed(links: int = 10, new: int = 1, answer: FeedResponse = RESPONSE) -> FeedChanged:
     urls = tuple(f"https://news.example/{i}" for i in range(links))
     harvest = FeedLinks(FeedKind.RSS, "News", urls, tuple(FeedText(title=url) for url in urls))
     return FeedChanged(answer, harvest, "h2", frozenset(urls[new:]))
 
 
 def unchanged(status: int = 304, **more: Any) -> FeedUnchanged:
-    return FeedUnchanged(Answer(status, **more))
+    return FeedUnchanged(FeedResponse(status, **more))
 
 
 def refused(status: int, retry_after: float | None = None) -> Broken:
@@ -50,7 +51,7 @@ def test_new_body_brings_links_and_new_validators() -> None:
 
 def test_dropped_validators_are_forgotten() -> None:
     """A new body without an ETag does not keep the old one: it belonged to other bytes."""
-    state = decide(OLD, changed(answer=Answer())).state
+    state = decide(OLD, changed(answer=FeedResponse())).state
 
     assert polling.conditional_headers(state, 0.5) == {}
 
@@ -211,8 +212,8 @@ def test_confirmed_move_leaves_an_event() -> None:
 
 def test_rejections_are_told_with_an_example() -> None:
     """Why do I see no articles? Because all entries were turned away, and here is one."""
-    harvest = FeedLinks(FeedKind.RSS, links=(), rejected=(Rejected("x:y", "scheme"),), rejected_count=7)
-    state = decide(OLD, FeedChanged(Answer(), harvest, "h2")).state
+    harvest = FeedLinks(FeedKind.RSS, links=(), rejected=(RejectedUrl("x:y", "scheme"),), rejected_count=7)
+    state = decide(OLD, FeedChanged(FeedResponse(), harvest, "h2")).state
 
     assert (state.entries, state.rejected, state.rejected_example, state.empty_polls) == (7, 7, "scheme: x:y", 1)
     assert state.events[-1].endswith("200 0 new, 0 known, 7 rejected")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core import ids
 from core.keys import Keys
-from core.models import Ref, Rejected
+from core.models import Ref, RejectedUrl
 from core.registry.io.force import Forcing
 from core.registry.io.registering import Listing, Registered, Registrar, item_id_of, named
 from core.registry.record import Status
@@ -276,7 +276,7 @@ async def test_what_cannot_be_named_is_refused_with_a_reason(register: Register)
     """A relative address or a foreign scheme has no identity: resolving is the caller's business."""
     for source, kind in (("a/b.md", "file"), ("/a", "url"), ("ftp://x.org/a", "url"), ("", "url"), ("C:a.md", "file")):
         found = named(source, kind)
-        assert isinstance(found, Rejected), source
+        assert isinstance(found, RejectedUrl), source
         assert found.reason
 
 

@@ -12,7 +12,7 @@ from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult, Request
 from core.net import robots as module
 from core.net.fetcher import Fetcher, open_fetcher
-from core.net.robots import Permit, Robots
+from core.net.robots import Robots, RobotsPermit
 from core.net.robots_rules import sitemaps
 from core.settings import Settings
 from core.store.connect import Client
@@ -63,7 +63,7 @@ async def test_rules_are_obeyed(robots: Robots) -> None:
     """Allowed with the site's delay, or refused with a reason."""
     site = Site(says(200, "User-agent: *\nDisallow: /no\nCrawl-delay: 7"))
 
-    assert await robots.check(f"{ORIGIN}/yes", ORIGIN, site) == Permit(7)
+    assert await robots.check(f"{ORIGIN}/yes", ORIGIN, site) == RobotsPermit(7)
     refused = await robots.check(f"{ORIGIN}/no", ORIGIN, site)
 
     assert isinstance(refused, Failed)
@@ -89,7 +89,7 @@ async def test_many_at_once_ask_once(robots: Robots) -> None:
 
     results = await asyncio.gather(*(robots.check(f"{ORIGIN}/{i}", ORIGIN, site) for i in range(20)))
 
-    assert results == [Permit()] * 20
+    assert results == [RobotsPermit()] * 20
     assert len(site.asked) == 1
 
 
@@ -109,7 +109,7 @@ async def test_what_is_stored_reads_as_words(robots: Robots, redis: Client, keys
 @pytest.mark.parametrize("status", [401, 403, 404, 410, 302])
 async def test_no_robots_allows_everything(robots: Robots, status: int) -> None:
     """The body of an error page is not read as rules."""
-    assert await robots.check(f"{ORIGIN}/x", ORIGIN, Site(says(status, "User-agent: *\nDisallow: /"))) == Permit()
+    assert await robots.check(f"{ORIGIN}/x", ORIGIN, Site(says(status, "User-agent: *\nDisallow: /"))) == RobotsPermit()
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -124,7 +124,7 @@ async def test_a_server_error_means_wait(robots: Robots, redis: Client, keys: Ke
     assert await redis.ttl(keys.robots(ORIGIN)) <= module.WAIT_SECONDS
 
     clock.now += module.WAIT_SECONDS + 1
-    assert await robots.check(f"{ORIGIN}/x", ORIGIN, site) == Permit()
+    assert await robots.check(f"{ORIGIN}/x", ORIGIN, site) == RobotsPermit()
 
 
 @pytest.mark.parametrize("detail", [FailDetail.DNS, FailDetail.REFUSED, FailDetail.TLS, FailDetail.RESET])
@@ -139,7 +139,7 @@ async def test_a_host_that_is_down_is_told_once_and_then_waited_for(robots: Robo
 @pytest.mark.parametrize("detail", [FailDetail.REDIRECTS, FailDetail.BLOCKED, FailDetail.URL])
 async def test_redirects_into_nothing_are_no_rules(robots: Robots, detail: FailDetail) -> None:
     """A robots.txt that leads in circles or to forbidden places is as good as absent."""
-    assert await robots.check(f"{ORIGIN}/", ORIGIN, Site(Failed(FailCode.HTTP, detail, "No."))) == Permit()
+    assert await robots.check(f"{ORIGIN}/", ORIGIN, Site(Failed(FailCode.HTTP, detail, "No."))) == RobotsPermit()
 
 
 async def test_waiting_at_the_gate_is_not_remembered(robots: Robots, redis: Client) -> None:
@@ -148,7 +148,7 @@ async def test_waiting_at_the_gate_is_not_remembered(robots: Robots, redis: Clie
 
     assert await robots.check(f"{ORIGIN}/", ORIGIN, site) == Deferred(30, "gap")
     assert await redis.keys("*") == []
-    assert await robots.check(f"{ORIGIN}/", ORIGIN, site) == Permit()
+    assert await robots.check(f"{ORIGIN}/", ORIGIN, site) == RobotsPermit()
 
 
 async def test_memory_is_bounded(redis: Client, keys: Keys, clock: Clock) -> None:

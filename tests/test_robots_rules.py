@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.net.robots_rules import Policy, Rules, groups_for, policy, product
+from core.net.robots_rules import RobotsPolicy, RobotsRules, groups_for, policy, product
 
 SITE = "http://a.example"
 
@@ -37,8 +37,8 @@ SITE = "http://a.example"
     ],
 )
 def test_may_we(text: str, path: str, expected: bool) -> None:
-    """Rules are read as search engines read them."""
-    assert Rules(text, "freshet").allows(SITE + path) is expected
+    """RobotsRules are read as search engines read them."""
+    assert RobotsRules(text, "freshet").allows(SITE + path) is expected
 
 
 @pytest.mark.parametrize(
@@ -56,25 +56,25 @@ def test_may_we(text: str, path: str, expected: bool) -> None:
 )
 def test_crawl_delay(line: str, expected: float) -> None:
     """A site may slow us down to a minute between requests, not more."""
-    assert Rules(f"User-agent: *\n{line}", "freshet").delay_seconds == expected
+    assert RobotsRules(f"User-agent: *\n{line}", "freshet").delay_seconds == expected
 
 
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        (200, Policy.RULES),
-        (206, Policy.RULES),
-        (301, Policy.ALLOW),
-        (401, Policy.ALLOW),
-        (403, Policy.ALLOW),
-        (404, Policy.ALLOW),
-        (410, Policy.ALLOW),
-        (429, Policy.WAIT),
-        (500, Policy.WAIT),
-        (503, Policy.WAIT),
+        (200, RobotsPolicy.RULES),
+        (206, RobotsPolicy.RULES),
+        (301, RobotsPolicy.ALLOW),
+        (401, RobotsPolicy.ALLOW),
+        (403, RobotsPolicy.ALLOW),
+        (404, RobotsPolicy.ALLOW),
+        (410, RobotsPolicy.ALLOW),
+        (429, RobotsPolicy.WAIT),
+        (500, RobotsPolicy.WAIT),
+        (503, RobotsPolicy.WAIT),
     ],
 )
-def test_policy(status: int, expected: Policy) -> None:
+def test_policy(status: int, expected: RobotsPolicy) -> None:
     """Absent means allowed; "not now" means not now."""
     assert policy(status) is expected
 

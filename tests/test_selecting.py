@@ -9,7 +9,7 @@ import pytest
 
 from core import ids
 from core.errors import FailCode
-from core.feeds.io.failed_links import Retrying
+from core.feeds.io.failed_links import FailedLinks
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Link, Ref
@@ -180,7 +180,7 @@ async def test_links_without_an_article_are_found(redis: Client, keys: Keys) -> 
     await fail(redis, keys, "https://example.org/other", None)
     await redis.hset(keys.failure(ids.article_uid("https://example.org/other")), "category", "sport")
 
-    assert set(await all_of(Retrying(redis, keys).of_category("world"))) == found
+    assert set(await all_of(FailedLinks(redis, keys).of_category("world"))) == found
     assert host_of(fresh) == "example.org"
 
 
@@ -188,7 +188,7 @@ async def test_tried_again_means_now_and_keeps_the_story(redis: Client, keys: Ke
     """Out of the memory, due for another try, and the failure stays to be read."""
     failed = await fail(redis, keys, "https://example.org/a", None)
     waiting = await fail(redis, keys, "https://example.org/b", NOW + 600)
-    retrying = Retrying(redis, keys)
+    retrying = FailedLinks(redis, keys)
     await retrying.try_again([failed, waiting], NOW)
     await retrying.try_again([failed, waiting], NOW)
 

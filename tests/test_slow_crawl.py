@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from core.keys import Keys
-from core.net.gate import Pace
+from core.net.gate import DomainPace
 from core.registry.io import commit_buffer as buffer
 from core.registry.io.runs import RunStore
 from core.settings import Settings
@@ -160,21 +160,21 @@ async def test_killed_crawl_gives_its_pages_back_within_two_leases(
 @pytest.mark.parametrize(
     ("pace", "done", "left", "spent", "said"),
     [
-        (Pace(5.0), 4, 216, 20.0, "5 s between requests to this host, about 18 min left"),
-        (Pace(5.0), 0, 3, 0.0, "5 s between requests to this host, about 15 s left"),
-        (Pace(0.5), 10, 100, 60.0, "0.5 s between requests to this host, about 10 min left"),
+        (DomainPace(5.0), 4, 216, 20.0, "5 s between requests to this host, about 18 min left"),
+        (DomainPace(5.0), 0, 3, 0.0, "5 s between requests to this host, about 15 s left"),
+        (DomainPace(0.5), 10, 100, 60.0, "0.5 s between requests to this host, about 10 min left"),
         (
-            Pace(5.0, 120.0, "Busy"),
+            DomainPace(5.0, 120.0, "Busy"),
             4,
             216,
             20.0,
             "the host asked us to wait (Busy), 2 min more",
         ),
-        (Pace(0.0), 4, 216, 20.0, ""),
-        (Pace(5.0), 4, 0, 20.0, ""),
+        (DomainPace(0.0), 4, 216, 20.0, ""),
+        (DomainPace(5.0), 4, 0, 20.0, ""),
         (None, 4, 216, 20.0, ""),
     ],
 )
-def test_reason_for_waiting(pace: Pace | None, done: int, left: int, spent: float, said: str) -> None:
+def test_reason_for_waiting(pace: DomainPace | None, done: int, left: int, spent: float, said: str) -> None:
     """People are told what is waited for and how long it will take; nothing where nobody waits."""
     assert waiting_reason(pace, done, left, spent) == said

@@ -8,7 +8,7 @@ import pytest
 
 from core import ids
 from core.feeds.io.link_store import LinkStore, Ttls
-from core.feeds.io.subscription_sync import Roster
+from core.feeds.io.subscription_sync import SubscriptionSync
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.settings import Settings
@@ -23,10 +23,10 @@ def subscriptions(any_redis: Client, keys: Keys) -> Subscriptions:
 
 
 @pytest.fixture
-def roster(any_redis: Client, keys: Keys, subscriptions: Subscriptions, tmp_path: Path) -> Roster:
+def sync(any_redis: Client, keys: Keys, subscriptions: Subscriptions, tmp_path: Path) -> SubscriptionSync:
     settings = Settings(feeds_file=tmp_path / "feeds.toml")
     shared = any_redis, keys, Ttls(1, 1, 1)
-    return Roster(any_redis, subscriptions, LinkStore(*shared), settings)
+    return SubscriptionSync(any_redis, subscriptions, LinkStore(*shared), settings)
 
 
 def write(tmp_path: Path, text: str) -> None:
@@ -90,33 +90,33 @@ async def test_remove_forgets_the_feed(any_redis: Client, keys: Keys, subscripti
     assert await any_redis.exists(keys.feed(ids.feed_id(A))) == 0
 
 
-async def test_file_is_read_and_followed(subscriptions: Subscriptions, roster: Roster, tmp_path: Path) -> None:
+async def test_file_is_read_and_followed(subscriptions: Subscriptions, sync: SubscriptionSync, tmp_path: Path) -> None:
     """feeds.toml is read, read again when it changed, and a broken one changes nothing."""
     write(tmp_path, f'[categories]\nworld = ["{A}"]\n')
-    await roster.refresh()
+    await sync.refresh()
     write(tmp_path, f'[categories]\nworld = ["{A}", "{B}"]\n')
-    await roster.refresh()
+    await sync.refresh()
     grown = await subscriptions.by_category()
     write(tmp_path, "[categories\n")
-    await roster.refresh()
+    await sync.refresh()
     broken = await subscriptions.by_category()
     (tmp_path / "feeds.toml").unlink()
-    await roster.refresh()
+    await sync.refresh()
 
     assert grown == broken == await subscriptions.by_category() == {"world": [A, B]}
 
 
 async def test_sample_steps_aside_for_own_feeds(
-    any_redis: Client, keys: Keys, subscriptions: Subscriptions, roster: Roster
+    any_redis: Client, keys: Keys, subscriptions: Subscriptions, sync: SubscriptionSync
 ) -> None:
     """While the sample is alone it stays; one feed by SADD, and it is gone with its links and state."""
     await subscriptions.sync("sample", {"sample_news": [B]})
     await any_redis.sadd(keys.category_links("sample_news"), B)
     await any_redis.hset(keys.feed(ids.feed_id(B)), "status", "ok")
-    await roster.refresh()
+    await sync.refresh()
     alone = await subscriptions.by_category()
     await any_redis.sadd(keys.feeds("world"), A)
-    await roster.refresh()
+    await sync.refresh()
 
     assert alone == {"sample_news": [B]}
     assert await subscriptions.by_category() == {"world": [A]}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.urls.unwrap import unwrap
 
 TARGET = "https://publisher.example/story?id=1&b=2"
@@ -103,7 +103,7 @@ def test_other_links_pass(link: str) -> None:
 @pytest.mark.parametrize(("link", "reason"), [row[1:] for row in REJECTED], ids=[row[0] for row in REJECTED])
 def test_no_target(link: str, reason: str) -> None:
     """A target that is hidden, or is no web address, is a rejection that keeps the link."""
-    assert unwrap(link) == Rejected(link, reason)
+    assert unwrap(link) == RejectedUrl(link, reason)
 
 
 def _nested(rounds: int) -> str:
@@ -116,7 +116,7 @@ def _nested(rounds: int) -> str:
 def test_three_rounds_and_no_more() -> None:
     """Wrappers within wrappers are opened three times; a fourth is refused."""
     assert unwrap(_nested(3)) == "https://publisher.example/a"
-    assert unwrap(_nested(4)) == Rejected(_nested(4), "aggregator_depth")
+    assert unwrap(_nested(4)) == RejectedUrl(_nested(4), "aggregator_depth")
 
 
 @pytest.mark.parametrize("tail", ["/redirect?&" * 20_000, "?" + "&u=x" * 50_000, "/RU=" * 50_000, "/*" * 50_000])
@@ -133,4 +133,4 @@ def test_hostile_links_cost_linear_time(host: str, tail: str) -> None:
 )
 def test_never_raises(text: str) -> None:
     """Any text at all gives a link or a reason."""
-    assert isinstance(unwrap(text), (str, Rejected))
+    assert isinstance(unwrap(text), (str, RejectedUrl))

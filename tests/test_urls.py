@@ -7,7 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from core import ids
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.urls import trackers
 from core.urls.normalise import (
     MAX_URL_CHARS,
@@ -158,7 +158,7 @@ def test_clean(given: str, expected: str) -> None:
 @pytest.mark.parametrize(("given", "reason"), [row[1:] for row in REJECTED], ids=[row[0] for row in REJECTED])
 def test_rejected(given: str, reason: str) -> None:
     """What cannot or must not be fetched is turned away with its reason, and keeps its text."""
-    assert clean_url(given) == Rejected(given, reason)
+    assert clean_url(given) == RejectedUrl(given, reason)
 
 
 @pytest.mark.parametrize(("given", "expected"), [row[1:] for row in NORMAL], ids=[row[0] for row in NORMAL])
@@ -292,7 +292,7 @@ _links = st.builds(
 def test_clean_never_raises(text: str) -> None:
     """Any text at all gives a URL or a reason."""
     cleaned = clean_url(text)
-    assert isinstance(cleaned, (str, Rejected))
+    assert isinstance(cleaned, (str, RejectedUrl))
     join_url(text, text)
     registrable_domain(text)
     display_url(text)

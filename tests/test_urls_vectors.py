@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.urls.normalise import clean_url, display_url, host_of, join_url, normalise_url, origin_of, registrable_domain
 
 VECTORS = Path(__file__).resolve().parents[2] / "shared" / "data" / "urls"
@@ -29,7 +29,7 @@ def load(name: str) -> list[Any]:
 def clean(url: str, *_: str) -> str:
     """The clean URL, or its reason in angle brackets."""
     cleaned = clean_url(url)
-    return f"<{cleaned.reason}>" if isinstance(cleaned, Rejected) else cleaned
+    return f"<{cleaned.reason}>" if isinstance(cleaned, RejectedUrl) else cleaned
 
 
 def normal(url: str) -> str:

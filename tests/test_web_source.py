@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from core.keys import Keys
-from core.models import Batch, Deferred, End, Fetched, FetchResult, Ref, Rejected, Request
+from core.models import Batch, Deferred, End, Fetched, FetchResult, Ref, RejectedUrl, Request
 from core.net.fetcher import Fetcher, open_fetcher
 from core.registry.record import Item
 from core.runtime.pool import ParsePool
@@ -205,8 +205,8 @@ async def test_traps_are_refused_with_a_reason(site: Site) -> None:
     assert site.paths(await site.list()) == ["/c"]
     refused = [one for batch in site.batches for one in batch.refused]
     assert refused[:2] == [
-        Rejected(site.web.url("/a?PHPSESSID=1"), "a session id in the query"),
-        Rejected(site.web.url("/b.zip"), "no document"),
+        RejectedUrl(site.web.url("/a?PHPSESSID=1"), "a session id in the query"),
+        RejectedUrl(site.web.url("/b.zip"), "no document"),
     ]
     assert len(refused) == MOST_REFUSED
 
@@ -502,7 +502,7 @@ async def test_waiting_is_not_answered_by_a_second_request(pool: ParsePool) -> N
         def __init__(self) -> None:
             self.asked: list[str] = []
 
-        async def fetch(self, request: Request, room: object = None) -> FetchResult:
+        async def fetch(self, request: Request, slot: object = None) -> FetchResult:
             self.asked.append(request.method)
             return Deferred(30, "gap")
 

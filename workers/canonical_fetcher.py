@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.feeds.io.frontier import Findings, Frontier
+from core.feeds.io.frontier import NewLinkFinder, NewLinks
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
@@ -41,7 +41,7 @@ class Run:
     """One run: its clock, what it found, and how each link ended."""
 
     clock: ServerClock
-    findings: Findings
+    findings: NewLinks
     categories: list[str]
     started: float = field(default_factory=time.monotonic)
     ends: Counter[LinkEnd] = field(default_factory=Counter)
@@ -52,7 +52,7 @@ async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
     subscriptions = Subscriptions(client, keys)
     await subscriptions.find_categories()
     clock, categories = await ServerClock.ask(client), await subscriptions.categories()
-    frontier = Frontier(client, keys)
+    frontier = NewLinkFinder(client, keys)
     articles = ArticleStore(client, keys, Ttls.of(settings))
     pruning = Pruning(client, keys, Ttls.of(settings))
     await pruning.forget_old_attempts(clock.now())

@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from core import ids
 from core.errors import FreshetError, ParserUnavailable
 from core.feeds.io import ingest_stats, sample
-from core.feeds.io.poller import MAX_WAIT_SECONDS, Cycle, give_back, poll, settle_unreached
+from core.feeds.io.poller import MAX_WAIT_SECONDS, PollCycle, give_back, poll, settle_unreached
 from core.runtime import lanes, progress
 from core.runtime import signals as stopping
 from core.runtime.context import Context, lane_of, open_context
@@ -44,11 +44,11 @@ class FeedsLeft(FreshetError):
     """Polls came too late and were thrown away."""
 
 
-async def run_cycle(context: Context) -> Cycle:
+async def run_cycle(context: Context) -> PollCycle:
     """Poll every due feed once."""
     started = time.monotonic()
-    await context.roster.refresh()
-    cycle = Cycle(await ServerClock.ask(context.client), await context.subscriptions.by_feed())
+    await context.subscription_sync.refresh()
+    cycle = PollCycle(await ServerClock.ask(context.client), await context.subscriptions.by_feed())
     due = await _due(context, cycle)
     with progress.bar(len(due), "feeds") as bar:
 
@@ -78,7 +78,7 @@ def _gaps(context: Context) -> Callable[[str], float]:
     return lambda domain: gap if domain not in ours and gap < MAX_WAIT_SECONDS else 0.0
 
 
-async def _due(context: Context, cycle: Cycle) -> list[str]:
+async def _due(context: Context, cycle: PollCycle) -> list[str]:
     """URLs of due feeds, longest waiting first; ids without a subscriber are struck off."""
     await context.feeds.enrol(cycle.feeds)
     url_of = {ids.feed_id(url): url for url in cycle.feeds}
@@ -86,14 +86,14 @@ async def _due(context: Context, cycle: Cycle) -> list[str]:
     return [url_of[fid] for fid in await context.feeds.due(cycle.clock.now()) if fid in url_of]
 
 
-async def _prune(context: Context, cycle: Cycle) -> None:
+async def _prune(context: Context, cycle: PollCycle) -> None:
     now = cycle.clock.now()
     for category in await context.subscriptions.categories():
         cycle.counts["links_expired"] += await context.links.prune(category, now)
     await context.links.prune_attempted(now)
 
 
-async def _sum_up(context: Context, cycle: Cycle, seconds: float) -> None:
+async def _sum_up(context: Context, cycle: PollCycle, seconds: float) -> None:
     counts = {name: cycle.counts[name] for name in (*COUNTED, *LINKS)}
     if not any(counts.values()):
         return

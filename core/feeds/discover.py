@@ -14,7 +14,7 @@ from lxml import etree
 
 from core.feeds import encoding as feed_encoding
 from core.feeds.text import storable
-from core.models import FoundFeed
+from core.models import DiscoveredFeed
 
 _MAX_HTML_BYTES = 2_000_000
 _MAX_FOUND = 50
@@ -36,13 +36,13 @@ _GUESSES = (
 )
 
 
-def feed_links(html: bytes, url: str) -> list[FoundFeed]:
+def feed_links(html: bytes, url: str) -> list[DiscoveredFeed]:
     """The feeds this page names, declared ones first, feeds of comments last, each once."""
     root = _parse(html[:_MAX_HTML_BYTES])
     if root is None:
         return []
     base = _base(root, url)
-    found: dict[str, FoundFeed] = {}
+    found: dict[str, DiscoveredFeed] = {}
     for feed in (*_declared(root, base), *_linked(root, base)):
         if feed.url and len(found) < _MAX_FOUND:
             found.setdefault(feed.url, feed)
@@ -77,7 +77,7 @@ def _base(root: etree._Element, url: str) -> str:
     return _joined(url, str(element.get("href"))) or url if element is not None else url
 
 
-def _declared(root: etree._Element, base: str) -> Iterator[FoundFeed]:
+def _declared(root: etree._Element, base: str) -> Iterator[DiscoveredFeed]:
     for link in root.iter("link"):
         relations = (link.get("rel") or "").lower().split()
         kind = (link.get("type") or "").partition(";")[0].strip().lower()
@@ -85,7 +85,7 @@ def _declared(root: etree._Element, base: str) -> Iterator[FoundFeed]:
         if (
             "alternate" in relations and (kind in _FEED_TYPES or kind == "text/xml") and not _is_api(link)
         ) or "feed" in relations:
-            yield FoundFeed(_joined(base, link.get("href") or ""), _title(link.get("title") or ""), kind)
+            yield DiscoveredFeed(_joined(base, link.get("href") or ""), _title(link.get("title") or ""), kind)
 
 
 def _is_api(link: etree._Element) -> bool:
@@ -93,11 +93,11 @@ def _is_api(link: etree._Element) -> bool:
     return any(word in (link.get("href") or "") for word in ("/wp-json/", "oembed"))
 
 
-def _linked(root: etree._Element, base: str) -> Iterator[FoundFeed]:
+def _linked(root: etree._Element, base: str) -> Iterator[DiscoveredFeed]:
     for anchor in islice(root.iter("a"), _MAX_ANCHORS):
         target = _joined(base, anchor.get("href") or "")
         if target and _FEED_PATH.search(urlsplit(target).path):
-            yield FoundFeed(target, _title("".join(str(text) for text in anchor.itertext())))
+            yield DiscoveredFeed(target, _title("".join(str(text) for text in anchor.itertext())))
 
 
 def _joined(base: str, href: str) -> str:

@@ -14,7 +14,7 @@ from lxml import etree
 from core.feeds import dates as feed_dates
 from core.feeds import entry_links as feed_links
 from core.feeds import hints as feed_hints
-from core.feeds.names import Names, attribute
+from core.feeds.names import ElementNames, attribute
 from core.feeds.text import line, markup, plain
 from core.models import Entry, FeedKind, ParsedFeed
 
@@ -40,7 +40,7 @@ _DEEPEST = 4
 Found = dict[str, list[etree._Element]]
 
 
-def read(root: etree._Element, names: Names, url: str, limit: int) -> ParsedFeed | None:
+def read(root: etree._Element, names: ElementNames, url: str, limit: int) -> ParsedFeed | None:
     """The feed under this root; None when the root is no feed's."""
     kind = _KINDS.get(names(root))
     if kind is None:
@@ -60,7 +60,7 @@ def read(root: etree._Element, names: Names, url: str, limit: int) -> ParsedFeed
 
 
 def _entry_elements(
-    element: etree._Element, names: Names, base: str, depth: int = 0
+    element: etree._Element, names: ElementNames, base: str, depth: int = 0
 ) -> Iterator[tuple[etree._Element, str]]:
     """The entries in and under this element, each with the base for its links."""
     base = feed_links.base_of(element, base)
@@ -71,12 +71,12 @@ def _entry_elements(
             yield from _entry_elements(child, names, base, depth + 1)
 
 
-def _title(channel: etree._Element, names: Names) -> str:
+def _title(channel: etree._Element, names: ElementNames) -> str:
     titles = (line(child) for child in channel.iterchildren("*") if names(child) in _TITLES)
     return next(filter(None, titles), "")
 
 
-def _entry(element: etree._Element, names: Names, base: str) -> Entry:
+def _entry(element: etree._Element, names: ElementNames, base: str) -> Entry:
     found = _children(element, names)
     source_url, source_title = _source(found, names, base)
     return Entry(
@@ -92,7 +92,7 @@ def _entry(element: etree._Element, names: Names, base: str) -> Entry:
     )
 
 
-def _children(element: etree._Element, names: Names) -> Found:
+def _children(element: etree._Element, names: ElementNames) -> Found:
     """An entry's elements by name; a media:group counts as its contents, for video feeds keep their text there."""
     found: Found = {}
     for child in element.iterchildren("*"):
@@ -122,7 +122,7 @@ def _id_link(found: Found, base: str) -> str:
     return name if name.startswith(("http://", "https://")) else ""
 
 
-def _source(found: Found, names: Names, base: str) -> tuple[str, str]:
+def _source(found: Found, names: ElementNames, base: str) -> tuple[str, str]:
     """Where a copied entry comes from: RSS's `<source url>`, or Atom's `<source>` with elements inside."""
     source = next(iter(found.get("source", ())), None)
     if source is None:
@@ -133,7 +133,7 @@ def _source(found: Found, names: Names, base: str) -> tuple[str, str]:
     return feed_links.article(links, feed_links.base_of(source, base)), _title(source, names)
 
 
-def _person(element: etree._Element, names: Names) -> str:
+def _person(element: etree._Element, names: ElementNames) -> str:
     """A name out of Atom's person element, or out of RSS's `mail@example.org (Name)`."""
     if len(element):
         parts = {names(child): plain(child) for child in element.iterchildren("*")}

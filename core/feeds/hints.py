@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lxml import etree
 
-from core.feeds.names import Names
+from core.feeds.names import ElementNames
 from core.feeds.text import plain
 from core.models import PublisherHints
 
@@ -13,7 +13,7 @@ _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
 _LONGEST_HINT_SECONDS = 366 * 86400.0
 
 
-def read(channel: etree._Element, names: Names) -> PublisherHints:
+def read(channel: etree._Element, names: ElementNames) -> PublisherHints:
     """The hints among a channel's children; what makes no sense is left out."""
     found = {names(child): child for child in channel.iterchildren("*")}
     ttl_minutes = _number(found.get("ttl"))

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from core.models import Document, Entry, FeedLinks, FeedText, Image, ParsedFeed, Rejected
+from core.models import Document, Entry, FeedLinks, FeedText, Image, ParsedFeed, RejectedUrl
 from core.urls import addresses, secrets, trackers
 from core.urls.normalise import host_of, public_url, split_url
 from core.urls.unwrap import unwrap
@@ -36,10 +36,10 @@ class LinkRules:
 def harvest(feed: ParsedFeed, rules: LinkRules) -> FeedLinks:
     """The feed's clean links in order without repeats, and what was turned away."""
     links: dict[str, FeedText] = {}
-    rejected: list[Rejected] = []
+    rejected: list[RejectedUrl] = []
     for entry in feed.entries:
         link = link_of(entry, rules)
-        if isinstance(link, Rejected):
+        if isinstance(link, RejectedUrl):
             rejected.append(link)
         else:
             links.setdefault(link, _text_of(entry))
@@ -48,7 +48,7 @@ def harvest(feed: ParsedFeed, rules: LinkRules) -> FeedLinks:
         title=feed.title,
         links=tuple(links),
         texts=tuple(links.values()),
-        rejected=tuple(Rejected(r.link[:MAX_EXAMPLE_CHARS], r.reason) for r in rejected[:MAX_EXAMPLES]),
+        rejected=tuple(RejectedUrl(r.link[:MAX_EXAMPLE_CHARS], r.reason) for r in rejected[:MAX_EXAMPLES]),
         rejected_count=len(rejected),
         hints=feed.hints,
         children=feed.children,
@@ -63,27 +63,27 @@ def _text_of(entry: Entry) -> FeedText:
     return FeedText(entry.title, entry.author, entry.published_ts or entry.updated_ts, text)
 
 
-def link_of(entry: Entry, rules: LinkRules) -> str | Rejected:
+def link_of(entry: Entry, rules: LinkRules) -> str | RejectedUrl:
     """The clean link of one entry, or why it has none."""
     if not entry.link.strip():
-        return Rejected("", "no_link")
+        return RejectedUrl("", "no_link")
     target = unwrap(entry.link)
-    if isinstance(target, Rejected):
+    if isinstance(target, RejectedUrl):
         return _with_source(target, entry)
     cleaned = public_url(target, trackers.matcher(rules.tracking_params))
-    if isinstance(cleaned, Rejected):
-        return Rejected(entry.link, cleaned.reason)
+    if isinstance(cleaned, RejectedUrl):
+        return RejectedUrl(entry.link, cleaned.reason)
     if not _may_fetch(cleaned, rules.allowed_hosts):
-        return Rejected(entry.link, "private_address")
+        return RejectedUrl(entry.link, "private_address")
     return cleaned
 
 
-def _with_source(rejected: Rejected, entry: Entry) -> Rejected:
+def _with_source(rejected: RejectedUrl, entry: Entry) -> RejectedUrl:
     """Google News hides the article but names its publisher; a person can look for that feed instead."""
     host = host_of(entry.source_url)
     if rejected.reason != "aggregator_opaque" or not host:
         return rejected
-    return Rejected(rejected.link, f"{rejected.reason} (source {host})")
+    return RejectedUrl(rejected.link, f"{rejected.reason} (source {host})")
 
 
 # ── links of pages ──────────────────────────────────────────────────────────────────────────────
@@ -114,7 +114,7 @@ def all_by_settings(found: Iterable[str], tracking_params: tuple[str, ...]) -> t
 
 def _by(tracking_params: tuple[str, ...], url: str) -> str:
     cleaned = public_url(url, trackers.matcher(tracking_params)) if url else url
-    return url if isinstance(cleaned, Rejected) else cleaned
+    return url if isinstance(cleaned, RejectedUrl) else cleaned
 
 
 # ── private places ──────────────────────────────────────────────────────────────────────────────

@@ -43,7 +43,7 @@ _PREFIXES = {
 _PLAIN_PREFIXES = frozenset(("atom", "atom10", "a10", "rss", "sitemap"))
 
 
-class Names:
+class ElementNames:
     """Short names of the elements of one document, worked out once per distinct tag."""
 
     def __init__(self) -> None:

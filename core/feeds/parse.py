@@ -18,7 +18,7 @@ from core.feeds import fallback as feed_fallback
 from core.feeds import json_feed as feed_json
 from core.feeds import sitemap as feed_sitemap
 from core.feeds import xml_feed as feed_xml
-from core.feeds.names import Names
+from core.feeds.names import ElementNames
 from core.models import ParsedFeed
 
 MAX_ENTRIES = 2000
@@ -63,7 +63,7 @@ def _from_xml(body: bytes, url: str, content_type: str) -> ParsedFeed:
 
 
 def _from_tree(root: etree._Element, url: str) -> ParsedFeed | None:
-    names = Names()
+    names = ElementNames()
     # Some servers wrap the feed in an envelope of their own; nobody nests it deep.
     for element in islice(root.iter("*"), 20) if names(root) not in ("html", "xhtml:html") else ():
         if element is root or names(element) in _WRAPPED:
@@ -75,7 +75,7 @@ def _from_tree(root: etree._Element, url: str) -> ParsedFeed | None:
 
 
 def _what_else(root: etree._Element) -> str:
-    name = Names()(root).rpartition(":")[2]
+    name = ElementNames()(root).rpartition(":")[2]
     if name == "html":
         return "This is an HTML page, not a feed"
     return f"This is XML, but not a feed: its root is <{name[:40]}>"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from core import schedule
-from core.feeds.state import WEIGHTS, Answer, FeedChanged, FeedState, FeedStatus, FeedUnchanged, PollResult
+from core.feeds.state import WEIGHTS, FeedChanged, FeedResponse, FeedState, FeedStatus, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedText
 from core.registry import outcomes, statuses
 from core.registry.outcomes import Broken, Missing
@@ -39,7 +39,7 @@ class PollDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class PollingPolicy:
     """What the settings say about polling."""
 
     bounds: schedule.Bounds = field(default_factory=schedule.Bounds)
@@ -47,7 +47,7 @@ class Policy:
     """Sightings renew stamps at most this often (design §6.2); well within a link's life."""
 
 
-def decide(state: FeedState, result: PollResult, now: float, chance: float, policy: Policy) -> PollDecision:
+def decide(state: FeedState, result: PollResult, now: float, chance: float, policy: PollingPolicy) -> PollDecision:
     """What to write after a poll."""
     match result:
         case FeedChanged():
@@ -75,7 +75,7 @@ def conditional_headers(state: FeedState, chance: float) -> dict[str, str]:
     return {name: value for name, value in named.items() if value}
 
 
-def _changed(state: FeedState, result: FeedChanged, now: float, chance: float, policy: Policy) -> PollDecision:
+def _changed(state: FeedState, result: FeedChanged, now: float, chance: float, policy: PollingPolicy) -> PollDecision:
     harvest, answer = result.harvest, result.answer
     found = len(harvest.links)
     duplicates = found - result.new_links
@@ -117,7 +117,9 @@ def _changed(state: FeedState, result: FeedChanged, now: float, chance: float, p
     )
 
 
-def _unchanged(state: FeedState, answer: Answer, now: float, chance: float, policy: Policy) -> PollDecision:
+def _unchanged(
+    state: FeedState, answer: FeedResponse, now: float, chance: float, policy: PollingPolicy
+) -> PollDecision:
     is_304 = answer.http_status == 304
     renew = now - state.renewed_ts >= policy.renew_seconds
     state = replace(
@@ -184,7 +186,7 @@ def _deferred(state: FeedState, result: Deferred, now: float) -> PollDecision:
     return PollDecision(state)
 
 
-def _succeeded(state: FeedState, answer: Answer, now: float) -> FeedState:
+def _succeeded(state: FeedState, answer: FeedResponse, now: float) -> FeedState:
     """A good answer: errors are forgotten, a permanent move is counted and believed the third time."""
     moved_count = state.moved_count + 1 if answer.moved_to and answer.moved_to == state.moved_to else 1
     confirmed = bool(answer.moved_to) and moved_count >= MOVE_CONFIRMATIONS
@@ -206,7 +208,7 @@ def _succeeded(state: FeedState, answer: Answer, now: float) -> FeedState:
 
 
 def _scheduled(
-    state: FeedState, duplicate_ratio: float, lifetime: float | None, now: float, chance: float, policy: Policy
+    state: FeedState, duplicate_ratio: float, lifetime: float | None, now: float, chance: float, policy: PollingPolicy
 ) -> FeedState:
     interval = schedule.adapted_interval(state.interval_seconds, duplicate_ratio, state.has_validators, policy.bounds)
     hinted, word = schedule.hinted_seconds(state.hints, lifetime)

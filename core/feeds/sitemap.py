@@ -12,7 +12,7 @@ from lxml import etree
 
 from core.feeds import dates as feed_dates
 from core.feeds import entry_links as feed_links
-from core.feeds.names import Names
+from core.feeds.names import ElementNames
 from core.feeds.text import line, plain
 from core.models import Entry, FeedKind, ParsedFeed
 
@@ -22,7 +22,7 @@ NEWS_LOOK = 2_000
 """Among so many pages a news sitemap has shown that it is one."""
 
 
-def read(root: etree._Element, names: Names, url: str) -> ParsedFeed | None:
+def read(root: etree._Element, names: ElementNames, url: str) -> ParsedFeed | None:
     """The sitemap under this root; None when the root is no sitemap's."""
     name = names(root)
     if name not in ("sitemapindex", "urlset"):
@@ -38,7 +38,7 @@ def read(root: etree._Element, names: Names, url: str) -> ParsedFeed | None:
     return ParsedFeed(kind=kind, entries=tuple(listed), left_out=left_out)
 
 
-def _listed(root: etree._Element, names: Names, wanted: str) -> Iterator[etree._Element]:
+def _listed(root: etree._Element, names: ElementNames, wanted: str) -> Iterator[etree._Element]:
     return (child for child in root.iterchildren("*") if names(child) == wanted)
 
 
@@ -52,7 +52,7 @@ def _age(entry: Entry) -> float:
     return float("inf") if moment is None else -moment
 
 
-def _entry(element: etree._Element, names: Names, base: str) -> Entry:
+def _entry(element: etree._Element, names: ElementNames, base: str) -> Entry:
     found = {names(child): child for child in element.iterchildren("*")}
     link = _text(found.get("loc"))
     link = feed_links.resolve(base, link) if link else ""

@@ -93,7 +93,7 @@ class FeedState:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FeedResponse:
     """What a good answer says beside its body."""
 
     http_status: int = 200
@@ -110,7 +110,7 @@ class Answer:
 class FeedChanged:
     """A body we had not seen, read."""
 
-    answer: Answer
+    answer: FeedResponse
     harvest: FeedLinks
     body_hash: str
     known: frozenset[str] = frozenset()
@@ -130,7 +130,7 @@ class FeedChanged:
 class FeedUnchanged:
     """A 304, or the same bytes again."""
 
-    answer: Answer
+    answer: FeedResponse
 
 
 PollResult = FeedChanged | FeedUnchanged | Missing | Broken | Deferred

@@ -21,14 +21,14 @@ _PROLOG_BYTES = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class XmlTree:
     """A document's root, and whether nothing was lost on the way to it."""
 
     root: etree._Element
     is_sound: bool
 
 
-def read(body: bytes, content_type: str = "") -> Tree | None:
+def read(body: bytes, content_type: str = "") -> XmlTree | None:
     """The document's tree; None when there is not even one element."""
     tree = None
     if b"<!ENTITY" not in body[:_PROLOG_BYTES]:
@@ -39,7 +39,7 @@ def read(body: bytes, content_type: str = "") -> Tree | None:
     return _parse(text.encode("utf-8", "replace"), "utf-8") or tree
 
 
-def _parse(body: bytes, encoding: str | None) -> Tree | None:
+def _parse(body: bytes, encoding: str | None) -> XmlTree | None:
     parser = etree.XMLParser(
         encoding=encoding,
         recover=True,
@@ -61,7 +61,7 @@ def _parse(body: bytes, encoding: str | None) -> Tree | None:
         return None
     # lxml logs the first hundred errors, so a long run of harmless ones may hide a later loss: still a usable tree.
     is_sound = all(_is_harmless(error) for error in parser.error_log)
-    return Tree(root, is_sound and not _declares_entities(root))
+    return XmlTree(root, is_sound and not _declares_entities(root))
 
 
 def _declares_entities(root: etree._Element) -> bool:

@@ -1,6 +1,6 @@
 """Bodies in memory, counted from the wire until somebody has done with them.
 
-Waiting at a gate takes no room; a body that waits to be parsed does. So fetching never runs far ahead of reading.
+Waiting at a gate takes no slot; a body that waits to be parsed does. So fetching never runs far ahead of reading.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Self
 
 
 class BodySlot:
-    """Room for one body: `async with Room(semaphore) as room: await fetcher.fetch(request, room); …read it…`."""
+    """Room for one body: `async with Room(semaphore) as slot: await fetcher.fetch(request, slot); …read it…`."""
 
     def __init__(self, semaphore: asyncio.Semaphore) -> None:
         self._semaphore = semaphore

@@ -18,11 +18,11 @@ from redis.asyncio import Redis
 from core.keys import Keys
 from core.models import Deferred, Failed, FetchResult, Request
 from core.net.body_slot import BodySlot
-from core.net.gate import Gate, Pace
+from core.net.gate import DomainPace, Gate
 from core.net.guard import Guard, Target
-from core.net.http_session import Answer, Wire
-from core.net.redirects import Trip
-from core.net.robots import Permit, Robots
+from core.net.http_session import HttpResponse, HttpSession
+from core.net.redirects import RedirectChain
+from core.net.robots import Robots, RobotsPermit
 from core.net.robots_rules import MAX_BYTES as ROBOTS_BYTES
 from core.registry.http_headers import retry_after_seconds
 from core.settings import Settings
@@ -51,7 +51,7 @@ class Fetcher:
         self._robots = robots
         self._clock = clock
         self._guard = Guard.of(settings)
-        self._wire = Wire(settings, self._guard, resolver)
+        self._wire = HttpSession(settings, self._guard, resolver)
         self._slots = asyncio.Semaphore(settings.fetch_concurrency)
 
     async def __aenter__(self) -> Self:
@@ -61,9 +61,9 @@ class Fetcher:
     async def __aexit__(self, *error: object) -> None:
         await self._wire.__aexit__(*error)
 
-    async def fetch(self, request: Request, room: BodySlot | None = None) -> FetchResult:
+    async def fetch(self, request: Request, slot: BodySlot | None = None) -> FetchResult:
         """The answer of whatever status, why there is none, or how long to wait before asking again."""
-        return await self._travel(request, room=room)
+        return await self._travel(request, slot=slot)
 
     async def hold_off(self, url: str, seconds: float, why: str) -> None:
         """Nobody of us asks the domain of this URL for so long; for servers that ask it by headers of their own."""
@@ -71,7 +71,7 @@ class Fetcher:
         if isinstance(here, Target) and seconds > 0:
             await self._shut(here, seconds, why)
 
-    async def pace_of(self, url: str) -> Pace | None:
+    async def pace_of(self, url: str) -> DomainPace | None:
         """How quickly the domain of this URL may be asked; None where there is no politeness to keep."""
         here = self._guard.target(url)
         if not isinstance(here, Target) or self._gate.is_exempt(here.host, here.port):
@@ -84,17 +84,17 @@ class Fetcher:
             return ()
         return await self._robots.sitemaps_of(origin, partial(self._robots_txt, _SITEMAP_WAIT_SECONDS))
 
-    async def _travel(self, request: Request, cut: bool = False, room: BodySlot | None = None) -> FetchResult:
+    async def _travel(self, request: Request, cut: bool = False, slot: BodySlot | None = None) -> FetchResult:
         cap = self._settings.fetch_max_bytes if request.max_bytes is None else request.max_bytes
         seconds, trackers = self._settings.fetch_timeout_seconds, matcher(self._settings.tracking_param_prefixes)
-        trip = Trip(request, seconds, cap, cut, request.headers, room=room, trackers=trackers)
+        trip = RedirectChain(request, seconds, cap, cut, request.headers, slot=slot, trackers=trackers)
         here = self._guard.target(request.url)
         while isinstance(here, Target):
             refused = trip.refuses(here)
             if refused:
                 return refused
             answer = await self._ask(here, trip)
-            if not isinstance(answer, Answer):
+            if not isinstance(answer, HttpResponse):
                 return answer
             if not answer.location:
                 return trip.arrive(here, answer)
@@ -102,16 +102,16 @@ class Fetcher:
             here = self._next(here, answer, trip)
         return here
 
-    def _next(self, here: Target, answer: Answer, trip: Trip) -> Target | Failed:
+    def _next(self, here: Target, answer: HttpResponse, trip: RedirectChain) -> Target | Failed:
         there = self._guard.target(answer.location, here.url)
         if isinstance(there, Target) and there.origin != here.origin:
             trip.change_origin()
         return there
 
-    async def _ask(self, here: Target, trip: Trip) -> Answer | Failed | Deferred:
+    async def _ask(self, here: Target, trip: RedirectChain) -> HttpResponse | Failed | Deferred:
         """One request, after robots.txt and the gate have agreed."""
-        permit = Permit() if trip.is_api else await self._permit(here, trip.request)
-        if not isinstance(permit, Permit):
+        permit = RobotsPermit() if trip.is_api else await self._permit(here, trip.request)
+        if not isinstance(permit, RobotsPermit):
             return permit
         work = partial(self._on_the_wire, here, trip)
         if self._gate.is_exempt(here.host, here.port):
@@ -124,27 +124,27 @@ class Fetcher:
             domain, self._slots, work, max_wait_seconds=patience, min_gap_seconds=permit.gap_seconds
         )
 
-    async def _permit(self, here: Target, request: Request) -> Permit | Failed | Deferred:
+    async def _permit(self, here: Target, request: Request) -> RobotsPermit | Failed | Deferred:
         if not (request.respect_robots and self._settings.robots_respect):
-            return Permit()
+            return RobotsPermit()
         return await self._robots.check(here.url, here.origin, partial(self._robots_txt, request.max_wait_seconds))
 
     async def _robots_txt(self, max_wait_seconds: float, url: str) -> FetchResult:
         request = Request(url, max_bytes=ROBOTS_BYTES, respect_robots=False, max_wait_seconds=max_wait_seconds)
         return await self._travel(request, cut=True)
 
-    async def _on_the_wire(self, here: Target, trip: Trip) -> Answer | Failed | Deferred:
-        if trip.room:
-            await trip.room.take()
+    async def _on_the_wire(self, here: Target, trip: RedirectChain) -> HttpResponse | Failed | Deferred:
+        if trip.slot:
+            await trip.slot.take()
         began = time.monotonic()
         answer = await self._wire.ask(here, trip.headers_for(here), trip.limits, trip.request.method)
         # A total of zero would mean "no limit" to aiohttp.
         trip.seconds_left = max(trip.seconds_left - (time.monotonic() - began), 0.001)
-        if isinstance(answer, Answer) and answer.status in _ASKS_FOR_PATIENCE:
+        if isinstance(answer, HttpResponse) and answer.status in _ASKS_FOR_PATIENCE:
             await self._be_patient(here, answer)
         return answer
 
-    async def _be_patient(self, here: Target, answer: Answer) -> None:
+    async def _be_patient(self, here: Target, answer: HttpResponse) -> None:
         """Retry-After speaks for the whole domain, to all our processes."""
         seconds = retry_after_seconds(answer.headers.get("retry-after", ""), self._clock())
         if seconds:

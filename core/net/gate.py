@@ -32,7 +32,7 @@ MEMORY_DOMAINS = 10_000
 T = TypeVar("T")
 
 
-class Verdict(StrEnum):
+class Admission(StrEnum):
     """What the gate says."""
 
     GO = "go"
@@ -45,16 +45,16 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class GateReply:
     """The gate's answer to one knock."""
 
-    verdict: Verdict
+    verdict: Admission
     wait_seconds: float = 0.0
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class DomainPace:
     """How quickly a domain may be asked."""
 
     gap_seconds: float = 0.0
@@ -95,10 +95,10 @@ class Gate:
         """Is this one of our own servers?"""
         return f"{host}:{port}" in self._exempt
 
-    async def pace(self, domain: str, min_gap_seconds: float = 0.0) -> Pace:
+    async def pace(self, domain: str, min_gap_seconds: float = 0.0) -> DomainPace:
         """What a request to this domain has to wait for, for people; asks nobody but Redis."""
         wait, why = await self._ask_shut(domain)
-        return Pace(max(self._gap, min_gap_seconds), max(wait, 0.0), why)
+        return DomainPace(max(self._gap, min_gap_seconds), max(wait, 0.0), why)
 
     async def in_turn(
         self,
@@ -122,9 +122,9 @@ class Gate:
                 async with slots:
                     left = max_wait_seconds - (time.monotonic() - began)
                     say = await self.enter(domain, token, left, min_gap_seconds)
-                    if say.verdict is Verdict.GO:
+                    if say.verdict is Admission.GO:
                         return await work()
-                if say.verdict is Verdict.DEFER:
+                if say.verdict is Admission.DEFER:
                     inside = False
                     return Deferred(say.wait_seconds, say.why)
                 await self._sleep(domain, say)
@@ -179,13 +179,13 @@ class Gate:
             self._open_at.clear()
         self._open_at[domain] = time.monotonic()
 
-    async def enter(self, domain: str, token: str, max_wait_seconds: float, min_gap_seconds: float = 0.0) -> Say:
+    async def enter(self, domain: str, token: str, max_wait_seconds: float, min_gap_seconds: float = 0.0) -> GateReply:
         """Knock once. The same token gets the same answer, however often it knocks."""
         gap = max(self._gap, min_gap_seconds)
         words = (token, gap, self._parallel or UNLIMITED, max(max_wait_seconds, 0.0), self._hold)
         keys = (self._keys.gate(domain), self._keys.gate_line(domain), self._keys.gate_busy(domain))
         verdict, wait, why = cast(list[str], await self._run(gate_scripts.ENTER, keys, *words))
-        return Say(Verdict(verdict), float(wait), why)
+        return GateReply(Admission(verdict), float(wait), why)
 
     async def leave(self, domain: str, token: str) -> None:
         """Give the place back. Twice does no harm."""
@@ -209,9 +209,9 @@ class Gate:
         if sleepers:
             sleepers.popleft().set_result(None)
 
-    async def _sleep(self, domain: str, say: Say) -> None:
+    async def _sleep(self, domain: str, say: GateReply) -> None:
         """Until our time comes, or, when all places are taken, until one of this process becomes free."""
-        if say.verdict is Verdict.WAIT:
+        if say.verdict is Admission.WAIT:
             await asyncio.sleep(say.wait_seconds)
             return
         bell: asyncio.Future[None] = asyncio.get_running_loop().create_future()

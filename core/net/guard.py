@@ -47,7 +47,7 @@ class Target(NamedTuple):
 
 
 @dataclass(slots=True)
-class Passage:
+class ConnectionAttempt:
     """One request on its way out; remembers whether an address was refused."""
 
     target: Target
@@ -55,7 +55,7 @@ class Passage:
 
 
 # Connection attempts run in tasks of their own (happy eyeballs); tasks inherit the context they are started in.
-_passage: ContextVar[Passage] = ContextVar("passage")
+_passage: ContextVar[ConnectionAttempt] = ContextVar("passage")
 
 
 class Guard:
@@ -112,9 +112,9 @@ class Guard:
         return connector
 
     @contextmanager
-    def passage(self, target: Target) -> Iterator[Passage]:
+    def passage(self, target: Target) -> Iterator[ConnectionAttempt]:
         """Sockets opened inside belong to this target."""
-        passage = Passage(target)
+        passage = ConnectionAttempt(target)
         token = _passage.set(passage)
         try:
             yield passage

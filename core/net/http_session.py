@@ -39,7 +39,7 @@ _LISTS = frozenset({"cache-control", "content-encoding", "link", "vary"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """What one request gave."""
 
     status: int
@@ -53,7 +53,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """How much one request may take."""
 
     seconds: float
@@ -62,7 +62,7 @@ class Limits:
     """Keep the beginning of a body that is too large, instead of failing."""
 
 
-class Wire:
+class HttpSession:
     """Sends requests through the guard. An async context manager: it owns the connections."""
 
     def __init__(self, settings: Settings, guard: Guard, resolver: AbstractResolver | None = None) -> None:
@@ -90,8 +90,8 @@ class Wire:
         await self._resolver.close()
 
     async def ask(
-        self, target: Target, headers: Mapping[str, str], limits: Limits, method: str = "GET"
-    ) -> Answer | Failed | Deferred:
+        self, target: Target, headers: Mapping[str, str], limits: RequestLimits, method: str = "GET"
+    ) -> HttpResponse | Failed | Deferred:
         """Ask once. Every expected trouble comes back as `Failed`, and trouble with our own proxy as `Deferred`."""
         if self._proxy.pause:
             return self._proxy.pause
@@ -101,17 +101,19 @@ class Wire:
             except failures.EXPECTED as error:
                 failed = failures.of(error, blocked=passage.blocked)
                 return self._proxy.blamed_for(error, failed, target.url) or failed
-        status = answer.status if isinstance(answer, Answer) else answer.http_status
+        status = answer.status if isinstance(answer, HttpResponse) else answer.http_status
         return self._proxy.blamed_for_status(status) or answer
 
-    async def _ask(self, target: Target, headers: Mapping[str, str], limits: Limits, method: str) -> Answer | Failed:
+    async def _ask(
+        self, target: Target, headers: Mapping[str, str], limits: RequestLimits, method: str
+    ) -> HttpResponse | Failed:
         assert self._session is not None, "use `async with`"
         timeout = self._timeout(limits.seconds)
         # encoded=True: what we ask for is the clean URL byte for byte, not a second opinion on its escapes.
         url = URL(target.url, encoded=True)
         asking = self._session.request(method, url, headers=headers, timeout=timeout, allow_redirects=False)
         async with asking as response:
-            found = Answer(response.status, _plain(response.headers))
+            found = HttpResponse(response.status, _plain(response.headers))
             # The length that an answer to HEAD states is of a body that does not come: no cap applies to it.
             if found.location or found.status in _BODILESS or method == "HEAD":
                 return found
@@ -126,20 +128,24 @@ class Wire:
         )
 
 
-async def _with_body(response: aiohttp.ClientResponse, found: Answer, limits: Limits) -> Answer | Failed:
+async def _with_body(
+    response: aiohttp.ClientResponse, found: HttpResponse, limits: RequestLimits
+) -> HttpResponse | Failed:
     body = bytearray()
     if found.status >= 400:
-        limits = Limits(limits.seconds, min(limits.body_bytes, ERROR_BODY_BYTES), cut=True)
+        limits = RequestLimits(limits.seconds, min(limits.body_bytes, ERROR_BODY_BYTES), cut=True)
     try:
         await _read(response, body, inflater(found.headers.get("content-encoding", "")), limits)
     except failures.EXPECTED as error:
         # The status of an error is the news; that its page is damaged or slow changes nothing.
         if found.status < 400:
             return failures.of(error, http_status=found.status)
-    return Answer(found.status, found.headers, bytes(body))
+    return HttpResponse(found.status, found.headers, bytes(body))
 
 
-async def _read(response: aiohttp.ClientResponse, body: bytearray, unpacking: Inflater | None, limits: Limits) -> None:
+async def _read(
+    response: aiohttp.ClientResponse, body: bytearray, unpacking: Inflater | None, limits: RequestLimits
+) -> None:
     """Fill `body` up to the cap. Never `response.read()`: a megabyte of gzip can hold a gigabyte.
 
     Raises `CutShort` when a compressed body ends before its end, whatever its framing says.

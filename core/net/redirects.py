@@ -10,7 +10,7 @@ from core.models import Failed, Fetched, Hop, Request
 from core.net.body_slot import BodySlot
 from core.net.failures import refusal
 from core.net.guard import Target
-from core.net.http_session import Answer, Limits
+from core.net.http_session import HttpResponse, RequestLimits
 from core.urls import secrets
 from core.urls.normalise import public_url
 from core.urls.trackers import Trackers
@@ -26,7 +26,7 @@ _HARMLESS = frozenset({"accept", "accept-language", "cache-control", "pragma", "
 
 
 @dataclass(slots=True)
-class Trip:
+class RedirectChain:
     """The state of one fetch."""
 
     request: Request
@@ -37,7 +37,7 @@ class Trip:
     headers: Mapping[str, str] = field(default_factory=dict)
     hops: list[Hop] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
-    room: BodySlot | None = None
+    slot: BodySlot | None = None
     trackers: Trackers | None = None
     is_signed: bool = False
     """Did a redirect lead to a URL with credentials?"""
@@ -50,9 +50,9 @@ class Trip:
         return self.request.is_api and not self.has_left
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> RequestLimits:
         """What the next request may take."""
-        return Limits(self.seconds_left, self.body_bytes, self.cut)
+        return RequestLimits(self.seconds_left, self.body_bytes, self.cut)
 
     @property
     def max_wait_seconds(self) -> float:
@@ -75,7 +75,7 @@ class Trip:
             return {**self.headers, **self.request.conditional}
         return self.headers
 
-    def leave_behind(self, here: Target, answer: Answer) -> None:
+    def leave_behind(self, here: Target, answer: HttpResponse) -> None:
         """A redirect was answered here."""
         self.is_signed = self._is_signed(here)
         self.hops.append(Hop(self._name(here), answer.status))
@@ -87,7 +87,7 @@ class Trip:
         self.has_left = True
         self.headers = {k: v for k, v in self.headers.items() if k.lower() in _HARMLESS}
 
-    def arrive(self, here: Target, answer: Answer) -> Fetched:
+    def arrive(self, here: Target, answer: HttpResponse) -> Fetched:
         """The answer that is no redirect."""
         first, name = secrets.without_credentials(self.request.url), self._name(here)
         return Fetched(first, name, answer.status, answer.headers, answer.body, tuple(self.hops), self._is_signed(here))

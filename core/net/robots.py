@@ -18,7 +18,7 @@ from core.errors import FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult
 from core.net.failures import refusal
-from core.net.robots_rules import Policy, Rules, policy, product, sitemaps, storable
+from core.net.robots_rules import RobotsPolicy, RobotsRules, policy, product, sitemaps, storable
 from core.registry import lenient
 from core.urls.normalise import join_url
 
@@ -39,12 +39,12 @@ Fetch = Callable[[str], Awaitable[FetchResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RobotsRecord:
     """What we know of one origin, and until when."""
 
-    policy: Policy
+    policy: RobotsPolicy
     until_ts: float
-    rules: Rules | None = None
+    rules: RobotsRules | None = None
     sitemaps: tuple[str, ...] = ()
     why: str = ""
     """Why it cannot be read."""
@@ -56,7 +56,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Permit:
+class RobotsPermit:
     """Go ahead, with at least this gap between requests."""
 
     gap_seconds: float = 0.0
@@ -79,23 +79,23 @@ class Robots:
         self._product = product(user_agent)
         self._clock = clock
         self._memory_chars = memory_chars
-        self._memory: OrderedDict[str, Known] = OrderedDict()
+        self._memory: OrderedDict[str, RobotsRecord] = OrderedDict()
         self._chars = 0
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def check(self, url: str, origin: str, fetch: Fetch) -> Permit | Failed | Deferred:
+    async def check(self, url: str, origin: str, fetch: Fetch) -> RobotsPermit | Failed | Deferred:
         """May this URL be fetched? Asks the origin at most once at a time."""
         known = await self._known(origin, fetch)
-        if not isinstance(known, Known):
+        if not isinstance(known, RobotsRecord):
             return known
-        if known.policy is Policy.WAIT:
+        if known.policy is RobotsPolicy.WAIT:
             reason = f"{_UNREADABLE} ({known.why})" if known.why else _UNREADABLE
             return Deferred(max(known.until_ts - self._clock(), 1.0), reason)
         if known.rules is None:
-            return Permit()
+            return RobotsPermit()
         if not known.rules.allows(url):
             return refusal(FailDetail.ROBOTS, "robots.txt does not allow this URL.")
-        return Permit(known.rules.delay_seconds)
+        return RobotsPermit(known.rules.delay_seconds)
 
     def delay_of(self, origin: str) -> float:
         """The crawl delay that the origin's robots.txt asks for, as far as this process knows it."""
@@ -108,13 +108,13 @@ class Robots:
         It is the robots.txt that `check` goes by: whoever comes first has it fetched, and it is fetched once.
         """
         known = await self._known(origin, fetch)
-        named = known.sitemaps if isinstance(known, Known) else ()
+        named = known.sitemaps if isinstance(known, RobotsRecord) else ()
         return tuple(join_url(f"{origin}/robots.txt", url) for url in named)
 
-    async def _known(self, origin: str, fetch: Fetch) -> Known | Failed | Deferred:
+    async def _known(self, origin: str, fetch: Fetch) -> RobotsRecord | Failed | Deferred:
         return self._remembered(origin) or await self._find_out(origin, fetch)
 
-    async def _find_out(self, origin: str, fetch: Fetch) -> Known | Failed | Deferred:
+    async def _find_out(self, origin: str, fetch: Fetch) -> RobotsRecord | Failed | Deferred:
         try:
             async with self._asking[origin]:
                 known = self._remembered(origin) or await self._stored(origin)
@@ -124,24 +124,26 @@ class Robots:
             if not self._asking[origin].locked():
                 self._asking.pop(origin, None)
 
-    async def _ask(self, origin: str, fetch: Fetch) -> Known | Failed | Deferred:
+    async def _ask(self, origin: str, fetch: Fetch) -> RobotsRecord | Failed | Deferred:
         result = await fetch(f"{origin}/robots.txt")
         if isinstance(result, Deferred):
             return result
         if isinstance(result, Fetched):
-            body = storable(result.body.decode("utf-8", "replace")) if policy(result.status) is Policy.RULES else ""
+            body = (
+                storable(result.body.decode("utf-8", "replace")) if policy(result.status) is RobotsPolicy.RULES else ""
+            )
             return await self._store(origin, policy(result.status), str(result.status), body)
         if result.detail in _ABSENT:
-            return await self._store(origin, Policy.ALLOW, result.detail, "")
+            return await self._store(origin, RobotsPolicy.ALLOW, result.detail, "")
         if result.detail in _DAMAGED:
-            return await self._store(origin, Policy.WAIT, result.detail, "", result.text)
+            return await self._store(origin, RobotsPolicy.WAIT, result.detail, "", result.text)
         # The host is down: its page would meet the same, so this question gets the failure as it is, and all that
         # come within the next minutes are asked to wait.
-        await self._store(origin, Policy.WAIT, result.detail or result.code, "", result.text)
+        await self._store(origin, RobotsPolicy.WAIT, result.detail or result.code, "", result.text)
         return result
 
-    async def _store(self, origin: str, kind: Policy, status: str, body: str, why: str = "") -> Known:
-        now, life = self._clock(), WAIT_SECONDS if kind is Policy.WAIT else LIFE_SECONDS
+    async def _store(self, origin: str, kind: RobotsPolicy, status: str, body: str, why: str = "") -> RobotsRecord:
+        now, life = self._clock(), WAIT_SECONDS if kind is RobotsPolicy.WAIT else LIFE_SECONDS
         key = self._keys.robots(origin)
         fields = (
             "policy",
@@ -160,30 +162,30 @@ class Robots:
             await pipe.execute()
         return self._remember(origin, kind, body, now + life, why)
 
-    async def _stored(self, origin: str) -> Known | None:
+    async def _stored(self, origin: str) -> RobotsRecord | None:
         fields = cast(dict[str, str], await self._redis.hgetall(self._keys.robots(origin)))
         if not fields:
             return None
-        if fields.get("policy") not in set(Policy):
+        if fields.get("policy") not in set(RobotsPolicy):
             return None
-        kind = Policy(fields["policy"])
-        life = WAIT_SECONDS if kind is Policy.WAIT else LIFE_SECONDS
+        kind = RobotsPolicy(fields["policy"])
+        life = WAIT_SECONDS if kind is RobotsPolicy.WAIT else LIFE_SECONDS
         until_ts = min(lenient.timestamp(fields.get("fetched_ts")), self._clock()) + life
         if until_ts <= self._clock():
             return None
         return self._remember(origin, kind, fields.get("body", ""), until_ts, fields.get("why", ""))
 
-    def _remembered(self, origin: str) -> Known | None:
+    def _remembered(self, origin: str) -> RobotsRecord | None:
         known = self._memory.get(origin)
         if known is None or known.until_ts <= self._clock():
             return None
         self._memory.move_to_end(origin)
         return known
 
-    def _remember(self, origin: str, kind: Policy, body: str, until_ts: float, why: str = "") -> Known:
-        rules = Rules(body, self._product) if kind is Policy.RULES else None
+    def _remember(self, origin: str, kind: RobotsPolicy, body: str, until_ts: float, why: str = "") -> RobotsRecord:
+        rules = RobotsRules(body, self._product) if kind is RobotsPolicy.RULES else None
         named = sitemaps(body) if rules else ()
-        known = Known(kind, min(until_ts, self._clock() + MEMORY_SECONDS), rules, named, why.rstrip("."))
+        known = RobotsRecord(kind, min(until_ts, self._clock() + MEMORY_SECONDS), rules, named, why.rstrip("."))
         self._forget(origin)
         self._memory[origin] = known
         self._chars += known.size

@@ -25,7 +25,7 @@ _NO_RULE = re.compile(r"\s*(#|$|site-?maps?\b|host\b)", re.IGNORECASE)
 _SITEMAP_LINE = re.compile(r"[ \t]*site-?maps?[ \t]*:[ \t]*([^\s#]\S{0,2047})(?!\S)", re.IGNORECASE)
 
 
-class Policy(StrEnum):
+class RobotsPolicy(StrEnum):
     """How an answer to robots.txt is read (RFC 9309 §2.3.1)."""
 
     RULES = "rules"
@@ -33,11 +33,11 @@ class Policy(StrEnum):
     WAIT = "wait"
 
 
-def policy(status: int) -> Policy:
+def policy(status: int) -> RobotsPolicy:
     """2xx has rules; 5xx and 429 mean "not now"; anything else means that there are no rules."""
     if 200 <= status < 300:
-        return Policy.RULES
-    return Policy.WAIT if status >= 500 or status == 429 else Policy.ALLOW
+        return RobotsPolicy.RULES
+    return RobotsPolicy.WAIT if status >= 500 or status == 429 else RobotsPolicy.ALLOW
 
 
 def product(user_agent: str) -> str:
@@ -46,7 +46,7 @@ def product(user_agent: str) -> str:
     return match[0].lower() if match else "*"
 
 
-class Rules:
+class RobotsRules:
     """The rules of one origin for one product."""
 
     __slots__ = ("_parsed", "_product", "delay_seconds", "size")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.urls.normalise import UrlParts, clean_url, registrable_domain, split_url
 from core.urls.unwrap import unwrap
 
@@ -30,7 +30,7 @@ def trusted_canonical(canonical: str, url: str) -> str:
     section for something that is none.
     """
     cleaned = clean_url(canonical)
-    if isinstance(cleaned, Rejected):
+    if isinstance(cleaned, RejectedUrl):
         return ""
     named, own = split_url(cleaned), split_url(_publisher_url(url))
     if named is None or own is None or registrable_domain(named.host) != registrable_domain(own.host):
@@ -47,7 +47,7 @@ def is_door(url: str) -> bool:
 def _publisher_url(url: str) -> str:
     """An address in an AMP cache carries the publisher's own."""
     target = unwrap(url)
-    return url if isinstance(target, Rejected) else target
+    return url if isinstance(target, RejectedUrl) else target
 
 
 def _is_too_general(named: UrlParts, own: UrlParts) -> bool:

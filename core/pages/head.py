@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.pages import jsonld as page_jsonld
 from core.pages.text import line, storable
 from core.urls.normalise import join_url, public_url, split_url
@@ -57,7 +57,7 @@ class Head:
         """The address as an http(s) URL that may be stored, or an empty string."""
         address = address.strip()
         cleaned = public_url(join_url(self.base, address)) if address else ""
-        return "" if isinstance(cleaned, Rejected) else cleaned
+        return "" if isinstance(cleaned, RejectedUrl) else cleaned
 
 
 def collect(elements: Iterable[Element], url: str) -> Head:

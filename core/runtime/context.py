@@ -11,10 +11,10 @@ from functools import partial
 from core import schedule
 from core.feeds import polling
 from core.feeds.io import sample
-from core.feeds.io.feed_source import FeedSource
+from core.feeds.io.feed_source import FeedFetcher
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import LinkStore, Ttls
-from core.feeds.io.subscription_sync import Roster
+from core.feeds.io.subscription_sync import SubscriptionSync
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.net.fetcher import Fetcher, open_fetcher
@@ -48,7 +48,7 @@ class Context:
     client: connect.Client
     leases: Leases
     subscriptions: Subscriptions
-    roster: Roster
+    subscription_sync: SubscriptionSync
     links: LinkStore
     feeds: FeedStore
     articles: ArticleStore
@@ -62,10 +62,10 @@ class Context:
     runs: RunStore
     fetcher: Fetcher
     pool: ParsePool
-    rooms: asyncio.Semaphore
+    body_slots: asyncio.Semaphore
     """How many pages may be in memory at once."""
-    source: FeedSource
-    policy: polling.Policy
+    feed_fetcher: FeedFetcher
+    polling_policy: polling.PollingPolicy
     decide_policy: decide.Policy
 
 
@@ -104,7 +104,7 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
             client=client,
             leases=leases,
             subscriptions=subscriptions,
-            roster=Roster(client, subscriptions, links, settings),
+            subscription_sync=SubscriptionSync(client, subscriptions, links, settings),
             links=links,
             feeds=FeedStore(client, keys, lives, leases),
             articles=articles,
@@ -124,9 +124,9 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
             runs=RunStore(client, keys),
             fetcher=fetcher,
             pool=pool,
-            rooms=asyncio.Semaphore(settings.fetch_concurrency),
-            source=FeedSource(fetcher, pool, settings.tracking_param_prefixes, admitted.fetch_allowed_hosts),
-            policy=polling.Policy(bounds, min(polling.Policy().renew_seconds, lives.link / 4)),
+            body_slots=asyncio.Semaphore(settings.fetch_concurrency),
+            feed_fetcher=FeedFetcher(fetcher, pool, settings.tracking_param_prefixes, admitted.fetch_allowed_hosts),
+            polling_policy=polling.PollingPolicy(bounds, min(polling.PollingPolicy().renew_seconds, lives.link / 4)),
             decide_policy=decide.Policy(
                 base_seconds=settings.crawl_base_interval_seconds,
                 max_seconds=settings.crawl_max_interval_seconds,

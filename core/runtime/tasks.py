@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from core.errors import FreshetError, NotAFeed
-from core.models import Document, Failed, FeedLinks, FoundFeed
+from core.models import DiscoveredFeed, Document, Failed, FeedLinks
 from core.sources.sitemaps import SitemapResult, SitemapTask, read_sitemap
 
 
@@ -56,7 +56,7 @@ class PageRequest(msgspec.Struct, frozen=True, array_like=True):
     url: str
 
 
-def discover_feeds(request: PageRequest) -> tuple[FoundFeed, ...]:
+def discover_feeds(request: PageRequest) -> tuple[DiscoveredFeed, ...]:
     """The feeds that a page links to, best first."""
     from core.feeds import discover
 
@@ -143,7 +143,7 @@ def _result(
 
 TASKS: Mapping[str, Task] = {
     "feed": Task(FeedRequest, harvest_feed, FeedLinks),
-    "discover": Task(PageRequest, discover_feeds, tuple[FoundFeed, ...]),
+    "discover": Task(PageRequest, discover_feeds, tuple[DiscoveredFeed, ...]),
     "page": Task(PageTask, read_page, PageResult),
     "document": Task(DocumentTask, read_document, PageResult),
     "long_document": Task(DocumentTask, read_document, PageResult, patience=8),

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from core.models import Ref, Rejected
+from core.models import Ref, RejectedUrl
 from core.registry.http_headers import LONGEST_RETRY_AFTER_SECONDS, media_type, retry_after_seconds
 from core.urls.normalise import clean_url, split_url
 from core.urls.patterns import Patterns
@@ -64,22 +64,22 @@ class Repository(NamedTuple):
         return f"{self.owner}/{self.name}"
 
 
-def repository(text: str, web_url: str) -> Repository | Rejected:
+def repository(text: str, web_url: str) -> Repository | RejectedUrl:
     """The repository of `owner/name` or of its URL, also with /tree/<branch>; or a sentence that says why not."""
     path = text.strip()
     if "://" in path:
         inside = _below(path, web_url)
         if inside is None:
-            return Rejected(text, f"This is no URL of a repository at {web_url}.")
+            return RejectedUrl(text, f"This is no URL of a repository at {web_url}.")
         path = inside
     owner, _, rest = path.strip("/").partition("/")
     name, _, rest = rest.partition("/")
     kind, _, branch = rest.partition("/")
     found = Repository(owner, name.removesuffix(".git"), branch)
     if not _OWNER.fullmatch(found.owner) or not _NAME.fullmatch(found.name) or (rest and kind != "tree"):
-        return Rejected(text, "A repository is written owner/name, or as its URL.")
+        return RejectedUrl(text, "A repository is written owner/name, or as its URL.")
     if rest and not is_branch(branch):
-        return Rejected(text, "A branch cannot have this name.")
+        return RejectedUrl(text, "A branch cannot have this name.")
     return found
 
 
@@ -109,7 +109,7 @@ def escaped(path: str) -> str:
 def base(url: str, setting: str) -> str:
     """A base URL without slash at its end. Raises ValueError, a sentence that names the setting."""
     cleaned = clean_url(url)
-    if isinstance(cleaned, Rejected) or "?" in cleaned:
+    if isinstance(cleaned, RejectedUrl) or "?" in cleaned:
         raise ValueError(f"{setting} is no URL that others can begin with.")
     return cleaned.rstrip("/")
 
@@ -195,32 +195,32 @@ class Shelf(NamedTuple):
     patterns: Patterns
     max_bytes: int
 
-    def judge(self, entry: Entry, path: str) -> Ref | Rejected | None:
+    def judge(self, entry: Entry, path: str) -> Ref | RejectedUrl | None:
         """What an entry is to us; None for folders and for what the patterns leave out."""
         if entry.type == "tree":
             return None
         if entry.type == "commit":
-            return Rejected(self.address + escaped(path), "submodule")
+            return RejectedUrl(self.address + escaped(path), "submodule")
         if not self.patterns.takes(path):
             return None
         address = self._clean(path)
-        if isinstance(address, Rejected):
+        if isinstance(address, RejectedUrl):
             return address
         if entry.mode == _SYMLINK_MODE:
-            return Rejected(address, "symlink")
+            return RejectedUrl(address, "symlink")
         if entry.type != "blob" or entry.mode not in _BLOB_MODES:
-            return Rejected(address, "no file")
+            return RejectedUrl(address, "no file")
         if (entry.size or 0) > self.max_bytes:
-            return Rejected(address, "too large")
+            return RejectedUrl(address, "too large")
         return Ref(address, depth=path.count("/"), version=entry.sha)
 
-    def _clean(self, path: str) -> str | Rejected:
+    def _clean(self, path: str) -> str | RejectedUrl:
         """The URL, if it still names the same file once a URL parser has seen it."""
         address = self.address + escaped(path)
         cleaned = clean_url(address)
-        if isinstance(cleaned, Rejected) or cleaned == address:
+        if isinstance(cleaned, RejectedUrl) or cleaned == address:
             return cleaned
-        return Rejected(address, "path")
+        return RejectedUrl(address, "path")
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────

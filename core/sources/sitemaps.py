@@ -15,7 +15,7 @@ import msgspec
 from core.documents import inflate
 from core.errors import Damaged, NotAFeed
 from core.feeds import dates as feed_dates
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.urls import trackers
 from core.urls.normalise import join_url, public_url
 
@@ -56,7 +56,7 @@ def read_sitemap(task: SitemapTask) -> SitemapResult:
     """What this sitemap lists; raises NotAFeed, with a sentence, when it is none."""
     from core.feeds import parse as feeds
     from core.feeds import xml_feed as feed_xml
-    from core.feeds.names import Names
+    from core.feeds.names import ElementNames
 
     body = _inflated(task.body) if task.body.startswith(inflate.GZIP_MAGIC) else task.body
     start = body[:2_048].lstrip(_BLANK)[:8].lower()
@@ -64,7 +64,7 @@ def read_sitemap(task: SitemapTask) -> SitemapResult:
         return _result(_lines(body), [], task)
     tree = feed_xml.read(body, task.content_type) if start.startswith(b"<") else None
     if tree is not None:
-        name = Names()(tree.root)
+        name = ElementNames()(tree.root)
         if name == "urlset":
             return _result(_listed(tree.root, "url"), [], task)
         if name == "sitemapindex":
@@ -85,9 +85,9 @@ def _chars(listed: list[Listed]) -> int:
 
 def _listed(root: etree._Element, wanted: str) -> list[Listed]:
     """One more than we keep, so that it shows."""
-    from core.feeds.names import Names
+    from core.feeds.names import ElementNames
 
-    names = Names()
+    names = ElementNames()
     elements = (element for element in root.iterchildren("*") if names(element) == wanted)
     listed: list[Listed] = []
     for element in islice(elements, MOST_LISTED + 1):
@@ -106,8 +106,8 @@ def _newest_first(listed: list[Listed], task: SitemapTask) -> tuple[Listed, ...]
     found: dict[str, float | None] = {}
     chars = 0
     for link, moment in sorted(listed, key=_age)[:MOST_LISTED]:
-        cleaned = public_url(join_url(task.url, link), matcher) if link.strip() else Rejected(link, "empty")
-        if isinstance(cleaned, Rejected):
+        cleaned = public_url(join_url(task.url, link), matcher) if link.strip() else RejectedUrl(link, "empty")
+        if isinstance(cleaned, RejectedUrl):
             continue
         chars += len(cleaned)
         if chars > MOST_CHARS:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import ada_url
 from publicsuffixlist import PublicSuffixList
 
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.urls.secrets import without_credentials
 from core.urls.trackers import Trackers, matcher
 
@@ -105,31 +105,31 @@ def politeness_key(host: str, port: int) -> str:
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def clean_url(url: str, trackers: Trackers | None = None) -> str | Rejected:
+def clean_url(url: str, trackers: Trackers | None = None) -> str | RejectedUrl:
     """The URL to store and fetch: WHATWG form without trackers and fragment; or why there is none."""
     href = _parse(url)
     if not href:
-        return Rejected(url, "unparsable" if url.strip(_BLANK) else "empty")
+        return RejectedUrl(url, "unparsable" if url.strip(_BLANK) else "empty")
     if not href.startswith(_SCHEMES):
-        return Rejected(url, "scheme")
+        return RejectedUrl(url, "scheme")
     scheme, authority, path, query = _split(href)
     if "@" in authority:
-        return Rejected(url, "credentials")
+        return RejectedUrl(url, "credentials")
     authority = _without_dot(authority)
     if not authority:
-        return Rejected(url, "no_host")
+        return RejectedUrl(url, "no_host")
     if "xn--" in authority and not _is_idn(authority):
-        return Rejected(url, "unparsable")
+        return RejectedUrl(url, "unparsable")
     if query:
         query = _without_trackers(query, authority, trackers or matcher())
     cleaned = f"{scheme}//{authority}{path}?{query}" if query else f"{scheme}//{authority}{path}"
-    return cleaned if len(cleaned) <= MAX_URL_CHARS else Rejected(url, "too_long")
+    return cleaned if len(cleaned) <= MAX_URL_CHARS else RejectedUrl(url, "too_long")
 
 
-def public_url(url: str, trackers: Trackers | None = None) -> str | Rejected:
+def public_url(url: str, trackers: Trackers | None = None) -> str | RejectedUrl:
     """What is stored of a link that somebody else wrote: clean, and without credentials; or why there is none."""
     cleaned = clean_url(url, trackers)
-    return cleaned if isinstance(cleaned, Rejected) else without_credentials(cleaned)
+    return cleaned if isinstance(cleaned, RejectedUrl) else without_credentials(cleaned)
 
 
 def normalise_url(url: str, trackers: Trackers | None = None) -> str:
@@ -138,7 +138,7 @@ def normalise_url(url: str, trackers: Trackers | None = None) -> str:
     Raises ValueError for what `clean_url` rejects: such a URL has no identity, and may carry a password.
     """
     cleaned = public_url(url, trackers)
-    if isinstance(cleaned, Rejected):
+    if isinstance(cleaned, RejectedUrl):
         raise ValueError(f"a URL without identity: {cleaned.reason}")
     scheme, authority, path, query = _split(cleaned)
     path = _TO_NORMALISE.sub(_normal_char, path).rstrip("/") or "/"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.urls import spider_traps
 from core.urls.normalise import UrlParts, clean_url, normalise_url, registrable_domain, split_url
 from core.urls.patterns import UrlPatterns
@@ -86,8 +86,8 @@ class Place:
     def of(cls, url: str) -> Place:
         """Raises ValueError, with a sentence, for what is no web address."""
         cleaned = clean_url(url)
-        found = None if isinstance(cleaned, Rejected) else split_url(cleaned)
-        if isinstance(cleaned, Rejected) or found is None:
+        found = None if isinstance(cleaned, RejectedUrl) else split_url(cleaned)
+        if isinstance(cleaned, RejectedUrl) or found is None:
             raise ValueError("The root of a web source must be an http or https URL.")
         return cls(cleaned, found, registrable_domain(found.host), _folder(_normal_path(found)))
 

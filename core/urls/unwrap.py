@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.urls.normalise import UrlParts, registrable_domain, split_url
 
 MAX_ROUNDS = 3
@@ -33,21 +33,21 @@ class Rule(NamedTuple):
     find: Finder
 
 
-def unwrap(url: str) -> str | Rejected:
+def unwrap(url: str) -> str | RejectedUrl:
     """The link an aggregator points to; the same URL if it is no aggregator's link; or why there is no target."""
     current = url
     for _ in range(MAX_ROUNDS + 1):
         pieces = split_url(current)
         if pieces is None:
             # Not ours to judge unless an aggregator led here; `clean_url` names what is wrong with a plain link.
-            return url if current is url else Rejected(url, "aggregator_target")
+            return url if current is url else RejectedUrl(url, "aggregator_target")
         rule = _rule_for(pieces)
         if rule is None:
             return current
         current = rule.find(pieces)
         if not current:
-            return Rejected(url, "aggregator_opaque")
-    return Rejected(url, "aggregator_depth")
+            return RejectedUrl(url, "aggregator_opaque")
+    return RejectedUrl(url, "aggregator_depth")
 
 
 def _rule_for(pieces: UrlParts) -> Rule | None:

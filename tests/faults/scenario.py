@@ -15,7 +15,7 @@ import redis.asyncio as redis
 from pydantic import SecretStr
 
 from core import ids
-from core.feeds.io.poller import Cycle
+from core.feeds.io.poller import PollCycle
 from core.keys import Keys
 from core.runtime.context import open_context
 from core.runtime.pool import ParsePool
@@ -104,7 +104,7 @@ class Newsroom:
 
     # ── runs ──
 
-    async def run(self, redis_url: str = "") -> Cycle:
+    async def run(self, redis_url: str = "") -> PollCycle:
         """One cycle of a new process (as far as Redis can tell), perhaps through a proxy."""
         async with self.context(redis_url) as context:
             return await ingestor.run_cycle(context)

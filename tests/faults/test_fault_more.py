@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from core import ids
-from core.feeds.io.feed_store import Leased
+from core.feeds.io.feed_store import LeasedFeed
 from core.feeds.state import FeedState
 from core.runtime.pool import ParsePool
 from core.settings import Settings
@@ -143,7 +143,7 @@ async def test_release_that_fails_leaves_no_traceback() -> None:
 
     class Feeds:
         async def lease(self, *_: object) -> object:
-            return Leased(FeedState("url"), "fid", Lease(("key",), "token"))
+            return LeasedFeed(FeedState("url"), "fid", Lease(("key",), "token"))
 
         async def release(self, _: object) -> None:
             releasing.set()
@@ -151,10 +151,10 @@ async def test_release_that_fails_leaves_no_traceback() -> None:
             raise RedisConnectionError("gone")
 
     class Source:
-        async def poll(self, *_: object) -> None:
+        async def fetch(self, *_: object) -> None:
             raise RedisConnectionError("gone")
 
-    context = SimpleNamespace(feeds=Feeds(), source=Source())
+    context = SimpleNamespace(feeds=Feeds(), feed_fetcher=Source())
     cycle = SimpleNamespace(feeds={"url": ["world"]}, clock=SimpleNamespace(now=lambda: 0.0))
     poll = getattr(ingestor, "_poll", None) or importlib.import_module("core.feeds.io.poller").poll
     task = asyncio.ensure_future(poll(context, cycle, "url"))

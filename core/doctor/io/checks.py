@@ -18,7 +18,7 @@ from core.search.io.vector_space import VectorSpaceStore
 from core.store.connect import Client, texts
 
 MOST_REMEMBERED = 100_000
-"""Findings; a place behind may name the same again."""
+"""NewLinks; a place behind may name the same again."""
 
 
 class Looking:

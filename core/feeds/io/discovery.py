@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from core.errors import FailCode
 from core.feeds import discover
 from core.feeds.io.feed_source import ACCEPT, Fetches, Parses
-from core.models import Deferred, Failed, FeedLinks, Fetched, FoundFeed, Request
+from core.models import Deferred, DiscoveredFeed, Failed, FeedLinks, Fetched, Request
 from core.runtime.tasks import FeedRequest, PageRequest
 
 MOST_CANDIDATES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
+class DiscoveryResult:
     """What is at a URL and around it."""
 
-    feeds: Sequence[FoundFeed]
+    feeds: Sequence[DiscoveredFeed]
     """Best first; the URL itself alone, if it is a feed."""
     http_status: int
     """How the URL itself answered."""
@@ -34,24 +34,24 @@ class Discovered:
         return self.http_status not in (200, 203)
 
 
-class Discovery:
+class FeedFinder:
     """Looks for feeds of a site. The person named its URL, so robots.txt is asked only about what we try besides."""
 
     def __init__(self, fetcher: Fetches, pool: Parses) -> None:
         self._fetcher = fetcher
         self._pool = pool
 
-    async def find(self, url: str) -> Discovered | Failed:
+    async def find(self, url: str) -> DiscoveryResult | Failed:
         """Feeds at or behind a URL; `Failed` when the URL itself cannot be fetched."""
         answer = await self._get(url, respect_robots=False)
         if isinstance(answer, Failed):
             return answer
         title = await self._title_if_feed(answer)
         if title is not None:
-            return _around(answer, [FoundFeed(url, title, answer.header("content-type"))])
+            return _around(answer, [DiscoveredFeed(url, title, answer.header("content-type"))])
         linked = await self._pool.run("discover", PageRequest(answer.body, answer.final_url))
-        named: list[FoundFeed] = [] if isinstance(linked, Failed) else list(linked)
-        usual = [FoundFeed(guess, "", "") for guess in discover.guesses(answer.final_url)]
+        named: list[DiscoveredFeed] = [] if isinstance(linked, Failed) else list(linked)
+        usual = [DiscoveredFeed(guess, "", "") for guess in discover.guesses(answer.final_url)]
         return _around(answer, await self._confirmed(named) or await self._confirmed(usual))
 
     async def _get(self, url: str, respect_robots: bool = True) -> Fetched | Failed:
@@ -61,7 +61,7 @@ class Discovery:
             return Failed(FailCode.HTTP, text=f"it asks us to wait {answer.wait_seconds:.0f} s ({answer.reason}).")
         return answer
 
-    async def _confirmed(self, candidates: list[FoundFeed]) -> list[FoundFeed]:
+    async def _confirmed(self, candidates: list[DiscoveredFeed]) -> list[DiscoveredFeed]:
         """Those candidates that really are feeds, with the title they give themselves."""
         found = []
         for candidate in candidates[:MOST_CANDIDATES]:
@@ -70,7 +70,7 @@ class Discovery:
                 continue
             title = await self._title_if_feed(answer)
             if title is not None:
-                found.append(FoundFeed(candidate.url, title or candidate.title, answer.header("content-type")))
+                found.append(DiscoveredFeed(candidate.url, title or candidate.title, answer.header("content-type")))
         return found
 
     async def _title_if_feed(self, answer: Fetched) -> str | None:
@@ -82,5 +82,5 @@ class Discovery:
         return harvest.title if isinstance(harvest, FeedLinks) else None
 
 
-def _around(answer: Fetched, feeds: Sequence[FoundFeed]) -> Discovered:
-    return Discovered(feeds, answer.status, answer.final_url)
+def _around(answer: Fetched, feeds: Sequence[DiscoveredFeed]) -> DiscoveryResult:
+    return DiscoveryResult(feeds, answer.status, answer.final_url)

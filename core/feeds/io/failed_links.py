@@ -12,7 +12,7 @@ from core.store.connect import Client, texts
 SCAN = 1_000
 
 
-class Retrying:
+class FailedLinks:
     """Takes links out of the memory of what was attempted."""
 
     def __init__(self, client: Client, keys: Keys) -> None:

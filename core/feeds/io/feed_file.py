@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.errors import FeedFileError
 from core.feeds import categories, opml
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.urls.normalise import clean_url
 
 log = logging.getLogger("ingest")
@@ -31,7 +31,7 @@ def read(path: Path) -> dict[str, list[str]]:
 
 def _usable(listed: dict[str, list[str]], path: Path) -> dict[str, list[str]]:
     """OPML files come from other programs: one entry that is no URL does not spoil the others."""
-    bad = [url for feeds in listed.values() for url in feeds if isinstance(clean_url(url), Rejected)]
+    bad = [url for feeds in listed.values() for url in feeds if isinstance(clean_url(url), RejectedUrl)]
     if bad:
         log.warning("⚠️ %d entries of %s are no http(s) URLs and are skipped, for example %s", len(bad), path, bad[0])
     return {category: [url for url in feeds if url not in bad] for category, feeds in listed.items()}

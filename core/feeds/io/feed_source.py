@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.feeds import polling
-from core.feeds.state import Answer, FeedChanged, FeedState, FeedUnchanged, PollResult
+from core.feeds.state import FeedChanged, FeedResponse, FeedState, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedKind, FeedLinks, Fetched, FetchResult, Request
 from core.registry import http_headers, outcomes, statuses
 from core.registry.names import permanent_target
@@ -41,7 +41,7 @@ class Parses(Protocol):
         """Run a task in a child: its result, or `Failed`."""
 
 
-class FeedSource:
+class FeedFetcher:
     """Polls feeds through the guarded fetcher and the parse pool."""
 
     def __init__(
@@ -52,7 +52,7 @@ class FeedSource:
         self._tracking_params = tracking_params
         self._allowed_hosts = allowed_hosts
 
-    async def poll(self, state: FeedState, now: float, chance: float, max_wait_seconds: float) -> PollResult:
+    async def fetch(self, state: FeedState, now: float, chance: float, max_wait_seconds: float) -> PollResult:
         """What the feed has to say; which of its links are new, only the store knows."""
         conditional = polling.conditional_headers(state, chance)
         answer = await self._fetcher.fetch(
@@ -146,8 +146,8 @@ def _merged(index: FeedLinks, parts: Sequence[FeedLinks]) -> FeedLinks:
     )
 
 
-def _said(answer: Fetched, now: float) -> Answer:
-    return Answer(
+def _said(answer: Fetched, now: float) -> FeedResponse:
+    return FeedResponse(
         http_status=answer.status,
         etag=answer.header("etag"),
         last_modified=answer.header("last-modified"),

@@ -27,7 +27,7 @@ CHUNK = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Leased:
+class LeasedFeed:
     """A feed that is ours to poll, as it stands."""
 
     state: FeedState
@@ -40,7 +40,7 @@ class Leased:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LeasedElsewhere:
     """Another ingestor has this feed, or had it when it died; its lease ends by itself."""
 
 
@@ -88,12 +88,12 @@ class FeedStore:
 
     # ── one feed ──
 
-    async def lease(self, url: str, categories: Sequence[str], now: float) -> Leased | Held | None:
+    async def lease(self, url: str, categories: Sequence[str], now: float) -> LeasedFeed | LeasedElsewhere | None:
         """Take the feed if nobody else has it; None when it is no longer due."""
         fid = ids.feed_id(url)
         acquired = await self._leases.acquire(f"feed_{fid}")
         if acquired is None:
-            return Held()
+            return LeasedElsewhere()
         # Read after the lease: whoever had it before us may just have moved the due stamp.
         pipe = self._client.pipeline(transaction=False)
         pipe.zscore(self._keys.feeds_due, fid)
@@ -105,13 +105,13 @@ class FeedStore:
         if stored.get("categories", "") != ",".join(categories):
             state = replace(state, renewed_ts=0.0)  # a 304 must still bring its links into the new category
         # Somebody who sets the score to 0 wants a poll now, whatever the state says.
-        leased = Leased(state, fid, *acquired, is_poll_due=score == 0 or state.next_poll_ts <= now)
+        leased = LeasedFeed(state, fid, *acquired, is_poll_due=score == 0 or state.next_poll_ts <= now)
         if score is None or score > now:
             await self.release(leased)
             return None
         return leased
 
-    async def release(self, leased: Leased) -> None:
+    async def release(self, leased: LeasedFeed) -> None:
         """Give the feed back as it was."""
         await self._leases.release(leased.lease)
 
@@ -121,7 +121,7 @@ class FeedStore:
 
     async def save(
         self,
-        leased: Leased,
+        leased: LeasedFeed,
         decision: PollDecision,
         categories: Sequence[str],
         now: float,

@@ -17,7 +17,7 @@ SCAN_COUNT = 1_000
 
 
 @dataclass(slots=True)
-class Findings:
+class NewLinks:
     """One look at all link sets; every link is counted once, in however many categories it stands."""
 
     known: int = 0
@@ -25,16 +25,16 @@ class Findings:
     """URLs to fetch, with their categories."""
 
 
-class Frontier:
+class NewLinkFinder:
     """Compares uids with uids (trap T1)."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
-    async def look(self, categories: Sequence[str], now: float) -> Findings:
+    async def look(self, categories: Sequence[str], now: float) -> NewLinks:
         """Everything that is new in these categories or due for another try."""
-        findings = Findings()
+        findings = NewLinks()
         for place, category in enumerate(categories):
             earlier = [self._keys.category_links(name) for name in categories[:place]]
             async for batch in self._batches(self._keys.category_links(category)):
@@ -43,7 +43,7 @@ class Frontier:
         return findings
 
     async def _sort(
-        self, batch: list[str], category: str, earlier: Sequence[str], findings: Findings, now: float
+        self, batch: list[str], category: str, earlier: Sequence[str], findings: NewLinks, now: float
     ) -> None:
         uids = [ids.article_uid(url) for url in batch]
         pipe = self._client.pipeline(transaction=False)
@@ -67,7 +67,7 @@ class Frontier:
         times = await self._client.zmscore(self._keys.retry, [ids.article_uid(url) for url in urls])
         return {url for url, at in zip(urls, times, strict=True) if at is not None and float(at) > now}
 
-    async def _add_retries(self, findings: Findings, now: float) -> None:
+    async def _add_retries(self, findings: NewLinks, now: float) -> None:
         """Retries whose link has meanwhile left its set keep their URL in the failure's story."""
         uids = texts(await self._client.zrange(self._keys.retry, "-inf", str(now), byscore=True))
         pipe = self._client.pipeline(transaction=False)

@@ -1,6 +1,6 @@
 """Poll feeds: lease, ask, decide, commit.
 
-What one cycle sees is kept in `Cycle`. Whatever stops a poll in the middle gives the feed back as it was.
+What one cycle sees is kept in `PollCycle`. Whatever stops a poll in the middle gives the feed back as it was.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.feeds import polling
-from core.feeds.io.feed_store import Held, Leased
+from core.feeds.io.feed_store import LeasedElsewhere, LeasedFeed
 from core.feeds.state import FeedChanged, FeedUnchanged, PollResult
 from core.models import Deferred, Failed
 from core.net.health import NetworkHealth
@@ -36,23 +36,23 @@ MOST_UNREACHED = 100
 
 
 @dataclass(slots=True)
-class Cycle:
+class PollCycle:
     """One pass over what is due: what it saw and what it holds back."""
 
     clock: ServerClock
     feeds: Mapping[str, list[str]]
     network: NetworkHealth = field(default_factory=NetworkHealth)
     counts: Counter[str] = field(default_factory=Counter)
-    unreached: list[tuple[Leased, Broken]] = field(default_factory=list)
+    unreached: list[tuple[LeasedFeed, Broken]] = field(default_factory=list)
     found: set[str] = field(default_factory=set)
     """Links this cycle has brought already: news in one feed is known in the next."""
 
 
-async def poll(context: Context, cycle: Cycle, url: str) -> None:
+async def poll(context: Context, cycle: PollCycle, url: str) -> None:
     """Poll one feed, unless somebody else has it."""
     leased = await context.feeds.lease(url, cycle.feeds[url], cycle.clock.now())
-    if not isinstance(leased, Leased):
-        cycle.counts["held"] += isinstance(leased, Held)
+    if not isinstance(leased, LeasedFeed):
+        cycle.counts["held"] += isinstance(leased, LeasedElsewhere)
         return
     try:
         await _poll(context, cycle, leased)
@@ -61,7 +61,7 @@ async def poll(context: Context, cycle: Cycle, url: str) -> None:
         raise
 
 
-async def _poll(context: Context, cycle: Cycle, leased: Leased) -> None:
+async def _poll(context: Context, cycle: PollCycle, leased: LeasedFeed) -> None:
     if not leased.is_poll_due:
         now = cycle.clock.now()
         await context.feeds.save(leased, polling.renewal(leased.state, now), cycle.feeds[leased.state.url], now)
@@ -78,12 +78,12 @@ async def _poll(context: Context, cycle: Cycle, leased: Leased) -> None:
         await _settle(context, cycle, leased, result)
 
 
-async def _ask(context: Context, cycle: Cycle, leased: Leased) -> PollResult:
+async def _ask(context: Context, cycle: PollCycle, leased: LeasedFeed) -> PollResult:
     if leased.taken > MOST_DEATHS:
         text = f"Polling this feed killed Freshet {MOST_DEATHS} times; it is put aside."
         return Broken(Failed(FailCode.PARSE, FailDetail.TYPE, text))
     try:
-        result = await context.source.poll(leased.state, cycle.clock.now(), random.random(), MAX_WAIT_SECONDS)
+        result = await context.feed_fetcher.fetch(leased.state, cycle.clock.now(), random.random(), MAX_WAIT_SECONDS)
         return await _with_known(context, cycle, leased, result) if isinstance(result, FeedChanged) else result
     except (RedisError, OSError, ParserUnavailable):
         raise
@@ -92,7 +92,7 @@ async def _ask(context: Context, cycle: Cycle, leased: Leased) -> PollResult:
         return Broken(Failed(FailCode.PARSE, text=f"Freshet's own error, see the log: {type(error).__name__}"))
 
 
-async def _with_known(context: Context, cycle: Cycle, leased: Leased, result: FeedChanged) -> FeedChanged:
+async def _with_known(context: Context, cycle: PollCycle, leased: LeasedFeed, result: FeedChanged) -> FeedChanged:
     links, categories = result.harvest.links, cycle.feeds[leased.state.url]
     known = await context.links.known(categories, context.keys.feed_links(leased.fid), links)
     known |= cycle.found.intersection(links)
@@ -100,9 +100,9 @@ async def _with_known(context: Context, cycle: Cycle, leased: Leased, result: Fe
     return replace(result, known=frozenset(known))
 
 
-async def _settle(context: Context, cycle: Cycle, leased: Leased, result: PollResult) -> None:
+async def _settle(context: Context, cycle: PollCycle, leased: LeasedFeed, result: PollResult) -> None:
     now = cycle.clock.now()
-    decision = polling.decide(leased.state, result, now, random.random(), context.policy)
+    decision = polling.decide(leased.state, result, now, random.random(), context.polling_policy)
     counts = _counted(result)
     if not await context.feeds.save(leased, decision, cycle.feeds[leased.state.url], now, counts):
         log.warning("⚠️ Lease lost; it is left for another poll → %s", leased.state.url)
@@ -115,14 +115,14 @@ async def _settle(context: Context, cycle: Cycle, leased: Leased, result: PollRe
         log.warning("✂️ Only %d of %d entries are read → %s", read, read + left_out, leased.state.url)
 
 
-async def settle_unreached(context: Context, cycle: Cycle) -> None:
+async def settle_unreached(context: Context, cycle: PollCycle) -> None:
     """Hosts that did not answer: an error each, unless nearly none answered. Then it is us, and nobody is blamed."""
     if cycle.network.is_down:
         log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against the feeds.")
     await _judge_unreached(context, cycle)
 
 
-async def _judge_unreached(context: Context, cycle: Cycle) -> None:
+async def _judge_unreached(context: Context, cycle: PollCycle) -> None:
     while cycle.unreached:
         leased, broken = cycle.unreached.pop()
         offline = Deferred(OFFLINE_PAUSE_SECONDS, "our own network looked down")
@@ -133,7 +133,7 @@ async def _judge_unreached(context: Context, cycle: Cycle) -> None:
             raise
 
 
-async def give_back(context: Context, cycle: Cycle) -> None:
+async def give_back(context: Context, cycle: PollCycle) -> None:
     """The cycle is broken off: what was held back to be judged at its end is given back unjudged."""
     while cycle.unreached:
         leased, _ = cycle.unreached.pop()

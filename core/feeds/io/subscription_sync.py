@@ -26,7 +26,7 @@ SCAN_EVERY_SECONDS = 3_600.0
 MISSING = (0, 0)
 
 
-class Roster:
+class SubscriptionSync:
     """Called before every cycle."""
 
     def __init__(self, client: Client, subscriptions: Subscriptions, links: LinkStore, settings: Settings) -> None:

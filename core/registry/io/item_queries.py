@@ -12,7 +12,7 @@ from pathlib import Path
 
 from core import ids
 from core.keys import Keys
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.pages.extract import EXTRACTOR_VERSION
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.store import scanning
@@ -74,7 +74,7 @@ class Selecting:
 
     async def _of_url(self, url: str) -> Named:
         cleaned = public_url(url, self._trackers)
-        if isinstance(cleaned, Rejected):
+        if isinstance(cleaned, RejectedUrl):
             return Named()
         # As it stands in a link set: as a feed brings it, as somebody added it, or from before the settings changed.
         spellings = (cleaned, url, clean_url(url), clean_url(url, self._trackers))

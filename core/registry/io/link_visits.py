@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
-from core.models import Deferred, Document, Failed, Fetched, Link, Rejected
+from core.models import Deferred, Document, Failed, Fetched, Link, RejectedUrl
 from core.registry import names as canonical
 from core.registry import outcomes, statuses
 from core.registry import record as registry
@@ -55,8 +55,8 @@ class LinkVisits:
     async def begin(self, url: str, categories: Sequence[str]) -> Leased | None:
         """Take a link for its first visit; None if it has come to its end already, or is held by somebody else."""
         link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
-        cleaned = clean_url(url) if _is_text(url) else Rejected(url, "unparsable")
-        normalised = url if isinstance(cleaned, Rejected) else normalise_url(url, self._trackers)
+        cleaned = clean_url(url) if _is_text(url) else RejectedUrl(url, "unparsable")
+        normalised = url if isinstance(cleaned, RejectedUrl) else normalise_url(url, self._trackers)
         item = Item(ids.item_id("url", normalised), source=normalised, fetch_url=url)
         acquired = await self._context.articles.lease(self._context.leases, link, item.id)
         if acquired is None:
@@ -64,7 +64,7 @@ class LinkVisits:
             return None
         lease, taken, before = acquired
         try:
-            if isinstance(cleaned, Rejected):
+            if isinstance(cleaned, RejectedUrl):
                 await self._reject(link, lease, cleaned)
                 return None
             if await self._is_known(before, lease):
@@ -198,7 +198,7 @@ class LinkVisits:
         log.info("🔗 Same article → %s", target)
         self.ends[LinkEnd.ALIAS] += 1
 
-    async def _reject(self, link: Link, lease: Lease, rejected: Rejected) -> None:
+    async def _reject(self, link: Link, lease: Lease, rejected: RejectedUrl) -> None:
         failed = Failed(FailCode.HTTP, FailDetail.URL, f"This is no link that can be fetched ({rejected.reason}).")
         if not await self._context.leases.commit(lease, self._context.articles.reject(link, failed, self._clock.now())):
             self._late(link)

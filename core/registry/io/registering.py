@@ -13,7 +13,7 @@ from typing import cast
 
 from core import ids
 from core.keys import Keys
-from core.models import Ref, Rejected
+from core.models import Ref, RejectedUrl
 from core.registry import record as registry
 from core.registry.record import URLS_SOURCE, Status
 from core.store.commit import new_token
@@ -189,10 +189,10 @@ class Registrar:
                 answers[str(entry[0])] = answer
         return Registered(*(tuple(name for name, said in answers.items() if said == letter) for letter in "nmsf"))
 
-    async def add(self, source: str, item_type: str, now: float, *, force: bool = False) -> str | Rejected:
+    async def add(self, source: str, item_type: str, now: float, *, force: bool = False) -> str | RejectedUrl:
         """Register one URL or file that a person named, without a source that lists it; its id, or why not."""
         ref = named(source, item_type, self._trackers)
-        if isinstance(ref, Rejected):
+        if isinstance(ref, RejectedUrl):
             return ref
         item_id = item_id_of(ref)
         await self.register([ref], Listing(URLS_SOURCE, force=force, token=new_token()), now)
@@ -227,12 +227,12 @@ def _identity(ref: Ref) -> tuple[str, str, str]:
     return found.normalised, found.address, found.display
 
 
-def named(source: str, item_type: str, trackers: Trackers | None = None) -> Ref | Rejected:
+def named(source: str, item_type: str, trackers: Trackers | None = None) -> Ref | RejectedUrl:
     """A ref from what a person wrote: cleaned, without secrets; or why it cannot be one, without them too."""
     if item_type == "file":
         try:
             return Ref(file_paths.file_identity(source).address, "file")
         except ValueError as error:
-            return Rejected(secrets.redacted(_QUERY.split(source, maxsplit=1)[0]), str(error))
+            return RejectedUrl(secrets.redacted(_QUERY.split(source, maxsplit=1)[0]), str(error))
     cleaned = public_url(source, trackers)
-    return Rejected(secrets.redacted(source), cleaned.reason) if isinstance(cleaned, Rejected) else Ref(cleaned)
+    return RejectedUrl(secrets.redacted(source), cleaned.reason) if isinstance(cleaned, RejectedUrl) else Ref(cleaned)

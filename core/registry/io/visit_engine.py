@@ -84,8 +84,8 @@ class VisitEngine:
         is_known_alias = item.alias_of and not item.is_forced and not leased.link
         if is_known_alias and await self._alias_finder.is_still_alias(leased, source):
             return
-        async with BodySlot(self._context.rooms) as room:
-            visited = await self._fetch(leased, source, room)
+        async with BodySlot(self._context.body_slots) as slot:
+            visited = await self._fetch(leased, source, slot)
         if visited is not None:
             await self._settle(visited.leased or leased, source, visited)
 
@@ -118,16 +118,16 @@ class VisitEngine:
 
     # ── fetch ──
 
-    async def _fetch(self, leased: Leased, source: Source, room: BodySlot) -> Visited | None:
+    async def _fetch(self, leased: Leased, source: Source, slot: BodySlot) -> Visited | None:
         """What the source answers, and what that means; None if it was put off, or is judged later."""
         item = leased.item
         conditional = self._conditional(leased)
         if leased.link and leased.link.is_first_visit:
             logging.getLogger("canon").info("🌐 Fetching → %s", leased.link.url)
-        answer = await source.fetch(item, conditional, room)
+        answer = await source.fetch(item, conditional, slot)
         if isinstance(answer, Fetched) and answer.status == 304 and not (conditional and item.has_text):
             # Some caches answer so unasked: once more, and without them.
-            answer = await source.fetch(replace(item, generation=item.processed_generation + 1), {}, room)
+            answer = await source.fetch(replace(item, generation=item.processed_generation + 1), {}, slot)
         if isinstance(answer, Deferred):
             await self._put_off(leased, answer)
             return None

@@ -168,9 +168,9 @@ class _Asking:
         self._fetcher = fetcher
         self.count = 0
 
-    async def fetch(self, request: Request, room: BodySlot | None = None) -> FetchResult:
+    async def fetch(self, request: Request, slot: BodySlot | None = None) -> FetchResult:
         self.count += 1
-        return await self._fetcher.fetch(request, room)
+        return await self._fetcher.fetch(request, slot)
 
     async def sitemaps_of(self, origin: str) -> Sequence[str]:
         self.count += 1  # robots.txt, where it is not remembered

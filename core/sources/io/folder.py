@@ -25,7 +25,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from core.errors import FailCode, FailDetail
-from core.models import Batch, End, Failed, Fetched, FetchResult, Ref, Rejected
+from core.models import Batch, End, Failed, Fetched, FetchResult, Ref, RejectedUrl
 from core.net.body_slot import BodySlot
 from core.registry.record import Item
 from core.settings import Settings
@@ -162,18 +162,18 @@ class FolderSource(Source):
         found = iter(walk)
         while piece := await asyncio.to_thread(lambda: tuple(islice(found, BATCH_ITEMS))):
             refs = tuple(one for one in piece if isinstance(one, Ref))
-            refused = tuple(one for one in piece if isinstance(one, Rejected))
+            refused = tuple(one for one in piece if isinstance(one, RejectedUrl))
             if refs or refused:
                 yield Batch(refs, refused)
         more = f" (and {walk.problem_count - 1} more)" if walk.problem_count > 1 else ""
         yield End(is_complete=not walk.problem, reason=walk.problem + more)
 
-    async def fetch(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None = None) -> FetchResult:
+    async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
         """The file as an answer of a web server; its ETag is mtime and size, with a hash while it is young."""
         if self._refusal:
             return Failed(FailCode.HTTP, FailDetail.REFUSED, self._refusal)
-        if room is not None:
-            await room.take()
+        if slot is not None:
+            await slot.take()
         known = {name.lower(): value for name, value in conditional.items()}.get("if-none-match", "")
         return await asyncio.to_thread(self._fetch, item.fetch_url, known)
 

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from core.models import Ref, Rejected
+from core.models import Ref, RejectedUrl
 from core.urls.patterns import Patterns, is_hidden
 
 YOUNG_SECONDS = 2.0
@@ -33,7 +33,7 @@ class Walk:
         """The first reason why absence means nothing."""
         self.problem_count = 0
 
-    def __iter__(self) -> Iterator[Ref | Rejected | None]:
+    def __iter__(self) -> Iterator[Ref | RejectedUrl | None]:
         """Files and refusals; None after each folder, so that a long way without files gives others a turn."""
         inode = self._enter()
         waiting = [""] if inode else []
@@ -45,7 +45,7 @@ class Walk:
                 yield self._look(above + name)
             inner = [above + name for name in folders if self._is_wanted(name)]
             inner = [path for path in inner if not self._patterns.prunes(path)]
-            yield from (Rejected(shown(self._full(path)), _NOT_UTF8) for path in inner if not is_utf8(path))
+            yield from (RejectedUrl(shown(self._full(path)), _NOT_UTF8) for path in inner if not is_utf8(path))
             waiting += filter(is_utf8, inner)
             yield None
         if inode and self._enter() != inode:
@@ -87,14 +87,14 @@ class Walk:
     def _is_wanted(self, name: str) -> bool:
         return not is_hidden(name) or self._patterns.names(name)
 
-    def _look(self, path: str) -> Ref | Rejected | None:
+    def _look(self, path: str) -> Ref | RejectedUrl | None:
         """A file that is taken, or why it is refused, or nothing where nobody asked for it."""
         full = self._full(path)
         try:
             found = os.lstat(full)
             if stat.S_ISLNK(found.st_mode):
                 reason = self._link_reason(path, Path(full))
-                return Rejected(shown(full), reason) if reason else None
+                return RejectedUrl(shown(full), reason) if reason else None
             if not self._patterns.takes(path):
                 return None
             reason = _file_reason(full, found)
@@ -103,7 +103,7 @@ class Walk:
                 self._note(f"{shown(full)} cannot be read: {error.strerror}")
             return None
         if reason:
-            return Rejected(shown(full), reason)
+            return RejectedUrl(shown(full), reason)
         return Ref(full, "file", path.count("/"), self._version(found))
 
     def _link_reason(self, path: str, link: Path) -> str:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import msgspec
 from pydantic import AfterValidator
 
-from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Ref, Rejected, Request
+from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Ref, RejectedUrl, Request
 from core.net.body_slot import BodySlot
 from core.registry.record import Item
 from core.settings import Settings
@@ -263,33 +263,33 @@ class GithubSource(Source):
 
     # ── fetching ──
 
-    async def fetch(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None = None) -> FetchResult:
+    async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
         """One file, its blob sha as ETag; no request at all if the listing says that we have it."""
         url = item.fetch_url
         if not url.startswith(self._blobs):
-            return await self._page(item, conditional, room)
+            return await self._page(item, conditional, slot)
         known = github.sha_of_etag(_if_none_match(conditional))
         if known and known == item.listed_version:
             return _unchanged(url, known)
-        answer = await self._api.ask(self._raw + url.removeprefix(self._blobs), accept="*/*", room=room)
+        answer = await self._api.ask(self._raw + url.removeprefix(self._blobs), accept="*/*", slot=slot)
         if not isinstance(answer, Fetched):
             return answer
         if answer.status == 404:
             return await self._missing(_at(answer, url))
         if answer.status == 200:
-            return self._file(item, await self._as_listed(item, answer, room), known)
+            return self._file(item, await self._as_listed(item, answer, slot), known)
         return _at(answer, url)
 
-    async def _page(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None) -> FetchResult:
+    async def _page(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None) -> FetchResult:
         request = Request(item.fetch_url, conditional=conditional, conditional_url=item.validators_url)
-        return await self._fetcher.fetch(request, room)
+        return await self._fetcher.fetch(request, slot)
 
-    async def _as_listed(self, item: Item, answer: Fetched, room: BodySlot | None) -> FetchResult:
+    async def _as_listed(self, item: Item, answer: Fetched, slot: BodySlot | None) -> FetchResult:
         """The version that the listing saw. Raw files come from a cache that may be five minutes behind."""
         listed = item.listed_version
         if not github.is_sha(listed) or github.blob_sha(answer.body) == listed:
             return answer
-        exact = await self._api.ask(f"{self._base}/git/blobs/{listed}", accept=RAW, room=room)
+        exact = await self._api.ask(f"{self._base}/git/blobs/{listed}", accept=RAW, slot=slot)
         # Gone from the repository, by a force push: then the listing is what is old.
         return answer if isinstance(exact, Fetched) and exact.status != 200 else exact
 
@@ -317,7 +317,7 @@ class GithubSource(Source):
 
 def _checked(repo: str, branch: str, web_url: str) -> Repository:
     found = github.repository(repo, web_url)
-    if isinstance(found, Rejected):
+    if isinstance(found, RejectedUrl):
         raise ValueError(f"{found.reason} (got {repo[:80]!r})")
     if branch and not github.is_branch(branch):
         raise ValueError(f"A branch cannot have this name. (got {branch[:80]!r})")
@@ -333,12 +333,12 @@ def _folders(tree: Tree, prefix: str, patterns: Patterns) -> Iterator[tuple[str,
 
 def _batches(entries: Sequence[Entry], prefix: str, shelf: Shelf) -> Iterator[Batch]:
     refs: list[Ref] = []
-    refused: list[Rejected] = []
+    refused: list[RejectedUrl] = []
     for entry in entries:
         match shelf.judge(entry, prefix + entry.path):
             case Ref() as ref:
                 refs.append(ref)
-            case Rejected() as rejected:
+            case RejectedUrl() as rejected:
                 refused.append(rejected)
         if len(refs) + len(refused) >= BATCH_ITEMS:
             yield Batch(tuple(refs), tuple(refused))
@@ -363,7 +363,7 @@ def _unchanged(url: str, sha: str) -> Fetched:
 def _named_repository(url: str, web_url: str) -> dict[str, Any]:
     """The repository that an address on GitHub names, with branch and folder; empty for all its other pages."""
     cleaned = clean_url(url)
-    found = None if isinstance(cleaned, Rejected) else split_url(cleaned)
+    found = None if isinstance(cleaned, RejectedUrl) else split_url(cleaned)
     if found is None or _server(url) != _server(web_url):
         return {}
     owner, name, view, branch, *below = [*filter(None, unquote(found.path).split("/")), *[""] * 4]

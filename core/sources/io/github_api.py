@@ -28,7 +28,7 @@ MAX_WAIT_SECONDS = 5.0
 class Fetches(Protocol):
     """The guarded fetcher, as far as we need it."""
 
-    async def fetch(self, request: Request, room: BodySlot | None = None) -> FetchResult:
+    async def fetch(self, request: Request, slot: BodySlot | None = None) -> FetchResult:
         """Fetch, with everything that can go wrong as a value."""
 
     async def hold_off(self, url: str, seconds: float, why: str) -> None:
@@ -52,7 +52,7 @@ class GithubApi:
         conditional: Mapping[str, str] | None = None,
         conditional_url: str = "",
         max_bytes: int | None = None,
-        room: BodySlot | None = None,
+        slot: BodySlot | None = None,
     ) -> FetchResult:
         """The answer; `Deferred` while GitHub wants to be left alone, `Failed` where it does not let us in."""
         request = Request(
@@ -65,7 +65,7 @@ class GithubApi:
             max_wait_seconds=MAX_WAIT_SECONDS,
             is_api=True,
         )
-        answer = await self._fetcher.fetch(request, room)
+        answer = await self._fetcher.fetch(request, slot)
         return await self._judged(answer) if isinstance(answer, Fetched) else answer
 
     def _headers(self, accept: str) -> dict[str, str]:

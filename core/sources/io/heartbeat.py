@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from redis.exceptions import RedisError
 
-from core.net.gate import Pace
+from core.net.gate import DomainPace
 from core.registry.io.due import RUN_HOLD_SECONDS
 from core.registry.io.visitor import Visitor
 from core.runtime import progress
@@ -79,7 +79,7 @@ class Heartbeat:
             log.info("⏳ %s: %d read, %d to go; %s", self.sid, self.visitor.decided, left, reason)
 
 
-def waiting_reason(pace: Pace | None, done: int, left: int, spent_seconds: float) -> str:
+def waiting_reason(pace: DomainPace | None, done: int, left: int, spent_seconds: float) -> str:
     """Why a pass takes its time and how long it will, for people; nothing where nobody makes it wait."""
     if pace is None or not left:
         return ""

@@ -6,7 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 
-from core.models import Fetched, Ref, Rejected
+from core.models import Fetched, Ref, RejectedUrl
 from core.registry.io.registering import Listing, item_id_of
 from core.registry.record import Item
 from core.runtime.context import Context
@@ -67,7 +67,7 @@ class LinkFollower:
         [depth] = await self._context.members.depths(source.sid, [item.id])
         await self.register_all(source, links, (depth or 0) + 1)
 
-    def _sorted(self, source: Source, links: Sequence[str], depth: int) -> tuple[list[Ref], list[Rejected]]:
+    def _sorted(self, source: Source, links: Sequence[str], depth: int) -> tuple[list[Ref], list[RejectedUrl]]:
         assert source.scope is not None
         refs, refused = [], []
         for link in links:
@@ -75,7 +75,7 @@ class LinkFollower:
             if not reason:
                 refs.append(Ref(link, depth=depth))
             elif reason not in OUT_OF_SCOPE:
-                refused.append(Rejected(link, reason))
+                refused.append(RejectedUrl(link, reason))
         return refs, refused
 
     async def _known_or_registered(self, source: Source, refs: Sequence[Ref]) -> list[str]:
@@ -97,7 +97,7 @@ class LinkFollower:
             path = spider_traps.query_variants(ref.address)
             variants = self._variants[source.sid, path] if path else set()
             if ref.address not in variants and spider_traps.too_many_variants(len(variants) + 1):
-                refused.append(Rejected(ref.address, spider_traps.TOO_MANY_VARIANTS))
+                refused.append(RejectedUrl(ref.address, spider_traps.TOO_MANY_VARIANTS))
             else:
                 variants.add(ref.address)
                 kept.append(ref)

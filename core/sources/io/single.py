@@ -45,24 +45,24 @@ class PageSource(Source):
         """Nothing: who registers them knows them."""
         yield End(is_complete=False, reason="nobody lists single pages")
 
-    async def fetch(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None = None) -> FetchResult:
+    async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
         """One page; robots.txt and politeness are the fetcher's."""
         if item.type == "file":
-            return await self._file(item, conditional, room)
-        return await look_and_fetch(self._fetcher, item, page_request(item, conditional), room)
+            return await self._file(item, conditional, slot)
+        return await look_and_fetch(self._fetcher, item, page_request(item, conditional), slot)
 
-    async def _file(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None) -> FetchResult:
+    async def _file(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None) -> FetchResult:
         if file_paths.file_identity(item.fetch_url).kind == "blob":
-            return await self._blob(item, page_request(item, conditional), room)
+            return await self._blob(item, page_request(item, conditional), slot)
         refusal = permission.file_refusal(self._settings, item.fetch_url, item.file_signature)
         folder = FolderSource(Path(item.fetch_url).parent, max_bytes=self._max_bytes, refusal=refusal)
-        return await folder.fetch(item, conditional, room)
+        return await folder.fetch(item, conditional, slot)
 
-    async def _blob(self, item: Item, request: Request, room: BodySlot | None) -> FetchResult:
+    async def _blob(self, item: Item, request: Request, slot: BodySlot | None) -> FetchResult:
         token = self._sas.get_secret_value().lstrip("?") if self._sas else ""
         signed = f"{item.fetch_url}?{token}" if token else item.fetch_url
         request = replace(request, url=signed, conditional_url=signed, respect_robots=False, is_api=True)
-        answer = await self._fetcher.fetch(request, room)
+        answer = await self._fetcher.fetch(request, slot)
         match answer:
             case Fetched():
                 return replace(answer, url=item.fetch_url, final_url=item.fetch_url, hops=())
@@ -83,7 +83,7 @@ def page_request(item: Item, conditional: Mapping[str, str], method: str = "GET"
     )
 
 
-async def look_and_fetch(fetcher: Fetches, item: Item, request: Request, room: BodySlot | None = None) -> FetchResult:
+async def look_and_fetch(fetcher: Fetches, item: Item, request: Request, slot: BodySlot | None = None) -> FetchResult:
     """A GET; before it a HEAD for large binaries, for servers that send megabytes whatever validators say."""
     if request.conditional and _is_large_binary(item):
         answer = await fetcher.fetch(replace(request, method="HEAD"))
@@ -91,7 +91,7 @@ async def look_and_fetch(fetcher: Fetches, item: Item, request: Request, room: B
             return answer
         if isinstance(answer, Fetched) and (answer.status == 304 or (answer.status == 200 and _is_same(answer, item))):
             return replace(answer, status=304, body=b"")
-    return await fetcher.fetch(request, room)
+    return await fetcher.fetch(request, slot)
 
 
 def _is_large_binary(item: Item) -> bool:

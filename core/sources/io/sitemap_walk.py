@@ -35,7 +35,7 @@ _ACCEPT = {"Accept": "application/xml, text/xml;q=0.9, */*;q=0.8"}
 class Fetches(Protocol):
     """The guarded fetcher, as far as we need it."""
 
-    async def fetch(self, request: Request, room: BodySlot | None = None) -> FetchResult:
+    async def fetch(self, request: Request, slot: BodySlot | None = None) -> FetchResult:
         """Fetch, with everything that can go wrong as a value."""
 
 

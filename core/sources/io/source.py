@@ -112,7 +112,7 @@ class Source(ABC):
         """
 
     @abstractmethod
-    async def fetch(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None = None) -> FetchResult:
+    async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
         """One item. `conditional` holds If-None-Match and If-Modified-Since as they came, or nothing."""
 
     def land(self, item: Item, answer: Fetched, links: Sequence[str]) -> str:

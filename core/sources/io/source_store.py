@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from core.keys import Keys
-from core.models import Rejected
+from core.models import RejectedUrl
 from core.registry import lenient
 from core.sources.domains import DomainFileError, SourceConfig
 from core.sources.io import domain_file
@@ -169,7 +169,7 @@ class SourceStore:
             pipe.zadd(self._keys.sources_due, {sid: next_at}, xx=True)
             await pipe.execute()
 
-    async def refuse(self, sid: str, refused: Sequence[Rejected]) -> None:
+    async def refuse(self, sid: str, refused: Sequence[RejectedUrl]) -> None:
         """Keep why these are not taken, as far as there is room."""
         key = self._keys.refused(sid)
         if refused and await self._client.hlen(key) < REFUSED_KEPT:

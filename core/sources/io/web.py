@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field
 
-from core.models import Batch, End, Fetched, FetchResult, Ref, Rejected
+from core.models import Batch, End, Fetched, FetchResult, Ref, RejectedUrl
 from core.net.body_slot import BodySlot
 from core.pages.canonical import is_door
 from core.registry.record import Item
@@ -44,7 +44,7 @@ _ROOT, _LANDINGS = "root", "landings"
 
 def _clean_url(url: str) -> str:
     cleaned = clean_url(url)
-    if isinstance(cleaned, Rejected):
+    if isinstance(cleaned, RejectedUrl):
         if cleaned.reason == "credentials":
             raise ValueError("holds a user name or password; Freshet keeps no secrets in URLs")
         raise ValueError(f"is no http or https URL that can be read ({cleaned.reason.replace('_', ' ')})")
@@ -180,9 +180,9 @@ class WebSource(Source):
 
     # ── fetching ──
 
-    async def fetch(self, item: Item, conditional: Mapping[str, str], room: BodySlot | None = None) -> FetchResult:
+    async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
         """One page; robots.txt and politeness are the fetcher's."""
-        answer = await look_and_fetch(self._fetcher, item, page_request(item, conditional), room)
+        answer = await look_and_fetch(self._fetcher, item, page_request(item, conditional), slot)
         if isinstance(answer, Fetched) and answer.status < 400 and self._scope.is_root(item.fetch_url):
             self._look_where_root_leads(answer.final_url)
         return answer
@@ -256,7 +256,7 @@ class _Sorting:
 
     def _batch(self, addresses: Sequence[str], versions: Sequence[str]) -> Batch:
         refs: list[Ref] = []
-        refused: list[Rejected] = []
+        refused: list[RejectedUrl] = []
         for address, version in zip(addresses, versions, strict=True):
             if address in self._taken:
                 continue
@@ -264,7 +264,7 @@ class _Sorting:
             if reason in OUT_OF_SCOPE:
                 self._outside += 1
             elif reason:
-                refused += [Rejected(address, reason)] if self._refused + len(refused) < MOST_REFUSED else []
+                refused += [RejectedUrl(address, reason)] if self._refused + len(refused) < MOST_REFUSED else []
             elif len(self._taken) >= self._max_pages:
                 self.is_full = True
                 break
