@@ -21,8 +21,8 @@ import redis
 from bench.harness import measured, serving
 from core import ids
 from core.keys import Keys
-from core.registry import record as registry
 from core.registry.io.due import DueItems
+from core.registry.record import blank_record
 from core.settings import Settings
 from core.sources.io.domain_file import parse
 from core.store import connect, embedded
@@ -58,7 +58,7 @@ def fill(client: redis.Redis, root: str, count: int) -> None:
     pipe = client.pipeline(transaction=False)
     for number in range(count):
         url = f"{root}p{number}"
-        record = registry.blank(url, url, 1.0) | {
+        record = blank_record(url, url, 1.0) | {
             "status": "Crawled",
             "sources": SID,
             "httpEtag": '"1"',

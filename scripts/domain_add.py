@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.keys import Keys
-from core.registry.io.forgetting import Forgetting
-from core.registry.io.registering import Listing, Registrar, item_id_of
+from core.registry.io.item_forgetter import ItemForgetter
+from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.runtime.terminal import say
 from core.settings import Settings
 from core.sources.domains import Domain, DomainFileError, SourceConfig
@@ -40,9 +40,9 @@ async def add(what: str, name: str | None) -> int:
         say(f"{'Updated' if before else 'Added'} {domain.id}: {domain.name}")
         for sid in dropped:
             say(f"{sid} is no longer in it; it goes with the items that no other source lists.")
-            forgetting = Forgetting(client, keys)
-            await forgetting.source(sid)
-            say(f"  {told(forgetting.toll)}")
+            forgetter = ItemForgetter(client, keys)
+            await forgetter.source(sid)
+            say(f"  {told(forgetter.counts)}")
         await store.save(domain, [one.sid for one in sources], now)
     say(table(("SOURCE", "KIND", "WHERE"), [(one.sid, one.kind, place(one)) for one in sources]))
     say(f"Next: python -m scripts.domain crawl {domain.id}")

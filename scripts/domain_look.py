@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.registry.io.due import DueItems
-from core.registry.io.item_queries import Selecting
+from core.registry.io.item_queries import ItemQueries
 from core.registry.io.runs import KEPT, RunStore
 from core.registry.record import Status
 from core.runtime.terminal import say
@@ -67,7 +67,7 @@ async def _row(client: Client, keys: Keys, sid: str, now: float) -> tuple[object
         details.get("kind", "–"),
         await SourceItems(client, keys).count(sid),
         await DueItems(client, keys).count(sid, now),
-        ago(lenient.timestamp(details.get("last_listed_ts")), now),
+        ago(field_parsing.timestamp(details.get("last_listed_ts")), now),
         how_it_ended(details),
     )
 
@@ -114,7 +114,7 @@ def _by_its_source(run: Mapping[str, str]) -> str:
 
 def run_row(run: dict[str, str], now: float) -> tuple[object, ...]:
     """A run as a line of a table."""
-    started = ago(lenient.timestamp(run.get("started_ts")), now)
+    started = ago(field_parsing.timestamp(run.get("started_ts")), now)
     return (started, run["source"], run["mode"], run["status"], *(run.get(name, "0") for name in COUNTERS))
 
 
@@ -143,7 +143,7 @@ async def _refused(client: Client, keys: Keys, domain: StoredDomain) -> list[str
 async def _items(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
     counts: Counter[str] = Counter()
     troubled: list[str] = []
-    selecting = Selecting(client, keys)
+    selecting = ItemQueries(client, keys)
     async for some in selecting.of_sources(domain.sources):
         rows = await selecting.rows(some)
         counts.update(row.status for row in rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.errors import FreshetError
-from core.registry.io.forgetting import Forgetting, Toll
+from core.registry.io.item_forgetter import ForgetCounts, ItemForgetter
 from core.runtime.terminal import say
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from scripts import session
@@ -13,9 +13,9 @@ async def remove(domain_id: str, dry_run: bool) -> int:
     """A domain with all its sources and items."""
     async with session.open_session() as (_, keys, client):
         domain = await known(DomainStore(client, keys), domain_id)
-        forgetting = Forgetting(client, keys, dry_run=dry_run)
-        await forgetting.domain(domain)
-    say(f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {told(forgetting.toll)}")
+        forgetter = ItemForgetter(client, keys, dry_run=dry_run)
+        await forgetter.domain(domain)
+    say(f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {told(forgetter.counts)}")
     return 0
 
 
@@ -27,21 +27,21 @@ async def known(store: DomainStore, domain_id: str) -> StoredDomain:
     return domain
 
 
-def told(toll: Toll) -> str:
+def told(counts: ForgetCounts) -> str:
     """How much goes, as a sentence."""
-    counts = {
-        "source": toll.sources,
-        "item": toll.items,
-        "text": toll.texts,
-        "image": toll.images,
-        "article": toll.articles,
-        "alias": toll.aliases,
-        "link": toll.links,
-        "run": toll.runs,
+    by_noun = {
+        "source": counts.sources,
+        "item": counts.items,
+        "text": counts.texts,
+        "image": counts.images,
+        "article": counts.articles,
+        "alias": counts.aliases,
+        "link": counts.links,
+        "run": counts.runs,
     }
-    said = [counted(count, noun) for noun, count in counts.items() if count]
-    kept = f"; {counted(toll.kept, 'item')} kept, because other sources list {'it' if toll.kept == 1 else 'them'}"
-    return (", ".join(said) or "nothing") + (kept if toll.kept else "") + "."
+    said = [counted(count, noun) for noun, count in by_noun.items() if count]
+    kept = f"; {counted(counts.kept, 'item')} kept, because other sources list {'it' if counts.kept == 1 else 'them'}"
+    return (", ".join(said) or "nothing") + (kept if counts.kept else "") + "."
 
 
 def counted(count: int, noun: str) -> str:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from core.errors import FeedFileError, FreshetError
 from core.feeds.io import feed_file
-from core.registry.io.forgetting import Forgetting
-from core.registry.io.forgetting_links import ForgettingLinks
-from core.registry.io.item_queries import Selecting
+from core.registry.io.item_forgetter import ItemForgetter
+from core.registry.io.item_queries import ItemQueries
+from core.registry.io.link_forgetter import LinkForgetter
 from core.runtime.terminal import say
 from core.settings import Settings
 from core.urls.secrets import redacted
@@ -29,25 +29,25 @@ from scripts.domain_remove import told
 async def forget(word: str, dry_run: bool) -> int:
     """An item and every link that leads to it."""
     async with session.open_session() as (settings, keys, client):
-        selecting = Selecting(client, keys, settings.tracking_param_prefixes)
+        selecting = ItemQueries(client, keys, settings.tracking_param_prefixes)
         named = await selecting.named(word, Path.cwd())
         parent = await selecting.parent_of(named.item_id)
         if parent:
             raise FreshetError(
                 f"{redacted(word)} is an image of {parent} and goes with it: python -m scripts.forget {parent}"
             )
-        forgetting = Forgetting(client, keys, dry_run=dry_run)
-        links = ForgettingLinks(client, keys, forgetting, dry_run=dry_run)
+        forgetter = ItemForgetter(client, keys, dry_run=dry_run)
+        links = LinkForgetter(client, keys, forgetter, dry_run=dry_run)
         if not await links.page(named.item_id, named.uid):
             raise FreshetError(
                 f"{redacted(word)} is neither in the registry nor in a link set; there is nothing of it."
             )
-    toll = forgetting.toll
-    say(f"{_verb(dry_run)} {redacted(word)}: {told(toll)}")
-    if toll.links or toll.articles or toll.aliases:
+    counts = forgetter.counts
+    say(f"{_verb(dry_run)} {redacted(word)}: {told(counts)}")
+    if counts.links or counts.articles or counts.aliases:
         say("Its links leave the link sets too, else it would be fetched again in the next minute.")
         say("A feed that still lists it brings it back when the feed changes.")
-    for sid in sorted(toll.comes_back_by):
+    for sid in sorted(counts.comes_back_by):
         say(f"If {sid} still lists it or links to it, the next crawl finds it again.")
     return 0
 
@@ -55,12 +55,12 @@ async def forget(word: str, dry_run: bool) -> int:
 async def forget_feed(url: str, dry_run: bool) -> int:
     """A feed and what it alone listed."""
     async with session.open_session() as (settings, keys, client):
-        forgetting = Forgetting(client, keys, dry_run=dry_run)
-        was_in = await ForgettingLinks(client, keys, forgetting, dry_run=dry_run).feed(url)
+        forgetter = ItemForgetter(client, keys, dry_run=dry_run)
+        was_in = await LinkForgetter(client, keys, forgetter, dry_run=dry_run).feed(url)
     if was_in is None:
         raise FeedFileError(f"{redacted(url)} is in no category. `python -m scripts.feeds list` shows what is there.")
     listed = f" (in {', '.join(was_in)})" if was_in else ""
-    say(f"{_verb(dry_run)} the feed {redacted(url)}{listed}: {told(forgetting.toll)}")
+    say(f"{_verb(dry_run)} the feed {redacted(url)}{listed}: {told(forgetter.counts)}")
     if _is_in_file(url, settings):
         say(f"It still stands in {settings.feeds_file}; remove it there too, or it comes back.")
     return 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.registry.io.overview import Overview
 from core.runtime.queue_names import QueueName
 from core.settings import Settings
@@ -85,7 +85,7 @@ def _refresh(up: Up) -> int:
 
 async def _deferred(settings: Settings) -> int:
     async with _overview(settings) as overview:
-        return lenient.integer((await overview.last_run()).get("deferred"))
+        return field_parsing.integer((await overview.last_run()).get("deferred"))
 
 
 async def _due(settings: Settings) -> int:

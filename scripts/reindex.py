@@ -30,7 +30,7 @@ from core.feeds.io.failed_links import FailedLinks
 from core.keys import Keys
 from core.models import VectorSpace
 from core.registry.io.force import Forcing
-from core.registry.io.item_queries import Selecting
+from core.registry.io.item_queries import ItemQueries
 from core.registry.io.overview import Overview
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, iso
 from core.runtime import progress
@@ -110,7 +110,7 @@ async def reindex(asked: Asked) -> int:
 
 async def choose(settings: Settings, keys: Keys, client: Client, asked: Asked) -> Chosen:
     """The items that somebody means; a sentence if there can be none."""
-    selecting = Selecting(client, keys, settings.tracking_param_prefixes)
+    selecting = ItemQueries(client, keys, settings.tracking_param_prefixes)
     if asked.word is not None:
         return await _one(keys, client, selecting, asked.word, asked.force)
     if asked.category is not None:
@@ -123,7 +123,7 @@ async def choose(settings: Settings, keys: Keys, client: Client, asked: Asked) -
     return Chosen(await _many(settings, keys, client, asked), _these([]))
 
 
-async def _one(keys: Keys, client: Client, selecting: Selecting, word: str, force: bool) -> Chosen:
+async def _one(keys: Keys, client: Client, selecting: ItemQueries, word: str, force: bool) -> Chosen:
     named = await selecting.named(word, Path.cwd())
     for row in await selecting.rows([named.item_id] if named.item_id else []):
         if not row.sources:
@@ -142,7 +142,7 @@ async def _one(keys: Keys, client: Client, selecting: Selecting, word: str, forc
 
 
 async def _many(settings: Settings, keys: Keys, client: Client, asked: Asked) -> AsyncIterator[list[str]]:
-    selecting = Selecting(client, keys)
+    selecting = ItemQueries(client, keys)
     if asked.domain is not None:
         return selecting.of_sources((await known(DomainStore(client, keys), asked.domain)).sources)
     if asked.source is not None:
@@ -176,7 +176,7 @@ async def _these(names: list[str]) -> AsyncIterator[list[str]]:
 
 
 async def _count(keys: Keys, client: Client, chosen: Chosen) -> Tally:
-    tally, selecting = Tally(), Selecting(client, keys)
+    tally, selecting = Tally(), ItemQueries(client, keys)
     async for some in chosen.items:
         for row in await selecting.rows(some):
             tally.items += 1

@@ -15,7 +15,7 @@ from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.registry.io.overview import Overview
 from core.runtime.terminal import say
 from core.settings import Settings
@@ -136,8 +136,8 @@ def _listed(counts: dict[str, int]) -> str:
 def _last_run(stored: dict[str, str], now: float) -> str:
     last = defaultdict(lambda: "–", stored)
     return (
-        f"Last run   {ago(lenient.timestamp(last['ts']), now)}, {last['seconds']} s: {last['found']} links found = "
-        f"{last['new']} new + {last['known']} known + {last['rejected']} rejected\n"
+        f"Last run   {ago(field_parsing.timestamp(last['ts']), now)}, {last['seconds']} s: "
+        f"{last['found']} links found = {last['new']} new + {last['known']} known + {last['rejected']} rejected\n"
         f"  new: {last['stored']} stored, {last['failed']} failed, {last['retry']} to retry, {last['alias']} aliases, "
         f"{last['duplicate']} duplicates, {last['deferred']} deferred"
     )
@@ -146,9 +146,9 @@ def _last_run(stored: dict[str, str], now: float) -> str:
 def _last_cycle(stored: dict[str, str], now: float) -> str:
     last = defaultdict(lambda: "–", stored)
     return (
-        f"Last cycle {ago(lenient.timestamp(last['ts']), now)}, {last['seconds']} s: {last['polled']} feeds polled, "
-        f"{last['changed']} changed, {last['unchanged']} unchanged, {last['errors']} failed, "
-        f"{last['deferred']} put off\n"
+        f"Last cycle {ago(field_parsing.timestamp(last['ts']), now)}, {last['seconds']} s: "
+        f"{last['polled']} feeds polled, {last['changed']} changed, {last['unchanged']} unchanged, "
+        f"{last['errors']} failed, {last['deferred']} put off\n"
         f"  links: {last['links_found']} found = {last['links_new']} new + {last['links_known']} known "
         f"+ {last['links_rejected']} rejected; {last['links_expired']} expired"
     )

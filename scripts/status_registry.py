@@ -8,7 +8,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.registry.io.overview import Overview
 from core.registry.io.runs import RunStore
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
@@ -54,7 +54,7 @@ async def _sources(overview: Overview, store: SourceStore) -> dict[str, dict[str
         seen[sid] = {
             "kind": details.get("kind", ""),
             "items": await overview.items_of(sid),
-            "last_listed_ts": lenient.timestamp(details.get("last_listed_ts")),
+            "last_listed_ts": field_parsing.timestamp(details.get("last_listed_ts")),
             "last_listing": details.get("last_listing", ""),
             "held": details.get("held", ""),
             "full": details.get("full", ""),

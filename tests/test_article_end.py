@@ -12,11 +12,11 @@ import pytest
 
 from core.feeds.io.link_store import Ttls
 from core.models import Ref
-from core.registry.io.ending import Ending
-from core.registry.io.expiring import Expiring
-from core.registry.io.forgetting import Forgetting
-from core.registry.io.forgetting_links import ForgettingLinks
-from core.registry.io.registering import Listing
+from core.registry.io.article_end import ArticleEnd
+from core.registry.io.article_expiry import ArticleExpiry
+from core.registry.io.item_forgetter import ItemForgetter
+from core.registry.io.link_forgetter import LinkForgetter
+from core.registry.io.registrar import Listing
 from core.runtime.send import Sender
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.opening import open_searcher
@@ -59,7 +59,7 @@ class Press:
 
     async def sweep(self, seconds: float = 0.0) -> int:
         now = await connect.now(self.client) + seconds
-        return await Expiring(self.client, self.keys, Ttls.of(self.library.settings)).run(now)
+        return await ArticleExpiry(self.client, self.keys, Ttls.of(self.library.settings)).run(now)
 
     async def found(self, words: str = "dockers walkout") -> list[str]:
         return [path for path in await self.library.urls(words, lexical_weight=1.0) if path == "/a"]
@@ -204,11 +204,11 @@ async def test_gone_page_stays_gone(press: Press) -> None:
 async def test_forgotten_feed_leaves_the_page_its_text(press: Press) -> None:
     """`forget --feed` ends the article in the same way."""
     await press.store(is_listed_by_site=True)
-    forgetting = Forgetting(press.client, press.keys)
-    await ForgettingLinks(press.client, press.keys, forgetting).category("world")
+    forgetter = ItemForgetter(press.client, press.keys)
+    await LinkForgetter(press.client, press.keys, forgetter).category("world")
 
     assert (await press.paper.item())["sources"] == SID
-    assert forgetting.toll.kept == 1
+    assert forgetter.counts.kept == 1
     assert await press.found() == ["/a"]
     assert await press.is_whole()
 
@@ -258,15 +258,15 @@ async def test_page_that_is_listed_while_its_article_ends(press: Press, monkeypa
     """A site finds the page in that very moment: it is a page of the site, not a tombstone."""
     await press.store(is_listed_by_site=False)
     await press.end()
-    commands = Ending.commands
+    commands = ArticleEnd.commands
 
-    async def and_list(self: Ending, *given: Any) -> list[Command]:
+    async def and_list(self: ArticleEnd, *given: Any) -> list[Command]:
         written = await commands(self, *given)
         await press.context.registrar.register([Ref(press.paper.url)], Listing(SID), await connect.now(press.client))
         return written
 
     with monkeypatch.context() as patched:
-        patched.setattr(Ending, "commands", and_list)
+        patched.setattr(ArticleEnd, "commands", and_list)
         assert await press.sweep() == 0
     assert await press.sweep() == 1
 

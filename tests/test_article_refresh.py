@@ -11,7 +11,7 @@ import pytest
 
 from core import ids
 from core.models import Ref
-from core.registry.io.registering import Listing, item_id_of
+from core.registry.io.registrar import Listing, item_id_of
 from core.registry.io.visitor import Visitor
 from core.registry.record import iso
 from core.runtime.context import Context, open_context

@@ -6,8 +6,7 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, Hop
-from core.registry import names as canonical
-from core.registry import outcomes
+from core.registry import outcomes, page_url
 from core.urls.normalise import normalise_url
 
 NOW = 1_800_000_000.0
@@ -70,7 +69,7 @@ def test_redirect_to_the_home_page_is_no_article(final_url: str, refused: bool) 
 )
 def test_real_name(name: str, final_url: str, hop: int, canonical_url: str, expected: str) -> None:
     """All names of one page share one normal form, and only what is permanent changes it."""
-    assert normalise_url(canonical.real_name(answered(200, final_url, hop), canonical_url)) == expected
+    assert normalise_url(page_url.canonical(answered(200, final_url, hop), canonical_url)) == expected
 
 
 def test_permanent_redirects_count_up_to_the_first_temporary_one() -> None:
@@ -78,7 +77,7 @@ def test_permanent_redirects_count_up_to_the_first_temporary_one() -> None:
     hops = (Hop(URL, 301), Hop("https://news.example/b", 302))
     answer = Fetched(URL, "https://cdn.example/b?expires=1", 200, {}, b"", hops)
 
-    assert canonical.real_name(answer, "") == canonical.address(answer) == "https://news.example/b"
+    assert page_url.canonical(answer, "") == page_url.fetch_url(answer) == "https://news.example/b"
 
 
 @pytest.mark.parametrize(
@@ -93,4 +92,4 @@ def test_permanent_redirects_count_up_to_the_first_temporary_one() -> None:
 )
 def test_published_time_must_be_possible(stated: float | None, in_feed: float | None, expected: float | None) -> None:
     """Neither 1970 nor next month; the feed's date stands in."""
-    assert canonical.published(stated, in_feed, NOW) == expected
+    assert page_url.published(stated, in_feed, NOW) == expected

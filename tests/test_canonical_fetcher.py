@@ -496,9 +496,9 @@ async def test_old_failures_and_items_are_forgotten(context: Context, web: FakeW
     clock = (await canonical_fetcher.look(context.client, context.keys, context.settings)).clock
     later = dataclasses.replace(clock, server_ts=clock.server_ts + 38 * DAY)
     from core.feeds.io.link_store import Ttls
-    from core.registry.io.pruning import Pruning
+    from core.registry.io.pruner import Pruner
 
-    pruning = Pruning(context.client, context.keys, Ttls.of(context.settings))
+    pruning = Pruner(context.client, context.keys, Ttls.of(context.settings))
     await pruning.forget_old_attempts(later.now())
     await pruning.run(["world"], later.now())
 

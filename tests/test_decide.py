@@ -9,7 +9,7 @@ import pytest
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, Fetched, Hop
 from core.registry import decide, outcomes
-from core.registry.decide import Decision, Policy, TextAction, VisitContext, VisitResult
+from core.registry.decide import Decision, RecheckPolicy, TextAction, VisitContext, VisitResult
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
 from core.registry.record import ERROR_CHARS, Item, PageVisit, Status
 
@@ -17,7 +17,7 @@ NOW = 2_000_000_000.0
 DAY = 86_400.0
 MIDDLE = 0.5
 """The chance at which jitter changes nothing."""
-POLICY = Policy()
+POLICY = RecheckPolicy()
 
 FRESH = Item("url_new", source="https://e.org/a", fetch_url="https://e.org/a", sources=("s",))
 KNOWN = replace(
@@ -103,7 +103,7 @@ ANSWERS = [
 @pytest.mark.parametrize(("status", "conditional", "item", "meaning"), ANSWERS)
 def test_status_has_one_meaning(status: int, conditional: bool, item: Item, meaning: object) -> None:
     """Each status means the same for every item in the same state; a 3xx that arrives here led nowhere."""
-    outcome = outcomes.of_answer(item, answered(status), conditional, NOW)
+    outcome = outcomes.from_response(item, answered(status), conditional, NOW)
 
     assert outcome is None if meaning is READ else isinstance(outcome, meaning)
 
@@ -130,8 +130,8 @@ def test_failure_has_one_meaning(code: FailCode, detail: FailDetail, without_tex
 
     def meaning(item: Item) -> Outcome | None:
         if read:
-            return outcomes.of_document(item, visit(), failed, extractor_version="1")
-        return outcomes.of_answer(item, failed, False, NOW)
+            return outcomes.from_document(item, visit(), failed, extractor_version="1")
+        return outcomes.from_response(item, failed, False, NOW)
 
     assert isinstance(meaning(FRESH), without_text)
     assert isinstance(meaning(KNOWN), with_text)
@@ -164,7 +164,7 @@ def test_text_has_one_meaning(name: str, item: Item, text: str, canonical: str, 
     """Equal texts are unchanged, unless somebody or something asks for more."""
     facts = visit(text, canonical_url=canonical)
 
-    outcome = outcomes.of_document(
+    outcome = outcomes.from_document(
         item, facts, Document(content_hash=text), extractor_version="1", force_on_canonical=force
     )
 
@@ -175,11 +175,11 @@ def test_canonical_change_forces_once() -> None:
     """The canonical that forced is stored with the text, so that the next visit is quiet."""
     item = replace(KNOWN, canonical_url="https://e.org/b")
     facts = visit("old", canonical_url="https://e.org/c")
-    first = outcomes.of_document(item, facts, Document(content_hash="old"), extractor_version="1")
+    first = outcomes.from_document(item, facts, Document(content_hash="old"), extractor_version="1")
     assert isinstance(first, Changed)
     stored = decided(item, first).fields["httpCanonicalUrl"]
 
-    again = outcomes.of_document(
+    again = outcomes.from_document(
         replace(item, canonical_url=stored), facts, Document(content_hash="old"), extractor_version="1"
     )
 

@@ -10,7 +10,7 @@ import pytest
 from core.keys import Keys
 from core.models import Ref
 from core.registry.io.due import LOOK, DueItems
-from core.registry.io.registering import Listing, Registrar
+from core.registry.io.registrar import Listing, Registrar
 from core.store.connect import Client
 
 NOW = 1_763_000_000.0

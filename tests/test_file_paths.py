@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import ids
-from core.registry.record import blank, partition
+from core.registry.record import blank_record, partition
 from core.urls.file_paths import file_identity
 
 BLOB = "https://acct.blob.core.windows.net/docs/Plans/Q1.pdf"
@@ -118,7 +118,7 @@ def test_no_sas_comes_out(source: str) -> None:
     """Neither an identity nor an error nor a registry record holds anything of a SAS."""
     try:
         found = file_identity(source)
-        shown = repr(found) + json.dumps(blank(found.normalised, found.address, 0.0, item_type="file"))
+        shown = repr(found) + json.dumps(blank_record(found.normalised, found.address, 0.0, item_type="file"))
     except ValueError as error:
         shown = str(error)
 

@@ -21,7 +21,7 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, FetchResult, Ref, Request
 from core.net.body_slot import BodySlot
 from core.registry.io.commit_buffer import Progress
-from core.registry.io.registering import Listing, item_id_of, named
+from core.registry.io.registrar import Listing, item_id_of, named
 from core.registry.io.visitor import Visitor
 from core.registry.record import iso
 from core.runtime.context import Context

@@ -8,8 +8,8 @@ import pytest
 
 from core import ids
 from core.doctor.io.repair import Reconciling
-from core.registry.io.item_queries import Selecting
-from core.registry.io.purging import Purging
+from core.registry.io.item_queries import ItemQueries
+from core.registry.io.purger import Purger
 from core.registry.record import Status
 from core.runtime.context import Context
 from core.settings import Settings
@@ -149,7 +149,7 @@ async def test_images_leave_the_sets_with_their_page(gallery: Gallery, how: str)
     await gallery.crawl()
     if how == "purged":
         later = await connect.now(client) + 31 * 86_400
-        assert await Purging(client, keys, 30 * 86_400).run(later) == 1
+        assert await Purger(client, keys, 30 * 86_400).run(later) == 1
 
     assert names
     for key in [keys.partition("127.0.0.1"), *await client.keys(keys.status("*"))]:
@@ -161,7 +161,7 @@ async def test_images_are_not_selected_for_a_reindex(gallery: Gallery) -> None:
     """They are read anew with their page; alone they would wait for ever."""
     gallery.show("weir")
     await gallery.crawl()
-    selecting = Selecting(gallery.context.client, gallery.context.keys)
+    selecting = ItemQueries(gallery.context.client, gallery.context.keys)
     (image,) = (await gallery.children()).values()
 
     by_status = [name async for some in selecting.of_status(Status.INDEXED) for name in some]

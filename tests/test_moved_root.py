@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.registry.io.purging import Purging
+from core.registry.io.purger import Purger
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
@@ -245,7 +245,7 @@ async def test_purged_page_that_comes_back_is_found(settings: Settings, site: Si
         site.remove("/a", 410)
         await crawl(context, SID, Mode.INCREMENTAL)
         now = await connect.now(context.client)
-        assert await Purging(context.client, context.keys, 100).run(now + 200) == 1
+        assert await Purger(context.client, context.keys, 100).run(now + 200) == 1
         assert await item(context, site.url("/a")) == {}
         site.page("/a", "Here again.")
 

@@ -9,7 +9,7 @@ import pytest
 
 from core.models import Ref
 from core.registry.io.due import HOLD_SECONDS
-from core.registry.io.registering import Listing, item_id_of
+from core.registry.io.registrar import Listing, item_id_of
 from core.registry.io.visitor import Visitor
 from core.registry.record import URLS_SOURCE, iso
 from core.runtime.context import Context

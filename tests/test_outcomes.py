@@ -28,7 +28,7 @@ def answered(
 
 
 def meaning(item: Item, answer: Fetched | Failed, was_conditional: bool = True) -> Outcome | None:
-    return outcomes.of_answer(item, answer, was_conditional, NOW)
+    return outcomes.from_response(item, answer, was_conditional, NOW)
 
 
 # ── answers ──
@@ -125,8 +125,8 @@ def test_trouble_of_the_moment_is_no_verdict(code: FailCode, detail: FailDetail)
 
 
 def judged(item: Item, document: Document | Failed, force_on_canonical: bool = True) -> Outcome:
-    visit = outcomes.facts(item, answered(200, item), document, "body", item.source)
-    return outcomes.of_document(item, visit, document, extractor_version="1", force_on_canonical=force_on_canonical)
+    visit = outcomes.page_visit(item, answered(200, item), document, "body", item.source)
+    return outcomes.from_document(item, visit, document, extractor_version="1", force_on_canonical=force_on_canonical)
 
 
 def text(content_hash: str = "h", **more: str) -> Document:
@@ -203,7 +203,7 @@ def test_facts_of_a_page() -> None:
     )
     document = Document(content_hash="h2", language="de", images=(Image("https://e.org/i.jpg"),))
 
-    found = outcomes.facts(PAGE, answer, document, "bytes", PAGE.source)
+    found = outcomes.page_visit(PAGE, answer, document, "bytes", PAGE.source)
 
     assert (found.etag, found.last_modified) == ('W/"x"', "Thu, 13 Nov 2025 02:13:20 GMT")
     assert (found.mime_type, found.content_length, found.image_count) == ("text/html", 4, 1)
@@ -214,14 +214,14 @@ def test_facts_of_a_page() -> None:
 @pytest.mark.parametrize(("item", "is_file"), [(PAGE, False), (FILE, True), (BLOB, True)])
 def test_files_and_blobs_are_files(item: Item, is_file: bool) -> None:
     """Their records have file* fields."""
-    assert outcomes.facts(item, answered(200, item), text(), "b", item.source).is_file is is_file
+    assert outcomes.page_visit(item, answered(200, item), text(), "b", item.source).is_file is is_file
 
 
 def test_language_is_detected_once_per_text() -> None:
     """An equal text has the language it had; another one has its own."""
 
     def language(item: Item, document: Document) -> str:
-        return outcomes.facts(item, answered(200), document, "b", item.source).language
+        return outcomes.page_visit(item, answered(200), document, "b", item.source).language
 
     assert language(PAGE, text(language="fr")) == "en"
     assert language(PAGE, text("other", language="fr")) == "fr"

@@ -12,7 +12,7 @@ import pytest
 from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Failed, Fetched
-from core.registry.io.registering import Listing, item_id_of, named
+from core.registry.io.registrar import Listing, item_id_of, named
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.domains import SourceConfig

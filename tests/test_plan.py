@@ -12,7 +12,7 @@ import pytest
 from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Ref
-from core.registry.io.registering import Listing, item_id_of
+from core.registry.io.registrar import Listing, item_id_of
 from core.runtime.context import Context, build_context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl

@@ -8,8 +8,8 @@ import pytest
 
 from core.keys import Keys
 from core.models import Ref
-from core.registry.io.purging import BATCH, Purging
-from core.registry.io.registering import Listing, Registrar, item_id_of
+from core.registry.io.purger import BATCH, Purger
+from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
@@ -45,7 +45,7 @@ async def site(redis: connect.Client) -> AsyncIterator[Site]:
 async def test_tombstone_is_kept_for_its_life(redis: connect.Client, keys: Keys) -> None:
     """Restorable until GONE_TTL_SECONDS are over, then gone itself."""
     (name,) = await gone(redis, keys, 1, NOW)
-    purging = Purging(redis, keys, LIFE)
+    purging = Purger(redis, keys, LIFE)
 
     assert await purging.run(NOW + LIFE) == 0
     assert await redis.exists(keys.item(name))
@@ -58,7 +58,7 @@ async def test_only_the_gone_are_purged(redis: connect.Client, keys: Keys) -> No
     """A record that came back, or never was gone, stays, however old."""
     await Registrar(redis, keys, "host").register([Ref("https://a.example/")], Listing("s"), 1.0)
 
-    assert await Purging(redis, keys, LIFE).run(NOW) == 0
+    assert await Purger(redis, keys, LIFE).run(NOW) == 0
     assert await redis.exists(keys.item(item_id_of(Ref("https://a.example/"))))
 
 
@@ -67,14 +67,14 @@ async def test_damaged_time_stops_nobody(redis: connect.Client, keys: Keys) -> N
     first, second = await gone(redis, keys, 2, NOW)
     await redis.hset(keys.item(first), "goneTs", "abc")
 
-    assert await Purging(redis, keys, LIFE).run(NOW + 2 * LIFE) == 1
+    assert await Purger(redis, keys, LIFE).run(NOW + 2 * LIFE) == 1
     assert (await redis.exists(keys.item(first)), await redis.exists(keys.item(second))) == (1, 0)
 
 
 async def test_many_go_in_pieces(redis: connect.Client, keys: Keys) -> None:
     """A tick never stops for a mass of them, and the round comes to its end."""
     names = await gone(redis, keys, 3 * BATCH, NOW)
-    purging, rounds, most = Purging(redis, keys, LIFE), 0, 0
+    purging, rounds, most = Purger(redis, keys, LIFE), 0, 0
 
     while await redis.exists(keys.status("Gone")):
         most = max(most, await purging.run(NOW + 2 * LIFE))
@@ -100,7 +100,7 @@ async def test_page_that_is_gone_for_long_vanishes_everywhere(settings: Settings
         assert (await item(context, site.url("/a")))["status"] == "Gone"
         later = await connect.now(context.client) + settings.gone_ttl_seconds + 10
 
-        purged = await Purging(context.client, context.keys, settings.gone_ttl_seconds).run(later)
+        purged = await Purger(context.client, context.keys, settings.gone_ttl_seconds).run(later)
 
         assert purged == 1
         assert await context.client.keys(f"*{name}*") == []
@@ -122,7 +122,7 @@ async def test_purged_page_that_is_found_again_is_new(settings: Settings, site: 
         site.remove("/a", 410)
         await crawl(context, SID, Mode.INCREMENTAL)
         later = await connect.now(context.client) + settings.gone_ttl_seconds + 10
-        await Purging(context.client, context.keys, settings.gone_ttl_seconds).run(later)
+        await Purger(context.client, context.keys, settings.gone_ttl_seconds).run(later)
         site.page("/a", "Back after years.")
         site.page("/", "With a new menu.", links=["/a"])
 
@@ -141,7 +141,7 @@ async def test_purged_page_is_found_again_by_links_that_did_not_change(settings:
         site.remove("/a", 410)
         await crawl(context, SID, Mode.INCREMENTAL)
         later = await connect.now(context.client) + settings.gone_ttl_seconds + 10
-        assert await Purging(context.client, context.keys, settings.gone_ttl_seconds).run(later) == 1
+        assert await Purger(context.client, context.keys, settings.gone_ttl_seconds).run(later) == 1
         site.page("/a", "Back after years.")
         site.forget_requests()
 

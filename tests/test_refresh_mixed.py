@@ -15,7 +15,7 @@ from core import ids
 from core.keys import Keys
 from core.models import Ref
 from core.registry.io.force import Forcing
-from core.registry.io.registering import Listing, Registrar, item_id_of
+from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.registry.record import iso
 from core.sources.io.domain_file import parse
 from core.sources.io.source_store import SourceStore

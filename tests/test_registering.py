@@ -14,7 +14,7 @@ from core import ids
 from core.keys import Keys
 from core.models import Ref, RejectedUrl
 from core.registry.io.force import Forcing
-from core.registry.io.registering import Listing, Registered, Registrar, item_id_of, named
+from core.registry.io.registrar import Listing, Registered, Registrar, item_id_of, named
 from core.registry.record import Status
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl

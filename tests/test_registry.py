@@ -7,7 +7,17 @@ import json
 
 import pytest
 
-from core.registry.record import FIELDS, Item, PageVisit, blank, content_group, iso, parse, partition, visited
+from core.registry.record import (
+    FIELDS,
+    Item,
+    PageVisit,
+    blank_record,
+    content_group,
+    iso,
+    parse_record,
+    partition,
+    visited_fields,
+)
 
 NOW = 1_763_000_000.0
 VISIT = PageVisit(
@@ -31,7 +41,7 @@ VISIT = PageVisit(
 def stored(record: dict[str, str], *, has_text: bool = False, via: str = "") -> Item:
     """A record as it comes back from a hash."""
     text_hash = "h" if has_text else None
-    found = parse(record["id"], [record.get(name) for name in FIELDS], text_hash, via)
+    found = parse_record(record["id"], [record.get(name) for name in FIELDS], text_hash, via)
     assert found is not None
     return found
 
@@ -85,7 +95,7 @@ def test_times_are_written_as_the_spec_writes_them() -> None:
 
 def test_blank_record_reads_back_as_a_pending_item() -> None:
     """Never visited: due, without a text, without validators, not forced."""
-    found = stored(blank("https://contoso.com/a", "https://contoso.com/a/", NOW) | {"sources": "docs.site"})
+    found = stored(blank_record("https://contoso.com/a", "https://contoso.com/a/", NOW) | {"sources": "docs.site"})
 
     assert found == Item(
         id=found.id,
@@ -104,7 +114,9 @@ def test_blank_record_reads_back_as_a_pending_item() -> None:
 
 def test_visited_record_reads_back_with_what_the_visit_learnt() -> None:
     """The ETag byte for byte, and the URL it belongs to."""
-    found = stored(blank("https://contoso.com/a", "https://contoso.com/a", NOW) | visited(VISIT), has_text=True)
+    found = stored(
+        blank_record("https://contoso.com/a", "https://contoso.com/a", NOW) | visited_fields(VISIT), has_text=True
+    )
 
     assert (found.etag, found.validators_url) == ('W/"a1b2c3"', "https://contoso.com/a/")
     assert (found.content_hash, found.body_hash, found.extractor_version) == ("hash", "body", "1")
@@ -114,17 +126,17 @@ def test_visited_record_reads_back_with_what_the_visit_learnt() -> None:
 
 def test_every_field_that_is_read_is_written_or_has_a_default() -> None:
     """An old or half record reads as well: what is missing counts as nothing."""
-    found = parse("url_x", ["Crawled", *[None] * (len(FIELDS) - 1)], False)
+    found = parse_record("url_x", ["Crawled", *[None] * (len(FIELDS) - 1)], False)
 
     assert found is not None
     assert found.sources == ("rss",)  # written before there were other sources
     assert (found.generation, found.failures, found.checked_ts, found.next_ts) == (0, 0, 0.0, None)
-    assert parse("url_x", [None] * len(FIELDS), False) is None
+    assert parse_record("url_x", [None] * len(FIELDS), False) is None
 
 
 def test_source_that_asked_is_learnt() -> None:
     """An item that does not know who listed it is told; one that does is not told twice."""
-    record = blank("https://contoso.com/a", "https://contoso.com/a", NOW)
+    record = blank_record("https://contoso.com/a", "https://contoso.com/a", NOW)
 
     assert stored(record, via="docs.site").sources == ("docs.site",)
     assert stored(record | {"sources": "rss,docs.site"}, via="docs.site").sources == ("rss", "docs.site")
@@ -141,7 +153,7 @@ def test_force_is_one_counter(generation: int, processed: int, is_forced: bool) 
 
 def test_visit_of_a_page_writes_no_file_fields() -> None:
     """http* of a URL; file* stay as they were: empty."""
-    fields = visited(VISIT)
+    fields = visited_fields(VISIT)
 
     assert json.loads(fields["httpRedirectChain"]) == ["https://contoso.com/old"]
     assert (fields["imageCount"], fields["errorMessage"], fields["aliasOf"]) == ("3", "", "")
@@ -151,7 +163,7 @@ def test_visit_of_a_page_writes_no_file_fields() -> None:
 
 def test_visit_of_a_file_writes_both() -> None:
     """The record names file.etag, lastModified (ISO), length and contentType; the validators stay where they are."""
-    fields = visited(dataclasses.replace(VISIT, is_file=True))
+    fields = visited_fields(dataclasses.replace(VISIT, is_file=True))
 
     assert fields["fileEtag"] == fields["httpEtag"] == 'W/"a1b2c3"'
     assert fields["fileLastModified"] == "2025-11-13T02:13:20Z"
@@ -164,4 +176,4 @@ def test_visit_of_a_file_writes_both() -> None:
 )
 def test_date_that_is_none_is_empty(date: str) -> None:
     """A server's nonsense stops nothing."""
-    assert visited(dataclasses.replace(VISIT, is_file=True, last_modified=date))["fileLastModified"] == ""
+    assert visited_fields(dataclasses.replace(VISIT, is_file=True, last_modified=date))["fileLastModified"] == ""

@@ -11,11 +11,11 @@ from core import ids
 from core.errors import FailCode
 from core.feeds.io.link_store import Ttls
 from core.models import Failed, Link, Ref
-from core.registry.io.forgetting import Forgetting
-from core.registry.io.forgetting_links import ForgettingLinks
-from core.registry.io.pruning import Pruning
-from core.registry.io.purging import Purging
-from core.registry.io.registering import Listing, Registrar, item_id_of
+from core.registry.io.item_forgetter import ItemForgetter
+from core.registry.io.link_forgetter import LinkForgetter
+from core.registry.io.pruner import Pruner
+from core.registry.io.purger import Purger
+from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.domain_store import StoredDomain
@@ -113,8 +113,8 @@ async def scene(request: pytest.FixtureRequest, settings: Settings) -> AsyncIter
 async def test_forget_leaves_nothing(scene: Scene) -> None:
     """By the wish of a person: also the memory of the link, and its places in link sets."""
     context = scene.context
-    forgetting = Forgetting(context.client, context.keys)
-    assert await ForgettingLinks(context.client, context.keys, forgetting).page(scene.paper.id, scene.paper.uid)
+    forgetter = ItemForgetter(context.client, context.keys)
+    assert await LinkForgetter(context.client, context.keys, forgetter).page(scene.paper.id, scene.paper.uid)
 
     assert await scene.traces() == []
     assert await scene.library.astray() == []
@@ -130,7 +130,7 @@ async def test_gone_and_purged_leaves_the_memory_alone(scene: Scene) -> None:
     left = await scene.traces([*await scene.memory(), *_record_keys(scene)])
     assert left == []
     later = await connect.now(context.client) + scene.library.settings.gone_ttl_seconds + 10
-    assert await Purging(context.client, context.keys, scene.library.settings.gone_ttl_seconds).run(later) == 1
+    assert await Purger(context.client, context.keys, scene.library.settings.gone_ttl_seconds).run(later) == 1
 
     assert await scene.traces(await scene.memory()) == []
     assert await scene.library.astray() == []
@@ -159,7 +159,7 @@ async def test_category_takes_its_articles_along(settings: Settings) -> None:
     async with open_library(settings, {"/x": "Nothing of interest."}, snapshot_days=1) as library:
         scene = await build_context(library, is_listed_by_site=False)
         context = scene.context
-        await ForgettingLinks(context.client, context.keys, Forgetting(context.client, context.keys)).category("world")
+        await LinkForgetter(context.client, context.keys, ItemForgetter(context.client, context.keys)).category("world")
 
         assert await scene.traces([context.keys.attempted]) == []  # of the alias: its own link set would say
         assert await library.astray() == []
@@ -172,7 +172,7 @@ async def test_article_of_another_category_only_leaves_this_one(scene: Scene) ->
     await context.client.sadd(context.keys.categories, "world", "local")
     await context.articles.enter_categories(paper.uid, ["local"])
     before = await context.client.zcard(context.keys.chunks(paper.id))
-    await ForgettingLinks(context.client, context.keys, Forgetting(context.client, context.keys)).category("world")
+    await LinkForgetter(context.client, context.keys, ItemForgetter(context.client, context.keys)).category("world")
 
     assert await context.client.hmget(context.keys.article(paper.uid), ["category", "categories"]) == ["local", "local"]
     assert await context.client.exists(context.keys.articles_by_category("world")) == 0
@@ -188,7 +188,7 @@ async def test_ended_article_is_forgotten_after_its_memory(settings: Settings) -
         scene = await build_context(library, is_listed_by_site=False)
         context, paper = scene.context, scene.paper
         pruning, now = (
-            Pruning(context.client, context.keys, Ttls.of(library.settings)),
+            Pruner(context.client, context.keys, Ttls.of(library.settings)),
             await connect.now(context.client),
         )
         await context.client.delete(context.keys.article(paper.uid))
@@ -213,7 +213,7 @@ async def test_domain_takes_its_pages_along(settings: Settings) -> None:
         assert images
         scene = Scene(library, Paper(context, library.site.web, "/x"), "", (library.id("/x"), library.id("/"), *images))
         domain = StoredDomain("docs", sources=(SID,))
-        await Forgetting(context.client, context.keys).domain(domain)
+        await ItemForgetter(context.client, context.keys).domain(domain)
 
         assert await scene.traces() == []
         assert await library.astray() == []
@@ -228,11 +228,11 @@ async def test_purge_spares_what_was_revived(settings: Settings, redis: connect.
         name = item_id_of(ref)
         await context.client.sadd(context.keys.status("Gone"), name)  # its set says so still, its record not any more
 
-        assert await Purging(context.client, context.keys, 10).run(1e9) == 0
+        assert await Purger(context.client, context.keys, 10).run(1e9) == 0
         assert await context.client.exists(context.keys.item(name))
         await context.client.hset(context.keys.item(name), "status", "Gone")
         taken = await Leases(context.client, context.keys).acquire(name)
         assert taken
-        assert await Purging(context.client, context.keys, 10).run(1e9) == 0
+        assert await Purger(context.client, context.keys, 10).run(1e9) == 0
         assert await Leases(context.client, context.keys).commit(taken[0], ())
-        assert await Purging(context.client, context.keys, 10).run(1e9) == 1
+        assert await Purger(context.client, context.keys, 10).run(1e9) == 1

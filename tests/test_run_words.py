@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.keys import Keys
-from core.registry.io.purging import Purging
+from core.registry.io.purger import Purger
 from core.registry.record import Status
 from core.runtime.context import Context
 from core.settings import Settings
@@ -274,8 +274,8 @@ async def test_excluded_page_is_out_of_scope_and_not_gone(
         assert await text(context, site.url("/b")) == ""
         assert await redis.zscore(keys.due(SID), item_id(site.url("/b"))) is None
         now = await connect.now(redis)
-        assert await Purging(redis, keys, 100).run(now + 50) == 0
-        assert await Purging(redis, keys, 100).run(now + 200) == 1
+        assert await Purger(redis, keys, 100).run(now + 50) == 0
+        assert await Purger(redis, keys, 100).run(now + 200) == 1
         assert await redis.smembers(keys.status(str(Status.OUT_OF_SCOPE))) == set()
 
 

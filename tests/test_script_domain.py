@@ -17,7 +17,7 @@ from core import ids
 from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Ref
-from core.registry.io.registering import Listing, Registrar
+from core.registry.io.registrar import Listing, Registrar
 from core.settings import Settings
 from core.sources.io.crawl import Mode
 from core.store.commit import Leases

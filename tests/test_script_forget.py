@@ -14,8 +14,8 @@ from core.keys import Keys
 from core.models import Failed, Link, Ref
 from core.registry.io.articles import ArticleStore
 from core.registry.io.items import ItemStore
-from core.registry.io.registering import Listing, Registrar
-from core.registry.record import Item, Status, blank
+from core.registry.io.registrar import Listing, Registrar
+from core.registry.record import Item, Status, blank_record
 from core.settings import Settings
 from core.store.commit import Leases
 from core.store.connect import Client
@@ -67,7 +67,7 @@ class Press:
         fields |= {"content_hash": f"hash-of-{uid}", "duplicate_of": ""}
         stored = self.articles.store(Link(url, uid, (category,)), fields, NOW)
         item = Item(item_id, source=normalise_url(url), fetch_url=url, sources=("rss",), article_uid=uid)
-        record = blank(item.source, url, NOW) | {"sources": "rss", "contentHash": f"hash-of-{uid}"}
+        record = blank_record(item.source, url, NOW) | {"sources": "rss", "contentHash": f"hash-of-{uid}"}
         stored += ItemStore(self.redis, self.keys).enlist(item, Status.CRAWLED, record)
         stored.append(("ZADD", self.keys.due("rss"), NOW, item_id))
         await Leases(self.redis, self.keys).run(stored)

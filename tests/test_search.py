@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.feeds.io.link_store import Ttls
-from core.registry.io.pruning import Pruning
+from core.registry.io.pruner import Pruner
 from core.registry.record import ARTICLES_SOURCE
 from core.search.io.answers import LEXICAL_WEIGHT, Query
 from core.search.io.opening import _folder, open_searcher
@@ -365,7 +365,7 @@ async def test_article_is_found_as_soon_as_it_is_stored(settings: Settings) -> N
         async with behind(library):
             assert paper.url not in [one.page.url for one in (await library.ask("dockers walkout")).results]
         assert await client.zcard(keys.chunks(paper.id)) > 0
-        await Pruning(client, keys, Ttls.of(library.settings)).run(["world"], await connect.now(client))
+        await Pruner(client, keys, Ttls.of(library.settings)).run(["world"], await connect.now(client))
         assert await client.zcard(keys.chunks(paper.id)) == 0
         assert await client.zscore(keys.refs(ARTICLES_SOURCE), paper.id) is not None
         assert await library.astray() == []

@@ -15,8 +15,8 @@ from core.keys import Keys
 from core.models import Failed, Link, Ref
 from core.pages.extract import EXTRACTOR_VERSION
 from core.registry.io.articles import ArticleStore
-from core.registry.io.item_queries import Named, Selecting
-from core.registry.io.registering import Listing, Registrar, item_id_of
+from core.registry.io.item_queries import ItemQueries, ResolvedName
+from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.registry.record import Status
 from core.store.commit import Leases
 from core.store.connect import Client
@@ -52,7 +52,7 @@ async def test_an_item_by_its_id(redis: Client, keys: Keys) -> None:
     """The name that reports show."""
     (item_id,) = await register(redis, keys, "docs.site", "https://example.org/a")
 
-    assert await Selecting(redis, keys).named(item_id, HERE) == Named(item_id)
+    assert await ItemQueries(redis, keys).named(item_id, HERE) == ResolvedName(item_id)
 
 
 @pytest.mark.parametrize("word", ["https://example.org/a?b=2&a=1", "HTTPS://EXAMPLE.org/a/?a=1&utm_source=x&b=2#top"])
@@ -60,7 +60,7 @@ async def test_an_item_by_any_spelling_of_its_url(redis: Client, keys: Keys, wor
     """The normal form decides."""
     (item_id,) = await register(redis, keys, "docs.site", "https://example.org/a?a=1&b=2")
 
-    assert (await Selecting(redis, keys).named(word, HERE)).item_id == item_id
+    assert (await ItemQueries(redis, keys).named(word, HERE)).item_id == item_id
 
 
 async def test_an_article_by_its_uid_its_alias_and_its_alias_url(redis: Client, keys: Keys) -> None:
@@ -69,11 +69,11 @@ async def test_an_article_by_its_uid_its_alias_and_its_alias_url(redis: Client, 
     uid = await store_article(redis, keys, "https://example.org/a", item_id)
     amp = "https://amp.example.org/a"
     await redis.set(keys.alias(ids.article_uid(amp)), uid)
-    selecting = Selecting(redis, keys)
+    selecting = ItemQueries(redis, keys)
 
-    assert await selecting.named(uid, HERE) == Named(item_id, uid)
-    assert await selecting.named(ids.article_uid(amp), HERE) == Named(item_id, ids.article_uid(amp))
-    assert await selecting.named(amp, HERE) == Named(item_id, ids.article_uid(amp))
+    assert await selecting.named(uid, HERE) == ResolvedName(item_id, uid)
+    assert await selecting.named(ids.article_uid(amp), HERE) == ResolvedName(item_id, ids.article_uid(amp))
+    assert await selecting.named(amp, HERE) == ResolvedName(item_id, ids.article_uid(amp))
 
 
 @pytest.mark.parametrize("word", ["/work/notes/a.md", "notes/a.md", "./notes/../notes/a.md", "file:///work/notes/a.md"])
@@ -81,13 +81,13 @@ async def test_a_file_by_its_path(redis: Client, keys: Keys, word: str) -> None:
     """Absolute, relative to where the person stands, or as a URI."""
     (item_id,) = await register(redis, keys, "docs.notes", "/work/notes/a.md", kind="file")
 
-    assert (await Selecting(redis, keys).named(word, HERE)).item_id == item_id
+    assert (await ItemQueries(redis, keys).named(word, HERE)).item_id == item_id
 
 
 @pytest.mark.parametrize("word", ["https://example.org/b", "url_nothing", "/no/file", "", "javascript:1", "a\0b"])
 async def test_what_is_not_known_has_no_item(redis: Client, keys: Keys, word: str) -> None:
     """And nothing is raised, whatever the word is."""
-    assert (await Selecting(redis, keys).named(word, HERE)).item_id == ""
+    assert (await ItemQueries(redis, keys).named(word, HERE)).item_id == ""
 
 
 # ── many ────────────────────────────────────────────────────────────────────────────────────────
@@ -97,7 +97,7 @@ async def test_sources_give_a_shared_item_once(redis: Client, keys: Keys) -> Non
     """Also when two of the sources asked for list it."""
     a, b = await register(redis, keys, "docs.one", "https://example.org/a", "https://example.org/b")
     await register(redis, keys, "docs.two", "https://example.org/b", "https://example.org/c")
-    selecting = Selecting(redis, keys)
+    selecting = ItemQueries(redis, keys)
 
     assert sorted(await all_of(selecting.of_sources(["docs.one"]))) == sorted([a, b])
     assert len(await all_of(selecting.of_sources(["docs.one", "docs.two"]))) == 3
@@ -110,7 +110,7 @@ async def test_a_category_gives_the_items_of_its_articles(redis: Client, keys: K
     await store_article(redis, keys, "https://example.org/a", item_id)
     await redis.sadd(keys.articles_by_category("world"), "0123456789abcdef")
 
-    assert await all_of(Selecting(redis, keys).of_category("world")) == [item_id]
+    assert await all_of(ItemQueries(redis, keys).of_category("world")) == [item_id]
 
 
 @pytest.mark.parametrize("strategy", ["host", "scheme"])
@@ -119,15 +119,15 @@ async def test_a_host_by_either_partition(redis: Client, keys: Keys, strategy: s
     refs = [Ref("https://example.org/a"), Ref("https://other.org/a")]
     await Registrar(redis, keys, strategy).register(refs, Listing("docs.site"), NOW)
 
-    assert await all_of(Selecting(redis, keys).of_host("example.org", strategy)) == [item_id_of(refs[0])]
+    assert await all_of(ItemQueries(redis, keys).of_host("example.org", strategy)) == [item_id_of(refs[0])]
 
 
 async def test_statuses(redis: Client, keys: Keys) -> None:
     """What nobody has visited is pending."""
     names = await register(redis, keys, "docs.site", "https://example.org/a", "https://example.org/b")
 
-    assert sorted(await all_of(Selecting(redis, keys).of_status(Status.PENDING))) == sorted(names)
-    assert await all_of(Selecting(redis, keys).of_status(Status.GONE)) == []
+    assert sorted(await all_of(ItemQueries(redis, keys).of_status(Status.PENDING))) == sorted(names)
+    assert await all_of(ItemQueries(redis, keys).of_status(Status.GONE)) == []
 
 
 async def test_stale_is_what_an_older_extractor_read(redis: Client, keys: Keys) -> None:
@@ -136,13 +136,13 @@ async def test_stale_is_what_an_older_extractor_read(redis: Client, keys: Keys) 
     await redis.hset(keys.item(old), "extractorVersion", "0")
     await redis.hset(keys.item(new), "extractorVersion", EXTRACTOR_VERSION)
 
-    assert await all_of(Selecting(redis, keys).stale()) == [old]
+    assert await all_of(ItemQueries(redis, keys).stale()) == [old]
 
 
 async def test_a_large_selection_comes_in_pieces(redis: Client, keys: Keys) -> None:
     """No batch holds more than a scan gives."""
     await register(redis, keys, "docs.site", *(f"https://example.org/{n}" for n in range(5_000)))
-    sizes = [len(some) async for some in Selecting(redis, keys).of_all()]
+    sizes = [len(some) async for some in ItemQueries(redis, keys).of_all()]
 
     assert sum(sizes) == 5_000
     assert max(sizes) < 2_500
@@ -152,7 +152,7 @@ async def test_selecting_writes_nothing(redis: Client, keys: Keys) -> None:
     """It may be used to look before something is done."""
     await register(redis, keys, "docs.site", "https://example.org/a")
     before = {key: await redis.dump(key) for key in await redis.keys("*")}
-    selecting = Selecting(redis, keys)
+    selecting = ItemQueries(redis, keys)
     for batches in (selecting.of_all(), selecting.stale(), selecting.of_category("x"), selecting.of_host("x", "host")):
         await all_of(batches)
     await selecting.named("https://example.org/zzz", HERE)

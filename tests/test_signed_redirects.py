@@ -9,7 +9,7 @@ import pytest
 from core.keys import Keys
 from core.models import Fetched, Hop, Request
 from core.net.fetcher import open_fetcher
-from core.registry.names import permanent_target
+from core.registry.page_url import permanent_target
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect

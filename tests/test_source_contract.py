@@ -14,7 +14,7 @@ import pytest
 from core.keys import Keys
 from core.models import Batch, End, Fetched, FetchResult, Ref
 from core.net.fetcher import open_fetcher
-from core.registry.io.registering import item_id_of
+from core.registry.io.registrar import item_id_of
 from core.registry.record import Item
 from core.runtime.pool import ParsePool
 from core.settings import Settings

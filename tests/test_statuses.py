@@ -7,40 +7,40 @@ import pytest
 from core import schedule
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched
-from core.registry import outcomes, statuses
+from core.registry import classify, outcomes
+from core.registry.classify import ErrorClass, ResponseKind
 from core.registry.outcomes import Broken, Missing
 from core.registry.record import Item
-from core.registry.statuses import ErrorClass, Meaning
 
 ITEM = Item("url_x", source="https://e.org/a", fetch_url="https://e.org/a", has_text=True)
 
 
 @pytest.mark.parametrize(
-    ("status", "meaning", "error_class"),
+    ("status", "kind", "error_class"),
     [
-        (200, Meaning.GOOD, ErrorClass.HARD),
-        (203, Meaning.GOOD, ErrorClass.HARD),
-        (204, Meaning.REFUSED, ErrorClass.SOFT),
-        (304, Meaning.UNCHANGED, ErrorClass.SOFT),
-        (400, Meaning.REFUSED, ErrorClass.HARD),
-        (401, Meaning.CLOSED, ErrorClass.HARD),
-        (403, Meaning.CLOSED, ErrorClass.HARD),
-        (404, Meaning.MISSING, ErrorClass.HARD),
-        (408, Meaning.LATER, ErrorClass.TEMPORARY),
-        (410, Meaning.GONE, ErrorClass.HARD),
-        (425, Meaning.LATER, ErrorClass.TEMPORARY),
-        (429, Meaning.LATER, ErrorClass.TEMPORARY),
-        (451, Meaning.CLOSED, ErrorClass.HARD),
-        (500, Meaning.LATER, ErrorClass.SOFT),
-        (503, Meaning.LATER, ErrorClass.TEMPORARY),
-        (599, Meaning.LATER, ErrorClass.SOFT),
+        (200, ResponseKind.OK, ErrorClass.HARD),
+        (203, ResponseKind.OK, ErrorClass.HARD),
+        (204, ResponseKind.PERMANENT, ErrorClass.SOFT),
+        (304, ResponseKind.UNCHANGED, ErrorClass.SOFT),
+        (400, ResponseKind.PERMANENT, ErrorClass.HARD),
+        (401, ResponseKind.FORBIDDEN, ErrorClass.HARD),
+        (403, ResponseKind.FORBIDDEN, ErrorClass.HARD),
+        (404, ResponseKind.MISSING, ErrorClass.HARD),
+        (408, ResponseKind.TRANSIENT, ErrorClass.TEMPORARY),
+        (410, ResponseKind.GONE, ErrorClass.HARD),
+        (425, ResponseKind.TRANSIENT, ErrorClass.TEMPORARY),
+        (429, ResponseKind.TRANSIENT, ErrorClass.TEMPORARY),
+        (451, ResponseKind.FORBIDDEN, ErrorClass.HARD),
+        (500, ResponseKind.TRANSIENT, ErrorClass.SOFT),
+        (503, ResponseKind.TRANSIENT, ErrorClass.TEMPORARY),
+        (599, ResponseKind.TRANSIENT, ErrorClass.SOFT),
     ],
 )
-def test_status(status: int, meaning: Meaning, error_class: ErrorClass) -> None:
-    """Every status has one meaning, and weighs the same in every feed's backoff."""
-    found = statuses.of_status(status)
+def test_status(status: int, kind: ResponseKind, error_class: ErrorClass) -> None:
+    """Every status has one kind, and weighs the same in every feed's backoff."""
+    found = classify.status(status)
 
-    assert (found.meaning, found.error_class) == (meaning, error_class)
+    assert (found.kind, found.error_class) == (kind, error_class)
 
 
 TRANSIENT = [
@@ -79,13 +79,13 @@ PERMANENT = [
 @pytest.mark.parametrize("failed", TRANSIENT, ids=str)
 def test_transient_failures(failed: Failed) -> None:
     """The same request may work later."""
-    assert statuses.is_transient(failed)
+    assert classify.is_transient(failed)
 
 
 @pytest.mark.parametrize("failed", PERMANENT, ids=str)
 def test_permanent_failures(failed: Failed) -> None:
     """What cannot get better is not tried again."""
-    assert not statuses.is_transient(failed)
+    assert not classify.is_transient(failed)
 
 
 def test_link_is_tried_three_times_more() -> None:
@@ -106,9 +106,9 @@ def test_retry_after_is_never_undercut() -> None:
 def test_one_row_changes_the_meaning_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 451 treated like 410, a page is gone for certain and so is a feed."""
     answer = Fetched("https://e.org/a", "https://e.org/a", 451, {}, b"")
-    before = outcomes.of_answer(ITEM, answer, False, 0.0)
-    monkeypatch.setitem(statuses._STATUSES, 451, statuses.of_status(410))
-    after = outcomes.of_answer(ITEM, answer, False, 0.0)
+    before = outcomes.from_response(ITEM, answer, False, 0.0)
+    monkeypatch.setitem(classify._STATUSES, 451, classify.status(410))
+    after = outcomes.from_response(ITEM, answer, False, 0.0)
 
     assert isinstance(before, Broken)
     assert isinstance(after, Missing)
@@ -117,4 +117,4 @@ def test_one_row_changes_the_meaning_everywhere(monkeypatch: pytest.MonkeyPatch)
 
 def test_every_failure_detail_has_a_row() -> None:
     """A new detail cannot be forgotten; `status` and the empty one are answered by the number or the code."""
-    assert set(FailDetail) - set(statuses._DETAILS) == {FailDetail.NONE, FailDetail.STATUS}
+    assert set(FailDetail) - set(classify._DETAILS) == {FailDetail.NONE, FailDetail.STATUS}

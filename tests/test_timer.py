@@ -16,7 +16,7 @@ from rq.serializers import JSONSerializer
 from core.keys import Keys
 from core.models import Ref
 from core.registry.io.due import HOLD_SECONDS
-from core.registry.io.registering import Listing, Registrar
+from core.registry.io.registrar import Listing, Registrar
 from core.runtime import job_types as jobs
 from core.runtime.send import Sender
 from core.settings import Settings

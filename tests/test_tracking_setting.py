@@ -9,7 +9,7 @@ import pytest
 
 from core.feeds import links
 from core.models import Document, Image
-from core.registry.io.item_queries import Selecting
+from core.registry.io.item_queries import ItemQueries
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
@@ -82,7 +82,7 @@ async def test_items_are_found_by_any_spelling(settings: Settings, site: Site) -
     site.page("/a")
     async with office(settings, tracking_param_prefixes=OURS) as context:
         await crawled(context, site)
-        found = await Selecting(context.client, context.keys, OURS).named(site.url("/a?from_mail=1"), Path("/"))
+        found = await ItemQueries(context.client, context.keys, OURS).named(site.url("/a?from_mail=1"), Path("/"))
 
         assert found.item_id == item_id(site.url("/a"))
         asked = {"TRACKING_PARAM_PREFIXES": ",".join(OURS)}

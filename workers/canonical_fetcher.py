@@ -19,8 +19,8 @@ from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.registry.io.articles import ArticleStore
-from core.registry.io.pruning import Pruning
-from core.registry.names import LinkEnd
+from core.registry.io.pruner import Pruner
+from core.registry.page_url import LinkResult
 from core.runtime import log as console
 from core.runtime import progress
 from core.runtime import signals as stopping
@@ -44,7 +44,7 @@ class Run:
     findings: NewLinks
     categories: list[str]
     started: float = field(default_factory=time.monotonic)
-    ends: Counter[LinkEnd] = field(default_factory=Counter)
+    ends: Counter[LinkResult] = field(default_factory=Counter)
 
 
 async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
@@ -54,7 +54,7 @@ async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
     clock, categories = await ServerClock.ask(client), await subscriptions.categories()
     frontier = NewLinkFinder(client, keys)
     articles = ArticleStore(client, keys, Ttls.of(settings))
-    pruning = Pruning(client, keys, Ttls.of(settings))
+    pruning = Pruner(client, keys, Ttls.of(settings))
     await pruning.forget_old_attempts(clock.now())
     for category in categories:
         await pruning.drop_stale_stamps(category)
@@ -72,15 +72,15 @@ async def fetch(context: Context, run: Run, budget_seconds: float) -> None:
     visitor = Visitor(context, run.clock, OpenSources(context, run.clock.now()))
     with progress.bar(len(links), "articles") as bar:
         held = await visitor.visit_links(links, is_over=lambda: time.monotonic() > end, watch=bar.update)
-    run.ends.update(visitor.link_ends)
-    run.ends[LinkEnd.KNOWN] += await context.articles.count_attempted(held)
-    run.ends[LinkEnd.DEFERRED] += len(links) - run.ends.total()
+    run.ends.update(visitor.link_results)
+    run.ends[LinkResult.KNOWN] += await context.articles.count_attempted(held)
+    run.ends[LinkResult.DEFERRED] += len(links) - run.ends.total()
 
 
 async def finish(client: connect.Client, keys: Keys, settings: Settings, run: Run) -> Mapping[str, int]:
     """Prune a little, count everything once, say one sentence if there was anything to do."""
     lives = Ttls.of(settings)
-    await Pruning(client, keys, lives).run(run.categories, run.clock.now())
+    await Pruner(client, keys, lives).run(run.categories, run.clock.now())
     counts = tally(run)
     seconds = time.monotonic() - run.started
     await ArticleStore(client, keys, lives).record_run(counts, run.clock.now(), seconds)
@@ -95,9 +95,9 @@ async def finish(client: connect.Client, keys: Keys, settings: Settings, run: Ru
 
 def tally(run: Run) -> dict[str, int]:
     """found = new + known + rejected; new = stored + failed + retry + alias + duplicate + deferred."""
-    counts = {str(end): run.ends[end] for end in LinkEnd}
+    counts = {str(end): run.ends[end] for end in LinkResult}
     counts["known"] += run.findings.known
-    new = sum(counts[str(end)] for end in LinkEnd if end not in (LinkEnd.KNOWN, LinkEnd.REJECTED))
+    new = sum(counts[str(end)] for end in LinkResult if end not in (LinkResult.KNOWN, LinkResult.REJECTED))
     return {"found": new + counts["known"] + counts["rejected"], "new": new, **counts}
 
 

@@ -19,9 +19,9 @@ from redis.exceptions import RedisError
 from core.doctor.io.auditor import Auditor
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
+from core.registry.io.article_expiry import ArticleExpiry
 from core.registry.io.due import HOLD_SECONDS, NO_SHARE, DueItems
-from core.registry.io.expiring import Expiring
-from core.registry.io.purging import Purging
+from core.registry.io.purger import Purger
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
 from core.runtime import log as console
 from core.runtime import signals as stopping
@@ -57,8 +57,8 @@ class Timer:
         self._embed_queue = EmbedQueue(client, keys)
         self._sources = SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent))
         self._reconciled_ts = -math.inf
-        self._expiring = Expiring(client, keys, Ttls.of(settings))
-        self._purging = Purging(client, keys, settings.gone_ttl_seconds)
+        self._expiring = ArticleExpiry(client, keys, Ttls.of(settings))
+        self._purging = Purger(client, keys, settings.gone_ttl_seconds)
 
     async def tick(self) -> int:
         """Send jobs for all that is due, as far as they have room; how many were sent."""

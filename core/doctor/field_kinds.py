@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 
 from core.feeds.state import FeedState, FeedStatus
-from core.registry import lenient
-from core.registry import record as registry
-from core.registry.record import Status
+from core.registry import field_parsing
+from core.registry.record import INTEGER_FIELDS, TIME_FIELDS, Status
 
 Kind = Callable[[str], bool]
 """Is this a value of the kind? Empty always is."""
@@ -26,13 +25,13 @@ def _reads(reader: Callable[..., object]) -> Kind:
     return is_fine
 
 
-INTEGER = _reads(lenient.integer)
-NUMBER = _reads(lenient.number)
-TIME = _reads(lenient.timestamp)
-TIME_OR_NEVER = _reads(lenient.timestamp_or_never)
-ISO = _reads(lenient.iso_timestamp)
-MAPPING = _reads(lenient.mapping)
-SEQUENCE = _reads(lenient.sequence)
+INTEGER = _reads(field_parsing.integer)
+NUMBER = _reads(field_parsing.number)
+TIME = _reads(field_parsing.timestamp)
+TIME_OR_NEVER = _reads(field_parsing.timestamp_or_never)
+ISO = _reads(field_parsing.iso_timestamp)
+MAPPING = _reads(field_parsing.mapping)
+SEQUENCE = _reads(field_parsing.sequence)
 STATUS: Kind = set(map(str, Status)).__contains__
 FEED_STATUS: Kind = {"", *map(str, FeedStatus)}.__contains__
 
@@ -48,8 +47,8 @@ def _all(kind: Kind, *names: str) -> dict[str, Kind]:
 KINDS: Mapping[str, Mapping[str, Kind]] = {
     "item": {
         "status": STATUS,
-        **_all(INTEGER, *registry.INTEGER_FIELDS, "chunkCount", "imageCount"),
-        **_all(TIME, *registry.TIME_FIELDS, "goneTs", "addedTs"),
+        **_all(INTEGER, *INTEGER_FIELDS, "chunkCount", "imageCount"),
+        **_all(TIME, *TIME_FIELDS, "goneTs", "addedTs"),
         **_all(NUMBER, "crawlIntervalSeconds"),
         **_all(ISO, "nextCrawlAt", "firstSeen", "lastChecked", "lastChanged", "lastIndexed", "lockedUntil"),
         "httpRedirectChain": SEQUENCE,
@@ -98,6 +97,10 @@ def damaged(family: str, stored: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for name, value in stored.items():
         kind = kinds.get(name, rest)
-        if not lenient.is_text(value) or not lenient.is_text(name) or (kind is not None and not kind(value)):
+        if (
+            not field_parsing.is_text(value)
+            or not field_parsing.is_text(name)
+            or (kind is not None and not kind(value))
+        ):
             found[name] = value
     return found

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from core.registry import lenient
+from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
 
 FIELDS = ("status", "contentHash", "indexedHash", "aliasOf", "chunkCount")
@@ -127,7 +127,7 @@ def judge(has_text: bool, record: Record, live: str, chunks: Sequence[str], wait
             return Wrong.NOT_WAITING
         # Whoever makes a page due forgets what search knows of it; then its chunks may be of any version.
         return Wrong.NOT_EMBEDDED if live and record["indexedHash"] and live != record["indexedHash"] else None
-    is_all = len(chunks) == lenient.integer(record["chunkCount"])
+    is_all = len(chunks) == field_parsing.integer(record["chunkCount"])
     return None if knows and is_all and live == record["indexedHash"] else Wrong.NOT_EMBEDDED
 
 

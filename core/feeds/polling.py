@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from core import schedule
 from core.feeds.state import WEIGHTS, FeedChanged, FeedResponse, FeedState, FeedStatus, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedText
-from core.registry import outcomes, statuses
+from core.registry import classify, outcomes
+from core.registry.classify import ErrorClass
 from core.registry.outcomes import Broken, Missing
-from core.registry.statuses import ErrorClass
 
 EVENTS_KEPT = 30
 MOVE_CONFIRMATIONS = 3
@@ -57,7 +57,7 @@ def decide(state: FeedState, result: PollResult, now: float, chance: float, poli
         case Missing() if result.is_certain:
             return _gone(state, result.http_status, now)
         case Missing() | Broken():
-            return _broken(state, outcomes.as_failure(result), now, chance)
+            return _broken(state, outcomes.to_failure(result), now, chance)
         case Deferred():
             return _deferred(state, result, now)
 
@@ -152,7 +152,7 @@ def _gone(state: FeedState, status: int, now: float) -> PollDecision:
 
 
 def _broken(state: FeedState, failed: Failed, now: float, chance: float) -> PollDecision:
-    error_class = statuses.of_failure(failed).error_class
+    error_class = classify.failure(failed).error_class
     weight = state.error_weight + WEIGHTS[error_class]
     backoff, asked = schedule.feed_backoff_seconds(weight), failed.retry_after_seconds or 0.0
     next_poll_ts, _ = _after_skips(state, now, max(backoff, asked), chance)

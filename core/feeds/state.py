@@ -10,8 +10,8 @@ from enum import StrEnum
 
 from core import schedule
 from core.models import Deferred, FeedLinks, PublisherHints
+from core.registry.classify import ErrorClass
 from core.registry.outcomes import Broken, Missing
-from core.registry.statuses import ErrorClass
 
 
 class FeedStatus(StrEnum):

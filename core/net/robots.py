@@ -19,7 +19,7 @@ from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult
 from core.net.failures import refusal
 from core.net.robots_rules import RobotsPolicy, RobotsRules, policy, product, sitemaps, storable
-from core.registry import lenient
+from core.registry import field_parsing
 from core.urls.normalise import join_url
 
 LIFE_SECONDS = 86_400
@@ -170,7 +170,7 @@ class Robots:
             return None
         kind = RobotsPolicy(fields["policy"])
         life = WAIT_SECONDS if kind is RobotsPolicy.WAIT else LIFE_SECONDS
-        until_ts = min(lenient.timestamp(fields.get("fetched_ts")), self._clock()) + life
+        until_ts = min(field_parsing.timestamp(fields.get("fetched_ts")), self._clock()) + life
         if until_ts <= self._clock():
             return None
         return self._remember(origin, kind, fields.get("body", ""), until_ts, fields.get("why", ""))

@@ -11,9 +11,8 @@ from enum import StrEnum
 
 from core import schedule
 from core.errors import FailDetail
-from core.registry import record as registry
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
-from core.registry.record import Item, Status, iso
+from core.registry.record import ERROR_CHARS, Item, Status, iso, iso_of_http_date, redirects_json, visited_fields
 
 DAY_SECONDS = 86_400.0
 
@@ -39,7 +38,7 @@ class VisitResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RecheckPolicy:
     """The settings that `decide` obeys."""
 
     base_seconds: float = DAY_SECONDS
@@ -49,7 +48,7 @@ class Policy:
     longest_seconds: float | None = None
     """A shorter limit for things with a life of their own: articles, the root of a site."""
 
-    def capped(self, seconds: float) -> Policy:
+    def capped(self, seconds: float) -> RecheckPolicy:
         """The same, with checks at least so often."""
         return replace(self, longest_seconds=seconds)
 
@@ -66,7 +65,7 @@ class VisitContext:
     """Why nothing may be removed now: the source would lose too much."""
 
 
-DEFAULT_POLICY = Policy()
+DEFAULT_POLICY = RecheckPolicy()
 NOTHING_SPECIAL = VisitContext()
 
 
@@ -81,7 +80,7 @@ class Decision:
     """None: not before somebody asks."""
     fields: dict[str, str]
     event: str = ""
-    is_verdict: bool = True
+    is_conclusive: bool = True
     """False: nothing was learnt about the item itself, so a force is not used up."""
 
 
@@ -90,16 +89,16 @@ def decide(
     outcome: Outcome,
     now: float,
     chance: float,
-    policy: Policy | None = None,
+    policy: RecheckPolicy | None = None,
     around: VisitContext | None = None,
 ) -> Decision:
     """What the outcome means for the item. `chance` in [0, 1) spreads the next checks."""
     policy, around = policy or DEFAULT_POLICY, around or NOTHING_SPECIAL
     decision = _decide(item, outcome, now, chance, policy, around)
     generation = item.generation if around.generation is None else around.generation
-    processed = item.generation if decision.is_verdict else item.processed_generation
+    processed = item.generation if decision.is_conclusive else item.processed_generation
     is_wanted_again = generation > processed
-    if is_wanted_again and decision.is_verdict:  # somebody forced it while we were at it: at once again
+    if is_wanted_again and decision.is_conclusive:  # somebody forced it while we were at it: at once again
         decision = replace(decision, next_at=now)
     decision.fields |= {
         "status": str(decision.status),
@@ -114,7 +113,9 @@ def decide(
     return decision
 
 
-def _decide(item: Item, outcome: Outcome, now: float, chance: float, policy: Policy, around: VisitContext) -> Decision:
+def _decide(
+    item: Item, outcome: Outcome, now: float, chance: float, policy: RecheckPolicy, around: VisitContext
+) -> Decision:
     match outcome:
         case Changed():
             return _changed(item, outcome, now, chance, policy)
@@ -145,21 +146,21 @@ def _decide(item: Item, outcome: Outcome, now: float, chance: float, policy: Pol
                 TextAction.KEEP,
                 None,
                 {"errorMessage": outcome.sentence},
-                is_verdict=False,
+                is_conclusive=False,
             )
 
 
 # ── there is a text ─────────────────────────────────────────────────────────────────────────────
 
 
-def _changed(item: Item, outcome: Changed, now: float, chance: float, policy: Policy) -> Decision:
+def _changed(item: Item, outcome: Changed, now: float, chance: float, policy: RecheckPolicy) -> Decision:
     """A text to store. New to search only if it differs or was asked for; a new title alone needs no new chunks."""
     is_new_text = outcome.visit.content_hash != item.content_hash or not item.has_text
     is_news = is_new_text or outcome.is_new_metadata
     streak = 0 if is_news else item.unchanged_streak + 1
     interval = _interval(streak, policy)
     fields = {
-        **registry.visited(outcome.visit),
+        **visited_fields(outcome.visit),
         **_healthy(),
         "visitedVersion": item.listed_version,
         "unchangedStreak": str(streak),
@@ -173,7 +174,7 @@ def _changed(item: Item, outcome: Changed, now: float, chance: float, policy: Po
     return Decision(status, count, TextAction.REPLACE, _next(now, interval, chance), fields, event)
 
 
-def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy: Policy) -> Decision:
+def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy: RecheckPolicy) -> Decision:
     streak = item.unchanged_streak + 1
     interval = _interval(streak, policy)
     is_304 = outcome.http_status == 304
@@ -185,7 +186,7 @@ def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy
         "unchangedStreak": str(streak),
         "conditionalStreak": str(item.conditional_streak + 1 if is_304 else 0),
         "crawlIntervalSeconds": f"{interval:.0f}",
-        **(registry.visited(outcome.visit) if outcome.visit else _seen_again(item, outcome)),
+        **(visited_fields(outcome.visit) if outcome.visit else _seen_again(item, outcome)),
     }
     return Decision(_status_of(item), VisitResult.UNCHANGED, TextAction.KEEP, _next(now, interval, chance), fields)
 
@@ -198,16 +199,16 @@ def _seen_again(item: Item, outcome: Unchanged) -> dict[str, str]:
     if outcome.last_modified:
         fields["httpLastModified"] = outcome.last_modified
         if item.type == "file":
-            fields["fileLastModified"] = registry.iso_of_http_date(outcome.last_modified)
-    chain = registry.chain_text(outcome.redirects)
-    if chain != (item.redirect_chain or registry.chain_text(())):
+            fields["fileLastModified"] = iso_of_http_date(outcome.last_modified)
+    chain = redirects_json(outcome.redirects)
+    if chain != (item.redirect_chain or redirects_json(())):
         fields["httpRedirectChain"] = chain
     if outcome.canonical_url and outcome.canonical_url != item.canonical_url:
         fields["httpCanonicalUrl"] = outcome.canonical_url
     return fields
 
 
-def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: Policy) -> Decision:
+def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: RecheckPolicy) -> Decision:
     """An alias has no text of its own; it is looked at as often as a page that never changes."""
     streak = item.unchanged_streak + 1
     interval = _interval(streak, policy)
@@ -215,7 +216,7 @@ def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: Policy
         **_healthy(),
         "aliasOf": outcome.target_id,
         "httpStatusCode": str(outcome.visit.http_status),
-        "httpRedirectChain": registry.chain_text(outcome.visit.redirects),
+        "httpRedirectChain": redirects_json(outcome.visit.redirects),
         "httpRobotsAllowed": "true",
         "httpCanonicalUrl": outcome.visit.canonical_url,
         "contentHash": "",
@@ -244,7 +245,7 @@ def _healthy() -> dict[str, str]:
 # ── there is none ───────────────────────────────────────────────────────────────────────────────
 
 
-def _missing(item: Item, outcome: Missing, now: float, chance: float, policy: Policy) -> Decision:
+def _missing(item: Item, outcome: Missing, now: float, chance: float, policy: RecheckPolicy) -> Decision:
     """410 is gone at once; 404 hides at once and is a tombstone after enough checks over a day (trap T60)."""
     checks = item.missing_checks + 1
     since = item.missing_since or now
@@ -270,7 +271,7 @@ def _missing(item: Item, outcome: Missing, now: float, chance: float, policy: Po
     return _waiting(decision, now, policy.max_seconds, chance)
 
 
-def _until_gone(checks: int, policy: Policy) -> str:
+def _until_gone(checks: int, policy: RecheckPolicy) -> str:
     if checks < policy.gone_after_checks:
         return f"{checks} of {policy.gone_after_checks} checks before it counts as gone"
     return "it counts as gone a day after it was first missing"
@@ -290,7 +291,13 @@ def _waiting(decision: Decision, now: float, seconds: float, chance: float = 0.5
 
 
 def _failed(
-    item: Item, why: str, now: float, chance: float, policy: Policy, retry_after: float | None = None, status: int = 0
+    item: Item,
+    why: str,
+    now: float,
+    chance: float,
+    policy: RecheckPolicy,
+    retry_after: float | None = None,
+    status: int = 0,
 ) -> Decision:
     """What we have stays; we come back later and later, never earlier than we were asked."""
     failures = item.failures + 1
@@ -298,16 +305,16 @@ def _failed(
     next_at = schedule.retry_at(now, schedule.jittered_both(wait, chance), retry_after)
     fields = {
         "consecutiveFailures": str(failures),
-        "errorMessage": why[: registry.ERROR_CHARS],
+        "errorMessage": why[:ERROR_CHARS],
         "crawlIntervalSeconds": f"{max(wait, retry_after or 0.0):.0f}",
     }
     if status:
         fields["httpStatusCode"] = str(status)
     kept = Status.GONE if item.status is Status.GONE else Status.ERROR
-    return Decision(kept, VisitResult.FAILED, TextAction.KEEP, next_at, fields, is_verdict=False)
+    return Decision(kept, VisitResult.FAILED, TextAction.KEEP, next_at, fields, is_conclusive=False)
 
 
-def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: Policy) -> Decision:
+def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: RecheckPolicy) -> Decision:
     """Nothing for us now. It may be tomorrow, so it is asked again, ever more seldom; mostly what we have stays."""
     is_new_content = bool(outcome.content_hash) and outcome.content_hash != item.content_hash
     streak = 0 if is_new_content else item.unchanged_streak + 1
@@ -315,7 +322,7 @@ def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: 
     fields = {
         **_healthy(),
         "httpRobotsAllowed": "false" if outcome.is_by_robots else "true",
-        "errorMessage": outcome.reason[: registry.ERROR_CHARS],
+        "errorMessage": outcome.reason[:ERROR_CHARS],
         "visitedVersion": item.listed_version,
         "unchangedStreak": str(streak),
         "crawlIntervalSeconds": f"{interval:.0f}",
@@ -335,7 +342,7 @@ def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: 
 # ── when ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _interval(unchanged_streak: int, policy: Policy) -> float:
+def _interval(unchanged_streak: int, policy: RecheckPolicy) -> float:
     seconds = schedule.ladder_seconds(unchanged_streak, policy.base_seconds, policy.max_seconds)
     return min(seconds, policy.longest_seconds or seconds)
 

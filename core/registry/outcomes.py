@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, Fetched
-from core.registry import http_headers, statuses
-from core.registry import names as canonical
+from core.registry import classify, http_headers, page_url
+from core.registry.classify import ResponseKind
 from core.registry.record import Item, PageVisit
-from core.registry.statuses import Meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Missing:
     @property
     def is_certain(self) -> bool:
         """410 is said on purpose, and what a complete listing lacks is not there."""
-        return self.is_listed_nowhere or statuses.of_status(self.http_status).meaning is Meaning.GONE
+        return self.is_listed_nowhere or classify.status(self.http_status).kind is ResponseKind.GONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +108,14 @@ NO_TEXT = {FailCode.EMPTY, FailCode.BAD_HTML}
 GONE_FILE = "There is no such file any more."
 
 
-def of_answer(item: Item, answer: Fetched | Failed, was_conditional: bool, now: float) -> Outcome | None:
+def from_response(item: Item, answer: Fetched | Failed, was_conditional: bool, now: float) -> Outcome | None:
     """The meaning of an answer without a look into its body; None: the body has to be read."""
     if isinstance(answer, Failed):
         return _of_failure(item, answer)
-    match statuses.of_status(answer.status).meaning:
-        case Meaning.UNCHANGED:
+    match classify.status(answer.status).kind:
+        case ResponseKind.UNCHANGED:
             return _of_304(item, answer, was_conditional)
-        case Meaning.MISSING | Meaning.GONE:
+        case ResponseKind.MISSING | ResponseKind.GONE:
             is_file = item.type == "file" and not answer.final_url.startswith("http")
             return Missing(answer.status, is_file, GONE_FILE if is_file else "")
     refused = refusal(answer, now)
@@ -125,28 +124,28 @@ def of_answer(item: Item, answer: Fetched | Failed, was_conditional: bool, now: 
 
 def refusal(answer: Fetched, now: float) -> Failed | None:
     """Why there is no content in this answer: its status, or a redirect to the home page. None: read its body."""
-    if statuses.of_status(answer.status).meaning is not Meaning.GOOD:
+    if classify.status(answer.status).kind is not ResponseKind.OK:
         wait = http_headers.retry_after_seconds(answer.header("retry-after"), now)
         return Failed(FailCode.HTTP, FailDetail.STATUS, f"HTTP {answer.status}", answer.status, wait)
-    if answer.hops and canonical.is_home(answer.final_url) and not canonical.is_home(answer.url):
+    if answer.hops and page_url.is_home_page(answer.final_url) and not page_url.is_home_page(answer.url):
         return Failed(FailCode.HTTP, FailDetail.REDIRECTS, "It redirects to the home page.", answer.status)
     return None
 
 
-def same(item: Item, answer: Fetched) -> Unchanged:
+def unchanged(item: Item, answer: Fetched) -> Unchanged:
     """The answer says that nothing changed: a 304, or the bytes we know."""
     return Unchanged(
         answer.status,
         answer.header("etag"),
         answer.header("last-modified"),
         redirects=tuple(hop.url for hop in answer.hops),
-        canonical_url=item.canonical_url or canonical.permanent_target(answer),
+        canonical_url=item.canonical_url or page_url.permanent_target(answer),
     )
 
 
 def _of_304(item: Item, answer: Fetched, was_conditional: bool) -> Outcome:
     if was_conditional and item.has_text:
-        return same(item, answer)
+        return unchanged(item, answer)
     text = "HTTP 304, though we asked for the whole page."
     return Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, text, 304))
 
@@ -154,12 +153,12 @@ def _of_304(item: Item, answer: Fetched, was_conditional: bool) -> Outcome:
 def _of_failure(item: Item, failed: Failed) -> Outcome:
     if failed.detail is FailDetail.ROBOTS:
         return Excluded(failed.text or "robots.txt does not allow it.", is_by_robots=True, failed=failed)
-    if statuses.of_failure(failed).meaning is Meaning.EXCLUDED and not item.has_text:
+    if classify.failure(failed).kind is ResponseKind.EXCLUDED and not item.has_text:
         return Excluded(failed.text or str(failed.detail), http_status=failed.http_status, failed=failed)
     return Broken(failed)
 
 
-def as_failure(outcome: Missing | Broken | Excluded | Parked) -> Failed:
+def to_failure(outcome: Missing | Broken | Excluded | Parked) -> Failed:
     """What a link's story says about a visit that gave no article."""
     match outcome:
         case Broken():
@@ -174,7 +173,7 @@ def as_failure(outcome: Missing | Broken | Excluded | Parked) -> Failed:
             return Failed(FailCode.PARSE, FailDetail.CRASH, outcome.sentence)
 
 
-def of_document(
+def from_document(
     item: Item,
     visit: PageVisit,
     document: Document | Failed,
@@ -187,7 +186,7 @@ def of_document(
     if isinstance(document, Failed):
         outcome = _of_no_text(item, visit, document)
         return _told(outcome, visit) if isinstance(outcome, Excluded) else outcome
-    if is_same(item, visit, extractor_version, force_on_canonical) and not is_new_metadata:
+    if is_unchanged(item, visit, extractor_version, force_on_canonical) and not is_new_metadata:
         return Unchanged(visit.http_status, visit=visit)
     return Changed(document, visit, is_new_metadata)
 
@@ -214,7 +213,7 @@ def _told(outcome: Excluded, visit: PageVisit) -> Excluded:
     )
 
 
-def is_same(item: Item, visit: PageVisit, extractor_version: str, force_on_canonical: bool = True) -> bool:
+def is_unchanged(item: Item, visit: PageVisit, extractor_version: str, force_on_canonical: bool = True) -> bool:
     """Is there nothing to do? Same text, same reader, nobody asked for more, and it still calls itself the same."""
     has_moved = force_on_canonical and bool(item.canonical_url) and visit.canonical_url != item.canonical_url
     return (
@@ -226,7 +225,7 @@ def is_same(item: Item, visit: PageVisit, extractor_version: str, force_on_canon
     )
 
 
-def facts(item: Item, answer: Fetched, document: Document | Failed, body_hash: str, normalised: str) -> PageVisit:
+def page_visit(item: Item, answer: Fetched, document: Document | Failed, body_hash: str, normalised: str) -> PageVisit:
     """What the registry wants to know of an answer with a body."""
     read = document if isinstance(document, Document) else Document()
     return PageVisit(
@@ -237,7 +236,7 @@ def facts(item: Item, answer: Fetched, document: Document | Failed, body_hash: s
         last_modified=answer.header("last-modified"),
         content_length=len(answer.body),
         redirects=[hop.url for hop in answer.hops],
-        canonical_url=read.canonical_url or canonical.permanent_target(answer),
+        canonical_url=read.canonical_url or page_url.permanent_target(answer),
         content_hash=read.content_hash,
         # Detected once per text: an equal text has the language it had (spec 000 §10).
         language=item.language if item.language and item.content_hash == read.content_hash else read.language,

@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 from core import ids
-from core.registry import lenient
+from core.registry import field_parsing
 from core.urls.normalise import display_url, host_of, split_url
 
 ARTICLES_SOURCE = "rss"
@@ -109,7 +109,7 @@ class Item:
     @property
     def next_ts(self) -> float | None:
         """When it is checked next; None: not before somebody asks."""
-        return lenient.iso_timestamp(self.next_crawl_at)
+        return field_parsing.iso_timestamp(self.next_crawl_at)
 
     @property
     def validators(self) -> dict[str, str]:
@@ -169,7 +169,7 @@ _NAMES = (*_TEXTS, *_INTEGERS, *_TIMES)
 _INTEGERS_FROM, _TIMES_FROM = len(_TEXTS), len(_TEXTS) + len(_INTEGERS)
 
 
-def parse(
+def parse_record(
     item_id: str, values: Sequence[str | None], text_hash: str | None, via: str = "", damaged: set[str] | None = None
 ) -> Item | None:
     """The record from the values of `FIELDS`; None if there is no such record. `via` is one more of its sources.
@@ -186,10 +186,10 @@ def parse(
         listed = ARTICLES_SOURCE
     sources = tuple(dict.fromkeys(filter(None, (*listed.split(","), via))))
     read: list[object] = [value or "" for value in rest[:_INTEGERS_FROM]]
-    read += [lenient.integer(value, 0, item_id, damaged) for value in rest[_INTEGERS_FROM:_TIMES_FROM]]
-    read += [lenient.timestamp(value, 0.0, item_id, damaged) for value in rest[_TIMES_FROM:]]
+    read += [field_parsing.integer(value, 0, item_id, damaged) for value in rest[_INTEGERS_FROM:_TIMES_FROM]]
+    read += [field_parsing.timestamp(value, 0.0, item_id, damaged) for value in rest[_TIMES_FROM:]]
     named = dict(zip(_NAMES, read, strict=True))
-    where = status_of(status, item_id, damaged)
+    where = parse_status(status, item_id, damaged)
     known = Item(item_id, status=where, sources=sources, has_text=text_hash is not None, **named)  # type: ignore[arg-type]
     known.text_hash = text_hash or ""
     known.stored_status = str(where)
@@ -197,7 +197,7 @@ def parse(
     return known
 
 
-def status_of(value: object, item_id: str = "", damaged: set[str] | None = None) -> Status:
+def parse_status(value: object, item_id: str = "", damaged: set[str] | None = None) -> Status:
     """A status by its name; what is no name of one is Pending."""
     try:
         return Status(str(value))
@@ -238,7 +238,7 @@ def content_group(url: str) -> str:
     return b32encode(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()).decode().lower()[:26]
 
 
-def blank(
+def blank_record(
     normalised: str, address: str, now: float, *, item_type: str = "url", strategy: str = "host", display: str = ""
 ) -> dict[str, str]:
     """Every field of spec 000 §4, as of something that was never visited."""
@@ -326,7 +326,7 @@ class PageVisit:
     """A file of a folder or a blob; it has `file…` fields beside the ones its validators are read from."""
 
 
-def visited(visit: PageVisit) -> dict[str, str]:
+def visited_fields(visit: PageVisit) -> dict[str, str]:
     """The fields that a visit with a text sets."""
     return (_file_fields(visit) if visit.is_file else {}) | {
         "httpEtag": visit.etag,
@@ -334,7 +334,7 @@ def visited(visit: PageVisit) -> dict[str, str]:
         "validatorsUrl": visit.fetched_url,
         "httpContentLength": str(visit.content_length),
         "httpStatusCode": str(visit.http_status),
-        "httpRedirectChain": chain_text(visit.redirects),
+        "httpRedirectChain": redirects_json(visit.redirects),
         "httpRobotsAllowed": "true",
         "httpCanonicalUrl": visit.canonical_url,
         "contentHash": visit.content_hash,
@@ -350,7 +350,7 @@ def visited(visit: PageVisit) -> dict[str, str]:
     }
 
 
-def chain_text(redirects: Sequence[str]) -> str:
+def redirects_json(redirects: Sequence[str]) -> str:
     """A chain of redirects as the record holds it."""
     return json.dumps(list(redirects))
 

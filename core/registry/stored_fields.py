@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 
 from core.models import Document, Link
-from core.registry import names as canonical
+from core.registry import page_url
 from core.registry.record import Item, PageVisit
 from core.urls.secrets import without_credentials
 
@@ -76,7 +76,7 @@ def text_sha1(content_hash: str, markdown: str, clean_text: str = "") -> str:
 def _metadata(document: Document, otherwise: Mapping[str, str], now: float) -> dict[str, Value]:
     """What the page says of itself; where it says nothing, what its feed said or what is stored."""
     known = otherwise.get("published_ts") or ""
-    published = canonical.published(document.published_ts, _number(known), now)
+    published = page_url.published(document.published_ts, _number(known), now)
     return {
         "title": document.title or otherwise.get("title", ""),
         "author": document.author or otherwise.get("author", ""),

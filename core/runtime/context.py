@@ -24,7 +24,7 @@ from core.registry.io.documents import DocumentStore
 from core.registry.io.due import DueItems
 from core.registry.io.force import Forcing
 from core.registry.io.items import ItemStore
-from core.registry.io.registering import Registrar
+from core.registry.io.registrar import Registrar
 from core.registry.io.runs import RunStore
 from core.runtime import log as console
 from core.runtime.pool import ParsePool
@@ -66,7 +66,7 @@ class Context:
     """How many pages may be in memory at once."""
     feed_fetcher: FeedFetcher
     polling_policy: polling.PollingPolicy
-    decide_policy: decide.Policy
+    recheck_policy: decide.RecheckPolicy
 
 
 @asynccontextmanager
@@ -93,10 +93,10 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
     leases = Leases(client, keys)
     fetching = open_fetcher(admitted, client, keys, exempt=sample.hosts(settings))
     async with fetching as fetcher, pool, leases.keep_alive():
-        lives = Ttls.of(settings)
+        ttls = Ttls.of(settings)
         subscriptions = Subscriptions(client, keys)
-        links = LinkStore(client, keys, lives)
-        articles = ArticleStore(client, keys, lives)
+        links = LinkStore(client, keys, ttls)
+        articles = ArticleStore(client, keys, ttls)
         bounds = schedule.Bounds(settings.ingest_min_interval_seconds, settings.ingest_max_interval_seconds)
         yield Context(
             settings=settings,
@@ -106,10 +106,10 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
             subscriptions=subscriptions,
             subscription_sync=SubscriptionSync(client, subscriptions, links, settings),
             links=links,
-            feeds=FeedStore(client, keys, lives, leases),
+            feeds=FeedStore(client, keys, ttls, leases),
             articles=articles,
             items=ItemStore(client, keys),
-            documents=DocumentStore(client, keys, lives, settings.snapshot_days, settings.registry_partition_strategy),
+            documents=DocumentStore(client, keys, ttls, settings.snapshot_days, settings.registry_partition_strategy),
             registrar=Registrar(
                 client,
                 keys,
@@ -126,8 +126,8 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
             pool=pool,
             body_slots=asyncio.Semaphore(settings.fetch_concurrency),
             feed_fetcher=FeedFetcher(fetcher, pool, settings.tracking_param_prefixes, admitted.fetch_allowed_hosts),
-            polling_policy=polling.PollingPolicy(bounds, min(polling.PollingPolicy().renew_seconds, lives.link / 4)),
-            decide_policy=decide.Policy(
+            polling_policy=polling.PollingPolicy(bounds, min(polling.PollingPolicy().renew_seconds, ttls.link / 4)),
+            recheck_policy=decide.RecheckPolicy(
                 base_seconds=settings.crawl_base_interval_seconds,
                 max_seconds=settings.crawl_max_interval_seconds,
                 error_base_seconds=settings.crawl_error_backoff_base,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from core.registry import lenient
+from core.registry import field_parsing
 from core.store.connect import Client, texts
 
 AT_ONCE = 1_000
@@ -57,6 +57,6 @@ async def next_ranked(client: Client, key: str, cursors: str, field: str, count:
 
 
 async def _next(client: Client, cursors: str, field: str, step: Step) -> Any:
-    cursor, found = await step(max(lenient.integer(await client.hget(cursors, field)), 0))
+    cursor, found = await step(max(field_parsing.integer(await client.hget(cursors, field)), 0))
     await client.hset(cursors, field, str(cursor))
     return found

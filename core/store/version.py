@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.errors import SettingsError
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.store.connect import Client
 from core.urls.normalise import NORMALISER_VERSION
 
@@ -13,7 +13,7 @@ SCHEMA_VERSION = 1
 
 async def check(client: Client, keys: Keys) -> None:
     """Stamp a new store; refuse one that a newer Freshet wrote, with a sentence."""
-    stored = lenient.integer(await client.hget(keys.version, "schema"))
+    stored = field_parsing.integer(await client.hget(keys.version, "schema"))
     if stored > SCHEMA_VERSION:
         raise SettingsError(
             f"This store was written by a newer Freshet (schema {stored}, this program knows {SCHEMA_VERSION}). "

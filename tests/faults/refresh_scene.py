@@ -27,7 +27,7 @@ from core.keys import Keys
 from core.models import Ref
 from core.registry.io.due import HOLD_SECONDS
 from core.registry.io.force import Forcing
-from core.registry.io.registering import Listing, item_id_of
+from core.registry.io.registrar import Listing, item_id_of
 from core.registry.io.runs import COUNTERS
 from core.registry.io.visitor import Visitor
 from core.registry.record import ARTICLES_SOURCE, iso

@@ -11,7 +11,7 @@ from core.doctor.io.missing_records import Lost
 from core.doctor.io.orphan_chunks import Astray
 from core.doctor.io.status_sets import Placing
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
 from core.search.io.pages import PageReader
 from core.search.io.vector_space import VectorSpaceStore
@@ -128,7 +128,7 @@ class Looking:
                 continue
             wrong = judge(pages[item_id] is not None, record, live, chunks, waiting)
             if wrong is None and pages[item_id] is not None and live:
-                count = lenient.integer(record["chunkCount"])
+                count = field_parsing.integer(record["chunkCount"])
                 state = await self._inspecting.state(item_id, chunks, count, space)
                 least = State.WHOLE if is_known(record) else State.BY_WORDS
                 wrong = None if state >= least else Wrong.NOT_EMBEDDED
@@ -142,7 +142,7 @@ class Looking:
     async def is_usable(self, item_id: str) -> bool:
         """Are the texts of its chunks there, as it has them?"""
         record, _, chunks, _ = (await self._rows([item_id]))[item_id]
-        state = await self._inspecting.state(item_id, chunks, lenient.integer(record["chunkCount"]), None)
+        state = await self._inspecting.state(item_id, chunks, field_parsing.integer(record["chunkCount"]), None)
         return state is not State.UNUSABLE
 
     async def _rows(self, item_ids: Sequence[str]) -> dict[str, tuple[Record, str, list[str], float | None]]:

@@ -10,7 +10,7 @@ from core.doctor import field_kinds
 from core.doctor.findings import Finding, Wrong
 from core.doctor.key_families import Families, Family
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.sources.domains import DomainFileError, SourceConfig
 from core.sources.io.source_store import SourceStore
 from core.store.connect import Client
@@ -138,4 +138,4 @@ def _is_config(text: str) -> bool:
         SourceConfig.from_json(text)
     except DomainFileError:
         return False
-    return lenient.is_text(text)
+    return field_parsing.is_text(text)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from core.doctor.key_families import Families
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.store.connect import Client, texts
 
 SCAN = 1_000
@@ -46,7 +46,7 @@ class IndexKeys:
 
     async def next(self) -> list[str]:
         """The next few; where we are is kept in the store, so that one slice after the other all are seen."""
-        cursor = lenient.integer(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD))
+        cursor = field_parsing.integer(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD))
         names: dict[str, None] = {}
         for _ in range(MOST_CALLS):
             cursor, found = await self._client.scan(cursor, match=self._keys.index_pattern, count=SCAN)

@@ -19,7 +19,7 @@ from core.doctor.io.queue_checks import QueueChecks
 from core.doctor.io.status_sets import Placing
 from core.doctor.key_families import Families
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.settings import Settings
 from core.store import connect, scanning
 from core.store.connect import Client, texts
@@ -62,7 +62,7 @@ class Invariants:
 
     async def next_slice(self) -> list[Finding]:
         """The same of the next few keys; where we are is kept in the store."""
-        cursor = max(lenient.integer(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD)), 0)
+        cursor = max(field_parsing.integer(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD)), 0)
         cursor, names = await self._client.scan(cursor, match=self._keys.all_pattern, count=SLICE)
         await self._client.hset(self._keys.prune_cursors, CURSOR_FIELD, str(cursor))
         return await self.look_at(texts(names))

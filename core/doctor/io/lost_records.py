@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from core import ids
 from core.doctor.io.status_sets import Placing
 from core.keys import Keys
-from core.registry import record as registry
-from core.registry.record import ARTICLES_SOURCE, Status
+from core.registry.record import ARTICLES_SOURCE, Status, blank_record
 from core.store.commit import Answer, Command, Leases, Work
 from core.store.connect import Client
 from core.store.events import event
@@ -61,9 +60,7 @@ class LostRecords:
     async def _commands(self, uid: str, article: dict[str, str], now: float) -> list[Command]:
         item_id, key = article["item_id"], self._keys.item(article["item_id"])
         sources = await self._sources_of(item_id)
-        record = registry.blank(
-            _identity(article), article["final_url"] or article["url"], now, strategy=self._strategy
-        )
+        record = blank_record(_identity(article), article["final_url"] or article["url"], now, strategy=self._strategy)
         record |= {
             "id": item_id,
             "RowKey": item_id.partition("_")[2],

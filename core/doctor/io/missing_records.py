@@ -12,7 +12,7 @@ from core.doctor.io.index_keys import NOTHING, types_of
 from core.doctor.io.status_sets import Placing
 from core.keys import Keys
 from core.registry import key_lists
-from core.registry.io.removing import Removing
+from core.registry.io.remover import Remover
 from core.registry.record import Status
 from core.search.io.chunk_remover import ChunkRemover
 from core.store.commit import Command
@@ -27,7 +27,7 @@ class Lost:
         self._keys = keys
         self._placing = Placing(client, keys)
         self._chunks = ChunkRemover(client, keys)
-        self._removing = Removing(client, keys)
+        self._remover = Remover(client, keys)
 
     async def look(self, item_ids: Sequence[str], place: str = "") -> list[str]:
         """Those of the ids that have no record and are named somewhere, or in the set `place`."""
@@ -42,7 +42,7 @@ class Lost:
         return [
             *await self._chunks.of(item_id),
             ("DEL", *key_lists.text_keys(keys, item_id), keys.crashes(item_id)),
-            *self._removing.children(await self._removing.children_of(item_id)),
+            *self._remover.children(await self._remover.children_of(item_id)),
             *(("SREM", key, item_id) for key in self._sets(sources, place)),
             *(("ZREM", key, item_id) for key in key_lists.item_ranks(keys, sources)),
             *await self._look_anew(item_id, sources),

@@ -15,10 +15,10 @@ from core.errors import FailCode, FailDetail
 from core.feeds import polling
 from core.feeds.state import FeedChanged, FeedResponse, FeedState, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedKind, FeedLinks, Fetched, FetchResult, Request
-from core.registry import http_headers, outcomes, statuses
-from core.registry.names import permanent_target
+from core.registry import classify, http_headers, outcomes
+from core.registry.classify import ResponseKind
 from core.registry.outcomes import Broken, Missing
-from core.registry.statuses import Meaning
+from core.registry.page_url import permanent_target
 from core.runtime.tasks import FeedRequest
 
 ACCEPT = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.8"
@@ -69,12 +69,12 @@ class FeedFetcher:
             return answer
         if isinstance(answer, Failed):
             return Broken(answer)
-        match statuses.of_status(answer.status).meaning:
-            case Meaning.UNCHANGED if conditional:
+        match classify.status(answer.status).kind:
+            case ResponseKind.UNCHANGED if conditional:
                 return FeedUnchanged(_said(answer, now))
-            case Meaning.GOOD:
+            case ResponseKind.OK:
                 return await self._read(state, answer, now)
-            case Meaning.MISSING | Meaning.GONE:
+            case ResponseKind.MISSING | ResponseKind.GONE:
                 return Missing(answer.status)
         refused = outcomes.refusal(answer, now)
         assert refused is not None  # a 304 nobody asked for, or no status of a feed
@@ -89,7 +89,7 @@ class FeedFetcher:
         harvest = await self._parse(answer)
         if isinstance(harvest, Failed):
             # No feed today may be one tomorrow; only a killed parse child says nothing about it at all.
-            detail = harvest.detail if statuses.is_transient(harvest) else FailDetail.NONE
+            detail = harvest.detail if classify.is_transient(harvest) else FailDetail.NONE
             return Broken(replace(harvest, detail=detail, http_status=answer.status))
         if harvest.kind is FeedKind.SITEMAP_INDEX:
             return await self._read_children(state, answer, harvest, now)
@@ -114,7 +114,7 @@ class FeedFetcher:
         parts: list[FeedLinks] = []
         for url in index.children[:MOST_CHILD_SITEMAPS]:
             child = await self._fetcher.fetch(Request(url=url, headers={"Accept": ACCEPT}))
-            if not isinstance(child, Fetched) or statuses.of_status(child.status).meaning is not Meaning.GOOD:
+            if not isinstance(child, Fetched) or classify.status(child.status).kind is not ResponseKind.OK:
                 continue
             harvest = await self._parse(child)
             if isinstance(harvest, FeedLinks):

@@ -16,7 +16,7 @@ from core.feeds.polling import PollDecision
 from core.feeds.state import FeedState, FeedStatus
 from core.keys import Keys
 from core.models import PublisherHints
-from core.registry import lenient
+from core.registry import field_parsing
 from core.registry.io.articles import ArticleStore
 from core.store.commit import Command, Lease, Leases, batched
 from core.store.connect import Client, texts
@@ -47,12 +47,12 @@ class LeasedElsewhere:
 class FeedStore:
     """States, the due set, leases and the commit of a poll."""
 
-    def __init__(self, client: Client, keys: Keys, lives: Ttls, leases: Leases | None = None) -> None:
+    def __init__(self, client: Client, keys: Keys, ttls: Ttls, leases: Leases | None = None) -> None:
         self._client = client
         self._keys = keys
-        self._ttls = lives
-        self._links = LinkStore(client, keys, lives)
-        self._articles = ArticleStore(client, keys, lives)
+        self._ttls = ttls
+        self._links = LinkStore(client, keys, ttls)
+        self._articles = ArticleStore(client, keys, ttls)
         self._leases = leases or Leases(client, keys)
         self._quarantine = Quarantine(client, keys)
 
@@ -170,7 +170,11 @@ class FeedStore:
 
 _BY_THEMSELVES = {"url", "status", "next_poll_ts", "hints", "events"}
 _PLAIN = {f.name: str(f.type) for f in fields(FeedState) if f.name not in _BY_THEMSELVES}
-_READERS: dict[str, Callable[[str], Any]] = {"int": lenient.integer, "float": lenient.number, "str": lenient.text}
+_READERS: dict[str, Callable[[str], Any]] = {
+    "int": field_parsing.integer,
+    "float": field_parsing.number,
+    "str": field_parsing.text,
+}
 
 
 def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
@@ -198,8 +202,8 @@ def from_hash(url: str, stored: Mapping[str, str]) -> FeedState:
     """The state in a hash; what is missing or unreadable takes its default."""
     plain: dict[str, Any] = {name: _READERS[kind](stored[name]) for name, kind in _PLAIN.items() if stored.get(name)}
     hints = PublisherHints(
-        ttl_seconds=lenient.number(stored.get("hint_ttl_seconds")) or None,
-        update_period_seconds=lenient.number(stored.get("hint_update_period_seconds")) or None,
+        ttl_seconds=field_parsing.number(stored.get("hint_ttl_seconds")) or None,
+        update_period_seconds=field_parsing.number(stored.get("hint_update_period_seconds")) or None,
         skip_hours=_numbers(stored.get("hint_skip_hours", "")),
         skip_days=_numbers(stored.get("hint_skip_days", "")),
     )
@@ -207,7 +211,7 @@ def from_hash(url: str, stored: Mapping[str, str]) -> FeedState:
     return FeedState(
         url=url,
         status=FeedStatus(stored["status"]) if known else FeedStatus.NEW,
-        next_poll_ts=lenient.timestamp_or_never(stored.get("next_poll_ts")),
+        next_poll_ts=field_parsing.timestamp_or_never(stored.get("next_poll_ts")),
         hints=hints,
         events=tuple(stored.get("events", "").splitlines()),
         **plain,

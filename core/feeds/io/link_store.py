@@ -1,4 +1,4 @@
-"""Category link sets: each link lives from its last sighting, not the whole set (traps T2–T4).
+"""Category link sets: each link ttls from its last sighting, not the whole set (traps T2–T4).
 
 The SET is what people read and add to; the ZSET beside it holds the stamps. Both change in one step.
 """
@@ -48,10 +48,10 @@ class Ttls:
 class LinkStore:
     """Sightings of links and what they keep alive."""
 
-    def __init__(self, client: Client, keys: Keys, lives: Ttls) -> None:
+    def __init__(self, client: Client, keys: Keys, ttls: Ttls) -> None:
         self._client = client
         self._keys = keys
-        self._ttls = lives
+        self._ttls = ttls
 
     async def known(self, categories: Sequence[str], feed_links_key: str, links: Sequence[str]) -> set[str]:
         """Those links that this feed listed last time, that stand in a link set, or that were attempted."""

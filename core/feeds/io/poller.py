@@ -19,7 +19,7 @@ from core.feeds.io.feed_store import LeasedElsewhere, LeasedFeed
 from core.feeds.state import FeedChanged, FeedUnchanged, PollResult
 from core.models import Deferred, Failed
 from core.net.health import NetworkHealth
-from core.registry import outcomes, statuses
+from core.registry import classify, outcomes
 from core.registry.outcomes import Broken, Missing
 from core.runtime.context import Context
 from core.store.clock import ServerClock
@@ -67,7 +67,7 @@ async def _poll(context: Context, cycle: PollCycle, leased: LeasedFeed) -> None:
         await context.feeds.save(leased, polling.renewal(leased.state, now), cycle.feeds[leased.state.url], now)
         return
     result = await _ask(context, cycle, leased)
-    is_unreached = isinstance(result, Broken) and statuses.is_unreached(result.failed)
+    is_unreached = isinstance(result, Broken) and classify.is_unreached(result.failed)
     if not isinstance(result, Deferred):
         cycle.network.record(host_of(leased.state.address), not is_unreached)
     if isinstance(result, Broken) and is_unreached:
@@ -174,6 +174,6 @@ def _tell(url: str, result: PollResult) -> None:
         case Missing() if result.is_certain:
             log.warning("🪦 Retired by %d → %s", result.http_status, url)
         case Missing() | Broken():
-            log.warning("⚠️ %s → %s", outcomes.as_failure(result).text, url)
+            log.warning("⚠️ %s → %s", outcomes.to_failure(result).text, url)
         case Deferred():
             log.debug("⏳ %s, %.0f s → %s", result.reason, result.wait_seconds, url)

@@ -13,8 +13,8 @@ from core.feeds.io import feed_file
 from core.feeds.io.link_store import LinkStore
 from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
-from core.registry.io.forgetting import Forgetting
-from core.registry.io.forgetting_links import ForgettingLinks
+from core.registry.io.item_forgetter import ItemForgetter
+from core.registry.io.link_forgetter import LinkForgetter
 from core.settings import Settings
 from core.store.connect import Client
 
@@ -80,10 +80,10 @@ class SubscriptionSync:
             await self._subscriptions.forget_origin(SAMPLE_ORIGIN)  # left behind by a crash in the lines below
             return
         keys = Keys.of(self._settings)
-        forgetting = ForgettingLinks(self._client, keys, Forgetting(self._client, keys))
+        forgetter = LinkForgetter(self._client, keys, ItemForgetter(self._client, keys))
         for category in sample:
             await self._subscriptions.drop_category(category)
-            await forgetting.category(category)
+            await forgetter.category(category)
             await self._links.forget_category(category)
         await self._subscriptions.forget_origin(SAMPLE_ORIGIN)
         log.info("👋 You have feeds of your own: the sample and its data are gone")

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from core.models import Document, Fetched, Ref
 from core.pages.canonical import trusted_canonical
 from core.pages.extract import EXTRACTOR_VERSION
-from core.registry import names as canonical
-from core.registry import outcomes
-from core.registry.io.items import Leased
-from core.registry.io.reader import Read
-from core.registry.io.registering import item_id_of
+from core.registry import outcomes, page_url
+from core.registry.io.body_reader import Read
+from core.registry.io.items import LeasedItem
+from core.registry.io.registrar import item_id_of
 from core.registry.outcomes import Changed, Moved, Outcome
 from core.registry.record import Item, PageVisit
 from core.runtime.context import Context
@@ -26,22 +25,22 @@ from core.store.commit import Command
 
 
 @dataclass(slots=True)
-class Visited:
+class VisitReport:
     """A visit up to its meaning: what it found, and what is written beside the record."""
 
     outcome: Outcome
     commands: Sequence[Command] = ()
-    leased: Leased | None = None
+    leased: LeasedItem | None = None
     """What was visited, if the visit found its real name."""
-    target: tuple[Leased, Visited] | None = None
+    target: tuple[LeasedItem, VisitReport] | None = None
     """Of an alias: the page that it leads to, which the same answer is about."""
 
 
 MOST_ALIASES = 30
 """A chain of names longer than this leads nowhere."""
-Settle = Callable[[Leased, Source, Visited], Awaitable[None]]
+Settle = Callable[[LeasedItem, Source, VisitReport], Awaitable[None]]
 """Bring a visit to its end."""
-VisitNow = Callable[[Leased], Awaitable[None]]
+VisitNow = Callable[[LeasedItem], Awaitable[None]]
 """Visit another item, and write what came of it."""
 
 
@@ -57,7 +56,7 @@ class AliasFinder:
         self._settle = settle
         self._visit = visit
 
-    async def is_still_alias(self, leased: Leased, source: Source) -> bool:
+    async def is_still_alias(self, leased: LeasedItem, source: Source) -> bool:
         """Ask the old name with the validators of the real one: a 304 from there says all, in one tiny answer."""
         item = leased.item
         target = await self._page_behind(item.alias_of, item)
@@ -67,19 +66,19 @@ class AliasFinder:
         if not isinstance(answer, Fetched) or answer.status != 304:
             return False
         await self._link_follower.land(item, answer, source)
-        visit = outcomes.facts(item, answer, named(item), "", item.source)
-        await self._settle(leased, source, Visited(_moved(target, visit)))
+        visit = outcomes.page_visit(item, answer, named(item), "", item.source)
+        await self._settle(leased, source, VisitReport(_moved(target, visit)))
         return True
 
     async def alias(
         self,
-        leased: Leased,
+        leased: LeasedItem,
         source: Source,
         answer: Fetched,
         visit: PageVisit,
         read: Read,
         commands: Sequence[Command],
-    ) -> Visited | bool:
+    ) -> VisitReport | bool:
         """An alias, if the page lives elsewhere in this source; True if its real name was settled with it."""
         item = leased.item
         name = self._real_name(item, answer, visit)
@@ -91,18 +90,18 @@ class AliasFinder:
         is_redirect = bool(answer.hops)
         if not is_redirect:
             page = await self._has_or_gets_text(target_id, source, item)
-            return Visited(_moved(page, visit)) if page else False
+            return VisitReport(_moved(page, visit)) if page else False
         return await self._redirected(leased, source, target_id, visit, read, commands)
 
     async def _redirected(
         self,
-        leased: Leased,
+        leased: LeasedItem,
         source: Source,
         target_id: str,
         visit: PageVisit,
         read: Read,
         commands: Sequence[Command],
-    ) -> Visited | bool:
+    ) -> VisitReport | bool:
         """A permanent redirect: the answer is the target's, and both are written in one commit.
 
         Where somebody visits the target just now, its text is expected to be the one that was read here.
@@ -116,14 +115,14 @@ class AliasFinder:
                 await self._leave(other)
                 return False
             seen = replace(seen, normalised=other.item.source)
-            if outcomes.is_same(other.item, seen, EXTRACTOR_VERSION):
+            if outcomes.is_unchanged(other.item, seen, EXTRACTOR_VERSION):
                 await self._leave(other)
-                return Visited(_moved(other.item, visit), commands)
+                return VisitReport(_moved(other.item, visit), commands)
             # Its links too: it keeps them when the old name is gone.
             followed = await self._link_follower.follow(other.item, read.links, source)
-            target = (other, Visited(Changed(document, seen), followed))
-            return Visited(Moved(target_id, visit, seen.content_hash), commands, target=target)
-        return Visited(Moved(target_id, visit, seen.content_hash), commands)
+            target = (other, VisitReport(Changed(document, seen), followed))
+            return VisitReport(Moved(target_id, visit, seen.content_hash), commands, target=target)
+        return VisitReport(Moved(target_id, visit, seen.content_hash), commands)
 
     async def _has_or_gets_text(self, target_id: str, source: Source, item: Item) -> Item | None:
         """The canonical page. If nobody has looked yet, we do: a page gives up its text for no empty name."""
@@ -137,7 +136,7 @@ class AliasFinder:
             await self._visit(other)
         return await self._page_behind(target_id, item)
 
-    async def to_canonical(self, leased: Leased, source: Source, answer: Fetched) -> Moved | None:
+    async def to_canonical(self, leased: LeasedItem, source: Source, answer: Fetched) -> Moved | None:
         """An unchanged page whose canonical page has meanwhile a text of its own."""
         item = leased.item
         if not item.canonical_url or item.canonical_url == item.fetch_url:
@@ -146,7 +145,7 @@ class AliasFinder:
             return None
         name = trusted_canonical(item.canonical_url, item.fetch_url)
         page = await self._page_behind(item_id_of(Ref(name)), item) if name else None
-        return _moved(page, outcomes.facts(item, answer, named(item), "", item.source)) if page else None
+        return _moved(page, outcomes.page_visit(item, answer, named(item), "", item.source)) if page else None
 
     async def _page_behind(self, target_id: str, item: Item) -> Item | None:
         """The page with a text that this name leads to; None if it leads nowhere, or back to the item itself.
@@ -162,13 +161,13 @@ class AliasFinder:
             target_id = target.alias_of
         return target if target is not None and target.has_text else None
 
-    async def _leave(self, other: Leased) -> None:
+    async def _leave(self, other: LeasedItem) -> None:
         await self._context.leases.commit(other.lease, [self._context.items.unlocked(other.item)])
 
     def _real_name(self, item: Item, answer: Fetched, visit: PageVisit) -> str | None:
         """What the page is called, if that is another name; a temporary redirect changes none (trap T49)."""
-        name = canonical.real_name(answer, visit.canonical_url)
-        return None if name == item.fetch_url or canonical.is_temporary(answer) else name
+        name = page_url.canonical(answer, visit.canonical_url)
+        return None if name == item.fetch_url or page_url.has_temporary_redirect(answer) else name
 
 
 def _moved(page: Item, visit: PageVisit) -> Moved:

@@ -15,7 +15,7 @@ from core.errors import FailCode
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Link
-from core.registry import lenient
+from core.registry import field_parsing
 from core.store.commit import Command, Lease, Leases, Word, flat
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT, event
@@ -50,12 +50,12 @@ return 1
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class LinkState:
     """What is known of a link when its visit begins."""
 
     was_attempted: bool
     is_stored: bool
-    """Its own article lives, though nobody remembers the attempt."""
+    """Its own article ttls, though nobody remembers the attempt."""
     article_uid: str
     """A live article of the same page, or empty."""
     has_record: bool
@@ -65,7 +65,7 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True)
-class Original:
+class OriginalArticle:
     """The live article that had a text first."""
 
     uid: str
@@ -75,10 +75,10 @@ class Original:
 class ArticleStore:
     """Commands for stored articles, aliases and failures."""
 
-    def __init__(self, client: Client, keys: Keys, lives: Ttls) -> None:
+    def __init__(self, client: Client, keys: Keys, ttls: Ttls) -> None:
         self._client = client
         self._keys = keys
-        self._ttls = lives
+        self._ttls = ttls
 
     async def count_attempted(self, links: Sequence[str]) -> int:
         """How many of these another run has meanwhile brought to an end."""
@@ -87,7 +87,7 @@ class ArticleStore:
 
     # ── before a visit ──
 
-    async def lease(self, leases: Leases, link: Link, item_id: str) -> tuple[Lease, int, Before] | None:
+    async def lease(self, leases: Leases, link: Link, item_id: str) -> tuple[Lease, int, LinkState] | None:
         """Take the link's page, and learn all the visit wants to know in the same round trip."""
 
         def ask(pipe: Pipeline) -> None:
@@ -101,13 +101,13 @@ class ArticleStore:
         if acquired is None:
             return None
         is_live = bool(uid) and bool(await self._client.exists(self._keys.article(uid)))
-        known = replace(link, entry=entry, earlier_tries=lenient.integer(tries))
-        before = Before(bool(attempted), bool(is_stored), uid if is_live else "", uid is not None, known)
+        known = replace(link, entry=entry, earlier_tries=field_parsing.integer(tries))
+        before = LinkState(bool(attempted), bool(is_stored), uid if is_live else "", uid is not None, known)
         return *acquired, before
 
     async def lease_text(
         self, leases: Leases, lease: Lease, content_hash: str, uid: str
-    ) -> tuple[Lease, Original | None] | None:
+    ) -> tuple[Lease, OriginalArticle | None] | None:
         """Take the text beside the page, and learn which other live article had it first.
 
         Two pages with one text at the same moment: who has the text's lease is the original. First come, first
@@ -121,10 +121,10 @@ class ArticleStore:
             return None
         wider = lease.with_key(self._keys.lease(item))
         final_url = await self._client.hget(self._keys.article(first), "final_url") if first and first != uid else None
-        return wider, None if final_url is None else Original(str(first), str(final_url))
+        return wider, None if final_url is None else OriginalArticle(str(first), str(final_url))
 
     async def live_article(self, item_id: str) -> str:
-        """The uid of an item's article, or empty when it has none that lives."""
+        """The uid of an item's article, or empty when it has none that ttls."""
         uid = await self._client.hget(self._keys.item(item_id), "articleUid")
         return str(uid) if uid and await self._client.exists(self._keys.article(str(uid))) else ""
 
@@ -164,7 +164,13 @@ class ArticleStore:
         if before.get("status") == "success":
             return commands
         # It was hidden, and is found again where it was.
-        again: Command = ("ZADD", self._keys.article_index, "NX", lenient.timestamp(before.get("fetched_ts")), link.uid)
+        again: Command = (
+            "ZADD",
+            self._keys.article_index,
+            "NX",
+            field_parsing.timestamp(before.get("fetched_ts")),
+            link.uid,
+        )
         return [*commands, again, *self._indexed(link.uid, link.categories)]
 
     def remember(self, link: Link, now: float) -> list[Command]:

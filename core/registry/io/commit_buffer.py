@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from redis.exceptions import RedisError
 
 from core.registry import decide
-from core.registry.decide import Decision, Policy, VisitContext, VisitResult
-from core.registry.io.items import Leased
+from core.registry.decide import Decision, RecheckPolicy, VisitContext, VisitResult
+from core.registry.io.items import LeasedItem
 from core.registry.outcomes import Moved, Outcome
 from core.runtime import signals as stopping
 from core.runtime.context import Context
@@ -44,12 +44,12 @@ class Progress:
 
 
 @dataclass(slots=True)
-class Entry:
+class DecidedVisit:
     """A visit that came to its end, and all that is to be written of it."""
 
-    leased: Leased
+    leased: LeasedItem
     outcome: Outcome
-    policy: Policy
+    policy: RecheckPolicy
     around: VisitContext
     chance: float
     decision: Decision
@@ -67,7 +67,7 @@ class CommitBuffer:
         self._clock = clock
         self._run_id = run_id
         self._watch = watch
-        self._entries: list[Entry] = []
+        self._entries: list[DecidedVisit] = []
         self._writing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._late: asyncio.Task[None] | None = None
@@ -76,7 +76,7 @@ class CommitBuffer:
         self.decided = 0
         """How many visits came to their end, written or not yet."""
 
-    async def add(self, *entries: Entry) -> None:
+    async def add(self, *entries: DecidedVisit) -> None:
         """Keep it for the next commit, which comes when there are enough of them or after some seconds."""
         self._entries += entries
         self.decided += len(entries)
@@ -122,7 +122,7 @@ class CommitBuffer:
                     await self._context.leases.release_many([entry.leased.lease for entry in (*some, *rest)])
                     raise
 
-    async def _write(self, entries: Sequence[Entry]) -> None:
+    async def _write(self, entries: Sequence[DecidedVisit]) -> None:
         """One commit; what was forced or embedded meanwhile is decided once more."""
         while entries:
             counts = Counter(str(entry.decision.count) for entry in entries)
@@ -139,7 +139,7 @@ class CommitBuffer:
                         log.warning("⚠️ Lease lost, result discarded → %s", entry.leased.item.fetch_url)
             _tell_failures([e for e, answer in zip(entries, answers, strict=True) if answer is Answer.WRITTEN])
             await self._uncount(entries, answers)
-            await self._come_back_for([entry for entry in again if isinstance(entry.outcome, Moved)])
+            await self._make_due_again([entry for entry in again if isinstance(entry.outcome, Moved)])
             entries = [await self._once_more(entry) for entry in again if not isinstance(entry.outcome, Moved)]
 
     def _counted(self, counts: Counter[str]) -> list[Command]:
@@ -149,7 +149,7 @@ class CommitBuffer:
             commands += self._context.runs.counted(self._run_id, total, self._clock.now())
         return commands
 
-    async def _uncount(self, entries: Sequence[Entry], answers: Sequence[Answer]) -> None:
+    async def _uncount(self, entries: Sequence[DecidedVisit], answers: Sequence[Answer]) -> None:
         """What was counted with the commit and then refused: rare, and set right."""
         refused = [e for e, answer in zip(entries, answers, strict=True) if answer is not Answer.WRITTEN]
         if refused:
@@ -157,7 +157,7 @@ class CommitBuffer:
             counts.subtract(str(entry.decision.count) for entry in refused)
             await self._context.leases.run(self._counted(counts))
 
-    def _work(self, entry: Entry) -> Work:
+    def _work(self, entry: DecidedVisit) -> Work:
         item, outcome = entry.leased.item, entry.outcome
         generation = item.generation if entry.around.generation is None else entry.around.generation
         commands = [*self._context.items.apply(item, entry.decision), *entry.commands]
@@ -166,7 +166,7 @@ class CommitBuffer:
             expected += (self._context.keys.document(outcome.target_id), "content_hash", outcome.target_hash)
         return Work(entry.leased.lease, commands, expected)
 
-    async def _once_more(self, entry: Entry) -> Entry:
+    async def _once_more(self, entry: DecidedVisit) -> DecidedVisit:
         """Somebody raised the generation, which makes it due again at once, another source lists the page now, or a
         worker has made it known to search: the same visit, decided by what the record says now."""
         now_known = await self._context.items.moved_on(entry.leased.item)
@@ -176,14 +176,14 @@ class CommitBuffer:
         leased = replace(entry.leased, item=item)
         return replace(entry, leased=leased, around=around, decision=decision)
 
-    async def _come_back_for(self, entries: Sequence[Entry]) -> None:
+    async def _make_due_again(self, entries: Sequence[DecidedVisit]) -> None:
         """Their targets have no text any more, or their records moved on: visited again in a moment."""
         until = self._clock.now() + AGAIN_SECONDS
-        put_off = [Work(e.leased.lease, self._context.items.put_off(e.leased.item, until)) for e in entries]
-        if put_off:
-            await self._context.leases.commit_many(put_off)
+        postpone = [Work(e.leased.lease, self._context.items.postpone(e.leased.item, until)) for e in entries]
+        if postpone:
+            await self._context.leases.commit_many(postpone)
 
-    def _tell(self, entry: Entry) -> None:
+    def _tell(self, entry: DecidedVisit) -> None:
         item, decision = entry.leased.item, entry.decision
         self.counts[str(decision.count)] += 1
         self.counts["visited"] += 1
@@ -203,7 +203,7 @@ _LINES = {
 }
 
 
-def _tell_failures(written: Sequence[Entry]) -> None:
+def _tell_failures(written: Sequence[DecidedVisit]) -> None:
     """One line for all of a commit."""
     failed = [entry for entry in written if entry.decision.count is VisitResult.FAILED]
     if failed:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from core.models import Fetched
 from core.registry.decide import NOTHING_SPECIAL, Decision, TextAction, VisitContext, VisitResult
-from core.registry.io.items import Leased
+from core.registry.io.items import LeasedItem
 from core.registry.outcomes import Missing, Outcome
 from core.registry.record import Item
 from core.runtime.context import Context
@@ -26,22 +26,22 @@ DISTRUST_SECONDS = 30 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class AtStake:
+class PossibleLoss:
     """What a source would lose with some of its items, beside what it has lost already."""
 
     texts: int = 0
     empty: int = 0
     """Items without a text: links that never worked, aliases. Nothing is lost with them."""
 
-    def __add__(self, other: AtStake) -> AtStake:
-        return AtStake(self.texts + other.texts, self.empty + other.empty)
+    def __add__(self, other: PossibleLoss) -> PossibleLoss:
+        return PossibleLoss(self.texts + other.texts, self.empty + other.empty)
 
 
-async def count_at_stake(context: Context, sid: str, item_ids: Sequence[str], now: float) -> AtStake:
+async def count_possible_loss(context: Context, sid: str, item_ids: Sequence[str], now: float) -> PossibleLoss:
     """Count each loss once: what has no text, or is remembered as lost, cannot be lost again."""
     still_there = await context.sources.not_lost(sid, item_ids, now)
     texts = len(await context.members.with_text(still_there))
-    return AtStake(texts, len(still_there) - texts)
+    return PossibleLoss(texts, len(still_there) - texts)
 
 
 class DeletionGuard:
@@ -117,7 +117,7 @@ class DeletionGuard:
                 log.warning("⚠️ %s: the root of the site fails, so nothing missing is counted", source.sid)
         return self._is_down[source.sid]
 
-    async def check_304(self, leased: Leased, source: Source, validators: Mapping[str, str]) -> None:
+    async def check_304(self, leased: LeasedItem, source: Source, validators: Mapping[str, str]) -> None:
         """The text is new after checks that said 304: would the server say so still? Then it lies."""
         answer = await source.fetch(leased.item, validators)
         if not isinstance(answer, Fetched) or answer.status != 304:

@@ -19,8 +19,8 @@ from core.registry import stored_fields
 from core.registry.decide import Decision, TextAction, VisitResult
 from core.registry.io.articles import ArticleStore
 from core.registry.io.images import ImageStore
-from core.registry.io.items import Leased
-from core.registry.io.removing import Removing
+from core.registry.io.items import LeasedItem
+from core.registry.io.remover import Remover
 from core.registry.outcomes import Changed, Moved
 from core.registry.record import ARTICLES_SOURCE, Item, Status
 from core.store.commit import Command, Word, batched, flat
@@ -33,30 +33,30 @@ class DocumentStore:
     """What a decision does to a text."""
 
     def __init__(
-        self, client: Client, keys: Keys, lives: Ttls, snapshot_days: float, partition_strategy: str = "host"
+        self, client: Client, keys: Keys, ttls: Ttls, snapshot_days: float, partition_strategy: str = "host"
     ) -> None:
         self._client = client
         self._keys = keys
-        self._ttls = lives
+        self._ttls = ttls
         self._snapshot_seconds = int(snapshot_days * DAY_SECONDS)
-        self._removing = Removing(client, keys)
+        self._remover = Remover(client, keys)
         self._images = ImageStore(client, keys, partition_strategy)
-        self._articles = ArticleStore(client, keys, lives)
+        self._articles = ArticleStore(client, keys, ttls)
 
-    async def apply(self, leased: Leased, decision: Decision, outcome: object, now: float) -> list[Command]:
+    async def apply(self, leased: LeasedItem, decision: Decision, outcome: object, now: float) -> list[Command]:
         """Commands for the text of an item, as decided."""
         match decision.text:
             case TextAction.REPLACE if isinstance(outcome, Changed):
                 return await self._replace(leased, decision, outcome, now)
             case TextAction.HIDE:
-                return [*self._hidden(leased), *await self._removing.shown(leased.item.id)]
+                return [*self._hidden(leased), *await self._remover.shown(leased.item.id)]
             case TextAction.DELETE:
                 return [*await self._deleted(leased), *self._named(leased.item, outcome)]
         return await self._copied(leased, now)
 
     # ── writing ──
 
-    async def _replace(self, leased: Leased, decision: Decision, outcome: Changed, now: float) -> list[Command]:
+    async def _replace(self, leased: LeasedItem, decision: Decision, outcome: Changed, now: float) -> list[Command]:
         item, document = leased.item, outcome.document
         written = self._texts(leased, decision, outcome, now)
         if decision.status is Status.CRAWLED:
@@ -64,10 +64,10 @@ class DocumentStore:
         if item.alias_of:  # a page of its own again
             written.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
         left = {leased.article.get("content_hash", "")} - {"", document.content_hash}
-        written += await self._removing.first_texts(left, {item.article_uid})
+        written += await self._remover.first_texts(left, {item.article_uid})
         return [*written, *await self.replace_images(item, document, now)]
 
-    def _texts(self, leased: Leased, decision: Decision, outcome: Changed, now: float) -> list[Command]:
+    def _texts(self, leased: LeasedItem, decision: Decision, outcome: Changed, now: float) -> list[Command]:
         """The article that feeds listed; and the document of whoever else lists the page, for when the article ends."""
         item, document = leased.item, outcome.document
         is_news = decision.count is VisitResult.CHANGED or not item.has_text
@@ -86,7 +86,7 @@ class DocumentStore:
             written.append(("HSET", self._keys.document(item.id), *flat(fields)))
         return written
 
-    async def _copied(self, leased: Leased, now: float) -> list[Command]:
+    async def _copied(self, leased: LeasedItem, now: float) -> list[Command]:
         """A page of a feed and a site: the article's text is the page's own, too, for when the article ends."""
         item, uid, article = leased.item, leased.item.article_uid, leased.article
         is_of_page = article.get("status") == "success" and article.get("text_source") != TextSource.FEED
@@ -110,7 +110,7 @@ class DocumentStore:
 
     # ── taking away ──
 
-    def _hidden(self, leased: Leased) -> list[Command]:
+    def _hidden(self, leased: LeasedItem) -> list[Command]:
         """Out of category and index; an article keeps its text until it ends or is gone for good."""
         if not leased.article:
             return []
@@ -118,11 +118,11 @@ class DocumentStore:
         hidden: list[Command] = [("HSET", key, "status", "gone"), ("EXPIRE", key, self._ttls.article, "NX")]
         return hidden + self._unindexed(leased)
 
-    async def _deleted(self, leased: Leased) -> list[Command]:
+    async def _deleted(self, leased: LeasedItem) -> list[Command]:
         """The text for good; an article's link is still known, so that it does not bring the article back."""
-        item, gone = leased.item, await self._removing.text(leased.item.id)
+        item, gone = leased.item, await self._remover.text(leased.item.id)
         if leased.article:
-            gone += await self._removing.articles([item.article_uid], [item.content_hash], keeps_memory=True)
+            gone += await self._remover.articles([item.article_uid], [item.content_hash], keeps_memory=True)
         return gone
 
     def _named(self, item: Item, outcome: object) -> list[Command]:
@@ -134,7 +134,7 @@ class DocumentStore:
             told.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
         return told
 
-    def _unindexed(self, leased: Leased) -> list[Command]:
+    def _unindexed(self, leased: LeasedItem) -> list[Command]:
         uid = leased.item.article_uid
         categories = filter(None, leased.article.get("categories", "").split(","))
         return [
@@ -188,7 +188,7 @@ def _outlives_article(item: Item) -> bool:
     return any(source != ARTICLES_SOURCE for source in item.sources)
 
 
-def _link_of(leased: Leased) -> Link:
+def _link_of(leased: LeasedItem) -> Link:
     """The link of an article that is stored."""
     item, article = leased.item, leased.article
     categories = tuple(filter(None, article["categories"].split(","))) or (article["category"],)

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from core import ids
 from core.keys import Keys
 from core.models import Image
-from core.registry import record as registry
-from core.registry.io.removing import Removing
-from core.registry.record import Item, Status
+from core.registry.io.remover import Remover
+from core.registry.record import Item, Status, blank_record
 from core.store.commit import Command, flat
 from core.store.connect import Client
 from core.urls.normalise import normalise_url
@@ -25,17 +24,17 @@ class ImageStore:
     def __init__(self, client: Client, keys: Keys, partition_strategy: str = "host") -> None:
         self._keys = keys
         self._strategy = partition_strategy
-        self._removing = Removing(client, keys)
+        self._remover = Remover(client, keys)
 
     async def replace(self, page: Item, images: Sequence[Image], now: float) -> list[Command]:
         """Commands that make a page's children those that it shows now."""
         records = [record for image in images if (record := self._record(page, image, now))]
         names = list(dict.fromkeys(record["id"] for record in records))
-        old = await self._removing.children_of(page.id)
+        old = await self._remover.children_of(page.id)
         left = {name: partition for name, partition in old.items() if name not in names}
         commands = [command for record in records for command in self._saved(record)]
         if left:
-            commands += [("SREM", self._keys.images(page.id), *left), *self._removing.children(left)]
+            commands += [("SREM", self._keys.images(page.id), *left), *self._remover.children(left)]
         if names:
             commands.append(("SADD", self._keys.images(page.id), *names))
         return [*commands, ("HSET", self._keys.item(page.id), "imageCount", len(names))]
@@ -57,7 +56,7 @@ class ImageStore:
         except ValueError:
             return None
         item_id = ids.item_id("url", f"{normalised}#{page.id}")
-        return registry.blank(normalised, image.url, now, strategy=self._strategy) | {
+        return blank_record(normalised, image.url, now, strategy=self._strategy) | {
             "id": item_id,
             "RowKey": item_id.partition("_")[2],
             "status": str(Status.INDEXED),

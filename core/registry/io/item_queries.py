@@ -26,7 +26,7 @@ _WEB = re.compile(r"https?:", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ResolvedName:
     """What a word of a person stands for; empty where nothing is known."""
 
     item_id: str = ""
@@ -35,7 +35,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ItemSummary:
     """What is worth knowing about an item before something is done to it."""
 
     item_id: str
@@ -48,7 +48,7 @@ class Row:
     """A child of its page: it is visited and removed with it, never alone."""
 
 
-class Selecting:
+class ItemQueries:
     """Finds items; writes nothing."""
 
     def __init__(self, client: Client, keys: Keys, tracking_params: tuple[str, ...] = ()) -> None:
@@ -58,34 +58,34 @@ class Selecting:
 
     # ── one ──
 
-    async def named(self, word: str, folder: Path) -> Named:
+    async def named(self, word: str, folder: Path) -> ResolvedName:
         """The item of an id, an article's uid, a URL or a path (seen from `folder`)."""
         if await self._exists(word):
-            return Named(word)
+            return ResolvedName(word)
         if _UID.fullmatch(word):
-            return Named(await self._of_article(word), word)
+            return ResolvedName(await self._of_article(word), word)
         if _WEB.match(word.strip()):
             return await self._of_url(word.strip())
-        return Named(await self._of_path(word, folder))
+        return ResolvedName(await self._of_path(word, folder))
 
     async def parent_of(self, item_id: str) -> str:
         """The page of an image; empty for everything else."""
         return str(await self._client.hget(self._keys.item(item_id), "parentPageId") or "") if item_id else ""
 
-    async def _of_url(self, url: str) -> Named:
+    async def _of_url(self, url: str) -> ResolvedName:
         cleaned = public_url(url, self._trackers)
         if isinstance(cleaned, RejectedUrl):
-            return Named()
+            return ResolvedName()
         # As it stands in a link set: as a feed brings it, as somebody added it, or from before the settings changed.
         spellings = (cleaned, url, clean_url(url), clean_url(url, self._trackers))
         for uid in dict.fromkeys(ids.article_uid(one) for one in spellings if isinstance(one, str)):
             if found := await self._of_article(uid):
-                return Named(found, uid)
+                return ResolvedName(found, uid)
         for normalised in dict.fromkeys((normalise_url(cleaned), normalise_url(url))):
             item_id = ids.item_id("url", normalised)
             if await self._exists(item_id):
-                return Named(item_id, ids.article_uid(cleaned))
-        return Named(await self._of_path(url, Path("/")), ids.article_uid(cleaned))
+                return ResolvedName(item_id, ids.article_uid(cleaned))
+        return ResolvedName(await self._of_path(url, Path("/")), ids.article_uid(cleaned))
 
     async def _of_article(self, uid: str) -> str:
         """The item of an article, or of the one that this uid is another name of."""
@@ -155,7 +155,7 @@ class Selecting:
             rows = await self.rows(some)
             yield [row.item_id for row in rows if row.extractor_version not in ("", EXTRACTOR_VERSION)]
 
-    async def rows(self, item_ids: Sequence[str]) -> list[Row]:
+    async def rows(self, item_ids: Sequence[str]) -> list[ItemSummary]:
         """Those of the items that exist, in order."""
         fields = ["type", "status", "sourceHost", "sources", "extractorVersion", "parentPageId"]
         pipe = self._client.pipeline(transaction=False)
@@ -163,7 +163,7 @@ class Selecting:
             pipe.hmget(self._keys.item(item_id), fields)
         found = zip(item_ids, await pipe.execute() if item_ids else [], strict=True)
         return [
-            Row(item_id, kind or "url", status, host or "", _listed_by(sources), version or "", bool(parent))
+            ItemSummary(item_id, kind or "url", status, host or "", _listed_by(sources), version or "", bool(parent))
             for item_id, (kind, status, host, sources, version, parent) in found
             if status is not None
         ]

@@ -10,11 +10,10 @@ from typing import Any, cast
 from core.keys import Keys
 from core.models import Link
 from core.pages.extract import EXTRACTOR_VERSION
-from core.registry import lenient
-from core.registry import record as registry
+from core.registry import field_parsing
 from core.registry.decide import Decision
-from core.registry.io.removing import Removing
-from core.registry.record import ARTICLES_SOURCE, Item, Status
+from core.registry.io.remover import Remover
+from core.registry.record import ARTICLES_SOURCE, FIELDS, Item, Status, iso, parse_record, parse_status, with_text
 from core.registry.stored_fields import ARTICLE_BEFORE
 from core.store.commit import LEASE_SECONDS, Command, Lease, Leases
 from core.store.connect import Client
@@ -36,7 +35,7 @@ return found
 
 
 @dataclass(slots=True)
-class Leased:
+class LeasedItem:
     """An item that is ours for a visit, and what is known around it."""
 
     item: Item
@@ -66,7 +65,7 @@ class ItemStore:
 
     # ── taking ──
 
-    async def lease(self, leases: Leases, item_ids: Sequence[str], now: float, via: str = "") -> list[Leased]:
+    async def lease(self, leases: Leases, item_ids: Sequence[str], now: float, via: str = "") -> list[LeasedItem]:
         """Those of the items that exist and that nobody else visits, in a few round trips for all of them.
 
         `via` is the source that asked: an item that does not know it yet learns it. What that source does not list
@@ -74,7 +73,7 @@ class ItemStore:
         """
         if via:
             item_ids = await self._listed(item_ids, via)
-        taken = await leases.acquire_many(item_ids, registry.iso(now + LEASE_SECONDS))
+        taken = await leases.acquire_many(item_ids, iso(now + LEASE_SECONDS))
         ours = [(item_id, *got) for item_id, got in zip(item_ids, taken, strict=True) if got]
         try:
             return await self._known(leases, ours, now, via)
@@ -91,7 +90,7 @@ class ItemStore:
 
     async def _known(
         self, leases: Leases, ours: Sequence[tuple[str, Lease, int]], now: float, via: str
-    ) -> list[Leased]:
+    ) -> list[LeasedItem]:
         items = await self.read([item_id for item_id, _, _ in ours], via)
         around = await self._around([item for item in items if item], now)
         unknown = [lease for (_, lease, _), item in zip(ours, items, strict=True) if item is None]
@@ -108,10 +107,10 @@ class ItemStore:
         if not item_ids:
             return []
         keys = [key for item_id in item_ids for key in (self._keys.item(item_id), self._keys.document(item_id))]
-        answers = cast(list[list[Any]], await self._client.eval(_READ, len(keys), *keys, *registry.FIELDS))
+        answers = cast(list[list[Any]], await self._client.eval(_READ, len(keys), *keys, *FIELDS))
         damaged: set[str] = set()
         items = [
-            registry.parse(item_id, values[:-1], values[-1], via, damaged)
+            parse_record(item_id, values[:-1], values[-1], via, damaged)
             for item_id, values in zip(item_ids, answers, strict=True)
         ]
         if damaged:
@@ -133,7 +132,7 @@ class ItemStore:
             pipe.exists(self._keys.snapshot(item.id))
         answers = await pipe.execute() if named or articles or stale else []
         trust = dict(zip(named, answers, strict=False))
-        distrusted = {host for host, until in trust.items() if lenient.timestamp(until) > now}
+        distrusted = {host for host, until in trust.items() if field_parsing.timestamp(until) > now}
         stored = await self._articles(articles, answers[len(named) :])
         kept = dict(zip((item.id for item in stale), answers[len(named) + len(articles) :], strict=True))
         return {
@@ -187,8 +186,8 @@ class ItemStore:
         listed = [*filter(None, str(sources or "").split(",")), *item.sources]
         return replace(
             item,
-            generation=lenient.integer(generation),
-            status=registry.status_of(status) if status else item.status,
+            generation=field_parsing.integer(generation),
+            status=parse_status(status) if status else item.status,
             indexed_hash=str(known or ""),
             sources=tuple(dict.fromkeys(listed)),
             stored_status=str(status or "0"),
@@ -223,18 +222,18 @@ class ItemStore:
     def rest(self, item: Item) -> list[Command]:
         """Not due any more, and a force that nothing can answer is used up."""
         used_up = ("reindexRequested", "false", "processedGeneration", item.generation)
-        return [*self.put_off(item, None), ("HSET", self._keys.item(item.id), *used_up)]
+        return [*self.postpone(item, None), ("HSET", self._keys.item(item.id), *used_up)]
 
     def counted(self, counts: Mapping[str, int]) -> list[Command]:
         """Commands that count visits of items."""
         return [("HINCRBY", self._keys.refresh_stats, name, count) for name, count in counts.items()]
 
-    def put_off(self, item: Item, until: float | None, wait_seconds: float | None = None) -> list[Command]:
+    def postpone(self, item: Item, until: float | None, wait_seconds: float | None = None) -> list[Command]:
         """Not now: due again at that time (None: not before somebody asks), and the record says so.
 
         `wait_seconds`: how long that is, if somebody asked for it; else the interval stays what it was.
         """
-        next_at = "" if until is None else registry.iso(until)
+        next_at = "" if until is None else iso(until)
         told = ("lockedUntil", "", "nextCrawlAt", next_at)
         waits = () if wait_seconds is None else ("crawlIntervalSeconds", f"{wait_seconds:.0f}")
         commands: list[Command] = [("HSET", self._keys.item(item.id), *told, *waits)]
@@ -256,7 +255,7 @@ class ItemStore:
 
     async def forget(self, item_id: str) -> None:
         """Remove a record from everywhere."""
-        await Removing(self._client, self._keys).forget([item_id])
+        await Remover(self._client, self._keys).forget([item_id])
 
 
 def _article(values: Sequence[Any]) -> dict[str, str]:
@@ -267,7 +266,7 @@ def _article(values: Sequence[Any]) -> dict[str, str]:
 
 def _leased(
     item: Item, lease: Lease, deaths: int, article: dict[str, str], is_trusted: bool, has_snapshot: bool
-) -> Leased:
+) -> LeasedItem:
     if article:  # else its life is over; what a site has of the same page is a document
-        item = registry.with_text(item, article.get("status") == "success")
-    return Leased(item, lease, deaths, article, is_trusted, has_snapshot)
+        item = with_text(item, article.get("status") == "success")
+    return LeasedItem(item, lease, deaths, article, is_trusted, has_snapshot)

@@ -15,15 +15,13 @@ from typing import TypeVar
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, Link, RejectedUrl
-from core.registry import names as canonical
-from core.registry import outcomes, statuses
-from core.registry import record as registry
+from core.registry import classify, outcomes, page_url
 from core.registry.decide import Decision
-from core.registry.io.articles import Before
-from core.registry.io.items import Leased
-from core.registry.names import LinkEnd
+from core.registry.io.articles import LinkState
+from core.registry.io.items import LeasedItem
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Outcome, Parked
-from core.registry.record import ARTICLES_SOURCE, Item
+from core.registry.page_url import LinkResult
+from core.registry.record import ARTICLES_SOURCE, Item, blank_record
 from core.runtime.context import Context
 from core.store.clock import ServerClock
 from core.store.commit import Answer, Command, Lease, Work
@@ -46,13 +44,13 @@ class LinkVisits:
         self._context = context
         self._clock = clock
         self._trackers = matcher(context.settings.tracking_param_prefixes)
-        self.ends: Counter[LinkEnd] = Counter()
+        self.ends: Counter[LinkResult] = Counter()
         self.held: list[str] = []
         """Another run has these, or their page is being visited under another name."""
 
     # ── the beginning ──
 
-    async def begin(self, url: str, categories: Sequence[str]) -> Leased | None:
+    async def begin(self, url: str, categories: Sequence[str]) -> LeasedItem | None:
         """Take a link for its first visit; None if it has come to its end already, or is held by somebody else."""
         link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
         cleaned = clean_url(url) if _is_text(url) else RejectedUrl(url, "unparsable")
@@ -70,20 +68,20 @@ class LinkVisits:
             if await self._is_known(before, lease):
                 return None
             known = (await self._context.items.read([item.id]))[0] if before.has_record else None
-            return Leased(_with_link(known or item, before.link), lease, taken - 1, link=before.link)
+            return LeasedItem(_with_link(known or item, before.link), lease, taken - 1, link=before.link)
         except BaseException:
             await self._context.leases.release(lease)
             raise
 
-    async def _is_known(self, before: Before, lease: Lease) -> bool:
+    async def _is_known(self, before: LinkState, lease: Lease) -> bool:
         """Is there nothing to fetch? Attempted meanwhile, stored though nobody remembers, or an alias."""
         if before.was_attempted:
             await self._context.leases.release(lease)
-            self.ends[LinkEnd.KNOWN] += 1
+            self.ends[LinkResult.KNOWN] += 1
         elif before.is_stored:
             await self._context.articles.enter_categories(before.link.uid, before.link.categories)
             await self._context.leases.commit(lease, self._context.articles.remember(before.link, self._clock.now()))
-            self.ends[LinkEnd.KNOWN] += 1
+            self.ends[LinkResult.KNOWN] += 1
         elif before.article_uid:
             await self._alias(before.link, lease, before.article_uid)
         else:
@@ -92,11 +90,11 @@ class LinkVisits:
 
     # ── what its page is called ──
 
-    async def named(self, leased: Leased, answer: Fetched, document: Document) -> Leased | None:
+    async def named(self, leased: LeasedItem, answer: Fetched, document: Document) -> LeasedItem | None:
         """The item under the page's real name; None if that has an article already, and the link is its alias."""
         link, item = leased.link, leased.item
         assert link is not None
-        name = canonical.real_name(answer, document.canonical_url)
+        name = page_url.canonical(answer, document.canonical_url)
         normalised = normalise_url(name, self._trackers)
         identity = ids.item_id("url", normalised)
         if identity == item.id:
@@ -110,10 +108,10 @@ class LinkVisits:
             await self._alias(link, both, twin)
             return None
         known = (await self._context.items.read([identity]))[0]
-        known = known or Item(identity, source=normalised, fetch_url=canonical.address(answer))
+        known = known or Item(identity, source=normalised, fetch_url=page_url.fetch_url(answer))
         return replace(leased, item=_with_link(known, link), lease=both)
 
-    async def with_text(self, leased: Leased, changed: Changed) -> Leased | None:
+    async def with_text(self, leased: LeasedItem, changed: Changed) -> LeasedItem | None:
         """The same with the lease of its text, knowing which article had that text first; None: it came to its end.
 
         The same text from the same final URL is the same page, also behind a temporary redirect.
@@ -144,21 +142,21 @@ class LinkVisits:
 
     # ── the end ──
 
-    async def store(self, leased: Leased, decision: Decision, commands: Sequence[Command], title: str) -> None:
+    async def store(self, leased: LeasedItem, decision: Decision, commands: Sequence[Command], title: str) -> None:
         """Commit an article with the record of its page; whoever changed that record meanwhile is respected."""
         link, item, context = leased.link, leased.item, self._context
         assert link is not None
         decision = replace(decision, event="")  # `article.stored` says it
         if has_credentials(link.url):  # its token is stored nowhere, so it cannot be asked again
             decision = replace(decision, next_at=None, fields=decision.fields | {"nextCrawlAt": ""})
-        blank = registry.blank(
+        blank = blank_record(
             item.source, item.fetch_url, self._clock.now(), strategy=context.settings.registry_partition_strategy
         )
         written = [*context.items.enlist(item, decision.status, blank), *context.items.apply(item, decision), *commands]
         work = Work(leased.lease, written, context.items.expected(item, item.generation))
         match (await context.leases.commit_many([work]))[0]:
             case Answer.WRITTEN:
-                self.ends[LinkEnd.DUPLICATE if link.duplicate_of else LinkEnd.STORED] += 1
+                self.ends[LinkResult.DUPLICATE if link.duplicate_of else LinkResult.STORED] += 1
                 log.info("✅ Stored canonical → %s  %s", link.uid, title[:TITLE_CHARS])
             case Answer.MOVED_ON:  # a site has just listed the page: once more, with the record as it is now
                 await context.leases.release(leased.lease)
@@ -166,12 +164,12 @@ class LinkVisits:
             case Answer.REFUSED:
                 self._late(link)
 
-    async def fail(self, leased: Leased, outcome: Outcome) -> None:
+    async def fail(self, leased: LeasedItem, outcome: Outcome) -> None:
         """A visit without an article: told in the link's story, with a time to try again or as attempted."""
         link, now = leased.link, self._clock.now()
         assert link is not None
         assert isinstance(outcome, Missing | Broken | Excluded | Parked)
-        failed = outcomes.as_failure(outcome)
+        failed = outcomes.to_failure(outcome)
         again = None if isinstance(outcome, Parked) else _retry_at(failed, link.earlier_tries, now)
         commands = self._context.articles.fail(link, failed, link.earlier_tries + 1, again, now)
         if not await self._context.leases.commit(leased.lease, commands):
@@ -179,16 +177,16 @@ class LinkVisits:
             return
         name = f"{failed.code}/{failed.detail}" if failed.detail else str(failed.code)
         log.warning("⚠️ %s %s → %s", name, "later again" if again else "skip", link.url)
-        self.ends[LinkEnd.RETRY if again else LinkEnd.FAILED] += 1
+        self.ends[LinkResult.RETRY if again else LinkResult.FAILED] += 1
 
-    async def put_off(self, leased: Leased, answer: Deferred) -> None:
+    async def postpone(self, leased: LeasedItem, answer: Deferred) -> None:
         """Not now: nothing is written, the next run comes back."""
         log.info("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, leased.item.fetch_url)
         await self._leave(leased)
 
-    async def _leave(self, leased: Leased) -> None:
+    async def _leave(self, leased: LeasedItem) -> None:
         await self._context.leases.release(leased.lease)
-        self.ends[LinkEnd.DEFERRED] += 1
+        self.ends[LinkResult.DEFERRED] += 1
 
     async def _alias(self, link: Link, lease: Lease, target: str) -> None:
         await self._context.articles.enter_categories(target, link.categories)
@@ -196,7 +194,7 @@ class LinkVisits:
             self._late(link)
             return
         log.info("🔗 Same article → %s", target)
-        self.ends[LinkEnd.ALIAS] += 1
+        self.ends[LinkResult.ALIAS] += 1
 
     async def _reject(self, link: Link, lease: Lease, rejected: RejectedUrl) -> None:
         failed = Failed(FailCode.HTTP, FailDetail.URL, f"This is no link that can be fetched ({rejected.reason}).")
@@ -204,11 +202,11 @@ class LinkVisits:
             self._late(link)
             return
         log.warning("⚠️ %s → skip", failed.text)
-        self.ends[LinkEnd.REJECTED] += 1
+        self.ends[LinkResult.REJECTED] += 1
 
     def _late(self, link: Link) -> None:
         log.warning("⚠️ Lease lost, result discarded → %s", link.url)
-        self.ends[LinkEnd.KNOWN] += 1
+        self.ends[LinkResult.KNOWN] += 1
 
 
 def _with_link(item: Item, link: Link) -> Item:
@@ -224,7 +222,7 @@ def _with_link(item: Item, link: Link) -> Item:
 
 def _retry_at(failed: Failed, earlier_tries: int, now: float) -> float | None:
     """When to try a link again after this failure; None: it is permanent, or was tried often enough."""
-    wait = schedule.link_retry_seconds(earlier_tries) if statuses.is_transient(failed) else None
+    wait = schedule.link_retry_seconds(earlier_tries) if classify.is_transient(failed) else None
     return None if wait is None else schedule.retry_at(now, wait, failed.retry_after_seconds)
 
 

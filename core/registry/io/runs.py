@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.registry.record import iso
 from core.store.commit import Command
 from core.store.connect import Client, HashFields, texts
@@ -75,6 +75,9 @@ class RunStore:
             pipe.hgetall(self._keys.run(run_id))
         found = [_NOTHING_KNOWN | run for run in (await pipe.execute() if run_ids else []) if run]
         for run in found:
-            if run.get("status") == "running" and now - lenient.timestamp(run.get("heartbeat_ts")) > SILENT_SECONDS:
+            if (
+                run.get("status") == "running"
+                and now - field_parsing.timestamp(run.get("heartbeat_ts")) > SILENT_SECONDS
+            ):
                 run["status"] = "interrupted"
         return found

@@ -14,10 +14,10 @@ from redis.exceptions import RedisError
 
 from core.net.health import NetworkHealth
 from core.registry.io.commit_buffer import CommitBuffer, Progress
-from core.registry.io.items import Leased
+from core.registry.io.items import LeasedItem
 from core.registry.io.link_visits import LinkVisits
 from core.registry.io.visit_engine import VisitEngine
-from core.registry.names import LinkEnd
+from core.registry.page_url import LinkResult
 from core.registry.record import Item
 from core.runtime import lanes
 from core.runtime import signals as stopping
@@ -49,7 +49,7 @@ class Visitor:
         self._buffer = CommitBuffer(context, clock, run_id, watch)
         self._links = LinkVisits(context, clock)
         self._engine = VisitEngine(context, clock, open_sources, self._buffer, self._links, is_run=bool(run_id))
-        self._held: Mapping[str, Leased] = {}
+        self._held: Mapping[str, LeasedItem] = {}
 
     @property
     def held(self) -> list[Item]:
@@ -67,7 +67,7 @@ class Visitor:
         return self._buffer.counts
 
     @property
-    def link_ends(self) -> Counter[LinkEnd]:
+    def link_results(self) -> Counter[LinkResult]:
         """How the visits of links so far ended."""
         return self._links.ends
 
@@ -93,7 +93,7 @@ class Visitor:
             await self._pass_over(waiting, picked_ts)
             wanted = len(waiting)
 
-            async def visit(one: Leased) -> None:
+            async def visit(one: LeasedItem) -> None:
                 await self._engine.visit(one)
                 waiting.pop(one.item.id, None)
 
@@ -107,7 +107,7 @@ class Visitor:
             raise
         finally:
             self._held = {}
-        await self._come_back_for(list(waiting.values()))
+        await self._make_due_again(list(waiting.values()))
         return wanted - len(waiting)
 
     async def _drive(
@@ -122,7 +122,7 @@ class Visitor:
         by_domain = lanes.by_lane(waiting, lane)
         await lanes.drive(by_domain, visit, settings.lane_width, should_stop, settings.visits_at_once)
 
-    async def _pass_over(self, waiting: dict[str, Leased], picked_ts: float | None) -> None:
+    async def _pass_over(self, waiting: dict[str, LeasedItem], picked_ts: float | None) -> None:
         """A job that was late, or sent twice: what was visited since it was made is left alone."""
         if picked_ts is None:
             return
@@ -135,22 +135,22 @@ class Visitor:
             else:
                 waiting[one.item.id] = replace(one, item=replace(one.item, generation=one.item.generation + 1))
 
-    def _passed(self, one: Leased) -> Work:
+    def _passed(self, one: LeasedItem) -> Work:
         item = one.item
         expected = (self._context.keys.item(item.id), "reindexGeneration", str(item.generation))
-        return Work(one.lease, self._context.items.put_off(item, item.next_ts), expected)
+        return Work(one.lease, self._context.items.postpone(item, item.next_ts), expected)
 
-    async def _come_back_for(self, left: Sequence[Leased]) -> None:
+    async def _make_due_again(self, left: Sequence[LeasedItem]) -> None:
         """The time was over before their turn: due now, for whoever comes next."""
         now = self._clock.now()
-        works = [Work(one.lease, self._context.items.put_off(one.item, now)) for one in left]
+        works = [Work(one.lease, self._context.items.postpone(one.item, now)) for one in left]
         if works:
             await self._context.leases.commit_many(works)
 
-    async def _give_back(self, held: Sequence[Leased]) -> None:
+    async def _give_back(self, held: Sequence[LeasedItem]) -> None:
         """Broken off: due at once, for whoever comes next; with the server away their leases end by themselves."""
         try:
-            await self._come_back_for(held)
+            await self._make_due_again(held)
         except (RedisError, OSError):
             await self._context.leases.release_many([one.lease for one in held])
 
@@ -165,7 +165,7 @@ class Visitor:
     ) -> list[str]:
         """Visit links for the first time, or again after a failure; those that somebody else has still at the end.
 
-        `links` are URLs with their categories. How each ended is in `link_ends`.
+        `links` are URLs with their categories. How each ended is in `link_results`.
         """
         waiting: Sequence[str] = sorted(links)
 
@@ -186,7 +186,7 @@ class Visitor:
             raise
         return list(waiting)
 
-    async def _visit_link(self, leased: Leased) -> None:
+    async def _visit_link(self, leased: LeasedItem) -> None:
         try:
             await self._engine.visit(leased)
         except BaseException:
@@ -201,6 +201,6 @@ def _is_done(item: Item, picked_ts: float, now: float) -> bool:
     return item.checked_ts >= picked_ts and not (item.is_forced or is_awaited or has_moved)
 
 
-def _lane(leased: Leased) -> str:
+def _lane(leased: LeasedItem) -> str:
     address = leased.item.fetch_url
     return lane_of(address) if address.startswith("http") else "file"

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from core.keys import Keys
 from core.models import Chunk, VectorSpace
-from core.registry import lenient
+from core.registry import field_parsing
 from core.search import vectors
 
 
@@ -77,9 +77,9 @@ class ChunkReader:
 def _stored(place: int, row: Row, space: VectorSpace | None) -> StoredChunk:
     said = (value.decode("utf-8", "replace") if value else "" for value in row[:7])
     name, text, headings, text_hash, of, level, types = said
-    path, kinds = (tuple(map(str, lenient.sequence(value))) for value in (headings, types))
+    path, kinds = (tuple(map(str, field_parsing.sequence(value))) for value in (headings, types))
     # Chunks of before these fields have neither level nor types until they are next written.
-    chunk = Chunk(name, text, path, place, text_hash, lenient.integer(level), kinds)
+    chunk = Chunk(name, text, path, place, text_hash, field_parsing.integer(level), kinds)
     if space is None or of != space.name:
         return StoredChunk(chunk, None)
     vector = bytes(row[7] or b"")

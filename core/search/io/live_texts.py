@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.registry.record import Item
 from core.store.connect import Client
 
@@ -43,13 +43,15 @@ class LiveTexts:
             title, url, markdown, content_hash, status = said[item.id]
             is_hidden = item.id in shown and status != "success"
             if markdown is not None and content_hash == item.content_hash and not is_hidden:
-                found[item.id] = Text(lenient.text(title), lenient.text(url), lenient.text(markdown), content_hash)
+                found[item.id] = Text(
+                    field_parsing.text(title), field_parsing.text(url), field_parsing.text(markdown), content_hash
+                )
         return found
 
     async def at(self, places: Mapping[str, str], versions: Mapping[str, str]) -> dict[str, str]:
         """By item id the Markdown in the hashes at these places, if it is of this version."""
         said = await self._said(places)
-        return {item_id: lenient.text(row[2]) for item_id, row in said.items() if row[3] == versions[item_id]}
+        return {item_id: field_parsing.text(row[2]) for item_id, row in said.items() if row[3] == versions[item_id]}
 
     async def _said(self, places: Mapping[str, str]) -> dict[str, list[str | None]]:
         pipe = self._client.pipeline(transaction=False)

@@ -18,7 +18,7 @@ from typing import TypeVar
 from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Chunk, VectorSpace
-from core.registry.io.item_queries import Selecting
+from core.registry.io.item_queries import ItemQueries
 from core.registry.io.items import ItemStore
 from core.registry.record import MAY_HAVE_TEXT, Status
 from core.search.io.chunk_store import ChunkStore
@@ -78,7 +78,7 @@ class Migration:
         self._sleep = sleep
         self._items = ItemStore(client, keys)
         self._texts = LiveTexts(client, keys)
-        self._selecting = Selecting(client, keys)
+        self._selecting = ItemQueries(client, keys)
         self._spaces = VectorSpaceStore(client, keys)
 
     async def space(self) -> VectorSpace | None:

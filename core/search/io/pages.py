@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.search.io.protocols import Page
 from core.store.connect import Client
 from core.urls.normalise import host_of
@@ -70,24 +70,24 @@ class PageReader:
             return None
         live = document[6] or ""
         said = article[2:6] if uid else document[1:5]
-        url, title, language, published = map(lenient.text, said)
+        url, title, language, published = map(field_parsing.text, said)
         stamp = article[6] if uid else document[5]
-        sources = [sid for sid in lenient.text(record[2]).split(",") if sid]
+        sources = [sid for sid in field_parsing.text(record[2]).split(",") if sid]
         page = Page(
             item_id=item_id,
-            version=lenient.text(content_hash),
-            url=url or lenient.text(record[3]),
+            version=field_parsing.text(content_hash),
+            url=url or field_parsing.text(record[3]),
             title=title,
             language=language,
-            type=lenient.text(record[1]),
-            host=host_of(lenient.text(record[4])),
-            categories=tuple(filter(None, lenient.text(article[7]).split(","))) if uid else (),
+            type=field_parsing.text(record[1]),
+            host=host_of(field_parsing.text(record[4])),
+            categories=tuple(filter(None, field_parsing.text(article[7]).split(","))) if uid else (),
             domains=tuple(dict.fromkeys(sid.partition(".")[0] for sid in sources if "." in sid)),
-            published_ts=lenient.timestamp(published),
-            updated_ts=lenient.timestamp(stamp),
-            author=lenient.text(article[8] if uid else document[7]),
-            image=lenient.text(article[9] if uid else document[8]),
-            group=lenient.text(record[5]),
+            published_ts=field_parsing.timestamp(published),
+            updated_ts=field_parsing.timestamp(stamp),
+            author=field_parsing.text(article[8] if uid else document[7]),
+            image=field_parsing.text(article[9] if uid else document[8]),
+            group=field_parsing.text(record[5]),
         )
         key = self._keys.article(uid) if uid else self._keys.document(item_id)
         return LivePage(page, live == content_hash, key, uid)

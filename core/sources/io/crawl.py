@@ -18,7 +18,7 @@ from core.errors import FreshetError
 from core.models import Batch, End
 from core.registry.io.commit_buffer import Progress
 from core.registry.io.due import RUN_HOLD_SECONDS
-from core.registry.io.registering import Listing
+from core.registry.io.registrar import Listing
 from core.registry.io.runs import COUNTERS
 from core.registry.io.visitor import Visitor
 from core.registry.record import iso

@@ -15,8 +15,8 @@ from core.errors import FreshetError
 from core.models import End, FetchResult, Ref, Request
 from core.net.body_slot import BodySlot
 from core.net.fetcher import Fetcher
-from core.registry.io.deletion_guard import AtStake, count_at_stake
-from core.registry.io.registering import item_id_of
+from core.registry.io.deletion_guard import PossibleLoss, count_possible_loss
+from core.registry.io.registrar import item_id_of
 from core.registry.record import Status
 from core.runtime.context import Context
 from core.sources.io.crawl import CUT_SHORT, Mode
@@ -90,7 +90,7 @@ class _Planning:
     source: Source
     plan: Plan
     now: float
-    at_stake: AtStake = field(default_factory=AtStake)
+    at_stake: PossibleLoss = field(default_factory=PossibleLoss)
     """What a complete listing lacks, as the loss guard counts it."""
     listed: set[int] = field(default_factory=set)
     """What the listing has named; numbers instead of ids take a third of the memory."""
@@ -148,7 +148,7 @@ class _Planning:
             left = [name for name in some if hash(name) not in self.listed]
             is_removed = is_complete and self.source.is_listing_evidence
             if is_removed:
-                self.at_stake += await count_at_stake(self.context, self.plan.sid, left, self.now)
+                self.at_stake += await count_possible_loss(self.context, self.plan.sid, left, self.now)
             for known in await self._known(left):
                 if is_removed:
                     self.plan.removed += 1

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from core.models import Fetched, Ref, RejectedUrl
-from core.registry.io.registering import Listing, item_id_of
+from core.registry.io.registrar import Listing, item_id_of
 from core.registry.record import Item
 from core.runtime.context import Context
 from core.sources.io.open_sources import OpenSources

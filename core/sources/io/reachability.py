@@ -10,7 +10,7 @@ from collections import deque
 from functools import lru_cache
 
 from core.models import Ref
-from core.registry.io.registering import item_id_of
+from core.registry.io.registrar import item_id_of
 from core.runtime.context import Context
 from core.sources.io.link_follower import LinkFollower
 from core.sources.io.open_sources import OpenSources

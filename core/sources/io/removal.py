@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from core.registry import decide
 from core.registry.decide import Decision, VisitContext, VisitResult
-from core.registry.io.commit_buffer import CommitBuffer, Entry, Progress
-from core.registry.io.deletion_guard import AtStake, DeletionGuard, count_at_stake
-from core.registry.io.items import Leased
+from core.registry.io.commit_buffer import CommitBuffer, DecidedVisit, Progress
+from core.registry.io.deletion_guard import DeletionGuard, PossibleLoss, count_possible_loss
+from core.registry.io.items import LeasedItem
 from core.registry.outcomes import Excluded, Missing
 from core.registry.record import Item, Status
 from core.runtime.context import Context
@@ -51,9 +51,9 @@ class Removal:
     async def unlist_unseen(self, before: float) -> str:
         """Remove everything not listed or linked since then; or why that would be too much."""
         members, sid = self._context.members, self._source.sid
-        at_stake = AtStake()
+        at_stake = PossibleLoss()
         async for some in members.unseen(sid, before):
-            at_stake += await count_at_stake(self._context, sid, some, self._clock.now())
+            at_stake += await count_possible_loss(self._context, sid, some, self._clock.now())
         refusal = await self._guard.may_lose(self._source, at_stake.texts, at_stake.empty)
         if refusal:
             return refusal
@@ -73,9 +73,9 @@ class Removal:
         await self._buffer.flush()
         self.unlisted += len(leased)
 
-    async def _take_away(self, leased: Leased) -> None:
+    async def _take_away(self, leased: LeasedItem) -> None:
         item, now = leased.item, self._clock.now()
-        outcome, policy, around = self._outcome(item), self._context.decide_policy, VisitContext()
+        outcome, policy, around = self._outcome(item), self._context.recheck_policy, VisitContext()
         chance = random.random()
         decision = decide.decide(item, outcome, now, chance, policy, around)
         decision.next_at, decision.fields["nextCrawlAt"] = None, ""  # no source is left that could make it due
@@ -85,7 +85,7 @@ class Removal:
         if moved_to:
             commands += self._renamed(item, moved_to)
         commands += [*self._unlisted(item), *self._counted_once(item, decision)]
-        await self._buffer.add(Entry(leased, outcome, policy, around, chance, decision, commands))
+        await self._buffer.add(DecidedVisit(leased, outcome, policy, around, chance, decision, commands))
 
     def _counted_once(self, item: Item, decision: Decision) -> list[Command]:
         """What was visited in this very run is counted already: as what it is now, and not twice."""

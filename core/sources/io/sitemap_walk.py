@@ -15,8 +15,8 @@ import msgspec
 from core import ids
 from core.models import Deferred, Failed, Fetched, FetchResult, Request
 from core.net.body_slot import BodySlot
-from core.registry import statuses
-from core.registry.statuses import Meaning
+from core.registry import classify
+from core.registry.classify import ResponseKind
 from core.sources import lastmod
 from core.sources.sitemaps import MAX_BYTES, MOST_LISTED, Listed, SitemapResult, SitemapTask
 from core.urls import secrets
@@ -153,12 +153,12 @@ class SitemapWalk:
             )
         )
         if isinstance(answer, Fetched):
-            match statuses.of_status(answer.status).meaning:
-                case Meaning.UNCHANGED if known and conditional:
+            match classify.status(answer.status).kind:
+                case ResponseKind.UNCHANGED if known and conditional:
                     return msgspec.structs.replace(known, said=step.said, asked_ts=self._clock()), ()
-                case Meaning.GOOD:
+                case ResponseKind.OK:
                     return await self._read(step, known, answer)
-                case Meaning.MISSING | Meaning.GONE:
+                case ResponseKind.MISSING | ResponseKind.GONE:
                     return None, ()
         self._note(f"{step.url}: {_trouble(answer)}")
         return known, ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from core.keys import Keys
-from core.registry import lenient
+from core.registry import field_parsing
 from core.registry.record import Item, Status
 from core.store.commit import Command
 from core.store.connect import Client, texts
@@ -183,7 +183,7 @@ class SourceItems:
             for item_id in some:
                 pipe.hmget(self._keys.item(item_id), ["addedTs", "bodyHash"])
             for item_id, (added, body) in zip(some, await pipe.execute(), strict=True):
-                if body and lenient.timestamp(added) > since and len(names) < most:
+                if body and field_parsing.timestamp(added) > since and len(names) < most:
                     names[cast(str, body)] = item_id
         return names
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from core.keys import Keys
 from core.models import RejectedUrl
-from core.registry import lenient
+from core.registry import field_parsing
 from core.sources.domains import DomainFileError, SourceConfig
 from core.sources.io import domain_file
 from core.sources.lastmod import Grade
@@ -110,13 +110,13 @@ class SourceStore:
         config, memory, dirty, right, wrong, root_id, allowed, listed, notes = values
         return SourceState(
             config=await self._config(sid, str(config or "")),
-            memory=lenient.mapping(memory),
+            memory=field_parsing.mapping(memory),
             is_dirty=dirty != "0",
-            grade=Grade(lenient.integer(right), lenient.integer(wrong)),
+            grade=Grade(field_parsing.integer(right), field_parsing.integer(wrong)),
             root_id=cast(str, root_id or ""),
-            loss_allowed_until=lenient.timestamp(allowed),
-            listed_ts=lenient.timestamp(listed),
-            notes=lenient.mapping(notes),
+            loss_allowed_until=field_parsing.timestamp(allowed),
+            listed_ts=field_parsing.timestamp(listed),
+            notes=field_parsing.mapping(notes),
         )
 
     async def _config(self, sid: str, text: str) -> SourceConfig:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from core.feeds.io.link_store import LinkStore, Ttls
 from core.keys import Keys
-from core.registry.io.expiring import Expiring
+from core.registry.io.article_expiry import ArticleExpiry
 from core.store import scanning
 from core.store.connect import Client, texts
 
@@ -18,15 +18,15 @@ SAMPLE = 200
 CURSOR_FIELD = "articles"
 
 
-class Pruning:
+class Pruner:
     """Called once per run."""
 
-    def __init__(self, client: Client, keys: Keys, lives: Ttls) -> None:
+    def __init__(self, client: Client, keys: Keys, ttls: Ttls) -> None:
         self._client = client
         self._keys = keys
-        self._ttls = lives
-        self._links = LinkStore(client, keys, lives)
-        self._expiring = Expiring(client, keys, lives)
+        self._ttls = ttls
+        self._links = LinkStore(client, keys, ttls)
+        self._article_expiry = ArticleExpiry(client, keys, ttls)
 
     async def run(self, categories: Sequence[str], now: float) -> None:
         """One round over everything; each part is bounded and goes on where it stopped."""
@@ -34,7 +34,7 @@ class Pruning:
             await self._links.prune(category, now)
             await self._prune_category(category)
         await self._prune_index(categories)
-        await self._expiring.run(now)
+        await self._article_expiry.run(now)
 
     async def forget_old_attempts(self, now: float) -> None:
         """Before a run looks what is new: what failed 30 days ago is new again."""
@@ -64,7 +64,7 @@ class Pruning:
         pipe = self._client.pipeline(transaction=False)
         for uid in uids:
             pipe.exists(self._keys.article(uid))
-        return [uid for uid, lives in zip(uids, await pipe.execute() if uids else [], strict=True) if not lives]
+        return [uid for uid, ttls in zip(uids, await pipe.execute() if uids else [], strict=True) if not ttls]
 
     async def _prune_index(self, categories: Sequence[str]) -> None:
         """Uids without a live article leave the global index and the categories."""

@@ -17,7 +17,7 @@ FIRST_PAGE_TS = 662_688_000.0  # 1991-01-01
 DAY_SECONDS = 86_400.0
 
 
-class LinkEnd(StrEnum):
+class LinkResult(StrEnum):
     """How a link's visit ended; each link has exactly one per run."""
 
     STORED = "stored"
@@ -42,24 +42,24 @@ def permanent_target(answer: Fetched) -> str:
     return visited[permanent] if permanent else ""
 
 
-def is_temporary(answer: Fetched) -> bool:
+def has_temporary_redirect(answer: Fetched) -> bool:
     """Is there a temporary redirect on the way, or one to a URL that cannot be asked again?"""
     return bool(answer.hops) and not answer.is_moved_for_good
 
 
-def address(answer: Fetched) -> str:
+def fetch_url(answer: Fetched) -> str:
     """The URL to ask next time: where permanent redirects lead, else the one that was asked."""
     return permanent_target(answer) or answer.url
 
 
-def real_name(answer: Fetched, canonical_url: str) -> str:
+def canonical(answer: Fetched, canonical_url: str) -> str:
     """The URL that all names of one page share: its trusted canonical, else where permanent redirects lead.
 
     What a page behind a temporary redirect calls itself says nothing about the link that led there.
     """
-    if is_temporary(answer):
-        return address(answer)
-    return trusted_canonical(canonical_url, answer.final_url) or address(answer)
+    if has_temporary_redirect(answer):
+        return fetch_url(answer)
+    return trusted_canonical(canonical_url, answer.final_url) or fetch_url(answer)
 
 
 def published(stated: float | None, in_feed: float | None, now: float) -> float | None:
@@ -70,7 +70,7 @@ def published(stated: float | None, in_feed: float | None, now: float) -> float 
     return None
 
 
-def is_home(url: str) -> bool:
+def is_home_page(url: str) -> bool:
     """Is this the front page of a site?"""
     found = split_url(url)
     return found is not None and found.path == "/" and not found.query

@@ -10,10 +10,10 @@ from typing import cast
 
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
-from core.registry import lenient
-from core.registry.io.ending import Ending
-from core.registry.io.items import ItemStore, Leased
-from core.registry.io.removing import Record, Removing
+from core.registry import field_parsing
+from core.registry.io.article_end import ArticleEnd
+from core.registry.io.items import ItemStore, LeasedItem
+from core.registry.io.remover import RemovableItem, Remover
 from core.registry.record import ARTICLES_SOURCE, Status
 from core.store import scanning
 from core.store.commit import Answer, Leases, Work
@@ -21,7 +21,7 @@ from core.store.connect import Client
 
 BATCH = 1_000
 AT_ONCE = 100
-"""Leased together."""
+"""LeasedItem together."""
 BATCHES = 10
 """In one run; a store with more articles needs several."""
 CURSOR_FIELD = "items"
@@ -44,16 +44,16 @@ return found
 """
 
 
-class Expiring:
+class ArticleExpiry:
     """Called with every tick of the timer and every run of the canonical fetcher."""
 
-    def __init__(self, client: Client, keys: Keys, lives: Ttls) -> None:
+    def __init__(self, client: Client, keys: Keys, ttls: Ttls) -> None:
         self._client = client
         self._keys = keys
-        self._ttls = lives
+        self._ttls = ttls
         self._items = ItemStore(client, keys)
-        self._removing = Removing(client, keys)
-        self._ending = Ending(client, keys)
+        self._remover = Remover(client, keys)
+        self._article_end = ArticleEnd(client, keys)
         self._leases = Leases(client, keys)
 
     async def run(self, now: float) -> int:
@@ -72,9 +72,9 @@ class Expiring:
         ended = await self._ended(item_ids)
         old = {item_id: fields for item_id, fields in ended.items() if self._is_old(fields, now)}
         fresh = [item_id for item_id, fields in ended.items() if item_id not in old and _is_news(fields)]
-        known = {record.id: record for record in await self._removing.read(list(old))}
+        known = {record.id: record for record in await self._remover.read(list(old))}
         expected = {name: ("status", fields[0] or "0") for name, fields in old.items()}
-        count = await self._removing.remove([known.get(name, Record(name)) for name in old], expected)
+        count = await self._remover.remove([known.get(name, RemovableItem(name)) for name in old], expected)
         for start in range(0, len(fresh), AT_ONCE):
             count += await self._end(fresh[start : start + AT_ONCE], now)
         return count
@@ -94,11 +94,11 @@ class Expiring:
             return True
         if _others(sources):
             return False
-        if status == Status.GONE and lenient.timestamp(gone_ts):
-            return now - lenient.timestamp(gone_ts) > self._ttls.attempted
+        if status == Status.GONE and field_parsing.timestamp(gone_ts):
+            return now - field_parsing.timestamp(gone_ts) > self._ttls.attempted
         return (
-            bool(lenient.timestamp(checked_ts))
-            and now - lenient.timestamp(checked_ts) > self._ttls.article + self._ttls.attempted
+            bool(field_parsing.timestamp(checked_ts))
+            and now - field_parsing.timestamp(checked_ts) > self._ttls.article + self._ttls.attempted
         )
 
     # ── ending ──
@@ -108,7 +108,7 @@ class Expiring:
         leased = await self._items.lease(self._leases, item_ids, now)
         try:
             works = [
-                Work(one.lease, await self._ending.commands(one.item, now), self._ending.expected(one.item))
+                Work(one.lease, await self._article_end.commands(one.item, now), self._article_end.expected(one.item))
                 for one in leased
                 if not one.article  # it came back meanwhile
             ]
@@ -119,7 +119,7 @@ class Expiring:
         await self._release(leased, works, answers)
         return answers.count(Answer.WRITTEN)
 
-    async def _release(self, leased: Sequence[Leased], works: Sequence[Work], answers: Sequence[Answer]) -> None:
+    async def _release(self, leased: Sequence[LeasedItem], works: Sequence[Work], answers: Sequence[Answer]) -> None:
         done = [work.lease for work, answer in zip(works, answers, strict=True) if answer is not Answer.MOVED_ON]
         left = [one for one in leased if one.lease not in done]
         unlocked = [self._items.unlocked(one.item) for one in left]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.registry.io.items import ItemStore, Leased
-from core.registry.io.purging import PURGED
-from core.registry.io.removing import Record, Removing
+from core.registry.io.items import ItemStore, LeasedItem
+from core.registry.io.purger import PURGED
+from core.registry.io.remover import RemovableItem, Remover
 from core.registry.io.runs import KEPT as RUNS_KEPT
 from core.registry.io.runs import RunStore
 from core.registry.record import ARTICLES_SOURCE, iso
@@ -34,7 +34,7 @@ PAUSE_SECONDS = 0.25
 
 
 @dataclass(slots=True)
-class Toll:
+class ForgetCounts:
     """What goes, or would."""
 
     sources: int = 0
@@ -51,8 +51,8 @@ class Toll:
     """Sources that may list or link to it still."""
 
 
-class Forgetting:
-    """Removes; `toll` says how much."""
+class ItemForgetter:
+    """Removes; `counts` says how much."""
 
     def __init__(self, client: Client, keys: Keys, *, dry_run: bool = False) -> None:
         self._client = client
@@ -60,27 +60,27 @@ class Forgetting:
         self._dry_run = dry_run
         self._leases = Leases(client, keys)
         self._items = ItemStore(client, keys)
-        self._removing = Removing(client, keys)
+        self._remover = Remover(client, keys)
         self._sources = SourceStore(client, keys)
-        self.toll = Toll()
+        self.counts = ForgetCounts()
 
     # ── items ──
 
-    async def read(self, item_ids: Sequence[str]) -> list[Record]:
+    async def read(self, item_ids: Sequence[str]) -> list[RemovableItem]:
         """The records of those that exist."""
-        return await self._removing.read(item_ids)
+        return await self._remover.read(item_ids)
 
-    async def items(self, records: Sequence[Record]) -> None:
+    async def items(self, records: Sequence[RemovableItem]) -> None:
         """These items, whoever lists them or works on them, all in one step."""
         sources = {sid for record in records for sid in record.sources}
-        self.toll.items += len(records)
-        self.toll.texts += sum(record.has_text for record in records)
-        self.toll.images += sum(len(record.images or ()) for record in records)
-        self.toll.comes_back_by |= sources - {ARTICLES_SOURCE}
+        self.counts.items += len(records)
+        self.counts.texts += sum(record.has_text for record in records)
+        self.counts.images += sum(len(record.images or ()) for record in records)
+        self.counts.comes_back_by |= sources - {ARTICLES_SOURCE}
         if self._dry_run or not records:
             return
-        look_anew = await self._removing.look_anew(sources)
-        await self._leases.run([*look_anew, *await self._removing.items(records)])
+        look_anew = await self._remover.look_anew(sources)
+        await self._leases.run([*look_anew, *await self._remover.items(records)])
 
     # ── sources and domains ──
 
@@ -94,7 +94,7 @@ class Forgetting:
 
     async def source(self, sid: str) -> None:
         """A source with all items that no other source lists."""
-        self.toll.sources += 1
+        self.counts.sources += 1
         if self._dry_run:
             await self._items_of(sid)
             await self._tombstones_of(sid)
@@ -120,26 +120,26 @@ class Forgetting:
             await self._unlist([record.id for record in shared], sid)
             await self._strike_off(sid, sorted(set(names) - {record.id for record in records}))
             seen += len(names)
-        self.toll.comes_back_by.discard(sid)
+        self.counts.comes_back_by.discard(sid)
         return seen
 
     async def _tombstones_of(self, sid: str) -> None:
         """Items that the source unlisted before, and that nobody has listed since."""
         for status in PURGED:
-            found: dict[str, Record] = {}
+            found: dict[str, RemovableItem] = {}
             async for names in scanning.members(self._client, self._keys.status(str(status)), SCAN):
                 records = await self.read(names)
                 found |= {one.id: one for one in records if one.last_source == sid and not one.sources}
             if self._dry_run:
-                self.toll.items += len(found)
+                self.counts.items += len(found)
             else:  # one that another source lists in this very moment stays
-                self.toll.items += await self._removing.remove(
+                self.counts.items += await self._remover.remove(
                     list(found.values()), dict.fromkeys(found, ("sources", ""))
                 )
 
     async def _unlist(self, item_ids: Sequence[str], sid: str) -> None:
         """Others list them: they only leave this source."""
-        self.toll.kept += len(item_ids)
+        self.counts.kept += len(item_ids)
         async for one in self.leased([] if self._dry_run else item_ids):
             await self._leases.commit(one.lease, self._items.unlist(one.item, sid))
 
@@ -151,7 +151,7 @@ class Forgetting:
     async def _runs(self, domain_id: str) -> None:
         runs = await RunStore(self._client, self._keys).newest(RUNS_KEPT, 0.0)
         own = [run["id"] for run in runs if run.get("domain") == domain_id]
-        self.toll.runs += len(own)
+        self.counts.runs += len(own)
         if own and not self._dry_run:
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.delete(*map(self._keys.run, own))
@@ -175,7 +175,7 @@ class Forgetting:
             finally:
                 await self._leases.release(taken[0])
 
-    async def leased(self, item_ids: Sequence[str]) -> AsyncIterator[Leased]:
+    async def leased(self, item_ids: Sequence[str]) -> AsyncIterator[LeasedItem]:
         """Each of the items as soon as nobody else visits it."""
         left, waited = list(item_ids), 0.0
         while left:

@@ -32,7 +32,7 @@ _FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RemovableItem:
     """What a removal has to know of an item; the defaults are those of an id without a record."""
 
     id: str
@@ -51,7 +51,7 @@ class Record:
     """Ids of its images, its children, with their partitions."""
 
 
-class Removing:
+class Remover:
     """Says what to delete."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
@@ -61,7 +61,7 @@ class Removing:
 
     # ── items ──
 
-    async def read(self, item_ids: Sequence[str]) -> list[Record]:
+    async def read(self, item_ids: Sequence[str]) -> list[RemovableItem]:
         """The records of those that exist."""
         pipe = self._client.pipeline(transaction=False)
         for item_id in item_ids:
@@ -84,7 +84,7 @@ class Removing:
         found = zip(wanted, await pipe.execute() if wanted else [], strict=True)
         return {uid for uid, status in found if status == "success"}
 
-    async def items(self, records: Sequence[Record]) -> list[Command]:
+    async def items(self, records: Sequence[RemovableItem]) -> list[Command]:
         """Commands that remove records from everywhere, and tell it."""
         keys, names = self._keys, [record.id for record in records]
         old = await self._chunks.old_of(names)
@@ -99,7 +99,7 @@ class Removing:
             commands.append(self._told(record))
         return commands
 
-    def _unlisted(self, records: Sequence[Record]) -> list[Command]:
+    def _unlisted(self, records: Sequence[RemovableItem]) -> list[Command]:
         """Commands that take records out of every set that lists them, a command for each set."""
         places: dict[tuple[str, str], list[str]] = {}
         for record in records:
@@ -109,7 +109,7 @@ class Removing:
                 places.setdefault(("ZREM", key), []).append(record.id)
         return [command for head, names in places.items() for command in batched(head, names)]
 
-    def _told(self, record: Record) -> Command:
+    def _told(self, record: RemovableItem) -> Command:
         if record.has_text:
             return event(self._keys, "item.gone", id=record.id, source=record.source, deleted="true")
         return event(self._keys, "item.forgotten", id=record.id)
@@ -118,7 +118,7 @@ class Removing:
         """Remove items from everywhere, whoever works on them; their articles are another's."""
         await Leases(self._client, self._keys).run(await self.items(await self.read(item_ids)))
 
-    async def remove(self, records: Sequence[Record], expected: Mapping[str, Sequence[str]]) -> int:
+    async def remove(self, records: Sequence[RemovableItem], expected: Mapping[str, Sequence[str]]) -> int:
         """Remove items and their articles, but none that a worker has now or that is not as expected; how many.
 
         `expected`: by item id, fields of the record and their values, in turn.
@@ -128,7 +128,7 @@ class Removing:
             removed += await self._remove(records[start : start + AT_ONCE], expected)
         return removed
 
-    async def _remove(self, records: Sequence[Record], expected: Mapping[str, Sequence[str]]) -> int:
+    async def _remove(self, records: Sequence[RemovableItem], expected: Mapping[str, Sequence[str]]) -> int:
         leases = Leases(self._client, self._keys)
         until = iso(await connect.now(self._client) + LEASE_SECONDS)
         taken = await leases.acquire_many([record.id for record in records], until)
@@ -263,8 +263,10 @@ class Removing:
         return [("DEL", name) for name, first in found if first in uids]
 
 
-def _record(item_id: str, fields: Sequence[str | None], has_text: bool, images: Mapping[str, str]) -> Record:
+def _record(item_id: str, fields: Sequence[str | None], has_text: bool, images: Mapping[str, str]) -> RemovableItem:
     source, sources, partition, uid, content_hash, alias_of, fetch_url, last = (value or "" for value in fields)
     # A record without the field was written before there were other sources than feeds.
     listed = (ARTICLES_SOURCE,) if fields[1] is None else tuple(filter(None, sources.split(",")))
-    return Record(item_id, source, listed, partition, uid, content_hash, alias_of, fetch_url, has_text, last, images)
+    return RemovableItem(
+        item_id, source, listed, partition, uid, content_hash, alias_of, fetch_url, has_text, last, images
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from core.keys import Keys
 from core.registry.io.items import ItemStore
-from core.registry.io.removing import Removing
+from core.registry.io.remover import Remover
 from core.registry.record import ARTICLES_SOURCE, Item, Status, iso
 from core.store.commit import Command
 from core.store.connect import Client
@@ -20,13 +20,13 @@ _NO_VALIDATORS = {"httpEtag": "", "httpLastModified": "", "validatorsUrl": "", "
 """They belong to the article's text; without them the next visit reads the whole page."""
 
 
-class Ending:
+class ArticleEnd:
     """Says what to write."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._keys = keys
         self._items = ItemStore(client, keys)
-        self._removing = Removing(client, keys)
+        self._remover = Remover(client, keys)
 
     def expected(self, item: Item) -> tuple[str, ...]:
         """What the record has to say still, for a commit of `commands`: nobody has listed or embedded it since."""
@@ -37,7 +37,7 @@ class Ending:
     async def commands(self, item: Item, now: float, why: str = ENDED) -> list[Command]:
         """Commands that end an item's article, for a commit under the item's lease."""
         hashes = [item.content_hash]
-        article = await self._removing.articles([item.article_uid], hashes, keeps_memory=True)
+        article = await self._remover.articles([item.article_uid], hashes, keeps_memory=True)
         if any(source != ARTICLES_SOURCE for source in item.sources):
             return [*article, *await self._fall_back(item, now)]
         if item.status is Status.GONE:
@@ -47,7 +47,7 @@ class Ending:
     async def _gone(self, item: Item, now: float, why: str) -> list[Command]:
         fields = {"errorMessage": why, "goneTs": f"{now:.3f}", "nextCrawlAt": "", "lockedUntil": ""}
         return [
-            *await self._removing.text(item.id),
+            *await self._remover.text(item.id),
             *self._in_status(item, Status.GONE, fields),
             ("ZREM", self._keys.due(ARTICLES_SOURCE), item.id),
             event(self._keys, "item.gone", id=item.id, source=item.source, deleted="true", reason="expired"),
@@ -82,7 +82,7 @@ class Ending:
     async def _no_text(self, item: Item) -> list[Command]:
         fields = _NO_VALIDATORS | {"contentHash": "", "textHash": ""}
         return [
-            *await self._removing.shown(item.id),
+            *await self._remover.shown(item.id),
             ("HSET", self._keys.item(item.id), *(word for pair in fields.items() for word in pair)),
             event(self._keys, "item.gone", id=item.id, source=item.source, deleted="true", reason="expired"),
         ]

@@ -10,7 +10,7 @@ from core.documents import type as doc_type
 from core.documents.type import DocKind
 from core.errors import FailCode
 from core.models import Document, Failed, Fetched
-from core.registry.io.items import Leased
+from core.registry.io.items import LeasedItem
 from core.registry.record import Item
 from core.runtime.context import Context
 from core.runtime.tasks import DocumentTask, PageResult, PageTask
@@ -29,14 +29,14 @@ class Read:
     is_noindex: bool = False
 
 
-class Reader:
+class BodyReader:
     """Reads bodies, as many at once as there are children."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._places = asyncio.Semaphore(context.settings.parse_processes)
 
-    async def read(self, leased: Leased, answer: Fetched, with_links: bool) -> Read:
+    async def read(self, leased: LeasedItem, answer: Fetched, with_links: bool) -> Read:
         """The body as a document, or why it is none.
 
         Marked before it begins: should it take our whole process with it, this item is to blame and no other. The
@@ -55,7 +55,7 @@ class Reader:
             return Read(result)
         return Read(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)
 
-    def _task(self, leased: Leased, answer: Fetched, with_links: bool) -> tuple[str, PageTask | DocumentTask]:
+    def _task(self, leased: LeasedItem, answer: Fetched, with_links: bool) -> tuple[str, PageTask | DocumentTask]:
         item, main_text = leased.item, self._context.settings.main_text
         tracking_params = self._context.settings.tracking_param_prefixes
         content_type = answer.header("content-type")

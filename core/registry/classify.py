@@ -12,10 +12,10 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed
 
 
-class Meaning(StrEnum):
+class ResponseKind(StrEnum):
     """What an answer says about the thing that was asked for."""
 
-    GOOD = "good"
+    OK = "ok"
     """There is a body to read."""
     UNCHANGED = "unchanged"
     """It is as it was when the validators were sent."""
@@ -23,13 +23,13 @@ class Meaning(StrEnum):
     """Nothing is there now; it may come back."""
     GONE = "gone"
     """Removed on purpose and for good."""
-    CLOSED = "closed"
+    FORBIDDEN = "forbidden"
     """It exists and is kept from us; a feed that carries its text has published it all the same."""
-    LATER = "later"
+    TRANSIENT = "transient"
     """Trouble of the moment: the same request may work later."""
     EXCLUDED = "excluded"
     """It is there and not for us, whenever we ask."""
-    REFUSED = "refused"
+    PERMANENT = "permanent"
     """Anything else that is no content, and that a retry does not change."""
 
 
@@ -42,29 +42,29 @@ class ErrorClass(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Classification:
     """One row of the table."""
 
-    meaning: Meaning
+    kind: ResponseKind
     error_class: ErrorClass = ErrorClass.HARD
 
 
-_LATER = Verdict(Meaning.LATER, ErrorClass.TEMPORARY)
-_CLOSED = Verdict(Meaning.CLOSED)
-_EXCLUDED = Verdict(Meaning.EXCLUDED)
-_REFUSED = Verdict(Meaning.REFUSED)
-_SOFT = Verdict(Meaning.REFUSED, ErrorClass.SOFT)
+_LATER = Classification(ResponseKind.TRANSIENT, ErrorClass.TEMPORARY)
+_CLOSED = Classification(ResponseKind.FORBIDDEN)
+_EXCLUDED = Classification(ResponseKind.EXCLUDED)
+_REFUSED = Classification(ResponseKind.PERMANENT)
+_SOFT = Classification(ResponseKind.PERMANENT, ErrorClass.SOFT)
 
-_STATUSES: dict[int, Verdict] = {
-    200: Verdict(Meaning.GOOD),
-    203: Verdict(Meaning.GOOD),
-    304: Verdict(Meaning.UNCHANGED, ErrorClass.SOFT),
+_STATUSES: dict[int, Classification] = {
+    200: Classification(ResponseKind.OK),
+    203: Classification(ResponseKind.OK),
+    304: Classification(ResponseKind.UNCHANGED, ErrorClass.SOFT),
     401: _CLOSED,
     402: _CLOSED,
     403: _CLOSED,
-    404: Verdict(Meaning.MISSING),
+    404: Classification(ResponseKind.MISSING),
     408: _LATER,
-    410: Verdict(Meaning.GONE),
+    410: Classification(ResponseKind.GONE),
     425: _LATER,
     429: _LATER,
     451: _CLOSED,
@@ -72,9 +72,9 @@ _STATUSES: dict[int, Verdict] = {
     503: _LATER,
     504: _LATER,
 }
-_DETAILS: dict[FailDetail, Verdict] = {
+_DETAILS: dict[FailDetail, Classification] = {
     FailDetail.CONNECT: _LATER,
-    FailDetail.DNS: Verdict(Meaning.LATER, ErrorClass.SOFT),
+    FailDetail.DNS: Classification(ResponseKind.TRANSIENT, ErrorClass.SOFT),
     FailDetail.REFUSED: _LATER,
     FailDetail.RESET: _LATER,
     FailDetail.TRUNCATED: _LATER,
@@ -95,19 +95,19 @@ _DETAILS: dict[FailDetail, Verdict] = {
 _UNREACHED = {FailDetail.CONNECT, FailDetail.DNS, FailDetail.REFUSED}
 
 
-def of_status(status: int) -> Verdict:
+def status(status: int) -> Classification:
     """Return what an HTTP status means; sources without HTTP answer in the same numbers."""
     if status in _STATUSES:
         return _STATUSES[status]
     if status >= 500:
-        return Verdict(Meaning.LATER, ErrorClass.SOFT)
+        return Classification(ResponseKind.TRANSIENT, ErrorClass.SOFT)
     return _REFUSED if status >= 400 else _SOFT
 
 
-def of_failure(failed: Failed) -> Verdict:
+def failure(failed: Failed) -> Classification:
     """Return what a failure means."""
     if failed.detail is FailDetail.STATUS:
-        return of_status(failed.http_status)
+        return status(failed.http_status)
     if failed.code is FailCode.TIMEOUT:
         return _LATER
     return _DETAILS.get(failed.detail, _SOFT)
@@ -115,7 +115,7 @@ def of_failure(failed: Failed) -> Verdict:
 
 def is_transient(failed: Failed) -> bool:
     """May the same request work later?"""
-    return of_failure(failed).meaning is Meaning.LATER
+    return failure(failed).kind is ResponseKind.TRANSIENT
 
 
 def is_unreached(failed: Failed) -> bool:

@@ -14,8 +14,7 @@ from typing import cast
 from core import ids
 from core.keys import Keys
 from core.models import Ref, RejectedUrl
-from core.registry import record as registry
-from core.registry.record import URLS_SOURCE, Status
+from core.registry.record import URLS_SOURCE, Status, blank_record, iso
 from core.store.commit import new_token
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT
@@ -169,7 +168,7 @@ class Registrar:
         asked = {
             "source": source,
             "now": now,
-            "iso": registry.iso(now),
+            "iso": iso(now),
             "most": listing.most,
             "revives": listing.revives,
             "believes": listing.believes_versions,
@@ -201,7 +200,7 @@ class Registrar:
         return item_id
 
     def _entry(self, ref: Ref, now: float) -> list[object]:
-        record = blank_record(ref, now, self._strategy)
+        record = record_of_ref(ref, now, self._strategy)
         words = [word for pair in record.items() for word in pair]
         item_id, partition = record["id"], self._keys.partition(record["PartitionKey"])
         names = (record["fetchUrl"], record["displaySource"])
@@ -213,10 +212,10 @@ def item_id_of(ref: Ref) -> str:
     return ids.item_id(ref.type, _identity(ref)[0])
 
 
-def blank_record(ref: Ref, now: float, strategy: str) -> dict[str, str]:
+def record_of_ref(ref: Ref, now: float, strategy: str) -> dict[str, str]:
     """The record of something never visited."""
     normalised, address, display = _identity(ref)
-    return registry.blank(normalised, address, now, item_type=ref.type, strategy=strategy, display=display)
+    return blank_record(normalised, address, now, item_type=ref.type, strategy=strategy, display=display)
 
 
 def _identity(ref: Ref) -> tuple[str, str, str]:

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Sequence, Set
 from core import ids
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
-from core.registry.io.ending import Ending
-from core.registry.io.forgetting import Forgetting
-from core.registry.io.items import Leased
-from core.registry.io.removing import Record, Removing
+from core.registry.io.article_end import ArticleEnd
+from core.registry.io.item_forgetter import ItemForgetter
+from core.registry.io.items import LeasedItem
+from core.registry.io.remover import RemovableItem, Remover
 from core.registry.record import ARTICLES_SOURCE
 from core.store import connect, scanning
 from core.store.commit import Answer, Command, Leases, Work, batched
@@ -21,24 +21,24 @@ from core.store.connect import Client, texts
 from core.store.events import event
 
 
-class ForgettingLinks:
-    """Removes; counts into the toll of `forgetting`."""
+class LinkForgetter:
+    """Removes; counts into the counts of `forgetter`."""
 
-    def __init__(self, client: Client, keys: Keys, forgetting: Forgetting, *, dry_run: bool = False) -> None:
+    def __init__(self, client: Client, keys: Keys, forgetter: ItemForgetter, *, dry_run: bool = False) -> None:
         self._client = client
         self._keys = keys
-        self._forgetting = forgetting
+        self._forgetter = forgetter
         self._dry_run = dry_run
         self._leases = Leases(client, keys)
-        self._ending = Ending(client, keys)
-        self._removing = Removing(client, keys)
+        self._article_end = ArticleEnd(client, keys)
+        self._remover = Remover(client, keys)
         self._subscriptions = Subscriptions(client, keys)
 
     # ── one thing by any of its names ──
 
     async def page(self, item_id: str, uid: str) -> bool:
         """An item and every link that leads to it; False if there is nothing of the kind."""
-        records = await self._forgetting.read([item_id] if item_id else [])
+        records = await self._forgetter.read([item_id] if item_id else [])
         uids = {uid, *(record.article_uid for record in records)} - {""}
         if uid and (target := await self._client.get(self._keys.alias(uid))):
             uids.add(str(target))
@@ -49,7 +49,7 @@ class ForgettingLinks:
         if is_known:
             await self._forget_places(places)
             await self._forget_uids(uids, [record.content_hash for record in records])
-            await self._forgetting.items(records)
+            await self._forgetter.items(records)
         return is_known
 
     async def _is_remembered(self, uids: Set[str]) -> bool:
@@ -69,7 +69,7 @@ class ForgettingLinks:
         if self._dry_run:
             await self._forget_links(await self._own_links(url, by_feed))
             return by_feed.get(url, [])
-        async with self._forgetting.hold(f"feed_{fid}", f"{url} is being polled; waiting for its end"):
+        async with self._forgetter.hold(f"feed_{fid}", f"{url} is being polled; waiting for its end"):
             await self._forget_links(await self._own_links(url, by_feed))
             return await self._subscriptions.remove(url)
 
@@ -102,26 +102,26 @@ class ForgettingLinks:
 
     async def _forget_article(self, uid: str) -> None:
         item_id = str(await self._client.hget(self._keys.article(uid), "item_id") or "")
-        records = await self._forgetting.read([item_id] if item_id else [])
+        records = await self._forgetter.read([item_id] if item_id else [])
         await self._forget_uids({uid}, [record.content_hash for record in records])
         await self._forget_items(records)
 
-    async def _forget_items(self, records: Sequence[Record]) -> None:
+    async def _forget_items(self, records: Sequence[RemovableItem]) -> None:
         """The item of an article; if a site lists it too, it falls back to the site's text."""
         for record in records:
             if not set(record.sources) - {ARTICLES_SOURCE}:
-                await self._forgetting.items([record])
+                await self._forgetter.items([record])
                 continue
-            self._forgetting.toll.kept += 1
-            async for one in self._forgetting.leased([] if self._dry_run else [record.id]):
+            self._forgetter.counts.kept += 1
+            async for one in self._forgetter.leased([] if self._dry_run else [record.id]):
                 await self._fall_back(one)
 
-    async def _fall_back(self, leased: Leased) -> None:
-        commands = await self._ending.commands(leased.item, await connect.now(self._client))
-        work = Work(leased.lease, commands, self._ending.expected(leased.item))
+    async def _fall_back(self, leased: LeasedItem) -> None:
+        commands = await self._article_end.commands(leased.item, await connect.now(self._client))
+        work = Work(leased.lease, commands, self._article_end.expected(leased.item))
         if (await self._leases.commit_many([work]))[0] is Answer.MOVED_ON:  # listed or embedded in this very moment
             await self._leases.release(leased.lease)
-            await self._forget_items(await self._forgetting.read([leased.item.id]))
+            await self._forget_items(await self._forgetter.read([leased.item.id]))
 
     # ── a category ──
 
@@ -163,10 +163,10 @@ class ForgettingLinks:
             pipe.hexists(self._keys.article(uid), "item_id")
             pipe.exists(self._keys.alias(uid))
         counts = await pipe.execute() if uids else []
-        self._forgetting.toll.articles += sum(counts[::2])
-        self._forgetting.toll.aliases += sum(counts[1::2])
+        self._forgetter.counts.articles += sum(counts[::2])
+        self._forgetter.counts.aliases += sum(counts[1::2])
         if not self._dry_run:
-            await self._leases.run(await self._removing.articles(uids, content_hashes))
+            await self._leases.run(await self._remover.articles(uids, content_hashes))
 
     async def _aliases_of(self, uids: Set[str]) -> list[str]:
         return [alias async for alias, target in self._aliases() if target in uids]
@@ -192,7 +192,7 @@ class ForgettingLinks:
     async def _forget_places(self, places: Sequence[tuple[str, str]]) -> None:
         """Out of the link sets, and out of what feeds remember: an unchanged feed must not bring them back."""
         links = sorted({link for _, link in places})
-        self._forgetting.toll.links += len(links)
+        self._forgetter.counts.links += len(links)
         if self._dry_run or not links:
             return
         commands: list[Command] = []
