@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from core.keys import Keys
 from core.settings import Settings
 from core.store import connect, embedded
+from tests import ports
 
 # How long an example takes says something about the machine, not about the code.
 hypothesis.settings.register_profile("no deadline", deadline=None)
@@ -41,7 +42,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.EmbeddedServer]:
     """The real embedded server, for the whole session."""
-    running = embedded.start(tmp_path_factory.mktemp("server"), embedded.free_port(0))
+    running = embedded.start(tmp_path_factory.mktemp("server"), ports.take())
     yield running
     running.stop()
 

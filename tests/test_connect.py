@@ -14,6 +14,7 @@ from core.errors import SettingsError, StoreUnreachable
 from core.settings import Settings
 from core.store import connect, embedded
 from core.store import redis_health as presence
+from tests import ports
 
 
 def unreachable() -> Settings:
@@ -52,7 +53,7 @@ async def test_wait_says_it_once_and_returns_when_the_server_is_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A worker that starts before its server logs one sentence, not one per try."""
-    port = embedded.free_port(0)
+    port = ports.take()
     settings = Settings(redis_url=SecretStr(f"redis://127.0.0.1:{port}/0"))
     client = connect.open_store(settings)
     started: list[embedded.EmbeddedServer] = []
@@ -75,7 +76,7 @@ async def test_wait_says_it_once_and_returns_when_the_server_is_back(
 
 def test_embedded_server_survives_a_kill(tmp_path: Path) -> None:
     """What was acknowledged is there after kill -9 and a new start; AOF on, nothing evicted, loopback only."""
-    first = embedded.start(tmp_path, embedded.free_port(0))
+    first = embedded.start(tmp_path, ports.take())
     with sync_redis.Redis(port=first.port, decode_responses=True) as client:
         client.set("kept", "yes")
         config = client.config_get("*")

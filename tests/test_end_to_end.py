@@ -19,9 +19,9 @@ import redis
 
 from core import ids
 from core.keys import Keys
+from tests import ports
 
 ROOT = Path(__file__).parents[1]
-pytestmark = pytest.mark.xdist_group("up")  # one `up` at a time: its sample site looks for a free port
 KEYS = Keys()
 DAY = 86_400
 
@@ -32,9 +32,11 @@ class Freshet:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.feeds = folder / "feeds.toml"
-        self.environment = {
-            name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "PYTHONPATH"}
-        } | {"PERSISTENT_STORAGE_PATH": str(folder), "FEEDS_FILE": str(self.feeds), "EMBEDDED_REDIS_PORT": "16390"}
+        self.environment = (
+            {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "PYTHONPATH"}}
+            | {"PERSISTENT_STORAGE_PATH": str(folder), "FEEDS_FILE": str(self.feeds)}
+            | ports.for_up(folder)
+        )
 
     def run(self, *command: str, check: bool = True, **more: str) -> subprocess.CompletedProcess[str]:
         """A command to its end."""

@@ -15,6 +15,7 @@ import redis as sync_redis
 from core.errors import StoreUnreachable
 from core.settings import Settings
 from core.store import connect, embedded, private_files
+from tests import ports
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.xdist_group("up")  # one `up` at a time: its sample site looks for a free port
@@ -36,7 +37,7 @@ def open_places(folder: Path) -> list[Path]:
 def test_server_wants_its_password_and_shows_it_to_nobody(tmp_path: Path) -> None:
     """No answer without it; it is in no command line and in no file of the server, all of which are ours alone."""
     os.umask(0o022)
-    server = embedded.start(tmp_path / "redis", embedded.free_port(0), PASSWORD)
+    server = embedded.start(tmp_path / "redis", ports.take(), PASSWORD)
     try:
         with sync_redis.Redis(port=server.port) as stranger, pytest.raises(sync_redis.AuthenticationError):
             stranger.ping()
@@ -56,13 +57,13 @@ def test_server_wants_its_password_and_shows_it_to_nobody(tmp_path: Path) -> Non
 def test_folder_of_an_earlier_version_is_tightened(tmp_path: Path) -> None:
     """Files and folders that others could read are closed at the next start, with their data."""
     folder = tmp_path / "redis"
-    first = embedded.start(folder, embedded.free_port(0))
+    first = embedded.start(folder, ports.take())
     with sync_redis.Redis.from_url(first.url) as client:
         client.set("kept", "yes")
     first.stop()
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    second = embedded.start(folder, embedded.free_port(0), PASSWORD)
+    second = embedded.start(folder, ports.take(), PASSWORD)
     with sync_redis.Redis.from_url(second.url, decode_responses=True) as client:
         kept = client.get("kept")
     second.stop()
@@ -74,7 +75,7 @@ def test_folder_of_an_earlier_version_is_tightened(tmp_path: Path) -> None:
 def test_folder_names_may_hold_anything(tmp_path: Path) -> None:
     """Blanks, quotes and umlauts reach the server as they are."""
     folder = tmp_path / 'a "b" \\x41 ü'
-    server = embedded.start(folder, embedded.free_port(0))
+    server = embedded.start(folder, ports.take())
     with sync_redis.Redis.from_url(server.url, decode_responses=True) as client:
         found = client.config_get("dir")["dir"]
     server.stop()
@@ -91,7 +92,7 @@ def test_broken_off_start_leaves_no_server(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        embedded.start(tmp_path / "redis", embedded.free_port(0), look=give_up)
+        embedded.start(tmp_path / "redis", ports.take(), look=give_up)
 
     assert not psutil.pid_exists(seen[0])
 
@@ -147,7 +148,7 @@ def test_shared_folder_is_not_taken_from_others(tmp_path: Path) -> None:
 
 
 def store_with_data(folder: Path) -> Path:
-    server = embedded.start(folder, embedded.free_port(0))
+    server = embedded.start(folder, ports.take())
     with sync_redis.Redis.from_url(server.url) as client:
         client.set("kept", "yes")
     server.stop()
@@ -162,10 +163,10 @@ def test_missing_manifest_is_refused_and_what_is_advised_works(how: str, tmp_pat
     if how == "empty":
         manifest.touch()
     with pytest.raises(StoreUnreachable) as caught:
-        embedded.start(tmp_path / "redis", embedded.free_port(0))
+        embedded.start(tmp_path / "redis", ports.take())
     command = str(caught.value).partition("write it anew: ")[2].partition("), or move")[0]
     subprocess.run(["bash", "-c", command], check=True, timeout=10)
-    again = embedded.start(tmp_path / "redis", embedded.free_port(0))
+    again = embedded.start(tmp_path / "redis", ports.take())
     with sync_redis.Redis.from_url(again.url, decode_responses=True) as client:
         kept = client.get("kept")
     again.stop()
@@ -179,7 +180,7 @@ def test_manifest_of_a_missing_file_is_refused(tmp_path: Path) -> None:
     manifest = store_with_data(tmp_path / "redis")
     next(manifest.parent.glob("*.base.*")).unlink()
     with pytest.raises(StoreUnreachable, match=r"server\.log says why"):
-        embedded.start(tmp_path / "redis", embedded.free_port(0))
+        embedded.start(tmp_path / "redis", ports.take())
 
 
 @pytest.mark.parametrize("gone", ["redis/appendonlydir/appendonly.aof.manifest", "redis/appendonlydir"])
@@ -193,7 +194,11 @@ def test_up_refuses_a_store_that_lost_its_data(gone: str, tmp_path: Path) -> Non
     done = subprocess.run(
         [sys.executable, "-m", "scripts.launch", "--once"],
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "PERSISTENT_STORAGE_PATH": str(tmp_path), "EMBEDDED_REDIS_PORT": "16391"},
+        env={
+            "PATH": os.environ["PATH"],
+            "PERSISTENT_STORAGE_PATH": str(tmp_path),
+            "EMBEDDED_REDIS_PORT": str(ports.take()),
+        },
         capture_output=True,
         text=True,
         timeout=60,

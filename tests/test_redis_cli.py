@@ -14,6 +14,7 @@ import redis as sync_redis
 
 from core.store import connect, embedded
 from scripts import redis_cli
+from tests import ports
 
 ROOT = Path(__file__).parents[1]
 PASSWORD = "s3cret-S3CRET_s3cret"
@@ -23,7 +24,7 @@ PASSWORD = "s3cret-S3CRET_s3cret"
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of a shell beside a running `up`; no redis-cli on PATH."""
     home = tmp_path_factory.mktemp("data")
-    server = embedded.start(home / "redis", embedded.free_port(0), PASSWORD)
+    server = embedded.start(home / "redis", ports.take(), PASSWORD)
     connect.write_url(home, server.url)
     with sync_redis.Redis.from_url(server.url) as client:
         client.sadd("rss:feeds:sample_news", "http://127.0.0.1:8765/feeds/news.xml")

@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.store import connect, embedded
 from core.store import redis_health as presence
 from core.store.connect import Client
-from tests import commands
+from tests import commands, ports
 from tests.library import Library, open_library
 
 
@@ -24,7 +24,7 @@ from tests.library import Library, open_library
 async def library(settings: Settings, tmp_path: Path) -> AsyncIterator[Library]:
     """Two pages, embedded and searched once, in a server of our own that then cannot write to its disk."""
     folder = tmp_path / "server"
-    server = embedded.start(folder, embedded.free_port(0))
+    server = embedded.start(folder, ports.take())
     try:
         own = settings.model_copy(update={"redis_url": SecretStr(server.url)})
         async with open_library(own, {"/weir": "The weir was repaired.", "/lock": "The lock is closed."}) as opened:

@@ -20,9 +20,9 @@ import pytest
 import redis
 
 from core.keys import Keys
+from tests import ports
 
 ROOT = Path(__file__).parents[1]
-pytestmark = pytest.mark.xdist_group("up")  # one `up` at a time: its sample site looks for a free port
 KEYS = Keys()
 UP = shlex.join([sys.executable, "-m", "scripts.launch"])
 PATIENCE_SECONDS = 90.0
@@ -45,10 +45,10 @@ class Up:
                 ["bash", "-c", line],
                 cwd=root,
                 env=base
+                | ports.for_up(folder)
                 | {
                     "PERSISTENT_STORAGE_PATH": str(folder),
                     "FEEDS_FILE": str(folder / "feeds.toml"),
-                    "EMBEDDED_REDIS_PORT": "16490",
                     "INGEST_CYCLE_SECONDS": "0.5",
                     "TIMER_SECONDS": "0.5",
                 }

@@ -13,6 +13,7 @@ from core.runtime.pool import ParsePool
 from core.settings import Settings
 from core.store import embedded
 from core.store.embedded import EmbeddedServer
+from tests import ports
 from tests.faults.proxy import Proxy
 from tests.faults.scenario import LentPool, Newsroom
 
@@ -45,7 +46,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def own_server(tmp_path: Path) -> AsyncIterator[EmbeddedServer]:
     """A server that only this test has, to be killed and made to refuse."""
-    running = embedded.start(tmp_path / "server", embedded.free_port(0))
+    running = embedded.start(tmp_path / "server", ports.take())
     yield running
     running.stop()
 

@@ -19,7 +19,7 @@ from core.runtime.send import Sender
 from core.settings import Settings
 from core.store import connect, embedded
 from core.store.embedded import EmbeddedServer
-from tests import queue_jobs
+from tests import ports, queue_jobs
 from tests.faults import process
 from tests.faults.process import Worker
 
@@ -215,7 +215,7 @@ async def test_an_idle_worker_stops_in_seconds(bench: Bench) -> None:
 
 async def test_a_server_that_goes_and_comes_back(tmp_path: Path) -> None:
     """Idle or with a job: the worker says so once, waits, and works again. Nobody starts it anew."""
-    server = embedded.start(tmp_path / "server", embedded.free_port(0))
+    server = embedded.start(tmp_path / "server", ports.take())
     port = server.port
     settings = Settings(redis_url=SecretStr(server.url), persistent_storage_path=tmp_path)
     sender = Sender(settings, queue_jobs.ALLOWED)
