@@ -138,6 +138,7 @@ class Settings(BaseSettings):
 
     # ── logs ──
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: Literal["text", "json"] = "text"
 
     @classmethod
     def settings_customise_sources(

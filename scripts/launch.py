@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from core.errors import FreshetError, SettingsError
-from core.runtime import log as console
+from core.runtime import logs
 from core.runtime.terminal import say
 from core.settings import Settings, load
 from core.store import private_files
@@ -51,8 +51,8 @@ def main() -> int:
     except FreshetError as error:
         say(error, file=sys.stderr)
         return FAILED
-    console.set_up(settings)
-    os.environ.update(console.told_environment())
+    logs.configure(settings)
+    os.environ.update(logs.reported_environment())
     log_lines = BackgroundLog()
     code = _try(settings, stop, once)
     if not log_lines.is_written(LOG_SECONDS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -20,6 +21,8 @@ from scripts.process_tree import Tree
 ROOT = Path(__file__).resolve().parents[1]
 KEEPER = ROOT / "scripts" / "keeper.py"
 LOOK_SECONDS = 1.0
+LOG_LINE = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]+ \[|\{")
+"""How a log line begins, in both formats (`core.runtime.logs`)."""
 Process = subprocess.Popen[bytes]
 
 
@@ -146,13 +149,14 @@ class Family:
     # ── what they print ──
 
     def relay(self, name: str, width: int, process: Process) -> None:
-        """Print every line of a piped process with its name in front."""
+        """Print every line of a piped process: a log line as it is, any other with time and name in front."""
         threading.Thread(target=self._relay, args=(name, width, process), daemon=True).start()
 
     def _relay(self, name: str, width: int, process: Process) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            text = f"{time.strftime('%H:%M:%S')} {name:<{width}} | ".encode() + line.rstrip(b"\n") + b"\n"
+            tag = b"" if LOG_LINE.match(line) else f"{time.strftime('%H:%M:%S')} {name:<{width}} | ".encode()
+            text = tag + line.rstrip(b"\n") + b"\n"
             # Past Python's buffer: one that cannot be written would be complained of at the exit. And on: a process
             # whose words nobody takes would stand still.
             with self._printing, contextlib.suppress(OSError):

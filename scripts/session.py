@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.runtime import log as console
+from core.runtime import logs
 from core.runtime.terminal import say
 from core.settings import Settings, load
 from core.store import connect
@@ -23,7 +23,7 @@ from core.store import redis_health as presence
 async def open_session() -> AsyncIterator[tuple[Settings, Keys, connect.Client]]:
     """Settings, keys and a client on a server that answered."""
     settings = load()
-    console.set_up(settings)
+    logs.configure(settings)
     client = connect.open_store(settings)
     try:
         await presence.require(client, settings)

@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 
 from core.keys import Keys
-from core.runtime import log as console
+from core.runtime import logs
 from core.runtime.context import Context
 from core.search.io.answers import Query
 from core.search.io.opening import open_searcher
@@ -75,7 +75,7 @@ def logged(settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     """Logging as a worker has it, all of it."""
     root = logging.getLogger()
     before = root.handlers[:], root.level
-    console.set_up(settings.model_copy(update={"log_level": "DEBUG"}))
+    logs.configure(settings.model_copy(update={"log_level": "DEBUG"}))
     yield
     root.handlers[:], root.level = before
 

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from core.errors import SettingsError
-from core.runtime import log as console
+from core.runtime import logs
 from core.settings import Settings
 from core.store import connect
 from core.store import redis_health as presence
@@ -55,7 +55,7 @@ def test_password_that_cuts_the_url_is_never_shown(url: str) -> None:
     with pytest.raises(SettingsError) as caught:
         connect.open_store(settings)
     stream = io.StringIO()
-    console.set_up(settings, stream)
+    logs.configure(settings, stream)
     logging.getLogger("up").error("it said hun#ter2 of %s", presence.explain(RedisConnectionError("x"), url))
 
     for text in (redis_url.masked(url), str(caught.value)):

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.runtime import log as console
-from core.runtime import setting_names
+from core.runtime import logs, setting_names
 from core.settings import Settings, load
 
 ROOT = Path(__file__).parents[1]
@@ -104,28 +103,32 @@ def test_settings_themselves_are_no_typos() -> None:
     assert setting_names.misnamed(ours, ours, KNOWN) == {}
 
 
-def test_told_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second set-up of the log, as jobs make it, says nothing new."""
+WARNING = "WARNING [settings] ⚠️ FETCH_ALLOWED_HOST is not a setting; did you mean FETCH_ALLOWED_HOSTS?\n"
+"""What follows the time."""
+
+
+def test_reported_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second set-up of the log, as jobs make it, logs nothing new."""
     monkeypatch.setenv("FETCH_ALLOWED_HOST", "x")
-    monkeypatch.setattr(console, "_told", set())
+    monkeypatch.setattr(logs, "_reported", set())
     stream = io.StringIO()
     for _ in range(2):
-        console.set_up(Settings(), stream)
+        logs.configure(Settings(), stream)
 
-    assert stream.getvalue() == "[settings] ⚠️ FETCH_ALLOWED_HOST is not a setting; did you mean FETCH_ALLOWED_HOSTS?\n"
+    assert stream.getvalue()[20:] == WARNING
 
 
-def test_not_told_again_by_started_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the process that started this one has told is left out; anything else is told."""
+def test_not_reported_again_by_started_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the process that started this one has reported is left out; anything else is reported."""
     monkeypatch.setenv("FETCH_ALLOWED_HOST", "x")
     monkeypatch.setenv("EMBEDER", "none")
-    monkeypatch.setenv(console.TOLD, "FETCH_ALLOWED_HOST,LOG_LEVELL")
-    monkeypatch.setattr(console, "_told", set())
+    monkeypatch.setenv(logs.REPORTED_VARIABLE, "FETCH_ALLOWED_HOST,LOG_LEVELL")
+    monkeypatch.setattr(logs, "_reported", set())
     stream = io.StringIO()
-    console.set_up(Settings(), stream)
+    logs.configure(Settings(), stream)
 
-    assert stream.getvalue() == "[settings] ⚠️ EMBEDER is not a setting; did you mean EMBEDDER?\n"
-    assert console.told_environment()[console.TOLD] == "EMBEDER,FETCH_ALLOWED_HOST,LOG_LEVELL"
+    assert stream.getvalue()[20:] == "WARNING [settings] ⚠️ EMBEDER is not a setting; did you mean EMBEDDER?\n"
+    assert logs.reported_environment()[logs.REPORTED_VARIABLE] == "EMBEDER,FETCH_ALLOWED_HOST,LOG_LEVELL"
 
 
 @pytest.mark.parametrize(("value", "expected"), [("9.5", 9.5), ("", 5.0), (None, 7.0)])
@@ -142,7 +145,7 @@ def test_environment_wins_over_the_file(
 
 
 @pytest.mark.parametrize("command", ["scripts.status", "workers.timer"])
-def test_every_process_tells(command: str, tmp_path: Path) -> None:
+def test_every_process_warns(command: str, tmp_path: Path) -> None:
     """One line at the start of a script and of a worker; not an error."""
     environment = {"PATH": os.environ["PATH"], "REDIS_URL": "redis://127.0.0.1:1/0", "FETCH_ALLOWED_HOST": "x"}
     words = [sys.executable, "-m", command, *(["--once"] if command.startswith("workers") else [])]
@@ -151,4 +154,4 @@ def test_every_process_tells(command: str, tmp_path: Path) -> None:
         first = process.stderr.readline()
         process.kill()
 
-    assert first == "[settings] ⚠️ FETCH_ALLOWED_HOST is not a setting; did you mean FETCH_ALLOWED_HOSTS?\n"
+    assert first[20:] == WARNING

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from core.pages.printable import one_line, printable
-from core.runtime import log as console
-from core.runtime import progress
+from core.runtime import logs, progress
 from core.runtime.terminal import Styled, bold, say
 from core.settings import Settings
 from core.store.connect import Client
@@ -78,7 +77,7 @@ def test_no_log_line_has_an_escape(settings: Settings) -> None:
     """Neither in its message nor in its traceback."""
     stream, root = io.StringIO(), logging.getLogger()
     before = root.handlers[:], root.level
-    console.set_up(settings, stream)
+    logs.configure(settings, stream)
     try:
         raise ValueError(EVIL)
     except ValueError:

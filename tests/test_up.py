@@ -426,8 +426,8 @@ def test_environment_wins_over_env_file_under_up(ups: Callable[..., Up], tmp_pat
     for name in ("core", "workers", "scripts", "sample_site"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
     (checkout / "Procfile").write_text(
-        "timer: exec python -c 'from core.runtime import log; from core.settings import load; s = load();"
-        " log.set_up(s); print(s.log_level, s.timer_seconds, s.fetch_concurrency)'\n"
+        "timer: exec python -c 'from core.runtime import logs; from core.settings import load; s = load();"
+        " logs.configure(s); print(s.log_level, s.timer_seconds, s.fetch_concurrency)'\n"
     )
     (checkout / ".env").write_text("TIMER_SECONDS=77\nFETCH_CONCURRENCY=3\nLOG_LEVELL=DEBUG\n")
     up = ups(f"exec {UP}", checkout, TIMER_SECONDS="5", EMBEDER="none")

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.runtime import log as console
+from core.runtime import logs
 from core.runtime import sidecar as beside
 from core.runtime import signals as stopping
 from core.runtime.inline import InlineWorker
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None, allowed: Allowed = JOBS, pace: 
 
     async def get_ready() -> None:
         settings = load()
-        console.set_up(settings)
+        logs.configure(settings)
         await _wait_for_store(settings, asked.burst)
         ready.append(settings)
 

@@ -21,8 +21,7 @@ from core.keys import Keys
 from core.registry.io.articles import ArticleStore
 from core.registry.io.pruner import Pruner
 from core.registry.page_url import LinkResult
-from core.runtime import log as console
-from core.runtime import progress
+from core.runtime import logs, progress
 from core.runtime import signals as stopping
 from core.settings import Settings, load
 from core.store import connect, version
@@ -114,7 +113,7 @@ async def run_once(context: Context, budget_seconds: float) -> Mapping[str, int]
 
 async def _main(settings: Settings) -> None:
     """One run by hand or by cron: nothing heavy is loaded before there is something to fetch."""
-    console.set_up(settings)
+    logs.configure(settings)
     keys, client = Keys.of(settings), connect.open_store(settings)
     try:
         await presence.wait(client, settings, give_up_seconds=presence.ONCE_WAIT_SECONDS)

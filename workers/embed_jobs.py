@@ -12,8 +12,7 @@ from collections import Counter
 
 from core.errors import FreshetError, SettingsError
 from core.keys import Keys
-from core.runtime import log as console
-from core.runtime import progress, stop
+from core.runtime import logs, progress, stop
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embed_run import EmbedRun
@@ -39,7 +38,7 @@ _kept: list[LocalEmbedder] = []
 def embed(item_ids: list[str]) -> None:
     """Embed what is new in these items."""
     settings = load()
-    console.set_up(settings)
+    logs.configure(settings)
     asyncio.run(embed_items(settings, item_ids, time.monotonic() + BUDGET_SECONDS))
 
 

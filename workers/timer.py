@@ -23,7 +23,7 @@ from core.registry.io.article_expiry import ArticleExpiry
 from core.registry.io.due import HOLD_SECONDS, NO_SHARE, DueItems
 from core.registry.io.purger import Purger
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
-from core.runtime import log as console
+from core.runtime import logs
 from core.runtime import signals as stopping
 from core.runtime.queue_names import QueueName
 from core.runtime.send import Argument, Sender
@@ -133,7 +133,7 @@ class Timer:
 
 
 async def _main(settings: Settings, once: bool) -> None:
-    console.set_up(settings)
+    logs.configure(settings)
     keys, client, sender = Keys.of(settings), connect.open_store(settings), Sender(settings)
     try:
         await presence.wait(client, settings, give_up_seconds=presence.ONCE_WAIT_SECONDS if once else None)

@@ -26,7 +26,7 @@ from core.registry.io.force import Forcing
 from core.registry.io.items import ItemStore
 from core.registry.io.registrar import Registrar
 from core.registry.io.runs import RunStore
-from core.runtime import log as console
+from core.runtime import logs
 from core.runtime.pool import ParsePool
 from core.settings import Settings
 from core.sources.io import permission
@@ -72,7 +72,7 @@ class Context:
 @asynccontextmanager
 async def open_context(settings: Settings, give_up_seconds: float | None = None) -> AsyncIterator[Context]:
     """Wait for the server (for ever, or not), check it, open everything; close it all at the end."""
-    console.set_up(settings)
+    logs.configure(settings)
     keys = Keys.of(settings)
     client = connect.open_store(settings)
     try:

@@ -82,7 +82,7 @@ class Worker:
     @property
     def tracebacks(self) -> list[str]:
         """Every log entry with a traceback."""
-        entries = re.split(r"^(?=\[\w+\] |\w+ exception was never)", self.log, flags=re.M)
+        entries = re.split(r"^(?=\d{4}-\d\d-\d\d |\w+ exception was never)", self.log, flags=re.M)
         return [text for text in entries if "Traceback" in text]
 
     def children(self) -> list[psutil.Process]:
