@@ -19,7 +19,7 @@ from typing import Any
 
 import trafilatura
 
-from core.feeds import dates as feed_dates
+from core.feeds.dates import parse_date
 from core.models import Document
 from core.pages import charset as page_charset
 from core.pages import extract
@@ -147,7 +147,7 @@ def print_agreement(corpus: str, known: list[tuple[Document, Mapping[str, Any]]]
     checks: dict[str, Callable[[Document, Mapping[str, Any]], tuple[object, object]]] = {
         "title": lambda one, meta: (one.title, " ".join((meta.get("title") or "").split())),
         "language": lambda one, meta: (one.language, (meta.get("lang") or "")[:2].lower()),
-        "published": lambda one, meta: (one.published_ts, feed_dates.to_epoch(meta.get("publishedTime") or "")),
+        "published": lambda one, meta: (one.published_ts, parse_date(meta.get("publishedTime") or "")),
     }
     for name, check in checks.items():
         pairs = [(got, wanted) for got, wanted in (check(one, meta) for one, meta in known) if wanted not in ("", None)]

@@ -21,7 +21,7 @@ from typing import Any
 import feedparser
 
 from core.errors import NotAFeed
-from core.feeds import parse as feeds
+from core.feeds.parse import MAX_ENTRIES, parse_feed
 from core.models import Entry
 
 DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "feeds"
@@ -64,7 +64,7 @@ def made_up(count: int = 50, items: int = 40) -> list[bytes]:
 
 def readers() -> dict[str, Callable[[bytes], object]]:
     found: dict[str, Callable[[bytes], object]] = {
-        "freshet": lambda body: feeds.parse(body, ""),
+        "freshet": lambda body: parse_feed(body, ""),
         "feedparser": lambda body: feedparser.parse(io.BytesIO(body)),
         "feedparser, no cleaning": lambda body: feedparser.parse(
             io.BytesIO(body), sanitize_html=False, resolve_relative_uris=False
@@ -105,7 +105,7 @@ def print_agreement(bodies: list[bytes]) -> None:
     same: Counter[str] = Counter()
     differing: list[str] = []
     for number, body in enumerate(bodies):
-        theirs = feedparser.parse(io.BytesIO(body)).entries[: feeds.MAX_ENTRIES]
+        theirs = feedparser.parse(io.BytesIO(body)).entries[:MAX_ENTRIES]
         ours = entries_of(body)
         found["entries"] += len(theirs)
         same["entries"] += len(theirs) if len(theirs) == len(ours) else 0
@@ -122,7 +122,7 @@ def print_agreement(bodies: list[bytes]) -> None:
 
 def entries_of(body: bytes) -> tuple[Entry, ...]:
     try:
-        return feeds.parse(body, "").entries
+        return parse_feed(body, "").entries
     except NotAFeed:
         return ()
 

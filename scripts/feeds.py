@@ -18,12 +18,12 @@ from typing import Any
 
 from core.errors import FeedFileError
 from core.feeds import categories, opml
+from core.feeds.feed_state import FeedState
 from core.feeds.io import feed_file
-from core.feeds.io.discovery import DiscoveryResult, FeedFinder
+from core.feeds.io.feed_finder import DiscoveryResult, FeedFinder
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import Subscriptions
-from core.feeds.state import FeedState
 from core.keys import Keys
 from core.models import DiscoveredFeed, Failed, RejectedUrl
 from core.pages.printable import one_line

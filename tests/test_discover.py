@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from core.feeds.discover import feed_links, guesses
+from core.feeds.autodiscovery import common_feed_urls, linked_feeds
 from core.models import DiscoveredFeed
 
 URL = "https://site.example/blog/post"
@@ -28,7 +28,7 @@ PAGE = b"""<!doctype html><html><head>
 
 def test_finds_declared_and_linked_feeds() -> None:
     """Declared feeds come first, then links that look like feeds, then comments; each once, with its base."""
-    assert feed_links(PAGE, URL) == [
+    assert linked_feeds(PAGE, URL) == [
         DiscoveredFeed("https://site.example/base/rss.xml", "All posts", "application/rss+xml"),
         DiscoveredFeed("https://other.example/atom", "", "application/atom+xml"),
         DiscoveredFeed("https://site.example/base/feed.json", "", "application/feed+json"),
@@ -41,7 +41,7 @@ def test_finds_declared_and_linked_feeds() -> None:
 @pytest.mark.parametrize("html", [b"", b" ", b"\0", b"plain text", b"<html>", b"\xff\xfe<"])
 def test_finds_nothing_in_nothing(html: bytes) -> None:
     """Pages without feeds, or without being pages, give an empty list."""
-    assert feed_links(html, URL) == []
+    assert linked_feeds(html, URL) == []
 
 
 @pytest.mark.parametrize(
@@ -55,15 +55,15 @@ def test_finds_nothing_in_nothing(html: bytes) -> None:
 def test_survives_floods(name: str, html: bytes) -> None:
     """No page we know costs more than a moment."""
     started = time.process_time()
-    feed_links(html, URL)
+    linked_feeds(html, URL)
     assert time.process_time() - started < 3.0
 
 
 def test_guesses_beside_the_page_and_at_the_root() -> None:
     """The usual paths are tried beside the page first, then at the root; nothing twice."""
-    found = guesses("https://site.example/blog?page=2#top")
+    found = common_feed_urls("https://site.example/blog?page=2#top")
     assert found[0] == "https://site.example/blog/feed"
     assert {"https://site.example/rss.xml", "https://site.example/sitemap_news.xml"} <= set(found)
     assert len(found) == len(set(found))
-    assert guesses("https://site.example/")[0] == "https://site.example/feed"
-    assert guesses("file:///etc/") == []
+    assert common_feed_urls("https://site.example/")[0] == "https://site.example/feed"
+    assert common_feed_urls("file:///etc/") == []

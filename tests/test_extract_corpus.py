@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from core.feeds import dates as feed_dates
+from core.feeds.dates import parse_date
 from core.models import Document, Failed
 from core.pages import extract
 from core.pages import read as page_read
@@ -74,7 +74,7 @@ def test_statements_are_true(corpus) -> None:
     titles = [(document.title, " ".join(meta["title"].split())) for document, meta in known if meta.get("title")]
     assert sum(got == wanted for got, wanted in titles) / len(titles) >= 0.9
     assert all(document.language == meta["lang"][:2].lower() for document, meta in known if meta.get("lang"))
-    dates = [(document.published_ts, feed_dates.to_epoch(meta.get("publishedTime") or "")) for document, meta in known]
+    dates = [(document.published_ts, parse_date(meta.get("publishedTime") or "")) for document, meta in known]
     assert all(got == wanted for got, wanted in dates if wanted is not None)
 
 

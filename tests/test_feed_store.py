@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from core import ids
 from core.feeds import polling
+from core.feeds.feed_state import FeedState, FeedStatus
 from core.feeds.io.feed_store import FeedStore, LeasedElsewhere, LeasedFeed, from_hash, to_hash
 from core.feeds.io.link_store import Ttls
 from core.feeds.polling import PollDecision
-from core.feeds.state import FeedState, FeedStatus
 from core.keys import Keys
 from core.models import PublisherHints
 from core.store.connect import Client

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import NotAFeed
-from core.feeds import parse as feeds
+from core.feeds.parse import MAX_ENTRIES, MAX_INFLATED_BYTES, parse_feed
 from core.models import Entry, FeedKind, ParsedFeed, PublisherHints
 
 DATA = Path(__file__).parent / "data" / "feeds"
@@ -20,11 +20,11 @@ SIX_JAN_9_UTC = 1736154000.0
 
 
 def sample(name: str) -> ParsedFeed:
-    return feeds.parse((DATA / name).read_bytes(), URL)
+    return parse_feed((DATA / name).read_bytes(), URL)
 
 
 def rss(inside: str, head: str = "") -> ParsedFeed:
-    return feeds.parse(f"{head}<rss><channel>{inside}</channel></rss>".encode(), URL)
+    return parse_feed(f"{head}<rss><channel>{inside}</channel></rss>".encode(), URL)
 
 
 def item(inside: str) -> Entry:
@@ -33,7 +33,7 @@ def item(inside: str) -> Entry:
 
 def atom_entry(inside: str) -> Entry:
     body = f'<feed xmlns="http://www.w3.org/2005/Atom"><entry>{inside}</entry></feed>'
-    return feeds.parse(body.encode(), URL).entries[0]
+    return parse_feed(body.encode(), URL).entries[0]
 
 
 # ── formats ─────────────────────────────────────────────────────────────────────────────────────
@@ -120,7 +120,7 @@ def test_foreign_prefixes_and_cases_do_not_matter() -> None:
       <ITEM><LINK>http://a.example/1</LINK><d:Date>2025-01-06T09:00:00Z</d:Date></ITEM>
       <item><atom:link href="http://a.example/2"/><content:encoded>undeclared</content:encoded></item>
     </CHANNEL></RSS>"""
-    first, second = feeds.parse(body.encode(), URL).entries
+    first, second = parse_feed(body.encode(), URL).entries
     assert (first.link, first.updated_ts) == ("http://a.example/1", SIX_JAN_9_UTC)
     assert (second.link, second.content) == ("http://a.example/2", "undeclared")
 
@@ -215,7 +215,7 @@ def test_mends_titles(name: str, inside: str, title: str) -> None:
 def test_reads_past_what_surrounds_the_feed(name: str, body: str) -> None:
     """Junk around a good feed does not hide it."""
     good = "<rss><channel><item><link>http://a.example/é</link></item></channel></rss>"
-    assert [entry.link for entry in feeds.parse(body.format(good).encode(), URL).entries] == ["http://a.example/é"]
+    assert [entry.link for entry in parse_feed(body.format(good).encode(), URL).entries] == ["http://a.example/é"]
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_reads_past_what_surrounds_the_feed(name: str, body: str) -> None:
 def test_reads_windows_1252_however_it_is_declared(name: str, body: bytes, content_type: str) -> None:
     """Latin-1 means Windows-1252, declared or not."""
     feed = "<rss><channel><title>“Café”</title></channel></rss>".encode("cp1252")
-    assert feeds.parse(body.replace(b"{}", feed), URL, content_type).title == "“Café”"
+    assert parse_feed(body.replace(b"{}", feed), URL, content_type).title == "“Café”"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_reads_windows_1252_however_it_is_declared(name: str, body: bytes, conte
 def test_reads_other_encodings(codec: str) -> None:
     """Encodings are recognised by their first bytes or their declaration."""
     text = f"<?xml version='1.0' encoding='{codec}'?><rss><channel><title>abc</title></channel></rss>"
-    assert feeds.parse(text.encode(codec), URL).title == "abc"
+    assert parse_feed(text.encode(codec), URL).title == "abc"
 
 
 def test_falls_back_to_feedparser_for_mismatched_tags() -> None:
@@ -262,24 +262,24 @@ def test_falls_back_to_feedparser_for_mismatched_tags() -> None:
         ("deep JSON", b"[" * 100_000, "cannot be read as JSON"),
         ("a path", b"/etc/hostname", "not a feed"),
         ("broken gzip", b"\x1f\x8b\x08 no", "damaged gzip"),
-        ("gzip bomb", gzip.compress(bytes(feeds.MAX_INFLATED_BYTES + 1)), "too large"),
+        ("gzip bomb", gzip.compress(bytes(MAX_INFLATED_BYTES + 1)), "too large"),
     ],
 )
 def test_says_what_is_no_feed(name: str, body: bytes, sentence: str) -> None:
     """What is no feed raises NotAFeed, with a sentence that says what it is instead."""
     with pytest.raises(NotAFeed, match=sentence):
-        feeds.parse(body, URL)
+        parse_feed(body, URL)
 
 
 def test_inflates_gzip_files() -> None:
     """A sitemap.xml.gz is read like the file inside."""
-    assert feeds.parse(gzip.compress((DATA / "sitemap.xml").read_bytes()), URL) == sample("sitemap.xml")
+    assert parse_feed(gzip.compress((DATA / "sitemap.xml").read_bytes()), URL) == sample("sitemap.xml")
 
 
 def test_caps_the_number_of_entries() -> None:
     """Of an endless feed the first entries are read, and the rest is admitted to."""
-    feed = rss("<item><link>http://a.example/</link></item>" * (feeds.MAX_ENTRIES + 7))
-    assert (len(feed.entries), feed.left_out) == (feeds.MAX_ENTRIES, 7)
+    feed = rss("<item><link>http://a.example/</link></item>" * (MAX_ENTRIES + 7))
+    assert (len(feed.entries), feed.left_out) == (MAX_ENTRIES, 7)
 
 
 # ── hostility ───────────────────────────────────────────────────────────────────────────────────
@@ -311,7 +311,7 @@ def laughs(codec: str = "utf-8") -> bytes:
 )
 def test_expands_no_dangerous_entity(name: str, body: bytes, title: str) -> None:
     """Entities that nest, grow or read files stay as they are; short flat ones are read."""
-    assert feeds.parse(body, URL).title == title
+    assert parse_feed(body, URL).title == title
 
 
 # Each of these took feedparser between 2 and 43 seconds, or made it raise.
@@ -345,7 +345,7 @@ def test_survives_floods(flood: str, damage: str) -> None:
 def test_never_raises_anything_but_not_a_feed(body: bytes, start: bytes) -> None:
     """Whatever the bytes, the answer is a feed or NotAFeed."""
     try:
-        feed = feeds.parse(start + body, URL)
+        feed = parse_feed(start + body, URL)
     except NotAFeed:
         return
     assert all("\0" not in entry.title and entry.link.encode() is not None for entry in feed.entries)

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import NotAFeed
-from core.feeds import parse as feeds
+from core.feeds.parse import parse_feed
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "feeds"
 NEEDED_SHARE = 0.995
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(not (DATA / "expected.json").is_file(), reason=f
 
 def links(body: bytes) -> list[str] | None:
     try:
-        return [entry.link for entry in feeds.parse(body, "").entries]
+        return [entry.link for entry in parse_feed(body, "").entries]
     except NotAFeed:
         return None
 
@@ -48,4 +48,4 @@ def test_real_feeds_need_no_fallback() -> None:
     """What publishers really serve is read by the fast path, every feed of it."""
     with tarfile.open(DATA / "real-feeds.tar.xz") as tar:
         bodies = [tar.extractfile(member).read() for member in tar.getmembers() if member.isfile()]
-    assert [feeds.parse(body, "").parser for body in bodies] == ["fast"] * len(bodies)
+    assert [parse_feed(body, "").parser for body in bodies] == ["fast"] * len(bodies)

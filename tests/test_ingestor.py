@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from core import ids
+from core.feeds.feed_state import FeedState
 from core.feeds.io.poller import PollCycle
-from core.feeds.state import FeedState
 from core.keys import Keys
 from core.runtime.context import Context, open_context
 from core.settings import Settings

@@ -11,8 +11,8 @@ import pytest
 
 from core import ids
 from core.errors import FailCode, FailDetail
+from core.feeds.feed_state import FeedResponse, FeedState, FeedUnchanged, PollResult
 from core.feeds.io import poller as poll
-from core.feeds.state import FeedResponse, FeedState, FeedUnchanged, PollResult
 from core.models import Failed
 from core.registry.outcomes import Broken
 from core.runtime.context import Context, open_context

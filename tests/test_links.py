@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.feeds.links import LinkRules, harvest
+from core.feeds.feed_links import LinkRules, extract_links
 from core.models import Entry, FeedKind, ParsedFeed, PublisherHints, RejectedUrl
 
 RULES = LinkRules(tracking_params=("utm_", "session"))
@@ -16,7 +16,7 @@ def feed(*links: str) -> ParsedFeed:
 
 def test_links_are_cleaned_in_order_without_repeats() -> None:
     """Two spellings of one link are one link, at the place of the first."""
-    found = harvest(
+    found = extract_links(
         feed(
             "https://example.com/b?utm_source=rss",
             "https://example.com/a?session=1#top",
@@ -33,7 +33,7 @@ def test_links_are_cleaned_in_order_without_repeats() -> None:
 def test_the_feeds_own_facts_pass_through() -> None:
     """Kind, title, hints, children, parser and truncation are those of the feed."""
     hints = PublisherHints(ttl_seconds=60.0)
-    found = harvest(ParsedFeed(FeedKind.SITEMAP_INDEX, "T", (), hints, "feedparser", ("https://a/",), 7), RULES)
+    found = extract_links(ParsedFeed(FeedKind.SITEMAP_INDEX, "T", (), hints, "feedparser", ("https://a/",), 7), RULES)
     assert (found.kind, found.title, found.hints) == (FeedKind.SITEMAP_INDEX, "T", hints)
     assert (found.children, found.parser, found.left_out) == (("https://a/",), "feedparser", 7)
 
@@ -52,7 +52,7 @@ def test_the_feeds_own_facts_pass_through() -> None:
 )
 def test_rejections_carry_their_reason(link: str, reason: str) -> None:
     """What is turned away says why, with the link as the feed had it."""
-    found = harvest(feed(link), RULES)
+    found = extract_links(feed(link), RULES)
     assert found.links == ()
     assert found.rejected == (RejectedUrl(link.strip() and link, reason),)
 
@@ -60,13 +60,15 @@ def test_rejections_carry_their_reason(link: str, reason: str) -> None:
 def test_an_opaque_entry_names_its_publisher() -> None:
     """Google News hides the article, but the entry's source tells whose feed to add instead."""
     entry = Entry(link="https://news.google.com/rss/articles/CBMi", source_url="https://www.bbc.co.uk")
-    found = harvest(ParsedFeed(FeedKind.RSS, entries=(entry,)), RULES)
+    found = extract_links(ParsedFeed(FeedKind.RSS, entries=(entry,)), RULES)
     assert found.rejected[0].reason == "aggregator_opaque (source www.bbc.co.uk)"
 
 
 def test_all_rejections_are_counted_and_a_few_kept() -> None:
     """Ten examples at most, each at most 200 characters; the count is of all."""
-    found = harvest(feed(*(f"ftp://example.com/{n}/" + "x" * 500 for n in range(25)), "https://example.com/"), RULES)
+    found = extract_links(
+        feed(*(f"ftp://example.com/{n}/" + "x" * 500 for n in range(25)), "https://example.com/"), RULES
+    )
     assert found.rejected_count == 25
     assert len(found.rejected) == 10
     assert {len(example.link) for example in found.rejected} == {200}
@@ -98,13 +100,13 @@ PRIVATE = [
 @pytest.mark.parametrize("link", PRIVATE)
 def test_private_places_are_refused(link: str) -> None:
     """No spelling of a private address, wrapped or not, enters the link set."""
-    assert harvest(feed(link), RULES).rejected == (RejectedUrl(link, "private_address"),)
+    assert extract_links(feed(link), RULES).rejected == (RejectedUrl(link, "private_address"),)
 
 
 @pytest.mark.parametrize("link", ["http://8.8.8.8/", "http://[2606:4700::1111]/", "https://localhost.example.com/"])
 def test_public_addresses_pass(link: str) -> None:
     """An address or a name is refused for what it is, not for what it looks like."""
-    assert harvest(feed(link), RULES).links == (link,)
+    assert extract_links(feed(link), RULES).links == (link,)
 
 
 @pytest.mark.parametrize(
@@ -126,5 +128,5 @@ def test_public_addresses_pass(link: str) -> None:
 )
 def test_allowed_hosts_may_be_private(allowed: str, link: str, enters: bool) -> None:
     """Host, host and port, or range: exactly what the user allowed, also behind an aggregator."""
-    found = harvest(feed(link), LinkRules(allowed_hosts=(allowed,)))
+    found = extract_links(feed(link), LinkRules(allowed_hosts=(allowed,)))
     assert bool(found.links) is enters

@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.feeds import polling
-from core.feeds.state import FeedChanged, FeedResponse, FeedState, FeedStatus, FeedUnchanged, PollResult
+from core.feeds.feed_state import FeedChanged, FeedResponse, FeedState, FeedStatus, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedKind, FeedLinks, FeedText, PublisherHints, RejectedUrl
 from core.registry.outcomes import Broken, Missing
 

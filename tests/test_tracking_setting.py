@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.feeds import links
+from core.feeds import feed_links
 from core.models import Document, Image
 from core.registry.io.item_queries import ItemQueries
 from core.runtime.context import Context
@@ -113,9 +113,9 @@ def test_a_document_by_the_settings() -> None:
     images = (Image("http://h/i.png?campaign=1", "first"), Image("http://h/i.png"))
     found = ("http://h/a?from_x=1", "http://h/a", "http://h/b?utm_x=1")
     document = Document(image=images[0].url, canonical_url="http://h/a?from_x=1", images=images, links=found)
-    cleaned = links.by_settings(document, OURS)
+    cleaned = feed_links.by_settings(document, OURS)
 
     assert (cleaned.image, cleaned.canonical_url) == ("http://h/i.png", "http://h/a")
     assert cleaned.images == (Image("http://h/i.png", "first"),)
     assert cleaned.links == ("http://h/a", "http://h/b")
-    assert links.by_settings(document, ("utm_",)) == document
+    assert feed_links.by_settings(document, ("utm_",)) == document

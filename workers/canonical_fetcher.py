@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.feeds.io.frontier import NewLinkFinder, NewLinks
 from core.feeds.io.link_store import Ttls
+from core.feeds.io.new_links import NewLinkFinder, NewLinks
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.registry.io.articles import ArticleStore

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 
-from core.feeds.state import FeedState, FeedStatus
+from core.feeds.feed_state import FeedState, FeedStatus
 from core.registry import field_parsing
 from core.registry.record import INTEGER_FIELDS, TIME_FIELDS, Status
 

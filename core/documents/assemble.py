@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from core.documents import type as doc_type
-from core.feeds import encoding as feed_encoding
+from core.feeds import encoding
 from core.models import Document, TextSource
 from core.pages import blocks as page_blocks
 from core.pages import charset as page_charset
@@ -86,7 +86,7 @@ def decoded(body: bytes, content_type: str) -> str:
 
     `page_charset` makes two line ends of `\\r\\n`. That is all the same to HTML, and a new paragraph to text.
     """
-    mark = feed_encoding.signature(body)
+    mark = encoding.codec_from_bom(body)
     if mark:
         body, content_type = body.decode(mark, "replace").removeprefix("\ufeff").encode("utf-8", "replace"), ""
     return storable(page_charset.decode(body.replace(b"\r\n", b"\n"), content_type))

@@ -15,7 +15,7 @@ from lxml import etree
 from core.documents import assemble as doc_assemble
 from core.documents.assemble import About
 from core.errors import FailCode, FailDetail
-from core.feeds import dates as feed_dates
+from core.feeds.dates import parse_date
 from core.models import Document, Failed
 from core.pages import fragment as page_fragment
 from core.pages.text import storable
@@ -96,7 +96,7 @@ def _about(archive: zipfile.ZipFile) -> About:
         return About()
     title, description, author = (root.findtext(f"{_DC}{tag}") or "" for tag in ("title", "description", "creator"))
     created = root.findtext(f"{_TERMS}created") or ""
-    return About(title, description, author, feed_dates.to_epoch(created) if created else None)
+    return About(title, description, author, parse_date(created) if created else None)
 
 
 def _no_image(_: object) -> list[object]:

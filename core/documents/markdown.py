@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from core.documents import assemble as doc_assemble
 from core.documents.assemble import About
-from core.feeds import dates as feed_dates
+from core.feeds.dates import parse_date
 from core.models import Document
 from core.pages import fragment as page_fragment
 from core.pages import links as page_links
@@ -69,7 +69,7 @@ def _about(stated: str) -> About:
         if found:
             pairs.setdefault(found[1].lower(), found[2].strip().strip("[]").strip().strip("\"'"))
     said = {what: _first(pairs, keys) for what, keys in _KEYS.items()}
-    published_ts = feed_dates.to_epoch(said["date"]) if said["date"] else None
+    published_ts = parse_date(said["date"]) if said["date"] else None
     return About(said["title"], said["description"], said["author"].replace('"', ""), published_ts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from calendar import timegm
 
-from core.feeds import dates_local as feed_dates_local
+from core.feeds import dates_local
 
 _LONGEST_DATE_CHARS = 100
 # Years 1 to 9999: what Python's datetime, and so every reader of the store, can show.
@@ -66,7 +66,7 @@ _RFC_822 = re.compile(
 )
 
 
-def to_epoch(text: str) -> float | None:
+def parse_date(text: str) -> float | None:
     """The moment a feed's date names, in seconds since 1970 UTC; None when it names none."""
     text = text.strip()
     if not text or len(text) > _LONGEST_DATE_CHARS:
@@ -159,7 +159,7 @@ def _asctime(text: str) -> float | None:
 
 def _local(text: str) -> float | None:
     """A date in a language or house style of its own, rewritten as one of the above."""
-    plain = feed_dates_local.rewrite(text)
+    plain = dates_local.rewrite(text)
     return (_w3c(plain) or _rfc_822(plain)) if plain else None
 
 

@@ -46,9 +46,9 @@ _CODECS = {
 }
 
 
-def override(body: bytes, content_type: str) -> str | None:
+def xml_encoding(body: bytes, content_type: str) -> str | None:
     """The encoding an XML parser should be told to use; None where it reads the right one off the bytes itself."""
-    if signature(body):
+    if codec_from_bom(body):
         return None
     declared = _declared(body)
     if declared in ("utf-8", "utf8") or body.isascii():
@@ -58,9 +58,9 @@ def override(body: bytes, content_type: str) -> str | None:
     return _CODECS.get(declared or _charset(content_type))
 
 
-def to_text(body: bytes, content_type: str) -> str:
+def decode(body: bytes, content_type: str) -> str:
     """The body as text, whatever it takes; bytes no candidate explains become U+FFFD."""
-    codec = signature(body)
+    codec = codec_from_bom(body)
     if codec:
         return body.decode(codec, "replace").removeprefix("\ufeff")
     stated = (_CODECS.get(label) for label in (_charset(content_type), _declared(body)))
@@ -70,17 +70,17 @@ def to_text(body: bytes, content_type: str) -> str:
     return body.decode("utf-8" if _is_mostly_utf_8(body) else "windows-1252", "replace")
 
 
-def codec_of(label: str) -> str | None:
+def codec_for_label(label: str) -> str | None:
     """Our codec for an encoding's name; None for names we do not know, and for codecs that are no encoding at all."""
     return _CODECS.get(label.strip().lower())
 
 
-def codec_in_header(content_type: str) -> str | None:
+def codec_from_content_type(content_type: str) -> str | None:
     """The codec that a Content-Type names."""
     return _CODECS.get(_charset(content_type))
 
 
-def signature(body: bytes) -> str:
+def codec_from_bom(body: bytes) -> str:
     """The codec its first bytes give away; empty for everything that starts like ASCII."""
     return next((codec for start, codec in _SIGNATURES if body.startswith(start)), "")
 

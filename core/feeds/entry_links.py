@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 
 from lxml import etree
 
-from core.feeds.names import XML_BASE, attribute
+from core.feeds.elements import XML_BASE, attribute
 from core.feeds.text import plain
 
 _EXTRA_SLASHES = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)/+")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lxml import etree
 
-from core.feeds.names import ElementNames
+from core.feeds.elements import ElementNames
 from core.feeds.text import plain
 from core.models import PublisherHints
 

@@ -9,13 +9,13 @@ import json
 from typing import Any
 
 from core.errors import NotAFeed
-from core.feeds import dates as feed_dates
-from core.feeds import entry_links as feed_links
+from core.feeds import entry_links
+from core.feeds.dates import parse_date
 from core.feeds.text import storable
 from core.models import Entry, FeedKind, ParsedFeed
 
 
-def read(body: bytes, url: str, limit: int) -> ParsedFeed:
+def parse_json_feed(body: bytes, url: str, limit: int) -> ParsedFeed:
     """The JSON Feed in this body; NotAFeed when it is other JSON, or none."""
     try:
         feed = json.loads(body.decode("utf-8-sig", "replace"))
@@ -43,11 +43,11 @@ def _is_feed(feed: Any) -> bool:
 def _entry(item: dict[str, Any], base: str) -> Entry:
     contents = (_text(item.get(key)) for key in ("content_html", "content_text", "summary"))
     return Entry(
-        link=feed_links.resolve(base, _text(item.get("url")) or _text(item.get("external_url"))),
+        link=entry_links.resolve(base, _text(item.get("url")) or _text(item.get("external_url"))),
         id=_text(item.get("id")),
         title=_text(item.get("title")),
-        published_ts=feed_dates.to_epoch(_text(item.get("date_published"))),
-        updated_ts=feed_dates.to_epoch(_text(item.get("date_modified"))),
+        published_ts=parse_date(_text(item.get("date_published"))),
+        updated_ts=parse_date(_text(item.get("date_modified"))),
         author=_author(item),
         content=next(filter(None, contents), ""),
     )

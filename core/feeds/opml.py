@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from lxml import etree
 
 from core.errors import FeedFileError
-from core.feeds import xml_feed as feed_xml
 from core.feeds.categories import slug
-from core.feeds.names import attribute
+from core.feeds.elements import attribute
+from core.feeds.xml_tree import parse_xml
 from core.pages.printable import printable
 
 UNCATEGORISED = "uncategorised"
@@ -22,7 +22,7 @@ _DEEPEST = 20
 
 def read(body: bytes) -> dict[str, list[str]]:
     """Category to feed URLs, in the file's order, repeats dropped."""
-    tree = feed_xml.read(body)
+    tree = parse_xml(body)
     if tree is None or not tree.is_sound:
         raise FeedFileError("The OPML file is not valid XML")
     if str(tree.root.tag).lower() != "opml":

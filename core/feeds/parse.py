@@ -13,12 +13,9 @@ from lxml import etree
 
 from core.documents import inflate
 from core.errors import Damaged, NotAFeed
-from core.feeds import entries as feed_entries
-from core.feeds import fallback as feed_fallback
-from core.feeds import json_feed as feed_json
-from core.feeds import sitemap as feed_sitemap
-from core.feeds import xml_feed as feed_xml
-from core.feeds.names import ElementNames
+from core.feeds import feedparser_fallback, json_feed, rss_atom, sitemap
+from core.feeds.elements import ElementNames
+from core.feeds.xml_tree import parse_xml
 from core.models import ParsedFeed
 
 MAX_ENTRIES = 2000
@@ -29,14 +26,14 @@ _SPACE = b" \t\r\n\x0b\x0c\x00"
 _WRAPPED = frozenset(("rss", "feed", "rdf:rdf", "urlset", "sitemapindex"))
 
 
-def parse(body: bytes, url: str, content_type: str = "") -> ParsedFeed:
+def parse_feed(body: bytes, url: str, content_type: str = "") -> ParsedFeed:
     """The feed in this body, links made absolute against `url`; raises NotAFeed when there is none."""
     body = _inflated(body) if body.startswith(inflate.GZIP_MAGIC) else body
     start = body[:2048].removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)[:1024].lower()
     if not start:
         raise NotAFeed("The body is empty")
     if start.startswith((b"{", b"[")):
-        return feed_json.read(body, url, MAX_ENTRIES)
+        return json_feed.parse_json_feed(body, url, MAX_ENTRIES)
     if start.startswith((b"<!doctype html", b"<html")):
         raise NotAFeed("This is an HTML page, not a feed")
     return _from_xml(body, url, content_type)
@@ -44,14 +41,14 @@ def parse(body: bytes, url: str, content_type: str = "") -> ParsedFeed:
 
 def _from_xml(body: bytes, url: str, content_type: str) -> ParsedFeed:
     """lxml's reading where nothing was lost; else feedparser's, and lxml's again where feedparser has none."""
-    tree = feed_xml.read(body, content_type)
+    tree = parse_xml(body, content_type)
     feed = _from_tree(tree.root, url) if tree else None
     if feed and tree and tree.is_sound:
         return feed
     if tree and tree.is_sound:
         raise NotAFeed(_what_else(tree.root))
     try:
-        loose = feed_fallback.read(body, url, content_type, MAX_ENTRIES)
+        loose = feedparser_fallback.parse_leniently(body, url, content_type, MAX_ENTRIES)
     except NotAFeed:
         if feed is None:
             raise
@@ -67,8 +64,8 @@ def _from_tree(root: etree._Element, url: str) -> ParsedFeed | None:
     # Some servers wrap the feed in an envelope of their own; nobody nests it deep.
     for element in islice(root.iter("*"), 20) if names(root) not in ("html", "xhtml:html") else ():
         if element is root or names(element) in _WRAPPED:
-            feed = feed_entries.read(element, names, url, MAX_ENTRIES)
-            feed = feed or feed_sitemap.read(element, names, url)
+            feed = rss_atom.parse_rss_atom(element, names, url, MAX_ENTRIES)
+            feed = feed or sitemap.parse_sitemap(element, names, url)
             if feed:
                 return feed
     return None

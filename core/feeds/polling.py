@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from core import schedule
-from core.feeds.state import WEIGHTS, FeedChanged, FeedResponse, FeedState, FeedStatus, FeedUnchanged, PollResult
+from core.feeds.feed_state import WEIGHTS, FeedChanged, FeedResponse, FeedState, FeedStatus, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedText
 from core.registry import classify, outcomes
 from core.registry.classify import ErrorClass

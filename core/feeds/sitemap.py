@@ -10,9 +10,9 @@ from itertools import islice
 
 from lxml import etree
 
-from core.feeds import dates as feed_dates
-from core.feeds import entry_links as feed_links
-from core.feeds.names import ElementNames
+from core.feeds import entry_links
+from core.feeds.dates import parse_date
+from core.feeds.elements import ElementNames
 from core.feeds.text import line, plain
 from core.models import Entry, FeedKind, ParsedFeed
 
@@ -22,7 +22,7 @@ NEWS_LOOK = 2_000
 """Among so many pages a news sitemap has shown that it is one."""
 
 
-def read(root: etree._Element, names: ElementNames, url: str) -> ParsedFeed | None:
+def parse_sitemap(root: etree._Element, names: ElementNames, url: str) -> ParsedFeed | None:
     """The sitemap under this root; None when the root is no sitemap's."""
     name = names(root)
     if name not in ("sitemapindex", "urlset"):
@@ -55,7 +55,7 @@ def _age(entry: Entry) -> float:
 def _entry(element: etree._Element, names: ElementNames, base: str) -> Entry:
     found = {names(child): child for child in element.iterchildren("*")}
     link = _text(found.get("loc"))
-    link = feed_links.resolve(base, link) if link else ""
+    link = entry_links.resolve(base, link) if link else ""
     news = found.get("news:news")
     story = {names(child): child for child in news.iterchildren("*")} if news is not None else {}
     publication = story.get("news:publication")
@@ -64,8 +64,8 @@ def _entry(element: etree._Element, names: ElementNames, base: str) -> Entry:
         link=link,
         id=link,
         title=line(story["news:title"]) if "news:title" in story else "",
-        published_ts=feed_dates.to_epoch(_text(story.get("news:publication_date"))),
-        updated_ts=feed_dates.to_epoch(_text(found.get("lastmod"))),
+        published_ts=parse_date(_text(story.get("news:publication_date"))),
+        updated_ts=parse_date(_text(found.get("lastmod"))),
         source_title=_text(publisher.get("news:name")),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from core.feeds import encoding as feed_encoding
+from core.feeds import encoding
 
 _PRESCAN_BYTES = 4096  # the standard asks for 1024; some pages put their scripts first
 _SAMPLE_BYTES = 16_384
@@ -35,12 +35,12 @@ _EASTERN_ENOUGH = 4
 
 def decode(body: bytes, content_type: str = "") -> str:
     """The page as text without control characters but tab and line feed, whatever it takes."""
-    mark = feed_encoding.signature(body)
+    mark = encoding.codec_from_bom(body)
     if mark:
         return _without_controls(
             body.decode(mark, "replace").removeprefix("\ufeff").encode("utf-8", "replace")
         ).decode()
-    stated = [codec for codec in (feed_encoding.codec_in_header(content_type), *_declared(body)) if codec]
+    stated = [codec for codec in (encoding.codec_from_content_type(content_type), *_declared(body)) if codec]
     if "iso-2022-jp" in stated and b"\x1b" in body:  # seven bits only: it would pass for ASCII
         return body.decode("iso-2022-jp", "replace")
     body = _without_controls(body)
@@ -63,7 +63,7 @@ def _codec(body: bytes, stated: list[str]) -> str:
 def _declared(body: bytes) -> list[str | None]:
     """What meta tags and the XML declaration name; a page that can be read so far is no UTF-16, whatever it says."""
     labels = [found[1] for found in (_META.search(body[:_PRESCAN_BYTES]), _XML.match(body[:300])) if found]
-    return [feed_encoding.codec_of(label.decode()) for label in labels]
+    return [encoding.codec_for_label(label.decode()) for label in labels]
 
 
 def _explains(body: bytes, codec: str) -> bool:

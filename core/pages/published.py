@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from lxml import etree
 
-from core.feeds import dates as feed_dates
+from core.feeds.dates import parse_date
 from core.pages import jsonld as page_jsonld
 from core.pages.head import Head
 
@@ -43,11 +43,11 @@ def guessed(root: etree._Element, url: str) -> float | None:
         day = find_date(root, url=url, original_date=True, extensive_search=False)
     except Exception:  # noqa: BLE001 - it was not made for hostile pages, and no date is worth losing one
         return None
-    return feed_dates.to_epoch(day) if day else None
+    return parse_date(day) if day else None
 
 
 def _first_date(texts: Iterable[str]) -> float | None:
-    dates = (feed_dates.to_epoch(text) for text in texts if _WITH_YEAR.search(text))
+    dates = (parse_date(text) for text in texts if _WITH_YEAR.search(text))
     return next((date for date in dates if date is not None), None)
 
 
@@ -55,7 +55,7 @@ def in_path(url: str) -> float | None:
     """The day an address names: `/2019/11/18/story`."""
     found = _IN_PATH.search(url[:500])
     year, month, day = [part for part in found.groups() if part] if found else ("", "", "")
-    return feed_dates.to_epoch(f"{year}-{month:0>2}-{day:0>2}") if found and 1 <= int(month) <= 12 else None
+    return parse_date(f"{year}-{month:0>2}-{day:0>2}") if found and 1 <= int(month) <= 12 else None
 
 
 def _statements(head: Head) -> Iterator[str]:

@@ -11,7 +11,7 @@ from functools import partial
 from core import schedule
 from core.feeds import polling
 from core.feeds.io import sample
-from core.feeds.io.feed_source import FeedFetcher
+from core.feeds.io.feed_fetcher import FeedFetcher
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.io.subscription_sync import SubscriptionSync

@@ -42,11 +42,11 @@ class FeedRequest(msgspec.Struct, frozen=True, array_like=True):
 
 def harvest_feed(request: FeedRequest) -> FeedLinks:
     """The clean links of a feed's body; `NotAFeed` if it is none."""
-    from core.feeds import links
-    from core.feeds import parse as feeds
+    from core.feeds import feed_links
+    from core.feeds.parse import parse_feed
 
-    parsed = feeds.parse(request.body, request.url, request.content_type)
-    return links.harvest(parsed, links.LinkRules(request.tracking_params, request.allowed_hosts))
+    parsed = parse_feed(request.body, request.url, request.content_type)
+    return feed_links.extract_links(parsed, feed_links.LinkRules(request.tracking_params, request.allowed_hosts))
 
 
 class PageRequest(msgspec.Struct, frozen=True, array_like=True):
@@ -58,9 +58,9 @@ class PageRequest(msgspec.Struct, frozen=True, array_like=True):
 
 def discover_feeds(request: PageRequest) -> tuple[DiscoveredFeed, ...]:
     """The feeds that a page links to, best first."""
-    from core.feeds import discover
+    from core.feeds.autodiscovery import linked_feeds
 
-    return tuple(discover.feed_links(request.body, request.url))
+    return tuple(linked_feeds(request.body, request.url))
 
 
 class PageTask(msgspec.Struct, frozen=True, array_like=True):
@@ -133,12 +133,12 @@ def read_document(request: DocumentTask) -> PageResult:
 def _result(
     answer: Document | Failed, found: tuple[str, ...], is_noindex: bool, tracking_params: tuple[str, ...]
 ) -> PageResult:
-    from core.feeds import links
+    from core.feeds import feed_links
 
-    targets = links.all_by_settings(found, tracking_params)
+    targets = feed_links.all_by_settings(found, tracking_params)
     if isinstance(answer, Failed):
         return PageResult(failed=answer, links=targets, is_noindex=is_noindex)
-    return PageResult(document=links.by_settings(answer, tracking_params), links=targets, is_noindex=is_noindex)
+    return PageResult(document=feed_links.by_settings(answer, tracking_params), links=targets, is_noindex=is_noindex)
 
 
 TASKS: Mapping[str, Task] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.feeds import dates as feed_dates
+from core.feeds.dates import parse_date
 from core.registry.record import iso
 
 FORGIVEN = 5
@@ -41,7 +41,7 @@ class Grade:
 
 def lastmod_version(lastmod: float | str | None) -> str:
     """What `Ref.version` says of this date: the same for all spellings of one moment; empty for none."""
-    moment = feed_dates.to_epoch(lastmod) if isinstance(lastmod, str) else lastmod
+    moment = parse_date(lastmod) if isinstance(lastmod, str) else lastmod
     return "" if moment is None else iso(moment)
 
 

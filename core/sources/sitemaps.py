@@ -14,7 +14,7 @@ import msgspec
 
 from core.documents import inflate
 from core.errors import Damaged, NotAFeed
-from core.feeds import dates as feed_dates
+from core.feeds.dates import parse_date
 from core.models import RejectedUrl
 from core.urls import trackers
 from core.urls.normalise import join_url, public_url
@@ -54,22 +54,22 @@ class SitemapResult:
 
 def read_sitemap(task: SitemapTask) -> SitemapResult:
     """What this sitemap lists; raises NotAFeed, with a sentence, when it is none."""
-    from core.feeds import parse as feeds
-    from core.feeds import xml_feed as feed_xml
-    from core.feeds.names import ElementNames
+    from core.feeds.elements import ElementNames
+    from core.feeds.parse import parse_feed
+    from core.feeds.xml_tree import parse_xml
 
     body = _inflated(task.body) if task.body.startswith(inflate.GZIP_MAGIC) else task.body
     start = body[:2_048].lstrip(_BLANK)[:8].lower()
     if start.startswith((b"http://", b"https://")):
         return _result(_lines(body), [], task)
-    tree = feed_xml.read(body, task.content_type) if start.startswith(b"<") else None
+    tree = parse_xml(body, task.content_type) if start.startswith(b"<") else None
     if tree is not None:
         name = ElementNames()(tree.root)
         if name == "urlset":
             return _result(_listed(tree.root, "url"), [], task)
         if name == "sitemapindex":
             return _result([], _listed(tree.root, "sitemap"), task)
-    feed = feeds.parse(body, task.url, task.content_type)
+    feed = parse_feed(body, task.url, task.content_type)
     entries = [(entry.link, entry.updated_ts or entry.published_ts) for entry in feed.entries]
     return _result(entries, [(child, None) for child in feed.children], task)
 
@@ -85,14 +85,14 @@ def _chars(listed: list[Listed]) -> int:
 
 def _listed(root: etree._Element, wanted: str) -> list[Listed]:
     """One more than we keep, so that it shows."""
-    from core.feeds.names import ElementNames
+    from core.feeds.elements import ElementNames
 
     names = ElementNames()
     elements = (element for element in root.iterchildren("*") if names(element) == wanted)
     listed: list[Listed] = []
     for element in islice(elements, MOST_LISTED + 1):
         said = {names(child): child.text for child in element.iterchildren("*")}
-        listed.append((said.get("loc") or "", feed_dates.to_epoch((said.get("lastmod") or "").strip())))
+        listed.append((said.get("loc") or "", parse_date((said.get("lastmod") or "").strip())))
     return listed
 
 

@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from core import ids
+from core.feeds.feed_state import FeedState
 from core.feeds.io.feed_store import LeasedFeed
-from core.feeds.state import FeedState
 from core.runtime.pool import ParsePool
 from core.settings import Settings
 from core.store import connect

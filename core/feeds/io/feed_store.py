@@ -10,10 +10,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from core import ids
+from core.feeds.feed_state import FeedState, FeedStatus
 from core.feeds.io import ingest_stats
 from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.polling import PollDecision
-from core.feeds.state import FeedState, FeedStatus
 from core.keys import Keys
 from core.models import PublisherHints
 from core.registry import field_parsing

@@ -15,8 +15,8 @@ from redis.exceptions import RedisError
 
 from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.feeds import polling
+from core.feeds.feed_state import FeedChanged, FeedUnchanged, PollResult
 from core.feeds.io.feed_store import LeasedElsewhere, LeasedFeed
-from core.feeds.state import FeedChanged, FeedUnchanged, PollResult
 from core.models import Deferred, Failed
 from core.net.health import NetworkHealth
 from core.registry import classify, outcomes

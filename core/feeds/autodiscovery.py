@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
 
-from core.feeds import encoding as feed_encoding
+from core.feeds.encoding import is_utf_8
 from core.feeds.text import storable
 from core.models import DiscoveredFeed
 
@@ -36,7 +36,7 @@ _GUESSES = (
 )
 
 
-def feed_links(html: bytes, url: str) -> list[DiscoveredFeed]:
+def linked_feeds(html: bytes, url: str) -> list[DiscoveredFeed]:
     """The feeds this page names, declared ones first, feeds of comments last, each once."""
     root = _parse(html[:_MAX_HTML_BYTES])
     if root is None:
@@ -49,7 +49,7 @@ def feed_links(html: bytes, url: str) -> list[DiscoveredFeed]:
     return sorted(found.values(), key=lambda feed: bool(_COMMENTS.search(f"{feed.url} {feed.title}")))
 
 
-def guesses(url: str) -> list[str]:
+def common_feed_urls(url: str) -> list[str]:
     """Addresses where feeds usually are: beside the page first, then at the root of its site."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
@@ -62,7 +62,7 @@ def guesses(url: str) -> list[str]:
 
 def _parse(html: bytes) -> etree._Element | None:
     html = _LONG_TAG.sub(b"", html)
-    encoding = "utf-8" if feed_encoding.is_utf_8(html) else None
+    encoding = "utf-8" if is_utf_8(html) else None
     parser = etree.HTMLParser(
         encoding=encoding, no_network=True, remove_comments=True, remove_pis=True, huge_tree=False
     )

@@ -11,10 +11,9 @@ from itertools import islice
 
 from lxml import etree
 
-from core.feeds import dates as feed_dates
-from core.feeds import entry_links as feed_links
-from core.feeds import hints as feed_hints
-from core.feeds.names import ElementNames, attribute
+from core.feeds import entry_links, hints
+from core.feeds.dates import parse_date
+from core.feeds.elements import ElementNames, attribute
 from core.feeds.text import line, markup, plain
 from core.models import Entry, FeedKind, ParsedFeed
 
@@ -40,7 +39,7 @@ _DEEPEST = 4
 Found = dict[str, list[etree._Element]]
 
 
-def read(root: etree._Element, names: ElementNames, url: str, limit: int) -> ParsedFeed | None:
+def parse_rss_atom(root: etree._Element, names: ElementNames, url: str, limit: int) -> ParsedFeed | None:
     """The feed under this root; None when the root is no feed's."""
     kind = _KINDS.get(names(root))
     if kind is None:
@@ -54,7 +53,7 @@ def read(root: etree._Element, names: ElementNames, url: str, limit: int) -> Par
         kind=kind,
         title=_title(channel, names),
         entries=tuple(_entry(element, names, base) for element, base in found),
-        hints=feed_hints.read(channel, names),
+        hints=hints.read(channel, names),
         left_out=sum(1 for _ in elements),
     )
 
@@ -63,7 +62,7 @@ def _entry_elements(
     element: etree._Element, names: ElementNames, base: str, depth: int = 0
 ) -> Iterator[tuple[etree._Element, str]]:
     """The entries in and under this element, each with the base for its links."""
-    base = feed_links.base_of(element, base)
+    base = entry_links.base_of(element, base)
     if names(element) in _ENTRY:
         yield element, base
     elif depth < _DEEPEST:
@@ -84,7 +83,7 @@ def _entry(element: etree._Element, names: ElementNames, base: str) -> Entry:
         id=_last(found, _IDS) or attribute(element, "about"),
         title=next(filter(None, (line(title) for title in _all(found, _TITLES))), ""),
         published_ts=_moment(found, _PUBLISHED),
-        updated_ts=_moment(found, _UPDATED) or feed_dates.to_epoch(attribute(element, "lastmod")),
+        updated_ts=_moment(found, _UPDATED) or parse_date(attribute(element, "lastmod")),
         author=next(filter(None, (_person(author, names) for author in _all(found, _AUTHORS))), ""),
         content=max((markup(content) for content in _all(found, _CONTENTS)), key=len, default=""),
         source_url=source_url,
@@ -107,16 +106,16 @@ def _link(element: etree._Element, found: Found, base: str) -> str:
     """FeedBurner's original link, the article among the links, or the guid that says it is one."""
     original = _last(found, ("feedburner:origlink",))
     if original:
-        return feed_links.resolve(base, original)
-    link = feed_links.article(found["link"], base) if "link" in found else ""
-    return link or feed_links.resolve(base, attribute(element, "href")) or _id_link(found, base)
+        return entry_links.resolve(base, original)
+    link = entry_links.article(found["link"], base) if "link" in found else ""
+    return link or entry_links.resolve(base, attribute(element, "href")) or _id_link(found, base)
 
 
 def _id_link(found: Found, base: str) -> str:
     """RSS's guid unless it says it is no permalink; Atom's id only where the entry may do without a link."""
     for guid in found.get("guid", ()):
         if (attribute(guid, "ispermalink") or "true").lower() == "true":
-            return feed_links.permalink(plain(guid), feed_links.base_of(guid, base))
+            return entry_links.permalink(plain(guid), entry_links.base_of(guid, base))
     # RFC 4287 §4.1.2: an entry without atom:content must have a link, so an id there is a name and no address.
     name = _last(found, ("id",)) if "content" in found else ""
     return name if name.startswith(("http://", "https://")) else ""
@@ -128,9 +127,9 @@ def _source(found: Found, names: ElementNames, base: str) -> tuple[str, str]:
     if source is None:
         return "", ""
     if not len(source):
-        return feed_links.resolve(base, attribute(source, "url")), plain(source)
+        return entry_links.resolve(base, attribute(source, "url")), plain(source)
     links = [child for child in source.iterchildren("*") if names(child) == "link"]
-    return feed_links.article(links, feed_links.base_of(source, base)), _title(source, names)
+    return entry_links.article(links, entry_links.base_of(source, base)), _title(source, names)
 
 
 def _person(element: etree._Element, names: ElementNames) -> str:
@@ -156,7 +155,7 @@ def _moment(found: Found, wanted: tuple[str, ...]) -> float | None:
     """The last readable date of the first kind that has one."""
     for name in wanted:
         for element in reversed(found.get(name, [])):
-            seconds = feed_dates.to_epoch(plain(element))
+            seconds = parse_date(plain(element))
             if seconds is not None:
                 return seconds
     return None

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.errors import FailCode
-from core.feeds import discover
-from core.feeds.io.feed_source import ACCEPT, Fetches, Parses
+from core.feeds import autodiscovery
+from core.feeds.io.feed_fetcher import ACCEPT, Fetches, Parses
 from core.models import Deferred, DiscoveredFeed, Failed, FeedLinks, Fetched, Request
 from core.runtime.tasks import FeedRequest, PageRequest
 
@@ -51,7 +51,7 @@ class FeedFinder:
             return _around(answer, [DiscoveredFeed(url, title, answer.header("content-type"))])
         linked = await self._pool.run("discover", PageRequest(answer.body, answer.final_url))
         named: list[DiscoveredFeed] = [] if isinstance(linked, Failed) else list(linked)
-        usual = [DiscoveredFeed(guess, "", "") for guess in discover.guesses(answer.final_url)]
+        usual = [DiscoveredFeed(guess, "", "") for guess in autodiscovery.common_feed_urls(answer.final_url)]
         return _around(answer, await self._confirmed(named) or await self._confirmed(usual))
 
     async def _get(self, url: str, respect_robots: bool = True) -> Fetched | Failed:

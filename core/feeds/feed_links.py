@@ -33,7 +33,7 @@ class LinkRules:
     """`host`, `host:port` or a CIDR range that may be private."""
 
 
-def harvest(feed: ParsedFeed, rules: LinkRules) -> FeedLinks:
+def extract_links(feed: ParsedFeed, rules: LinkRules) -> FeedLinks:
     """The feed's clean links in order without repeats, and what was turned away."""
     links: dict[str, FeedText] = {}
     rejected: list[RejectedUrl] = []

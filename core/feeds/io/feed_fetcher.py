@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.feeds import polling
-from core.feeds.state import FeedChanged, FeedResponse, FeedState, FeedUnchanged, PollResult
+from core.feeds.feed_state import FeedChanged, FeedResponse, FeedState, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedKind, FeedLinks, Fetched, FetchResult, Request
 from core.registry import classify, http_headers, outcomes
 from core.registry.classify import ResponseKind

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from core.feeds import encoding as feed_encoding
-from core.feeds import repair as feed_repair
+from core.feeds.encoding import decode, xml_encoding
+from core.feeds.xml_repair import repair
 
 # Errors that cost nothing: prefixes nobody declared, and text after the last tag.
 _HARMLESS = frozenset(
@@ -28,14 +28,14 @@ class XmlTree:
     is_sound: bool
 
 
-def read(body: bytes, content_type: str = "") -> XmlTree | None:
+def parse_xml(body: bytes, content_type: str = "") -> XmlTree | None:
     """The document's tree; None when there is not even one element."""
     tree = None
     if b"<!ENTITY" not in body[:_PROLOG_BYTES]:
-        tree = _parse(body, feed_encoding.override(body, content_type))
+        tree = _parse(body, xml_encoding(body, content_type))
         if tree and tree.is_sound:
             return tree
-    text = feed_repair.repair(feed_encoding.to_text(body, content_type))
+    text = repair(decode(body, content_type))
     return _parse(text.encode("utf-8", "replace"), "utf-8") or tree
 
 

@@ -14,8 +14,7 @@ from typing import Any
 import feedparser
 
 from core.errors import NotAFeed
-from core.feeds import encoding as feed_encoding
-from core.feeds import entry_links as feed_links
+from core.feeds import encoding, entry_links
 from core.feeds.text import storable
 from core.models import Entry, FeedKind, ParsedFeed
 
@@ -30,11 +29,11 @@ _LONGEST_TAG = re.compile(r"<[A-Za-z][^<>]{20000}")
 _PEOPLE = re.compile(r"(</?)([\w.-]{0,40}:)?(author|creator|managingeditor|webmaster|publisher|owner)\b", re.IGNORECASE)
 
 
-def read(body: bytes, url: str, content_type: str, limit: int) -> ParsedFeed:
+def parse_leniently(body: bytes, url: str, content_type: str, limit: int) -> ParsedFeed:
     """The feed as feedparser understands it, authors left out; NotAFeed when it finds none or must not be asked."""
     if len(body) > _MAX_BYTES:
         raise NotAFeed("The feed is damaged, and too large to repair")
-    text = _without_comments(feed_encoding.to_text(body, content_type))
+    text = _without_comments(encoding.decode(body, content_type))
     if _is_costly(text):
         raise NotAFeed("The feed is damaged in a way that is not worth repairing")
     parsed = _ask_feedparser(_PEOPLE.sub(r"\1person-\3", text), url)
@@ -84,7 +83,7 @@ def _entry(entry: Any, is_atom: bool) -> Entry:
     # feedparser takes any Atom id for the link where there is none; see `feed_entries` for when that is right.
     is_name = is_atom and entry.get("guidislink") and not (contents and link.startswith("http"))
     return Entry(
-        link="" if is_name else feed_links.resolve("", link),
+        link="" if is_name else entry_links.resolve("", link),
         id=_text(entry, "id"),
         title=_text(entry, "title"),
         published_ts=_moment(entry, "published_parsed"),
