@@ -23,7 +23,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from core.sources.io.crawl import Mode
-from scripts import domain_add, domain_crawl, domain_look, domain_remove, session
+from scripts import domain_add, domain_crawl, domain_remove, domain_report, session
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,12 +54,12 @@ def main() -> int:
     given = _parser().parse_args()
     work: dict[str, Callable[[], Coroutine[Any, Any, int]]] = {
         "add": lambda: domain_add.add(given.what, given.name),
-        "list": domain_look.list_domains,
+        "list": domain_report.list_domains,
         "remove": lambda: domain_remove.remove(given.id, given.dry_run),
         "crawl": lambda: domain_crawl.crawl(
             domain_crawl.Asked(given.id, Mode(given.mode), given.scope, given.source, given.dry_run, given.yes)
         ),
-        "report": lambda: domain_look.report(given.id),
+        "report": lambda: domain_report.report(given.id),
     }
     return session.run(work[given.command]())
 

@@ -11,11 +11,11 @@ from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.runtime.terminal import say
 from core.settings import Settings
-from core.sources.domains import Domain, DomainFileError, SourceConfig
-from core.sources.io import domain_file, permission
+from core.sources.domain import Domain, DomainFileError, SourceRecord
+from core.sources.io import domain_file, read_permission
 from core.sources.io.domain_store import DomainStore, StoredDomain
+from core.sources.io.source_kinds import location, source_class
 from core.sources.io.source_store import SourceStore
-from core.sources.io.table import place, source_class
 from core.store import connect
 from scripts import session
 from scripts.domain_remove import told
@@ -44,7 +44,7 @@ async def add(what: str, name: str | None) -> int:
             await forgetter.source(sid)
             say(f"  {told(forgetter.counts)}")
         await store.save(domain, [one.sid for one in sources], now)
-    say(table(("SOURCE", "KIND", "WHERE"), [(one.sid, one.kind, place(one)) for one in sources]))
+    say(table(("SOURCE", "KIND", "WHERE"), [(one.sid, one.kind, location(one)) for one in sources]))
     say(f"Next: python -m scripts.domain crawl {domain.id}")
     return 0
 
@@ -95,12 +95,12 @@ def _registrar(settings: Settings, keys: Keys, client: connect.Client) -> Regist
     return Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes)
 
 
-def _signed(settings: Settings, source: SourceConfig) -> SourceConfig:
+def _signed(settings: Settings, source: SourceRecord) -> SourceRecord:
     """This is the person's own command: what it names may be read."""
-    return permission.signed(settings, source) if source_class(source.kind).needs_signature else source
+    return read_permission.sign_source(settings, source) if source_class(source.kind).needs_signature else source
 
 
-async def _add_sources(store: SourceStore, registrar: Registrar, sources: Sequence[SourceConfig], now: float) -> None:
+async def _add_sources(store: SourceStore, registrar: Registrar, sources: Sequence[SourceRecord], now: float) -> None:
     for one in sources:
         root = source_class(one.kind).root(one.config)
         await store.add(one, item_id_of(root) if root else "", now)

@@ -24,8 +24,8 @@ from core.sources.io.source_store import DAY_SECONDS
 from core.store import connect
 from core.store.cancelling import Canceller
 from scripts import session
-from scripts.domain_look import COUNTERS
 from scripts.domain_remove import known
+from scripts.domain_report import COUNTERS
 from scripts.tables import table
 
 STOP_SECONDS = 2.0

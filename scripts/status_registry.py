@@ -21,7 +21,7 @@ from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.connect import Client
 from core.urls import redis_url
-from scripts.domain_look import RUN_HEAD, how_it_ended, run_row
+from scripts.domain_report import RUN_HEAD, how_it_ended, run_row
 from scripts.tables import ago, table
 
 MOST_SOURCES = 10

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from core.sources.domains import SourceModel
-from core.sources.io import domain_file, table
+from core.sources.domain import SourceConfig
+from core.sources.io import domain_file, source_kinds
 from core.sources.io.domain_file import parse
 from core.sources.io.folder import FolderSource
-from core.sources.io.table import SOURCES, models
+from core.sources.io.source_kinds import SOURCES, config_models
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "core"
@@ -98,7 +98,7 @@ def test_core_stands_alone(path: Path) -> None:
 # ── sources ──
 
 SOURCE_FILES = {f"core.sources.io.{kind.__module__.rpartition('.')[2]}" for kind in SOURCES.values()}
-SOURCE_CLASSES = {found.__name__ for found in SOURCES.values()} | {model.__name__ for model in models().values()}
+SOURCE_CLASSES = {found.__name__ for found in SOURCES.values()} | {model.__name__ for model in config_models().values()}
 ELSEWHERE = [path for path in EVERYTHING if path.parts[len(ROOT.parts)] in ("core", "workers", "scripts")]
 ELSEWHERE = [path for path in ELSEWHERE if path.parent != CORE / "sources" / "io"]
 
@@ -117,9 +117,9 @@ def _branches_on_kind(node: ast.AST) -> bool:
         case ast.Call() if ast.unparse(node.func) == "isinstance":
             return bool({name.id for name in ast.walk(node) if isinstance(name, ast.Name)} & SOURCE_CLASSES)
         case ast.Dict():
-            return bool({key.value for key in node.keys if isinstance(key, ast.Constant)} & set(models()))
+            return bool({key.value for key in node.keys if isinstance(key, ast.Constant)} & set(config_models()))
         case ast.Compare() | ast.Match() if "kind" in ast.unparse(getattr(node, "subject", node)):
-            return bool({one.value for one in ast.walk(node) if isinstance(one, ast.Constant)} & set(models()))
+            return bool({one.value for one in ast.walk(node) if isinstance(one, ast.Constant)} & set(config_models()))
     return False
 
 
@@ -127,20 +127,20 @@ def test_table_is_the_only_list_of_sources() -> None:
     """Every kind that a domain.json may have comes from the table, with the name it has there."""
     fields = parse('{"id": "d", "web_sources": [{"url": "https://e.org/"}]}', "/").source_fields()
 
-    assert fields == [f"{kind}_sources" for kind in models()]
+    assert fields == [f"{kind}_sources" for kind in config_models()]
 
 
 def test_another_source_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """A class that says of itself what the protocol asks for is a source as soon as the table has it."""
 
-    class ShelfConfig(SourceModel):
-        place_field = "shelf"
+    class ShelfConfig(SourceConfig):
+        location_field = "shelf"
         shelf: str
 
     class ShelfSource(FolderSource):
         config_model = ShelfConfig
 
-    monkeypatch.setattr(table, "SOURCES", {**SOURCES, "shelf": ShelfSource})
+    monkeypatch.setattr(source_kinds, "SOURCES", {**SOURCES, "shelf": ShelfSource})
     again = importlib.reload(domain_file)
     try:
         domain = again.parse('{"id": "d", "shelf_sources": [{"shelf": "Top One"}]}', "/")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.sources.domains import DomainFileError, SourceConfig
+from core.sources.domain import DomainFileError, SourceRecord
 from core.sources.io.domain_file import parse, quick
 from core.urls.patterns import DOCUMENTS
 
@@ -144,15 +144,15 @@ def test_derived_names_are_unique() -> None:
 def test_round_trip() -> None:
     """A source comes back from its JSON as it was."""
     for source in read(web_sources=[WEB], github_sources=[{"repo": "o/r", "wiki": True}]).sources():
-        assert SourceConfig.from_json(source.to_json()) == source
-        assert SourceConfig.from_json(source.to_json()).to_json() == source.to_json()
+        assert SourceRecord.from_json(source.to_json()) == source
+        assert SourceRecord.from_json(source.to_json()).to_json() == source.to_json()
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"sid":"a","kind":"x","domain":"d"}'])
 def test_a_spoilt_record_is_a_sentence(text: str) -> None:
     """What was stored and cannot be read says what to do."""
     with pytest.raises(DomainFileError, match="add its domain again"):
-        SourceConfig.from_json(text)
+        SourceRecord.from_json(text)
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [

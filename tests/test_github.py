@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from core.models import Ref, RejectedUrl
-from core.sources import github_rules as github
-from core.sources.github_rules import Entry, Repository, Shelf
+from core.sources import github_rest as github
+from core.sources.github_rest import BranchFilter, Repository, TreeEntry
 from core.urls.patterns import DOCUMENTS, Patterns
 from tests.github_server import Branch
 
@@ -100,12 +100,12 @@ def test_base_urls_that_cannot_be(url: str) -> None:
 # ── trees ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def shelf(*include: str) -> Shelf:
-    return Shelf(f"{WEB}/o/r/blob/main/", Patterns(include or DOCUMENTS), max_bytes=1_000)
+def branch_filter(*include: str) -> BranchFilter:
+    return BranchFilter(f"{WEB}/o/r/blob/main/", Patterns(include or DOCUMENTS), max_bytes=1_000)
 
 
-def entry(path: str, mode: str = "100644", kind: str = "blob", size: int | None = 10) -> Entry:
-    return Entry(path, mode, kind, SHA, size)
+def entry(path: str, mode: str = "100644", kind: str = "blob", size: int | None = 10) -> TreeEntry:
+    return TreeEntry(path, mode, kind, SHA, size)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def entry(path: str, mode: str = "100644", kind: str = "blob", size: int | None 
 )
 def test_files_have_the_urls_that_people_know(path: str, shown: str, depth: int) -> None:
     """Every name can be in a URL, and comes back out of it."""
-    assert shelf().judge(entry(path), path) == Ref(f"{WEB}/o/r/blob/main/{shown}", depth=depth, version=SHA)
+    assert branch_filter().classify(entry(path), path) == Ref(f"{WEB}/o/r/blob/main/{shown}", depth=depth, version=SHA)
 
 
 @pytest.mark.parametrize(
@@ -140,18 +140,18 @@ def test_files_have_the_urls_that_people_know(path: str, shown: str, depth: int)
         (entry("a" * 2_100 + ".md"), "too_long"),
     ],
 )
-def test_what_is_not_taken_and_why(given: Entry, reason: str) -> None:
+def test_what_is_not_taken_and_why(given: TreeEntry, reason: str) -> None:
     """A word for each kind."""
-    found = shelf().judge(given, given.path)
+    found = branch_filter().classify(given, given.path)
 
     assert isinstance(found, RejectedUrl)
     assert found.reason == reason
 
 
 @pytest.mark.parametrize("given", [entry("docs", "040000", "tree"), entry("a.py"), entry("a.png", size=10_000)])
-def test_what_nobody_asked_for_is_not_mentioned(given: Entry) -> None:
+def test_what_nobody_asked_for_is_not_mentioned(given: TreeEntry) -> None:
     """Folders, and files that the patterns leave out."""
-    assert shelf().judge(given, given.path) is None
+    assert branch_filter().classify(given, given.path) is None
 
 
 ROW = {"path": "a", "mode": "100644", "type": "blob", "sha": SHA, "size": 1, "url": "x"}
@@ -160,7 +160,7 @@ ROW = {"path": "a", "mode": "100644", "type": "blob", "sha": SHA, "size": 1, "ur
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ({"tree": [ROW], "truncated": False}, (Entry("a", "100644", "blob", SHA, 1),)),
+        ({"tree": [ROW], "truncated": False}, (TreeEntry("a", "100644", "blob", SHA, 1),)),
         ({"tree": [], "truncated": True, "sha": SHA}, ()),
         ({"tree": [ROW]}, None),
         ({"tree": [ROW | {"sha": "../x"}], "truncated": False}, None),
@@ -168,7 +168,7 @@ ROW = {"path": "a", "mode": "100644", "type": "blob", "sha": SHA, "size": 1, "ur
         ([], None),
     ],
 )
-def test_trees(body: object, expected: tuple[Entry, ...] | None) -> None:
+def test_trees(body: object, expected: tuple[TreeEntry, ...] | None) -> None:
     """Read with types; one that does not say whether it is whole is none."""
     found = github.tree(json.dumps(body).encode())
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from core.sources.lastmod import Grade, lastmod_version, versions
+from core.sources.lastmod import LastmodTrust, lastmod_version, versions
 
 NOW = 1_763_000_000.0
 
 
-def taught(grade: Grade, right: int = 0, wrong: int = 0) -> Grade:
+def taught(grade: LastmodTrust, right: int = 0, wrong: int = 0) -> LastmodTrust:
     for _ in range(right):
         grade = grade.learn(text_changed=True)
     for _ in range(wrong):
@@ -19,13 +19,13 @@ def taught(grade: Grade, right: int = 0, wrong: int = 0) -> Grade:
 
 def test_new_sites_are_trusted() -> None:
     """Nobody is judged before anything was seen, nor by a few mistakes."""
-    assert Grade().is_trusted
-    assert taught(Grade(), wrong=4).is_trusted
+    assert LastmodTrust().is_trusted
+    assert taught(LastmodTrust(), wrong=4).is_trusted
 
 
 def test_trust_is_lost_and_won_back() -> None:
     """Five dates that moved for nothing are enough; being right as often mends it."""
-    lost = taught(Grade(), wrong=5)
+    lost = taught(LastmodTrust(), wrong=5)
     assert not lost.is_trusted
     assert not taught(lost, right=4).is_trusted
     assert taught(lost, right=5).is_trusted
@@ -33,14 +33,14 @@ def test_trust_is_lost_and_won_back() -> None:
 
 def test_a_site_that_is_mostly_right_stays_trusted() -> None:
     """Mistakes among many right dates change nothing."""
-    assert taught(Grade(), right=20, wrong=10).is_trusted
+    assert taught(LastmodTrust(), right=20, wrong=10).is_trusted
 
 
 def test_the_past_fades() -> None:
     """A thousand right dates of old do not cover today's wrong ones, and the reverse."""
-    assert not taught(taught(Grade(), right=1_000), wrong=40).is_trusted
-    assert taught(taught(Grade(), wrong=1_000), right=40).is_trusted
-    grade = taught(Grade(), right=1_000, wrong=1_000)
+    assert not taught(taught(LastmodTrust(), right=1_000), wrong=40).is_trusted
+    assert taught(taught(LastmodTrust(), wrong=1_000), right=40).is_trusted
+    grade = taught(LastmodTrust(), right=1_000, wrong=1_000)
     assert grade.right + grade.wrong <= 40
 
 

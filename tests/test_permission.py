@@ -15,8 +15,8 @@ from core.models import Failed, Fetched
 from core.registry.io.registrar import Listing, item_id_of, named
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.domains import SourceConfig
-from core.sources.io import permission
+from core.sources.domain import SourceRecord
+from core.sources.io import read_permission
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_file import quick
 from core.store import connect
@@ -44,9 +44,9 @@ def strict(settings: Settings, tmp_path: Path) -> Settings:
     return settings.model_copy(update={"folder_roots": (), "persistent_storage_path": tmp_path / "data"})
 
 
-def config_of(folder: Path, **changes: object) -> SourceConfig:
+def config_of(folder: Path, **changes: object) -> SourceRecord:
     [config] = quick(str(folder), "/").sources()
-    return SourceConfig(config.sid, config.kind, config.domain, {**config.config, **changes})
+    return SourceRecord(config.sid, config.kind, config.domain, {**config.config, **changes})
 
 
 async def count_texts(client: Client, keys: Keys) -> int:
@@ -112,11 +112,11 @@ async def test_source_of_an_earlier_version_loses_nothing(
 @pytest.mark.parametrize("change", [{"path": "/etc"}, {"include": ["**"]}, {"exclude": ["x"]}])
 def test_changed_record_is_not_signed(strict: Settings, private: Path, change: dict[str, object]) -> None:
     """A signature is good for the whole record: neither another folder nor other patterns."""
-    good = permission.signed(strict, config_of(private))
-    changed = SourceConfig(good.sid, good.kind, good.domain, {**good.config, **change}, good.signature)
+    good = read_permission.sign_source(strict, config_of(private))
+    changed = SourceRecord(good.sid, good.kind, good.domain, {**good.config, **change}, good.signature)
 
-    assert permission.folder_refusal(strict, good, str(private)) == ""
-    assert permission.folder_refusal(strict, changed, str(changed.config["path"])) != ""
+    assert read_permission.folder_refusal(strict, good, str(private)) == ""
+    assert read_permission.folder_refusal(strict, changed, str(changed.config["path"])) != ""
 
 
 def test_root_covers_what_lies_below_it_and_no_symlink_out(strict: Settings, tmp_path: Path, private: Path) -> None:
@@ -126,24 +126,26 @@ def test_root_covers_what_lies_below_it_and_no_symlink_out(strict: Settings, tmp
     (root / "out").symlink_to(private)
     settings = strict.model_copy(update={"folder_roots": (str(root),)})
 
-    refusals = [permission.folder_refusal(settings, config_of(path), str(path)) for path in (root, root / "inside")]
+    refusals = [
+        read_permission.folder_refusal(settings, config_of(path), str(path)) for path in (root, root / "inside")
+    ]
     assert refusals == ["", ""]
-    assert permission.folder_refusal(settings, config_of(root / "out"), str(root / "out"))
-    assert permission.folder_refusal(settings, config_of(tmp_path), str(tmp_path))
-    assert permission.folder_refusal(settings, config_of(Path(f"{root}-2")), f"{root}-2")
+    assert read_permission.folder_refusal(settings, config_of(root / "out"), str(root / "out"))
+    assert read_permission.folder_refusal(settings, config_of(tmp_path), str(tmp_path))
+    assert read_permission.folder_refusal(settings, config_of(Path(f"{root}-2")), f"{root}-2")
 
 
 def test_key_is_its_users_alone(strict: Settings, private: Path) -> None:
     """Made once, mode 0600; a key that others could read signs nothing."""
-    first = permission.signed(strict, config_of(private))
-    path = strict.persistent_storage_path / permission.KEY_FILE
+    first = read_permission.sign_source(strict, config_of(private))
+    path = strict.persistent_storage_path / read_permission.KEY_FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert permission.signed(strict, config_of(private)) == first
+    assert read_permission.sign_source(strict, config_of(private)) == first
     path.chmod(0o644)
 
-    assert "open to other users" in permission.folder_refusal(strict, first, str(private))
+    assert "open to other users" in read_permission.folder_refusal(strict, first, str(private))
     with pytest.raises(FreshetError, match="open to other users"):
-        permission.signed(strict, config_of(private))
+        read_permission.sign_source(strict, config_of(private))
 
 
 def test_roots_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:

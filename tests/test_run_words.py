@@ -18,7 +18,7 @@ from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
 from core.store.connect import Client
-from scripts import domain_add, domain_crawl, domain_look, status
+from scripts import domain_add, domain_crawl, domain_report, status
 from scripts.domain_crawl import Asked
 from tests import commands
 from tests.site import FILLER, Site
@@ -154,7 +154,7 @@ async def test_guard_speaks_once(
     assert await domain_crawl.crawl(Asked("docs")) == 1
     said = capsys.readouterr()
     assert (said.out + said.err + caplog.text).count("would be gone within a day") == 1
-    await domain_look.report("docs")
+    await domain_report.report("docs")
     assert capsys.readouterr().out.count("would be gone within a day") == 1
 
 
@@ -219,9 +219,9 @@ async def test_full_source_is_told(
     said = capsys.readouterr()
     assert (said.out + said.err).count("max_pages (3) is reached") == 1
     assert "max_pages (3) is reached" in said.out
-    await domain_look.report("docs")
+    await domain_report.report("docs")
     assert capsys.readouterr().out.count("max_pages (3) is reached") == 1
-    await domain_look.list_domains()
+    await domain_report.list_domains()
     assert "max_pages (3) is reached" in capsys.readouterr().out
     await status.status(as_json=False)
     assert "max_pages (3) is reached" in capsys.readouterr().out

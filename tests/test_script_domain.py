@@ -23,7 +23,7 @@ from core.sources.io.crawl import Mode
 from core.store.commit import Leases
 from core.store.connect import Client
 from core.urls.normalise import normalise_url
-from scripts import domain_add, domain_crawl, domain_look, domain_remove
+from scripts import domain_add, domain_crawl, domain_remove, domain_report
 from scripts.domain_crawl import Asked
 from tests import commands
 from tests.site import FILLER, Site
@@ -341,13 +341,13 @@ async def test_a_dry_run_writes_nothing(folder: Path, redis: Client, capsys: pyt
 
 async def test_the_list_shows_every_source(site: Site, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Domain, source, kind, items, due, and how the last listing ended."""
-    await domain_look.list_domains()
+    await domain_report.list_domains()
     assert "There is no domain yet" in capsys.readouterr().out
     await domain_add.add(site.url(), "docs")
     await domain_add.add(str(folder), None)
     await domain_crawl.crawl(Asked("notes"))
     capsys.readouterr()
-    await domain_look.list_domains()
+    await domain_report.list_domains()
     head, docs, notes = capsys.readouterr().out.splitlines()
 
     assert head.split()[:4] == ["DOMAIN", "SOURCE", "KIND", "ITEMS"]
@@ -366,7 +366,7 @@ async def test_the_report_tells_runs_refusals_and_errors(
     await domain_add.add(write_domain(folder.parent, id="kb", **sources), None)
     await domain_crawl.crawl(Asked("kb"))
     capsys.readouterr()
-    await domain_look.report("kb")
+    await domain_report.report("kb")
     told = capsys.readouterr().out
 
     assert "kb.notes" in told

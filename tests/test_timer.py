@@ -20,7 +20,7 @@ from core.registry.io.registrar import Listing, Registrar
 from core.runtime import job_types as jobs
 from core.runtime.send import Sender
 from core.settings import Settings
-from core.sources.domains import DomainFileError
+from core.sources.domain import DomainFileError
 from core.sources.io.domain_file import parse
 from core.sources.io.source_store import SourceStore
 from core.store import connect

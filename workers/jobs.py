@@ -18,7 +18,7 @@ from core.registry.io.visitor import Visitor
 from core.runtime.context import Context, open_context
 from core.runtime.send import Sender
 from core.settings import load
-from core.sources.domains import DomainFileError
+from core.sources.domain import DomainFileError
 from core.sources.io import crawl as passes
 from core.sources.io.open_sources import OpenSources
 from core.store import connect

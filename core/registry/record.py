@@ -102,7 +102,7 @@ class Item:
     first_seen: str = ""
     next_crawl_at: str = ""
     file_signature: str = ""
-    """Of the command that registered a single file (`core.sources.io.permission`)."""
+    """Of the command that registered a single file (`core.sources.io.read_permission`)."""
     alias_of: str = ""
     links_hash: str = ""
 

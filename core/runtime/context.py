@@ -29,7 +29,7 @@ from core.registry.io.runs import RunStore
 from core.runtime import logs
 from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.sources.io import permission
+from core.sources.io import read_permission
 from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
 from core.sources.source_state import LossLimit
@@ -115,7 +115,7 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
                 keys,
                 settings.registry_partition_strategy,
                 settings.tracking_param_prefixes,
-                partial(permission.sign_file, settings),
+                partial(read_permission.sign_file, settings),
             ),
             sources=SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent)),
             members=SourceItems(client, keys),

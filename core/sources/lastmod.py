@@ -22,7 +22,7 @@ FUTURE_SECONDS = 14 * 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Grade:
+class LastmodTrust:
     """How often a moved date came with a changed text, and how often not."""
 
     right: int = 0
@@ -33,10 +33,10 @@ class Grade:
         """May a moved date alone cause a visit, and an unmoved one put it off?"""
         return self.wrong < FORGIVEN or self.right >= self.wrong
 
-    def learn(self, text_changed: bool) -> Grade:
+    def learn(self, text_changed: bool) -> LastmodTrust:
         """The grade after a visit whose date had moved since the last one."""
         right, wrong = self.right + text_changed, self.wrong + (not text_changed)
-        return Grade(right // 2, wrong // 2) if right + wrong > REMEMBERED else Grade(right, wrong)
+        return LastmodTrust(right // 2, wrong // 2) if right + wrong > REMEMBERED else LastmodTrust(right, wrong)
 
 
 def lastmod_version(lastmod: float | str | None) -> str:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.sources.domains import SourceConfig
-from core.sources.lastmod import Grade
+from core.sources.domain import SourceRecord
+from core.sources.lastmod import LastmodTrust
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
     """A source as it is stored."""
 
-    config: SourceConfig
+    record: SourceRecord
     memory: Mapping[str, str] = field(default_factory=dict)
     is_dirty: bool = True
     """Have links changed since it was last looked which pages are still linked?"""
-    grade: Grade = field(default_factory=Grade)
+    lastmod_trust: LastmodTrust = field(default_factory=LastmodTrust)
     root_id: str = ""
     loss_allowed_until: float = 0.0
     listed_ts: float = 0.0
@@ -28,7 +28,7 @@ class SourceState:
     @property
     def sid(self) -> str:
         """Its id."""
-        return self.config.sid
+        return self.record.sid
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from core.doctor.findings import Finding, Wrong
 from core.doctor.key_families import Families, Family
 from core.keys import Keys
 from core.registry import field_parsing
-from core.sources.domains import DomainFileError, SourceConfig
+from core.sources.domain import DomainFileError, SourceRecord
 from core.sources.io.source_store import SourceStore
 from core.store.connect import Client
 from core.store.quarantine import Quarantine
@@ -135,7 +135,7 @@ def _without_secrets(family: Family, stored: Mapping[str, str]) -> dict[str, str
 
 def _is_config(text: str) -> bool:
     try:
-        SourceConfig.from_json(text)
+        SourceRecord.from_json(text)
     except DomainFileError:
         return False
     return field_parsing.is_text(text)

@@ -152,7 +152,7 @@ class Registrar:
         tracking_params: tuple[str, ...] = (),
         sign_file: Callable[[str], str] | None = None,
     ) -> None:
-        """`sign_file`: makes the signature without which a single file is not read (`core.sources.io.permission`)."""
+        """`sign_file`: makes the signature without which a single file is not read (`read_permission`)."""
         self._client = client
         self._trackers = matcher(tracking_params)
         self._keys = keys

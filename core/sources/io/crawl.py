@@ -29,8 +29,8 @@ from core.sources.io import root_trouble
 from core.sources.io.heartbeat import Heartbeat
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.reachability import Reachability
-from core.sources.io.removal import Removal
 from core.sources.io.source import LINKS_DECIDE, UNCHANGED, Source
+from core.sources.io.unlist import Unlister
 from core.store.clock import ServerClock
 from core.store.commit import Lease, new_token
 from core.store.events import event
@@ -56,7 +56,7 @@ class Mode(StrEnum):
 
 
 @dataclass(slots=True)
-class Pass:
+class CrawlRun:
     """What one pass carries along."""
 
     context: Context
@@ -69,7 +69,7 @@ class Pass:
     is_over: Callable[[], bool]
     watch: Callable[[Progress], None] | None = None
     end: End | None = None
-    removal: Removal | None = None
+    unlister: Unlister | None = None
 
     @property
     def sid(self) -> str:
@@ -94,10 +94,10 @@ async def crawl(
         source = await open_sources.open(sid)
         if source is None or source.is_built_in:
             raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
-        run_id = await context.runs.start(sid, source.state.config.domain, str(mode), asked)
+        run_id = await context.runs.start(sid, source.state.record.domain, str(mode), asked)
 
         visitor = Visitor(context, clock, open_sources, run_id=run_id, watch=watch)
-        work = Pass(context, source, open_sources, clock, visitor, run_id, asked, should_stop, watch)
+        work = CrawlRun(context, source, open_sources, clock, visitor, run_id, asked, should_stop, watch)
         with progress.bar(0, sid) as bar:
             return await _run(work, mode, bar)
     finally:
@@ -119,7 +119,7 @@ async def _take(context: Context, sid: str, should_stop: Callable[[], bool]) -> 
         await asyncio.sleep(RETRY_PAUSE_SECONDS)
 
 
-async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
+async def _run(work: CrawlRun, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
     context, sid = work.context, work.sid
     status, sentence = "stopped", ""
     try:
@@ -144,7 +144,7 @@ async def _run(work: Pass, mode: Mode, bar: progress.Bar) -> Mapping[str, str]:
     return ended
 
 
-async def _finish(work: Pass, status: str, sentence: str) -> Mapping[str, str]:
+async def _finish(work: CrawlRun, status: str, sentence: str) -> Mapping[str, str]:
     context = work.context
     await _count_discovered(work)
     ended = await context.runs.finish(work.run_id, status, work.clock.now(), sentence)
@@ -153,7 +153,7 @@ async def _finish(work: Pass, status: str, sentence: str) -> Mapping[str, str]:
     return ended
 
 
-async def _verdict(work: Pass, mode: Mode) -> tuple[str, str]:
+async def _verdict(work: CrawlRun, mode: Mode) -> tuple[str, str]:
     """How the pass ended, and what a person should know of it."""
     told = await work.context.sources.details(work.sid)
     how = work.end.reason.removeprefix(LINKS_DECIDE).removeprefix("; ") if work.end else CUT_SHORT
@@ -175,7 +175,7 @@ def _sentence(notes: Sequence[str]) -> str:
     return "; ".join(filter(None, notes))
 
 
-def _is_incomplete(work: Pass) -> bool:
+def _is_incomplete(work: CrawlRun) -> bool:
     """A folder or repository that could not be listed to its end; a site is never listed, its links decide."""
     end = work.end
     is_whole = end is not None and (end.is_complete or end.reason == UNCHANGED)
@@ -185,13 +185,13 @@ def _is_incomplete(work: Pass) -> bool:
 # ── listing ──
 
 
-async def _list(work: Pass) -> None:
+async def _list(work: CrawlRun) -> None:
     context, source = work.context, work.source
     listing = Listing(
         work.sid,
         most=source.most_items,
         revives=source.is_listing_evidence,
-        believes_versions=source.is_listing_evidence or source.state.grade.is_trusted,
+        believes_versions=source.is_listing_evidence or source.state.lastmod_trust.is_trusted,
         must_exist=True,
     )
     await context.sources.forget_refused(work.sid)
@@ -205,7 +205,7 @@ async def _list(work: Pass) -> None:
             break
 
 
-async def _register(work: Pass, part: Batch, listing: Listing) -> None:
+async def _register(work: CrawlRun, part: Batch, listing: Listing) -> None:
     registered = await work.context.registrar.register(part.refs, listing, work.clock.now())
     await work.context.sources.refuse(work.sid, part.refused)
     for refused in part.refused[:5]:
@@ -218,13 +218,13 @@ async def _register(work: Pass, part: Batch, listing: Listing) -> None:
     await _count_discovered(work)
 
 
-async def _count_discovered(work: Pass) -> None:
+async def _count_discovered(work: CrawlRun) -> None:
     """What the source has, and what this pass found that it has no more: it was known, and may have been visited."""
-    known = await work.context.members.count(work.sid) + (work.removal.unlisted if work.removal else 0)
+    known = await work.context.members.count(work.sid) + (work.unlister.unlisted if work.unlister else 0)
     await work.context.runs.tell(work.run_id, {"discovered": str(known), "heartbeat_ts": f"{work.clock.now():.3f}"})
 
 
-async def _ask_for(work: Pass, mode: Mode) -> None:
+async def _ask_for(work: CrawlRun, mode: Mode) -> None:
     """Make everything due that the mode asks for; folders and repositories are compared by their listing."""
     is_compared = work.source.is_listing_evidence and mode is Mode.INCREMENTAL
     if mode is Mode.SCHEDULED or is_compared:
@@ -238,7 +238,7 @@ async def _ask_for(work: Pass, mode: Mode) -> None:
 # ── visiting ──
 
 
-async def _drain(work: Pass) -> None:
+async def _drain(work: CrawlRun) -> None:
     """Visit until nothing is due; what politeness put off for a moment is waited for."""
     batch = work.context.settings.refresh_batch_items
     while not work.is_over() and not work.visitor.network.should_stop:
@@ -257,25 +257,27 @@ async def _drain(work: Pass) -> None:
 # ── the end ──
 
 
-async def _take_away(work: Pass) -> None:
+async def _take_away(work: CrawlRun) -> None:
     """Remove what is no longer there, as far as there is evidence."""
     context, source = work.context, work.source
     new_names = await _new_names(work)
-    removal = Removal(context, source, work.open_sources, work.clock, work.run_id, work.asked_ts, new_names, work.watch)
-    work.removal = removal
+    unlister = Unlister(
+        context, source, work.open_sources, work.clock, work.run_id, work.asked_ts, new_names, work.watch
+    )
+    work.unlister = unlister
     await _count_untouched(work)
     how = "complete" if work.end and work.end.is_complete else (work.end.reason if work.end else CUT_SHORT)
     refusal = ""
     if source.follows_links:
-        refusal = await _orphans(work, removal)
+        refusal = await _orphans(work, unlister)
     elif work.end and work.end.is_complete:
-        refusal = await removal.unlist_unseen(work.asked_ts)
+        refusal = await unlister.unlist_unseen(work.asked_ts)
     now = work.clock.now()
     memory = work.end.memory if work.end and not refusal else None
     await context.sources.listed(work.sid, memory, how, now, now + work.open_sources.interval_seconds(source))
 
 
-async def _count_untouched(work: Pass) -> None:
+async def _count_untouched(work: CrawlRun) -> None:
     """What a listing proved to be as it was counts as visited and unchanged, though nobody opened it."""
     is_same = work.end is not None and work.end.reason == UNCHANGED
     is_proved = is_same or (work.end is not None and work.end.is_complete)
@@ -289,7 +291,7 @@ async def _count_untouched(work: Pass) -> None:
         await work.context.leases.run(work.context.runs.counted(work.run_id, counts, work.clock.now()))
 
 
-async def _new_names(work: Pass) -> Mapping[str, str]:
+async def _new_names(work: CrawlRun) -> Mapping[str, str]:
     """By the hash of their bytes, what is new in a folder or repository: something missing may have moved there.
 
     New is what was added since the last pass came to its end: one that was broken off may have registered it.
@@ -300,7 +302,7 @@ async def _new_names(work: Pass) -> Mapping[str, str]:
     return await members.added_since(work.sid, state.listed_ts, MOST_RENAMES)
 
 
-async def _orphans(work: Pass, removal: Removal) -> str:
+async def _orphans(work: CrawlRun, unlister: Unlister) -> str:
     """Pages that nothing leads to any more; and links that lead to pages we do not know."""
     context = work.context
     await work.open_sources.keep_notes(work.source)
@@ -316,7 +318,7 @@ async def _orphans(work: Pass, removal: Removal) -> str:
         await _drain(work)
     if work.is_over() or not await reachability.is_sound():
         return ""
-    refusal = await removal.unlist_unseen(reachability.began)
+    refusal = await unlister.unlist_unseen(reachability.began)
     if not refusal:
         await context.sources.looked(work.sid)
     return refusal

@@ -15,11 +15,11 @@ from typing import Any
 
 from pydantic import ValidationError, create_model
 
-from core.sources.domains import GITHUB_URL, SLUG, SOURCES_SUFFIX, Domain, DomainFileError, slug
-from core.sources.io import table
+from core.sources.domain import GITHUB_URL, SLUG, SOURCES_SUFFIX, Domain, DomainFileError, slug
+from core.sources.io import source_kinds
 
 _SHAREPOINT = ("file_sources", "list_sources", "sitepage_sources")
-_MODELS = {f"{kind}{SOURCES_SUFFIX}": model for kind, model in table.models().items()}
+_MODELS = {f"{kind}{SOURCES_SUFFIX}": model for kind, model in source_kinds.config_models().items()}
 _DOMAIN: type[Domain] = create_model(  # type: ignore[call-overload]
     "Domain", __base__=Domain, **{name: (GenericAlias(tuple, (model, ...)), ()) for name, model in _MODELS.items()}
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from core.keys import Keys
-from core.sources.domains import Domain
+from core.sources.domain import Domain
 from core.store.connect import Client, HashFields, texts
 
 FIELDS = ("name", "description", "sources", "config")

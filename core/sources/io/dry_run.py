@@ -64,7 +64,7 @@ async def plan(context: Context, sid: str, mode: Mode) -> Plan:
     source = await OpenSources(watched, now).open(sid)
     if source is None or source.is_built_in:
         raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
-    work = _Planning(context, source, Plan(sid, source.state.config.kind, source), now)
+    work = _Planning(context, source, Plan(sid, source.state.record.kind, source), now)
     made = await work.run()
     made.listing_requests = asking.count
     made.visits = _visits(made, mode)
@@ -132,7 +132,7 @@ class _Planning:
         """Would the listing alone make it due?"""
         if self.source.is_listing_evidence:
             return status == Status.GONE or (bool(ref.version) and ref.version != visited_version)
-        return self.source.state.grade.is_trusted and bool(ref.version) and ref.version != visited_version
+        return self.source.state.lastmod_trust.is_trusted and bool(ref.version) and ref.version != visited_version
 
     def _count(self, known: tuple[str, str], has_moved: bool) -> None:
         if known[0] == Status.PENDING:

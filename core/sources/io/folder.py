@@ -29,10 +29,10 @@ from core.models import Batch, End, Failed, Fetched, FetchResult, Ref, RejectedU
 from core.net.body_slot import BodySlot
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.domains import Globs, SourceConfig, SourceModel, slug
-from core.sources.io import permission
-from core.sources.io.folder_walk import Walk, is_utf8, is_young, shown, version
-from core.sources.io.source import Source, Tools
+from core.sources.domain import Globs, SourceConfig, SourceRecord, slug
+from core.sources.io import read_permission
+from core.sources.io.folder_walk import FolderWalk, is_utf8, is_young, shown, version
+from core.sources.io.source import Source, SourceContext
 from core.urls.file_paths import file_identity
 from core.urls.patterns import DOCUMENTS, Patterns
 from core.urls.scope import EXCLUDED
@@ -80,10 +80,10 @@ def _absolute_path(path: str, info: ValidationInfo) -> str:
     return file_identity(path).address
 
 
-class FolderConfig(SourceModel):
+class FolderConfig(SourceConfig):
     """A folder on a disk or a mounted share."""
 
-    place_field = "path"
+    location_field = "path"
 
     path: Annotated[str, Field(min_length=1), AfterValidator(_absolute_path)]
     include: Globs = DOCUMENTS
@@ -136,12 +136,12 @@ class FolderSource(Source):
         self._clock = clock
 
     @classmethod
-    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
+    def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
         """The folder of a stored configuration."""
-        said = config.config
-        include, exclude = said.get("include", ()), said.get("exclude", ())
-        refusal = permission.folder_refusal(tools.settings, config, said["path"])
-        return cls(Path(said["path"]), include, exclude, max_bytes=tools.settings.fetch_max_bytes, refusal=refusal)
+        config = record.config
+        include, exclude = config.get("include", ()), config.get("exclude", ())
+        refusal = read_permission.folder_refusal(context.settings, record, config["path"])
+        return cls(Path(config["path"]), include, exclude, max_bytes=context.settings.fetch_max_bytes, refusal=refusal)
 
     @classmethod
     def list_seconds(cls, settings: Settings) -> float:
@@ -158,7 +158,7 @@ class FolderSource(Source):
         if self._refusal:
             yield End(is_complete=False, reason=self._refusal)
             return
-        walk = Walk(self._root, self._patterns, self._clock)
+        walk = FolderWalk(self._root, self._patterns, self._clock)
         found = iter(walk)
         while piece := await asyncio.to_thread(lambda: tuple(islice(found, BATCH_ITEMS))):
             refs = tuple(one for one in piece if isinstance(one, Ref))

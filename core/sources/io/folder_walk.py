@@ -20,7 +20,7 @@ YOUNG_SECONDS = 2.0
 _NOT_UTF8 = "its name is no UTF-8"
 
 
-class Walk:
+class FolderWalk:
     """One walk through the tree. Holds the names of one folder and the folders still to do, never all files."""
 
     def __init__(self, root: Path, patterns: Patterns, clock: Callable[[], float]) -> None:

@@ -22,11 +22,11 @@ from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Ref,
 from core.net.body_slot import BodySlot
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources import github_rules as github
-from core.sources.domains import GITHUB_URL, Globs, SourceConfig, SourceModel
-from core.sources.github_rules import Entry, Repository, Shelf, Tree
-from core.sources.io.github_api import RAW, SHA, Fetches, GithubApi
-from core.sources.io.source import UNCHANGED, Source, Tools
+from core.sources import github_rest as github
+from core.sources.domain import GITHUB_URL, Globs, SourceConfig, SourceRecord
+from core.sources.github_rest import BranchFilter, GitTree, Repository, TreeEntry
+from core.sources.io.github_client import RAW, SHA, Fetches, GithubClient
+from core.sources.io.source import UNCHANGED, Source, SourceContext
 from core.sources.io.web import WebConfig
 from core.urls.normalise import clean_url, origin_of, split_url
 from core.urls.patterns import DOCUMENTS, Patterns
@@ -49,14 +49,14 @@ _NO_OWNERS |= {"orgs", "pricing", "search", "settings", "sponsors", "topics", "t
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ListingFailure:
     """Why a listing cannot go on, for people."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class BranchHead:
     """The commit that a branch is at, and how to ask whether it still is."""
 
     commit: str
@@ -77,10 +77,10 @@ def _branch(branch: str) -> str:
     return branch
 
 
-class GithubConfig(SourceModel):
+class GithubConfig(SourceConfig):
     """The documents of a repository, and its wiki if asked for."""
 
-    place_field = "repo"
+    location_field = "repo"
     companion_suffixes = (WIKI_SUFFIX,)
 
     repo: Annotated[str, AfterValidator(_repository)]
@@ -95,7 +95,7 @@ class GithubConfig(SourceModel):
         """An address of a repository, of a branch or of a folder in it."""
         return _named_repository(said, web_url) or None
 
-    def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceModel]]:
+    def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceConfig]]:
         """A wiki is a site beside its repository."""
         if not self.wiki:
             return ()
@@ -121,7 +121,7 @@ class GithubSource(Source):
     ) -> None:
         self._repo = _checked(repo, branch, settings.github_web_url)
         self._fetcher = fetcher
-        self._api = GithubApi(settings, fetcher, self._repo, clock)
+        self._api = GithubClient(settings, fetcher, self._repo, clock)
         self._patterns = Patterns(include or DOCUMENTS, exclude)
         self._max_bytes = settings.fetch_max_bytes
         self._clock = clock
@@ -131,11 +131,11 @@ class GithubSource(Source):
         self._present_until = 0.0
 
     @classmethod
-    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
+    def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
         """The repository of a stored configuration."""
-        said = config.config
-        include, exclude = said.get("include", ()), said.get("exclude", ())
-        return cls(tools.settings, tools.fetcher, said["repo"], said["branch"], include, exclude)
+        config = record.config
+        include, exclude = config.get("include", ()), config.get("exclude", ())
+        return cls(context.settings, context.fetcher, config["repo"], config["branch"], include, exclude)
 
     @classmethod
     def list_seconds(cls, settings: Settings) -> float:
@@ -155,25 +155,25 @@ class GithubSource(Source):
         """Every file of the branch's newest commit that the patterns take."""
         known = memory if memory.get("scope") == self._scope() else {}
         head = await self._head(known)
-        if isinstance(head, Trouble):
+        if isinstance(head, ListingFailure):
             yield End(False, head.text, dict(memory))
             return
         if head.commit == known.get("commit"):
             yield End(False, UNCHANGED, self._memory(head, known.get("branch", "")))
             return
         branch = self._repo.branch or await self._default_branch()
-        if isinstance(branch, Trouble):
+        if isinstance(branch, ListingFailure):
             yield End(False, branch.text, dict(memory))
             return
-        async for found in self._walk(head.commit, self._shelf(branch)):
-            if isinstance(found, Trouble):
+        async for found in self._walk(head.commit, self._branch_filter(branch)):
+            if isinstance(found, ListingFailure):
                 # What we remember stays as it was: the next listing asks for all of it again.
                 yield End(False, found.text, dict(memory))
                 return
             yield found
         yield End(True, memory=self._memory(head, branch))
 
-    async def _head(self, known: Mapping[str, str]) -> Head | Trouble:
+    async def _head(self, known: Mapping[str, str]) -> BranchHead | ListingFailure:
         """The newest commit; the one we know if GitHub says that nothing changed."""
         branch = self._repo.branch or "HEAD"
         etag, url = known.get("etag", ""), known.get("etag_url", "")
@@ -185,69 +185,69 @@ class GithubSource(Source):
             max_bytes=SMALL_BYTES,
         )
         if isinstance(answer, Fetched) and answer.status == 304 and etag:
-            return Head(known.get("commit", ""), etag, url)
+            return BranchHead(known.get("commit", ""), etag, url)
         if isinstance(answer, Fetched) and answer.status == 422:
-            return Trouble(f"GitHub knows no branch {branch} in {self._repo.full_name}.")
+            return ListingFailure(f"GitHub knows no branch {branch} in {self._repo.full_name}.")
         if isinstance(answer, Fetched) and answer.status == 409:
-            return Trouble(f"{self._repo.full_name} has no commit yet.")
+            return ListingFailure(f"{self._repo.full_name} has no commit yet.")
         found = self._good(answer, f"the commit of {branch}")
-        if isinstance(found, Trouble):
+        if isinstance(found, ListingFailure):
             return found
         commit = github.commit_sha(found.body)
-        return Head(commit, found.header("etag"), found.final_url) if commit else self._unreadable("commit")
+        return BranchHead(commit, found.header("etag"), found.final_url) if commit else self._unreadable("commit")
 
-    async def _default_branch(self) -> str | Trouble:
+    async def _default_branch(self) -> str | ListingFailure:
         answer = self._good(await self._api.ask(self._base, max_bytes=SMALL_BYTES), "the repository")
-        if isinstance(answer, Trouble):
+        if isinstance(answer, ListingFailure):
             return answer
         return github.default_branch(answer.body) or self._unreadable("repository")
 
-    async def _walk(self, commit: str, shelf: Shelf) -> AsyncIterator[Batch | Trouble]:
+    async def _walk(self, commit: str, branch_filter: BranchFilter) -> AsyncIterator[Batch | ListingFailure]:
         """All folders at once; where that is too much for one answer, folder by folder."""
         pending = [("", commit)]
         while pending:
             prefix, sha = pending.pop()
             tree = await self._tree(sha, is_deep=True)
-            if isinstance(tree, Tree) and tree.truncated:
+            if isinstance(tree, GitTree) and tree.truncated:
                 tree = await self._tree(sha, is_deep=False)
-                if isinstance(tree, Tree):
-                    pending += _folders(tree, prefix, shelf.patterns)
-            if isinstance(tree, Trouble):
+                if isinstance(tree, GitTree):
+                    pending += _folders(tree, prefix, branch_filter.patterns)
+            if isinstance(tree, ListingFailure):
                 yield tree
                 return
             if tree.truncated:
-                yield Trouble(f"The folder {prefix or '/'} has more entries than GitHub lists.")
+                yield ListingFailure(f"The folder {prefix or '/'} has more entries than GitHub lists.")
                 return
-            for batch in _batches(tree.tree, prefix, shelf):
+            for batch in _batches(tree.tree, prefix, branch_filter):
                 yield batch
 
-    async def _tree(self, sha: str, *, is_deep: bool) -> Tree | Trouble:
+    async def _tree(self, sha: str, *, is_deep: bool) -> GitTree | ListingFailure:
         url = f"{self._base}/git/trees/{sha}" + ("?recursive=1" if is_deep else "")
         answer = self._good(await self._api.ask(url, max_bytes=TREE_BYTES), "a part of the tree")
-        if isinstance(answer, Trouble):
+        if isinstance(answer, ListingFailure):
             return answer
         return github.tree(answer.body) or self._unreadable("tree")
 
-    def _good(self, answer: FetchResult, what: str) -> Fetched | Trouble:
+    def _good(self, answer: FetchResult, what: str) -> Fetched | ListingFailure:
         match answer:
             case Fetched(status=200):
                 return answer
             case Fetched(status=404):
-                return Trouble(self._api.denied(404).text)
+                return ListingFailure(self._api.denied(404).text)
             case Fetched():
-                return Trouble(f"GitHub says {answer.status} for {what} of {self._repo.full_name}.")
+                return ListingFailure(f"GitHub says {answer.status} for {what} of {self._repo.full_name}.")
             case Deferred():
-                return Trouble(f"{answer.reason}, again in {answer.wait_seconds:.0f} s")
+                return ListingFailure(f"{answer.reason}, again in {answer.wait_seconds:.0f} s")
             case Failed():
-                return Trouble(answer.text)
+                return ListingFailure(answer.text)
 
-    def _unreadable(self, what: str) -> Trouble:
-        return Trouble(f"GitHub's answer about the {what} of {self._repo.full_name} cannot be read.")
+    def _unreadable(self, what: str) -> ListingFailure:
+        return ListingFailure(f"GitHub's answer about the {what} of {self._repo.full_name} cannot be read.")
 
-    def _shelf(self, branch: str) -> Shelf:
-        return Shelf(f"{self._blobs}{github.escaped(branch)}/", self._patterns, self._max_bytes)
+    def _branch_filter(self, branch: str) -> BranchFilter:
+        return BranchFilter(f"{self._blobs}{github.escaped(branch)}/", self._patterns, self._max_bytes)
 
-    def _memory(self, head: Head, branch: str) -> dict[str, str]:
+    def _memory(self, head: BranchHead, branch: str) -> dict[str, str]:
         return {
             "commit": head.commit,
             "etag": head.etag,
@@ -324,18 +324,18 @@ def _checked(repo: str, branch: str, web_url: str) -> Repository:
     return found._replace(branch=branch or found.branch)
 
 
-def _folders(tree: Tree, prefix: str, patterns: Patterns) -> Iterator[tuple[str, str]]:
+def _folders(tree: GitTree, prefix: str, patterns: Patterns) -> Iterator[tuple[str, str]]:
     """The folders to walk, each with its path and sha; not those in which nothing is taken."""
     for entry in tree.tree:
         if entry.type == "tree" and not patterns.prunes(prefix + entry.path):
             yield f"{prefix}{entry.path}/", entry.sha
 
 
-def _batches(entries: Sequence[Entry], prefix: str, shelf: Shelf) -> Iterator[Batch]:
+def _batches(entries: Sequence[TreeEntry], prefix: str, branch_filter: BranchFilter) -> Iterator[Batch]:
     refs: list[Ref] = []
     refused: list[RejectedUrl] = []
     for entry in entries:
-        match shelf.judge(entry, prefix + entry.path):
+        match branch_filter.classify(entry, prefix + entry.path):
             case Ref() as ref:
                 refs.append(ref)
             case RejectedUrl() as rejected:

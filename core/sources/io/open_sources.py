@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from core.errors import FreshetError
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Item
 from core.runtime.context import Context
-from core.sources.domains import DomainFileError, SourceConfig
-from core.sources.io import table
-from core.sources.io.source import Source, Tools
+from core.sources.domain import DomainFileError, SourceRecord
+from core.sources.io import source_kinds
+from core.sources.io.source import Source, SourceContext
 from core.sources.source_state import SourceState
 
 BUILT_IN = (ARTICLES_SOURCE, URLS_SOURCE)
@@ -54,15 +54,15 @@ class OpenSources:
         return self._open[sid]
 
     async def _read(self, sid: str) -> Source | None:
-        tools = Tools(self._context.settings, self._context.fetcher, self._context.pool, self._now)
+        source_context = SourceContext(self._context.settings, self._context.fetcher, self._context.pool, self._now)
         if sid in BUILT_IN:
-            state: SourceState | None = SourceState(SourceConfig(sid, sid, "", {}))
+            state: SourceState | None = SourceState(SourceRecord(sid, sid, "", {}))
         else:
             state = await self._context.sources.read(sid)
         if state is None:
             return None
         try:
-            source = table.source_class(state.config.kind).open(state.config, tools, state.notes)
+            source = source_kinds.source_class(state.record.kind).open(state.record, source_context, state.notes)
         except (ValueError, KeyError) as error:
             raise FreshetError(f"{sid} cannot be opened: {error}") from error
         self._notes[sid] = state.notes
@@ -78,5 +78,5 @@ class OpenSources:
 
     def interval_seconds(self, source: Source) -> float:
         """How often a source is listed."""
-        stated = source.state.config.config.get("interval_seconds")
+        stated = source.state.record.config.get("interval_seconds")
         return float(stated or source.list_seconds(self._context.settings))

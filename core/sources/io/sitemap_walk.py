@@ -46,7 +46,7 @@ class Parses(Protocol):
         """Run a task in a child: its result, or `Failed`."""
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class SitemapState(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is remembered of one sitemap, as JSON."""
 
     etag: str = ""
@@ -68,7 +68,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SitemapStep:
     """A sitemap to ask, how deep it is, and what its index says about it."""
 
     url: str
@@ -92,28 +92,28 @@ class SitemapWalk:
         self._remembered = remembered
         self._tracking_params = tracking_params
         self._clock = clock
-        self._ahead: deque[Step] = deque()
+        self._ahead: deque[SitemapStep] = deque()
         self._met: set[str] = set()
         self.memory: dict[str, str] = {}
         self.notes: list[str] = []
 
     async def pages(self, first: Sequence[str]) -> AsyncGenerator[tuple[Listed, ...], None]:
         """The pages of each sitemap that changed, one sitemap after the other."""
-        self._plan([Step(url) for url in first])
+        self._plan([SitemapStep(url) for url in first])
         while self._ahead:
             step = self._ahead.popleft()
-            known = _record(self._remembered.get(step.url))
-            record = known
+            known = _decode_state(self._remembered.get(step.url))
+            state = known
             if not self._is_unmoved(step, known):
-                record, pages = await self._ask(step, known)
+                state, pages = await self._ask(step, known)
                 if pages:
                     yield pages
             # After its pages were taken: one that was cut short is read again.
-            if record is not None:
-                self.memory[step.url] = msgspec.json.encode(record).decode()
-                self._go_into(step, record)
+            if state is not None:
+                self.memory[step.url] = msgspec.json.encode(state).decode()
+                self._go_into(step, state)
 
-    def _plan(self, steps: Sequence[Step]) -> None:
+    def _plan(self, steps: Sequence[SitemapStep]) -> None:
         for step in steps:
             if step.url in self._met:
                 continue
@@ -123,24 +123,26 @@ class SitemapWalk:
             self._met.add(step.url)
             self._ahead.append(step)
 
-    def _go_into(self, step: Step, record: Record) -> None:
+    def _go_into(self, step: SitemapStep, state: SitemapState) -> None:
         """An index may name sitemaps of its own domain only, or anybody could make us ask anybody."""
-        homes = {registrable_domain(step.url), registrable_domain(record.url or step.url)}
-        own = [child for child in record.children if registrable_domain(child[0]) in homes]
-        if len(own) < len(record.children):
+        homes = {registrable_domain(step.url), registrable_domain(state.url or step.url)}
+        own = [child for child in state.children if registrable_domain(child[0]) in homes]
+        if len(own) < len(state.children):
             self._note(f"{step.url} names sitemaps of other domains")
         if own and step.depth >= DEEPEST:
             self._note(f"{step.url} is an index more than {DEEPEST} deep")
             return
-        moments = lastmod.versions([moment for _, moment in own], record.asked_ts)
-        self._plan([Step(url, step.depth + 1, said) for (url, _), said in zip(own, moments, strict=True)])
+        moments = lastmod.versions([moment for _, moment in own], state.asked_ts)
+        self._plan([SitemapStep(url, step.depth + 1, said) for (url, _), said in zip(own, moments, strict=True)])
 
-    def _is_unmoved(self, step: Step, known: Record | None) -> bool:
+    def _is_unmoved(self, step: SitemapStep, known: SitemapState | None) -> bool:
         if known is None or not step.said or step.said != known.said:
             return False
         return self._clock() - known.asked_ts < ASK_ANYWAY_SECONDS
 
-    async def _ask(self, step: Step, known: Record | None) -> tuple[Record | None, tuple[Listed, ...]]:
+    async def _ask(
+        self, step: SitemapStep, known: SitemapState | None
+    ) -> tuple[SitemapState | None, tuple[Listed, ...]]:
         """What to remember of it now, and its pages where they are news."""
         conditional = known.conditional if known else {}
         answer = await self._fetcher.fetch(
@@ -164,9 +166,9 @@ class SitemapWalk:
         return known, ()
 
     async def _read(
-        self, step: Step, known: Record | None, answer: Fetched
-    ) -> tuple[Record | None, tuple[Listed, ...]]:
-        record = Record(
+        self, step: SitemapStep, known: SitemapState | None, answer: Fetched
+    ) -> tuple[SitemapState | None, tuple[Listed, ...]]:
+        state = SitemapState(
             etag=answer.header("etag"),
             last_modified=answer.header("last-modified"),
             url=answer.final_url,
@@ -174,8 +176,8 @@ class SitemapWalk:
             said=step.said,
             asked_ts=self._clock(),
         )
-        if known and known.body == record.body:
-            return msgspec.structs.replace(record, children=known.children), ()
+        if known and known.body == state.body:
+            return msgspec.structs.replace(state, children=known.children), ()
         task = SitemapTask(answer.body, answer.final_url, answer.header("content-type"), self._tracking_params)
         result: SitemapResult | Failed = await self._pool.run(TASK, task)
         if isinstance(result, Failed):
@@ -183,7 +185,7 @@ class SitemapWalk:
             return known, ()
         if result.is_truncated:
             self._note(f"{step.url} lists more than {MOST_LISTED:,}")
-        return msgspec.structs.replace(record, children=result.children[:MOST_SITEMAPS]), result.pages
+        return msgspec.structs.replace(state, children=result.children[:MOST_SITEMAPS]), result.pages
 
     def _note(self, text: str) -> None:
         note = secrets.redacted(text)
@@ -191,9 +193,9 @@ class SitemapWalk:
             self.notes.append(note)
 
 
-def _record(text: str | None) -> Record | None:
+def _decode_state(text: str | None) -> SitemapState | None:
     try:
-        return msgspec.json.decode(text, type=Record) if text else None
+        return msgspec.json.decode(text, type=SitemapState) if text else None
     except msgspec.MsgspecError:
         return None  # written by another version: then it is read anew
 

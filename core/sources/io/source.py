@@ -1,7 +1,7 @@
 """What every source says of itself and can do: list what it has, and fetch one of it.
 
-A source is one file with its configuration model and its class, and one line in `core.sources.table`. Nothing else in
-the tree asks what kind a source is of: whoever wants to know something about it finds the answer here.
+A source is one file with its configuration model and its class, and one line in `core.sources.io.source_kinds`.
+Nothing else in the tree branches on the kind of a source: what callers need to know is an attribute here.
 
 The answer of a fetch looks like HTTP whatever stands behind it: 200 with a body and validators, 304, 404 for what is
 not there, 403 for what we may not read. So one `decide` serves web sites, folders and repositories alike.
@@ -20,7 +20,7 @@ from core.net.fetcher import Fetcher
 from core.registry.record import Item
 from core.runtime.pool import ParsePool
 from core.settings import Settings
-from core.sources.domains import SourceConfig, SourceModel
+from core.sources.domain import SourceConfig, SourceRecord
 from core.sources.source_state import SourceState
 from core.urls.scope import Scope
 
@@ -32,7 +32,7 @@ LINKS_DECIDE = "links decide"
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class SourceContext:
     """What a source may work with."""
 
     settings: Settings
@@ -50,7 +50,7 @@ class Source(ABC):
     state: SourceState
     """What is stored of it; set when it is opened by its id (`OpenSources`)."""
 
-    config_model: ClassVar[type[SourceModel] | None] = None
+    config_model: ClassVar[type[SourceConfig] | None] = None
     """What a person may write of it; None: it is built in, and nobody configures or lists it."""
     follows_links: ClassVar[bool] = False
     """Are its pages found by links? Then what nothing leads to any more is gone."""
@@ -71,7 +71,7 @@ class Source(ABC):
     @property
     def most_items(self) -> int:
         """How many items it may have."""
-        return int(self.state.config.config.get("max_pages", MOST_ITEMS))
+        return int(self.state.record.config.get("max_pages", MOST_ITEMS))
 
     @property
     def scope(self) -> Scope | None:
@@ -85,7 +85,7 @@ class Source(ABC):
 
     @classmethod
     @abstractmethod
-    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
+    def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
         """The source of a stored configuration. Raises ValueError, a sentence, for one that cannot be used."""
 
     @classmethod

@@ -17,7 +17,7 @@ AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageLinks:
     """What leads on from a page of a source."""
 
     links: frozenset[str]
@@ -157,7 +157,7 @@ class SourceItems:
         """Where a page led when it was last read."""
         return sorted(texts(await self._client.smembers(self._keys.links(item_id))))
 
-    async def reach(self, sid: str, pages: Sequence[str], now: float) -> list[Page]:
+    async def reach(self, sid: str, pages: Sequence[str], now: float) -> list[PageLinks]:
         """Stamp these pages as seen; what leads on from those that the source has."""
         pipe = self._client.pipeline(transaction=False)
         for page in pages:
@@ -168,7 +168,7 @@ class SourceItems:
         *answers, _ = await pipe.execute()
         rows = zip(answers[::3], answers[1::3], answers[2::3], strict=True)
         return [
-            Page(frozenset(links), int(depth), *(name or "" for name in names))
+            PageLinks(frozenset(links), int(depth), *(name or "" for name in names))
             for links, names, depth in rows
             if depth is not None  # else it is not, or no longer, of this source
         ]

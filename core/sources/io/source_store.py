@@ -10,9 +10,9 @@ from typing import cast
 from core.keys import Keys
 from core.models import RejectedUrl
 from core.registry import field_parsing
-from core.sources.domains import DomainFileError, SourceConfig
+from core.sources.domain import DomainFileError, SourceRecord
 from core.sources.io import domain_file
-from core.sources.lastmod import Grade
+from core.sources.lastmod import LastmodTrust
 from core.sources.source_state import LossLimit, SourceState
 from core.store.commit import DONE_MILLISECONDS, Command, new_token
 from core.store.connect import Client, HashFields, texts
@@ -68,29 +68,29 @@ class SourceStore:
         for sid in sids:
             pipe.hexists(self._keys.source(sid), "config")
         known = zip(sids, await pipe.execute() if sids else [], strict=True)
-        return [sid for sid, is_there in known if is_there or await self.config_of_domain(sid)]
+        return [sid for sid, is_there in known if is_there or await self.record_from_domain(sid)]
 
     async def has(self, sid: str) -> bool:
         """Return whether there is such a source."""
         return bool(await self._client.sismember(self._keys.sources, sid))
 
-    async def add(self, config: SourceConfig, root_id: str, now: float) -> None:
+    async def add(self, record: SourceRecord, root_id: str, now: float) -> None:
         """A new source, or a new configuration of a known one; listed at once."""
         fields: HashFields = {
-            "sid": config.sid,
-            "kind": str(config.kind),
-            "domain": config.domain,
-            "config": config.to_json(),
+            "sid": record.sid,
+            "kind": str(record.kind),
+            "domain": record.domain,
+            "config": record.to_json(),
             "root_id": root_id,
             "links_dirty": "1",  # another scope may want other links
             "memory": "{}",
         }
         async with self._client.pipeline(transaction=True) as pipe:
-            pipe.hset(self._keys.source(config.sid), mapping=fields)
-            pipe.hsetnx(self._keys.source(config.sid), "added_ts", f"{now:.3f}")
-            pipe.delete(self._keys.listed(config.sid))  # sitemaps are read anew, by the scope it has now
-            pipe.sadd(self._keys.sources, config.sid)
-            pipe.zadd(self._keys.sources_due, {config.sid: now})
+            pipe.hset(self._keys.source(record.sid), mapping=fields)
+            pipe.hsetnx(self._keys.source(record.sid), "added_ts", f"{now:.3f}")
+            pipe.delete(self._keys.listed(record.sid))  # sitemaps are read anew, by the scope it has now
+            pipe.sadd(self._keys.sources, record.sid)
+            pipe.zadd(self._keys.sources_due, {record.sid: now})
             await pipe.execute()
 
     async def remove(self, sid: str) -> None:
@@ -109,22 +109,22 @@ class SourceStore:
             return None
         config, memory, dirty, right, wrong, root_id, allowed, listed, notes = values
         return SourceState(
-            config=await self._config(sid, str(config or "")),
+            record=await self._record(sid, str(config or "")),
             memory=field_parsing.mapping(memory),
             is_dirty=dirty != "0",
-            grade=Grade(field_parsing.integer(right), field_parsing.integer(wrong)),
+            lastmod_trust=LastmodTrust(field_parsing.integer(right), field_parsing.integer(wrong)),
             root_id=cast(str, root_id or ""),
             loss_allowed_until=field_parsing.timestamp(allowed),
             listed_ts=field_parsing.timestamp(listed),
             notes=field_parsing.mapping(notes),
         )
 
-    async def _config(self, sid: str, text: str) -> SourceConfig:
+    async def _record(self, sid: str, text: str) -> SourceRecord:
         """What a source is; from the domain that it belongs to, where its own record is damaged."""
         try:
-            return SourceConfig.from_json(text)
+            return SourceRecord.from_json(text)
         except DomainFileError:
-            found = await self.config_of_domain(sid)
+            found = await self.record_from_domain(sid)
             if found is None:
                 await self._put_aside(sid)
                 raise
@@ -139,7 +139,7 @@ class SourceStore:
             await self._quarantine.whole(self._keys.source(sid))
         await self._client.zrem(self._keys.sources_due, sid)
 
-    async def config_of_domain(self, sid: str) -> SourceConfig | None:
+    async def record_from_domain(self, sid: str) -> SourceRecord | None:
         """A source as its domain describes it; None if there is no such domain, or it cannot be read either."""
         text = await self._client.hget(self._keys.domain(sid.partition(".")[0]), "config")
         try:
@@ -238,7 +238,7 @@ class SourceStore:
 
     async def hold(self, state: SourceState, why: str) -> str:
         """Nothing is removed before a person says so; the sentence that tells them."""
-        command = f"python -m scripts.domain crawl {state.config.domain} --yes"
+        command = f"python -m scripts.domain crawl {state.record.domain} --yes"
         told = f"{state.sid}: {why}. Nothing more is removed. If that is right: {command}"
         await self._client.hset(self._keys.source(state.sid), "held", told)
         return told

@@ -20,10 +20,10 @@ from core.net.body_slot import BodySlot
 from core.pages.canonical import is_door
 from core.registry.record import Item
 from core.sources import lastmod
-from core.sources.domains import SourceConfig, SourceModel, UrlGlobs, slug
-from core.sources.io.single import look_and_fetch, page_request
+from core.sources.domain import SourceConfig, SourceRecord, UrlGlobs, slug
+from core.sources.io.single_items import look_and_fetch, page_request
 from core.sources.io.sitemap_walk import Fetches, Parses, SitemapWalk
-from core.sources.io.source import LINKS_DECIDE, Source, Tools
+from core.sources.io.source import LINKS_DECIDE, Source, SourceContext
 from core.sources.sitemaps import Listed
 from core.urls import secrets
 from core.urls.normalise import clean_url, display_url, origin_of
@@ -57,10 +57,10 @@ NamedSitemaps = Callable[[str], Awaitable[Sequence[str]]]
 """The sitemaps that the robots.txt of an origin names."""
 
 
-class WebConfig(SourceModel):
+class WebConfig(SourceConfig):
     """A web site, or a part of it."""
 
-    place_field = "url"
+    location_field = "url"
 
     url: Annotated[str, AfterValidator(_clean_url)]
     scope: Literal["subpages", "host", "domain"] = "subpages"
@@ -113,20 +113,22 @@ class WebSource(Source):
         self._told: set[str] = set()
 
     @classmethod
-    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
+    def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
         """The site of a stored configuration."""
-        said = config.config
-        include, exclude = said.get("include", ()), said.get("exclude", ())
-        landings = notes.get(_LANDINGS, "").split() if notes.get(_ROOT) == said["url"] else ()
-        scope = Scope(said["url"], said["scope"], include, exclude, said["max_depth"], now=tools.now, landings=landings)
+        config = record.config
+        include, exclude = config.get("include", ()), config.get("exclude", ())
+        landings = notes.get(_LANDINGS, "").split() if notes.get(_ROOT) == config["url"] else ()
+        scope = Scope(
+            config["url"], config["scope"], include, exclude, config["max_depth"], now=context.now, landings=landings
+        )
         return cls(
-            tools.fetcher,
-            tools.pool,
+            context.fetcher,
+            context.pool,
             scope,
-            max_pages=said["max_pages"],
-            sitemap=said["sitemap"],
-            named_sitemaps=tools.fetcher.sitemaps_of,
-            tracking_params=tools.settings.tracking_param_prefixes,
+            max_pages=config["max_pages"],
+            sitemap=config["sitemap"],
+            named_sitemaps=context.fetcher.sitemaps_of,
+            tracking_params=context.settings.tracking_param_prefixes,
         )
 
     @classmethod

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from core.errors import FreshetError
 from core.settings import Settings
-from core.sources.domains import SourceConfig
+from core.sources.domain import SourceRecord
 
 KEY_FILE = "folder.key"
 _KEY_BYTES = 32
@@ -31,9 +31,9 @@ class _KeyError(FreshetError):
 # ── signing ──
 
 
-def signed(settings: Settings, config: SourceConfig) -> SourceConfig:
+def sign_source(settings: Settings, record: SourceRecord) -> SourceRecord:
     """The record of a source that a person's own command adds. Any change of it needs another signature."""
-    return replace(config, signature=_signature(_key(settings, create=True), _words(config)))
+    return replace(record, signature=_signature(_key(settings, create=True), _words(record)))
 
 
 def sign_file(settings: Settings, address: str) -> str:
@@ -44,10 +44,10 @@ def sign_file(settings: Settings, address: str) -> str:
 # ── checking ──
 
 
-def folder_refusal(settings: Settings, config: SourceConfig, path: str) -> str:
+def folder_refusal(settings: Settings, record: SourceRecord, path: str) -> str:
     """Why the folder of this record may not be read; empty if it may."""
-    again = f"python -m scripts.domain add, for {config.domain} once more"
-    return _refusal(settings, path, _words(config), config.signature, again)
+    again = f"python -m scripts.domain add, for {record.domain} once more"
+    return _refusal(settings, path, _words(record), record.signature, again)
 
 
 def file_refusal(settings: Settings, address: str, signature: str) -> str:
@@ -79,8 +79,8 @@ def _is_below_a_root(settings: Settings, path: str) -> bool:
         return False
 
 
-def _words(config: SourceConfig) -> str:
-    return replace(config, signature="").to_json()
+def _words(record: SourceRecord) -> str:
+    return replace(record, signature="").to_json()
 
 
 def _signature(key: bytes, words: str) -> str:

@@ -22,7 +22,7 @@ from core.store.commit import Command
 log = logging.getLogger("refresh")
 
 
-class Removal:
+class Unlister:
     """Removes items of one source."""
 
     def __init__(

@@ -135,7 +135,7 @@ _SHA = r"^[0-9a-f]{40}$"
 Sha = Annotated[str, msgspec.Meta(pattern=_SHA)]
 
 
-class Entry(msgspec.Struct, frozen=True):
+class TreeEntry(msgspec.Struct, frozen=True):
     """Something in a tree: a file, a folder, a submodule."""
 
     path: str
@@ -145,10 +145,10 @@ class Entry(msgspec.Struct, frozen=True):
     size: int | None = None
 
 
-class Tree(msgspec.Struct, frozen=True):
+class GitTree(msgspec.Struct, frozen=True):
     """A listing of a folder, with all below it if that was asked for and fits."""
 
-    tree: tuple[Entry, ...]
+    tree: tuple[TreeEntry, ...]
     truncated: bool
     """Required: an answer that does not say whether it is whole is not believed."""
 
@@ -157,12 +157,12 @@ class _About(msgspec.Struct):
     default_branch: str
 
 
-_trees = msgspec.json.Decoder(Tree)
+_trees = msgspec.json.Decoder(GitTree)
 _abouts = msgspec.json.Decoder(_About)
 _shas = msgspec.json.Decoder(Sha)
 
 
-def tree(body: bytes) -> Tree | None:
+def tree(body: bytes) -> GitTree | None:
     """The tree in an answer, or None if there is none."""
     try:
         return _trees.decode(body)
@@ -187,7 +187,7 @@ def commit_sha(body: bytes) -> str:
         return ""
 
 
-class Shelf(NamedTuple):
+class BranchFilter(NamedTuple):
     """Where the files of a branch are found, and which of them are taken."""
 
     address: str
@@ -195,7 +195,7 @@ class Shelf(NamedTuple):
     patterns: Patterns
     max_bytes: int
 
-    def judge(self, entry: Entry, path: str) -> Ref | RejectedUrl | None:
+    def classify(self, entry: TreeEntry, path: str) -> Ref | RejectedUrl | None:
         """What an entry is to us; None for folders and for what the patterns leave out."""
         if entry.type == "tree":
             return None

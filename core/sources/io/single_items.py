@@ -15,11 +15,11 @@ from core.net.body_slot import BodySlot
 from core.net.fetcher import Fetcher
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.domains import SourceConfig
-from core.sources.io import permission
+from core.sources.domain import SourceRecord
+from core.sources.io import read_permission
 from core.sources.io.folder import FolderSource
 from core.sources.io.sitemap_walk import Fetches
-from core.sources.io.source import Source, Tools
+from core.sources.io.source import Source, SourceContext
 from core.urls import file_paths
 
 MAX_WAIT_SECONDS = 60.0
@@ -27,7 +27,7 @@ LARGE_BYTES = 1_000_000
 _TEXTS = ("text/", "application/xhtml")
 
 
-class PageSource(Source):
+class SingleItemSource(Source):
     """Fetches pages by HTTP, with validators; large binaries are looked at before they are fetched."""
 
     def __init__(self, fetcher: Fetcher, settings: Settings) -> None:
@@ -37,9 +37,9 @@ class PageSource(Source):
         self._max_bytes = settings.fetch_max_bytes
 
     @classmethod
-    def open(cls, config: SourceConfig, tools: Tools, notes: Mapping[str, str]) -> Self:
+    def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
         """There is nothing to configure."""
-        return cls(tools.fetcher, tools.settings)
+        return cls(context.fetcher, context.settings)
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Nothing: who registers them knows them."""
@@ -54,7 +54,7 @@ class PageSource(Source):
     async def _file(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None) -> FetchResult:
         if file_paths.file_identity(item.fetch_url).kind == "blob":
             return await self._blob(item, page_request(item, conditional), slot)
-        refusal = permission.file_refusal(self._settings, item.fetch_url, item.file_signature)
+        refusal = read_permission.file_refusal(self._settings, item.fetch_url, item.file_signature)
         folder = FolderSource(Path(item.fetch_url).parent, max_bytes=self._max_bytes, refusal=refusal)
         return await folder.fetch(item, conditional, slot)
 

@@ -12,8 +12,8 @@ from core.errors import FailCode, FailDetail
 from core.models import Deferred, Failed, Fetched, FetchResult, Request
 from core.net.body_slot import BodySlot
 from core.settings import Settings
-from core.sources import github_rules as github
-from core.sources.github_rules import Repository
+from core.sources import github_rest as github
+from core.sources.github_rest import Repository
 
 JSON = "application/vnd.github+json"
 SHA = "application/vnd.github.sha"
@@ -35,7 +35,7 @@ class Fetches(Protocol):
         """Nobody asks the domain of this URL for so long."""
 
 
-class GithubApi:
+class GithubClient:
     """One repository's door to the API and to its raw files."""
 
     def __init__(self, settings: Settings, fetcher: Fetches, repo: Repository, clock: Callable[[], float]) -> None:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.sources.domains import SourceConfig, SourceModel
+from core.sources.domain import SourceConfig, SourceRecord
 from core.sources.io.folder import FolderSource
 from core.sources.io.github import GithubSource
-from core.sources.io.single import PageSource
+from core.sources.io.single_items import SingleItemSource
 from core.sources.io.source import Source
 from core.sources.io.web import WebSource
 
 SOURCES: Mapping[str, type[Source]] = {
-    "rss": PageSource,
-    "urls": PageSource,
+    "rss": SingleItemSource,
+    "urls": SingleItemSource,
     "web": WebSource,
     "folder": FolderSource,
     "github": GithubSource,
@@ -30,12 +30,12 @@ def source_class(kind: str) -> type[Source]:
     return SOURCES[kind]
 
 
-def models() -> dict[str, type[SourceModel]]:
+def config_models() -> dict[str, type[SourceConfig]]:
     """By kind, what a person may write of it, for those that can be configured."""
     return {kind: found.config_model for kind, found in SOURCES.items() if found.config_model}
 
 
-def place(source: SourceConfig) -> str:
+def location(source: SourceRecord) -> str:
     """What a source points at, for people."""
     model = source_class(source.kind).config_model
-    return str(source.config.get(model.place_field, "")) if model else ""
+    return str(source.config.get(model.location_field, "")) if model else ""

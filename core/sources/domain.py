@@ -1,7 +1,7 @@
 """A domain: a named set of sources, and how each of them is kept.
 
-Pure: the nouns. Which kinds of sources there are is `core.sources.table`'s to say, and how people write a domain is
-`core.sources.domain_file`'s.
+Pure: the nouns. `core.sources.io.source_kinds` says which kinds of sources there are, `core.sources.io.domain_file`
+reads what people write.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class DomainFileError(FreshetError):
 
 
 @dataclass(frozen=True, slots=True)
-class SourceConfig:
+class SourceRecord:
     """One source as it is kept: everything that its program needs, as JSON, and no secret."""
 
     sid: str
     """`<domain>.<source>`: the name in all its keys."""
     kind: str
-    """Its line in `core.sources.io.table`."""
+    """Its line in `core.sources.io.source_kinds`."""
     domain: str
     config: Mapping[str, Any]
     signature: str = ""
-    """Of the command that added it, where its kind needs one (`core.sources.io.permission`)."""
+    """Of the command that added it, where its kind needs one (`core.sources.io.read_permission`)."""
 
     def to_json(self) -> str:
         """One line, the same for the same source."""
@@ -76,12 +76,12 @@ Globs = Annotated[tuple[str, ...], AfterValidator(_globs)]
 UrlGlobs = Annotated[tuple[str, ...], AfterValidator(_url_globs)]
 
 
-class SourceModel(BaseModel):
+class SourceConfig(BaseModel):
     """What a person may write of a source. Each kind has a model of its own, beside its program."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
-    place_field: ClassVar[str] = ""
+    location_field: ClassVar[str] = ""
     """The field that says what it points at."""
     companion_suffixes: ClassVar[tuple[str, ...]] = ()
     """How the names of sources end that may come with it."""
@@ -104,17 +104,17 @@ class SourceModel(BaseModel):
 
     def derived_id(self) -> str:
         """A name made of what it points at."""
-        return slug(str(getattr(self, self.place_field)))
+        return slug(str(getattr(self, self.location_field)))
 
     def title(self) -> str:
         """What it points at, for people."""
-        return str(getattr(self, self.place_field))
+        return str(getattr(self, self.location_field))
 
     def trouble(self) -> str:
         """Why it cannot be there, as far as a look at this machine tells; for what a person has just written."""
         return ""
 
-    def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceModel]]:
+    def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceConfig]]:
         """Other sources that come with it: how their names end, their kind, their configuration."""
         return ()
 
@@ -133,20 +133,20 @@ class Domain(BaseModel):
         """`web_sources` and the like, in order."""
         return [name for name in cls.model_fields if name.endswith(SOURCES_SUFFIX)]
 
-    def models(self) -> list[tuple[str, SourceModel]]:
+    def models(self) -> list[tuple[str, SourceConfig]]:
         """All its sources in order, with their kinds."""
         return [
             (name.removesuffix(SOURCES_SUFFIX), model) for name in self.source_fields() for model in getattr(self, name)
         ]
 
-    def sources(self, web_url: str = GITHUB_URL) -> list[SourceConfig]:
+    def sources(self, web_url: str = GITHUB_URL) -> list[SourceRecord]:
         """All its sources in order, each with a name of its own; what comes with one stands behind it."""
-        configs: list[SourceConfig] = []
+        configs: list[SourceRecord] = []
         for source_id, (kind, model) in zip(self.source_ids(), self.models(), strict=True):
             sid = f"{self.id}.{source_id}"
-            configs.append(SourceConfig(sid, kind, self.id, model.config()))
+            configs.append(SourceRecord(sid, kind, self.id, model.config()))
             for suffix, other_kind, other in model.companions(web_url):
-                configs.append(SourceConfig(f"{sid}{suffix}", other_kind, self.id, other.config()))
+                configs.append(SourceRecord(f"{sid}{suffix}", other_kind, self.id, other.config()))
         return configs
 
     def source_ids(self) -> Iterator[str]:
