@@ -20,8 +20,8 @@ from importlib import metadata
 from pathlib import Path
 from statistics import mean, median, quantiles
 
-from core.pages import read as page_read
-from core.pages.text import content_hash
+from core.pages.html_page import main_text_document
+from core.pages.text_cleaning import content_hash
 from core.search import chunk
 from core.search.io.wordpiece import WordPiece
 
@@ -75,7 +75,7 @@ def articles() -> list[str]:
     if not CORPUS.is_file():
         return []
     pages = json.loads(gzip.decompress(CORPUS.read_bytes()))["pages"].values()
-    return [page_read.main_text(page["html"], page.get("url", "https://example.org/")).markdown for page in pages]
+    return [main_text_document(page["html"], page.get("url", "https://example.org/")).markdown for page in pages]
 
 
 def markdown_pages() -> list[str]:

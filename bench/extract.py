@@ -21,10 +21,10 @@ import trafilatura
 
 from core.feeds.dates import parse_date
 from core.models import Document
-from core.pages import charset as page_charset
-from core.pages import extract
-from core.pages import language as page_language
-from core.pages import read as page_read
+from core.pages.charset import decode_page
+from core.pages.extract import extract_document
+from core.pages.html_page import main_text_document
+from core.pages.language import guess_language
 
 DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "articles"
 QUICK_STEP = 6
@@ -103,8 +103,8 @@ def text_readers() -> dict[str, Reader]:
 
 def ours(page: Page) -> str:
     """Before the fetcher's thresholds: some pages of the corpora are test cases of a hundred characters."""
-    html = page_charset.decode(page["html"].encode(), "text/html; charset=utf-8")
-    return page_read.main_text(html, page["url"]).clean_text
+    html = decode_page(page["html"].encode(), "text/html; charset=utf-8")
+    return main_text_document(html, page["url"]).clean_text
 
 
 def mode_reader(mode: Mapping[str, bool]) -> Reader:
@@ -131,7 +131,7 @@ def f1(read: Reader, pages: Mapping[str, Page], score: ModuleType) -> float:
 def print_statements(corpora: Mapping[str, Mapping[str, Page]]) -> None:
     print(f"\n{'pages with':<16}" + "".join(f"{name:>14}" for name in corpora))
     documents = {
-        c: [page_read.main_text(page["html"], page["url"]) for page in pages.values()] for c, pages in corpora.items()
+        c: [main_text_document(page["html"], page["url"]) for page in pages.values()] for c, pages in corpora.items()
     }
     for field in ("title", "author", "published_ts", "language", "image", "canonical_url", "abstract"):
         counts = {c: sum(bool(getattr(one, field)) for one in found) for c, found in documents.items()}
@@ -159,7 +159,7 @@ def print_agreement(corpus: str, known: list[tuple[Document, Mapping[str, Any]]]
 
 def print_speed(pages: list[Page]) -> None:
     seconds = dict.fromkeys(peers := speed_readers(), 0.0)
-    page_language.guessed("What is loaded once counts for nobody, be it a parser or a model.")
+    guess_language("What is loaded once counts for nobody, be it a parser or a model.")
     for read in peers.values():
         cpu_seconds(read, pages[0])
     for page in pages:  # page by page, so that a busy moment of the machine is everybody's
@@ -189,7 +189,7 @@ def speed_readers() -> dict[str, Callable[[Page], object]]:
 
 
 def whole(page: Page, *, main_text: bool) -> object:
-    return extract.extract(page["html"].encode(), page["url"], "text/html; charset=utf-8", main_text=main_text)
+    return extract_document(page["html"].encode(), page["url"], "text/html; charset=utf-8", main_text=main_text)
 
 
 def bare(mode: Mapping[str, bool], *, with_metadata: bool) -> Callable[[Page], object]:

@@ -17,7 +17,7 @@ from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.connect import Client
-from core.urls.secrets import redacted
+from core.urls.secrets import redact
 from scripts import session
 from scripts.domain_remove import known
 from scripts.tables import ago, table
@@ -108,7 +108,7 @@ async def _runs(client: Client, keys: Keys, domain_id: str, now: float) -> list[
 
 
 def _by_its_source(run: Mapping[str, str]) -> str:
-    said, source = redacted(run["message"]), run["source"]
+    said, source = redact(run["message"]), run["source"]
     return said if said.startswith(f"{source}: ") else f"{source}: {said}"
 
 
@@ -136,7 +136,7 @@ async def _refused(client: Client, keys: Keys, domain: StoredDomain) -> list[str
         total, some = await SourceStore(client, keys).refused(sid, MOST_SHOWN)
         if total:
             lines += ["", f"Refused by {sid}: {total}"]
-            lines += [f"  {reason} → {redacted(link)}" for link, reason in some]
+            lines += [f"  {reason} → {redact(link)}" for link, reason in some]
     return lines
 
 
@@ -155,5 +155,5 @@ async def _items(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
         in_error, outside = counts[str(Status.ERROR)], counts[str(Status.OUT_OF_SCOPE)]
         lines += ["", f"In error: {in_error}, not for us: {outside}"]
     for shown, message in await SourceItems(client, keys).errors_of(troubled):
-        lines.append(f"  {redacted(message)} → {redacted(shown)}")
+        lines.append(f"  {redact(message)} → {redact(shown)}")
     return lines

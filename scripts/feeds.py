@@ -26,13 +26,13 @@ from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.models import DiscoveredFeed, Failed, RejectedUrl
-from core.pages.printable import one_line
+from core.pages.printable import printable_line
 from core.runtime.context import build_context
 from core.runtime.terminal import say
 from core.settings import Settings
 from core.store import connect
 from core.urls.normalise import clean_url
-from core.urls.secrets import redacted
+from core.urls.secrets import redact
 from scripts import session
 from scripts.tables import ago, ahead, table
 
@@ -61,23 +61,23 @@ async def add(category: str, url: str) -> int:
     """Subscribe to a feed, or to the feed of a site."""
     clean = clean_url(url if "://" in url else f"https://{url}")
     if isinstance(clean, RejectedUrl):
-        raise FeedFileError(f"{redacted(url)} is not a URL that can be fetched ({clean.reason}).")
+        raise FeedFileError(f"{redact(url)} is not a URL that can be fetched ({clean.reason}).")
     async with session.open_session() as (settings, keys, client), build_context(settings, client, keys) as context:
         slug = categories.slug(category)
         found = await FeedFinder(context.fetcher, context.pool).find(clean)
         if isinstance(found, Failed):
-            raise FeedFileError(f"Cannot fetch {redacted(clean)}: {found.text}")
+            raise FeedFileError(f"Cannot fetch {redact(clean)}: {found.text}")
         if found.is_dead:
             raise FeedFileError(_dead(clean, found, slug))
         if not found.feeds:
             raise FeedFileError(
-                f"No feed at {redacted(clean)}, in its links or at the usual places. Give the feed's own URL."
+                f"No feed at {redact(clean)}, in its links or at the usual places. Give the feed's own URL."
             )
         best, *others = found.feeds
         await Subscriptions(client, keys).add(slug, best.url)
-    say(f"Added to {slug}: {redacted(best.url)} ({one_line(best.title) or 'untitled'})")
+    say(f"Added to {slug}: {redact(best.url)} ({printable_line(best.title) or 'untitled'})")
     if best.url != clean:
-        say(f"It was found by way of {redacted(clean)}, which is a page and no feed.")
+        say(f"It was found by way of {redact(clean)}, which is a page and no feed.")
     for other in others:
         say(f"Also there: {_add_command(slug, other)}")
     return 0
@@ -85,15 +85,15 @@ async def add(category: str, url: str) -> int:
 
 def _dead(url: str, found: DiscoveryResult, slug: str) -> str:
     """Somebody else's choice of a feed is not what was asked for: it is named, and nothing is added."""
-    lines = [f"{redacted(url)} answers HTTP {found.http_status}: no feed is there, and nothing was added."]
+    lines = [f"{redact(url)} answers HTTP {found.http_status}: no feed is there, and nothing was added."]
     if found.feeds:
         lines += ["The site has others:", *(f"    {_add_command(slug, other)}" for other in found.feeds)]
     return "\n".join(lines)
 
 
 def _add_command(slug: str, feed: DiscoveredFeed) -> str:
-    address = redacted(feed.url).replace("'", "%27")  # whoever copies the line into a shell runs nothing else
-    return f"python -m scripts.feeds add {slug} '{address}'  # {one_line(feed.title) or 'untitled'}"
+    address = redact(feed.url).replace("'", "%27")  # whoever copies the line into a shell runs nothing else
+    return f"python -m scripts.feeds add {slug} '{address}'  # {printable_line(feed.title) or 'untitled'}"
 
 
 async def remove(url: str) -> int:
@@ -101,8 +101,8 @@ async def remove(url: str) -> int:
     async with session.open_session() as (settings, keys, client):
         was_in = await Subscriptions(client, keys).remove(url)
     if not was_in:
-        raise FeedFileError(_UNKNOWN.format(redacted(url)))
-    say(f"Removed from {', '.join(was_in)}: {redacted(url)}")
+        raise FeedFileError(_UNKNOWN.format(redact(url)))
+    say(f"Removed from {', '.join(was_in)}: {redact(url)}")
     if _is_listed(settings.feeds_file, url):
         say(
             f"{settings.feeds_file} still lists it and adds it again when Freshet starts or that file changes. "
@@ -125,7 +125,7 @@ async def list_feeds() -> int:
     async with session.open_session() as (_, keys, client):
         feeds = await Subscriptions(client, keys).by_category()
     for category, listed in feeds.items():
-        say(one_line(category), *(f"    {one_line(url)}" for url in listed), sep="\n")
+        say(printable_line(category), *(f"    {printable_line(url)}" for url in listed), sep="\n")
     return 0
 
 
@@ -134,7 +134,7 @@ async def health(url: str | None) -> int:
     async with session.open_session() as (settings, keys, client):
         by_feed = await Subscriptions(client, keys).by_feed()
         if url and url not in by_feed:
-            raise FeedFileError(_UNKNOWN.format(redacted(url)))
+            raise FeedFileError(_UNKNOWN.format(redact(url)))
         states = await _states(settings, keys, client, [url] if url else sorted(by_feed))
         now = await connect.now(client)
     say(_story(states[0], now) if url else _overview(states, now))
@@ -162,8 +162,8 @@ def _row(state: FeedState, now: float) -> tuple[object, ...]:
         state.percent_304,
         state.percent_duplicate,
         ago(state.last_new_ts, now),
-        redacted(state.url),
-        redacted(trouble[:100]),
+        redact(state.url),
+        redact(trouble[:100]),
     )
 
 
@@ -175,9 +175,9 @@ def _left_out(state: FeedState) -> str:
 def _story(state: FeedState, now: float) -> str:
     example = state.rejected_example
     lines = [
-        redacted(state.url),
+        redact(state.url),
         f"  status      {state.status}{f' ({state.error_class}: {state.error_text})' if state.error_class else ''}",
-        f"  title       {one_line(state.title) or '–'} [{state.kind or 'not read yet'}]",
+        f"  title       {printable_line(state.title) or '–'} [{state.kind or 'not read yet'}]",
         f"  last poll   {ago(state.last_poll_ts, now)}, HTTP {state.last_status or '–'}",
         f"  next poll   {ahead(state.next_poll_ts, now)}: {state.next_poll_reason or 'it is new'}",
         f"  last new    {ago(state.last_new_ts, now)}",
@@ -188,7 +188,7 @@ def _story(state: FeedState, now: float) -> str:
     if state.entries_left_out:
         lines.append(f"  left out    {_left_out(state)}")
     if state.fetch_url:
-        lines.append(f"  moved to    {redacted(state.fetch_url)}")
+        lines.append(f"  moved to    {redact(state.fetch_url)}")
     return "\n".join([*lines, "  events", *(f"    {event}" for event in state.events)])
 
 

@@ -21,7 +21,7 @@ from core.registry.io.item_queries import ItemQueries
 from core.registry.io.link_forgetter import LinkForgetter
 from core.runtime.terminal import say
 from core.settings import Settings
-from core.urls.secrets import redacted
+from core.urls.secrets import redact
 from scripts import domain_remove, session
 from scripts.domain_remove import told
 
@@ -34,16 +34,14 @@ async def forget(word: str, dry_run: bool) -> int:
         parent = await selecting.parent_of(named.item_id)
         if parent:
             raise FreshetError(
-                f"{redacted(word)} is an image of {parent} and goes with it: python -m scripts.forget {parent}"
+                f"{redact(word)} is an image of {parent} and goes with it: python -m scripts.forget {parent}"
             )
         forgetter = ItemForgetter(client, keys, dry_run=dry_run)
         links = LinkForgetter(client, keys, forgetter, dry_run=dry_run)
         if not await links.page(named.item_id, named.uid):
-            raise FreshetError(
-                f"{redacted(word)} is neither in the registry nor in a link set; there is nothing of it."
-            )
+            raise FreshetError(f"{redact(word)} is neither in the registry nor in a link set; there is nothing of it.")
     counts = forgetter.counts
-    say(f"{_verb(dry_run)} {redacted(word)}: {told(counts)}")
+    say(f"{_verb(dry_run)} {redact(word)}: {told(counts)}")
     if counts.links or counts.articles or counts.aliases:
         say("Its links leave the link sets too, else it would be fetched again in the next minute.")
         say("A feed that still lists it brings it back when the feed changes.")
@@ -58,9 +56,9 @@ async def forget_feed(url: str, dry_run: bool) -> int:
         forgetter = ItemForgetter(client, keys, dry_run=dry_run)
         was_in = await LinkForgetter(client, keys, forgetter, dry_run=dry_run).feed(url)
     if was_in is None:
-        raise FeedFileError(f"{redacted(url)} is in no category. `python -m scripts.feeds list` shows what is there.")
+        raise FeedFileError(f"{redact(url)} is in no category. `python -m scripts.feeds list` shows what is there.")
     listed = f" (in {', '.join(was_in)})" if was_in else ""
-    say(f"{_verb(dry_run)} the feed {redacted(url)}{listed}: {told(forgetter.counts)}")
+    say(f"{_verb(dry_run)} the feed {redact(url)}{listed}: {told(forgetter.counts)}")
     if _is_in_file(url, settings):
         say(f"It still stands in {settings.feeds_file}; remove it there too, or it comes back.")
     return 0

@@ -47,7 +47,7 @@ from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.commit import new_token
 from core.store.connect import Client
-from core.urls.secrets import redacted
+from core.urls.secrets import redact
 from scripts import session
 from scripts.domain_remove import counted, known
 from scripts.tables import table
@@ -127,7 +127,7 @@ async def _one(keys: Keys, client: Client, selecting: ItemQueries, word: str, fo
     named = await selecting.named(word, Path.cwd())
     for row in await selecting.rows([named.item_id] if named.item_id else []):
         if not row.sources:
-            raise FreshetError(f"{redacted(word)} is gone, and no source lists it any more.")
+            raise FreshetError(f"{redact(word)} is gone, and no source lists it any more.")
         return Chosen(_these([row.item_id]), _these([]))
     fruitless = await FailedLinks(client, keys).fruitless([named.uid] if named.uid else [])
     if fruitless and force:
@@ -135,9 +135,9 @@ async def _one(keys: Keys, client: Client, selecting: ItemQueries, word: str, fo
     if fruitless:
         story = await Overview(client, keys).failure(named.uid)
         why = "/".join(filter(None, (story.code, story.detail))) or "it gave no article"
-        raise FreshetError(f"{redacted(word)} is a link that was tried ({why}); --force tries it again.")
+        raise FreshetError(f"{redact(word)} is a link that was tried ({why}); --force tries it again.")
     raise FreshetError(
-        f"{redacted(word)} is not in the registry. `python -m scripts.domain add URL` or a feed brings it in."
+        f"{redact(word)} is not in the registry. `python -m scripts.domain add URL` or a feed brings it in."
     )
 
 

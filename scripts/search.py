@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from core.errors import FreshetError
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
-from core.pages.printable import one_line, printable
+from core.pages.printable import printable, printable_line
 from core.runtime.terminal import Styled, bold, say
 from core.search.io.answers import LEXICAL_WEIGHT, Found, Query, Result
 from core.search.io.facets import date_of
@@ -103,7 +103,7 @@ def _page(found: Found, query: Query, explain: bool) -> list[str]:
     lines = [f"{'more than ' * found.is_more}{pages} by {found.by}", *_waiting(found)]
     for place, result in enumerate(found.results, start=1 + (query.page - 1) * query.per_page):
         best = result.passages[0]
-        lines += ["", f"{place:3}. {one_line(result.page.title or result.page.url)}", f"     {result.page.url}"]
+        lines += ["", f"{place:3}. {printable_line(result.page.title or result.page.url)}", f"     {result.page.url}"]
         lines.append(f"     {_about(result.page)}")
         if best.headings:
             lines.append(f"     {' › '.join(best.headings)}")

@@ -23,7 +23,7 @@ from core.store import connect
 from core.store import redis_health as presence
 from core.urls import redis_url
 from core.urls.normalise import host_of
-from core.urls.secrets import redacted
+from core.urls.secrets import redact
 from scripts import session, status_registry
 from scripts.tables import ago, ahead, table
 
@@ -59,7 +59,7 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
             "next_due_ts": next_due if next_due != float("inf") else None,
         },
         "troubled_feeds": [
-            {"url": redacted(state.url), "error_class": state.error_class, "error_text": state.error_text}
+            {"url": redact(state.url), "error_class": state.error_class, "error_text": state.error_text}
             for state in states
             if state.error_class
         ],

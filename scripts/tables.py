@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.pages.printable import one_line
+from core.pages.printable import printable_line
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Columns as wide as their widest cell, the last one free."""
-    lines = [tuple(one_line(str(cell)) for cell in line) for line in (head, *rows)]
+    lines = [tuple(printable_line(str(cell)) for cell in line) for line in (head, *rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.pages.head import Element, Head, collect
+from core.pages.metadata import MetadataElement, PageMetadata, collect_metadata
 
 URL = "https://mill.example/news/2025/01/water"
 PARAGRAPH = "The mill has stood by the river for four hundred years, and the river has not always been kind to it."
@@ -19,21 +19,21 @@ def page(body: str = "", head: str = "", lang: str = ' lang="en"') -> bytes:
     )
 
 
-def head(*elements: Element, url: str = URL) -> Head:
-    return collect(elements, url)
+def head(*elements: MetadataElement, url: str = URL) -> PageMetadata:
+    return collect_metadata(elements, url)
 
 
-def meta(name: str, content: str) -> Element:
-    return Element("meta", {"property" if ":" in name else "name": name, "content": content})
+def meta(name: str, content: str) -> MetadataElement:
+    return MetadataElement("meta", {"property" if ":" in name else "name": name, "content": content})
 
 
-def link(rel: str, href: str) -> Element:
-    return Element("link", {"rel": rel, "href": href})
+def link(rel: str, href: str) -> MetadataElement:
+    return MetadataElement("link", {"rel": rel, "href": href})
 
 
-def titled(text: str) -> Element:
-    return Element("title", {}, text)
+def titled(text: str) -> MetadataElement:
+    return MetadataElement("title", {}, text)
 
 
-def json_ld(text: str) -> Element:
-    return Element("script", {"type": "application/ld+json"}, text)
+def json_ld(text: str) -> MetadataElement:
+    return MetadataElement("script", {"type": "application/ld+json"}, text)

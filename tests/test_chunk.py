@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.models import Chunk
-from core.pages import blocks as page_blocks
-from core.pages.text import content_hash
+from core.pages.blocks import blocks_to_markdown, text_to_blocks
+from core.pages.text_cleaning import content_hash
 from core.search.chunk import (
     CHUNKER_VERSION,
     MOST_TOKENS,
@@ -263,7 +263,7 @@ def test_no_letter_is_lost(markdown: str, most_tokens: int) -> None:
 )
 def test_prose_is_kept_in_order(prose: str, most_tokens: int) -> None:
     """What our extractor writes as a paragraph comes back whole when chunks are joined."""
-    markdown = page_blocks.markdown(page_blocks.paragraphs(prose))
+    markdown = blocks_to_markdown(text_to_blocks(prose))
     assert black("".join(chunk.text for chunk in of(markdown, most_tokens))) == black(markdown)
 
 

@@ -1,4 +1,4 @@
-"""From bytes to documents through the one door `extract.extract`: what comes out, and what is refused and why."""
+"""From bytes to documents through the one door `extract_document`: what comes out, and what is refused and why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, TextSource
-from core.pages import extract
+from core.pages.extract import (
+    EXTRACTOR_VERSION,
+    MIN_HTML_CHARS,
+    best_document,
+    document_from_feed_text,
+    extract_document,
+)
 from core.runtime.pool import ParsePool
 from core.runtime.tasks import PageResult, PageTask
 from tests.pages import ARTICLE, PARAGRAPH, URL, page
@@ -26,13 +32,13 @@ LONG_FEED = f"<p>{PARAGRAPH}</p>" * 20
 
 
 def document(body: bytes, content_type: str = "text/html", **options: bool) -> Document:
-    read = extract.extract(body, URL, content_type, **options)
+    read = extract_document(body, URL, content_type, **options)
     assert isinstance(read, Document), read
     return read
 
 
 def failed(body: bytes, content_type: str = "text/html", url: str = URL) -> tuple[FailCode, FailDetail]:
-    read = extract.extract(body, url, content_type)
+    read = extract_document(body, url, content_type)
     assert isinstance(read, Failed)
     return read.code, read.detail
 
@@ -52,7 +58,7 @@ def test_reads_all_of_an_article() -> None:
     assert read.abstract.startswith(PARAGRAPH)
     assert read.clean_text.count("\n\n") == 4
     assert (read.raw_len, read.text_len) == (len(body), len(read.clean_text))
-    assert (read.extractor_version, read.source) == (extract.EXTRACTOR_VERSION, TextSource.PAGE)
+    assert (read.extractor_version, read.source) == (EXTRACTOR_VERSION, TextSource.PAGE)
 
 
 def test_markdown_keeps_what_plain_text_drops() -> None:
@@ -147,8 +153,8 @@ def test_what_is_no_article(body: bytes, content_type: str, expected: tuple[Fail
 def test_two_hundred_characters_are_enough() -> None:
     """Exactly 200 characters are read, 199 are not; characters, not bytes."""
     start, end = "<html><body><p>", "</p></body></html>"
-    words = "ä" * (extract.MIN_HTML_CHARS - len(start + end))
-    assert isinstance(extract.extract(f"{start}{words}{end}".encode(), URL, "text/html"), Document)
+    words = "ä" * (MIN_HTML_CHARS - len(start + end))
+    assert isinstance(extract_document(f"{start}{words}{end}".encode(), URL, "text/html"), Document)
     assert failed(f"{start}{words[1:]}{end}".encode())[0] is FailCode.BAD_HTML
 
 
@@ -164,13 +170,13 @@ def test_a_wall_is_no_article() -> None:
 
 def test_a_feeds_text_is_a_document() -> None:
     """An entry's HTML gives text, Markdown, image and abstract; too little of it gives none."""
-    read = extract.from_feed_text(f"<h3>Part</h3><p>{PARAGRAPH}</p><img src=/a.jpg>", URL, "Water")
+    read = document_from_feed_text(f"<h3>Part</h3><p>{PARAGRAPH}</p><img src=/a.jpg>", URL, "Water")
     assert read is not None
     assert (read.title, read.abstract, read.image) == ("Water", PARAGRAPH, "https://mill.example/a.jpg")
     assert read.markdown == f"### Part\n\n{PARAGRAPH}"
     assert (read.source, read.language) == (TextSource.FEED, "en")
-    assert extract.from_feed_text("<p>Read more</p>", URL) is None
-    assert extract.from_feed_text("", URL) is None
+    assert document_from_feed_text("<p>Read more</p>", URL) is None
+    assert document_from_feed_text("", URL) is None
 
 
 @pytest.mark.parametrize(
@@ -185,15 +191,15 @@ def test_a_feeds_text_is_a_document() -> None:
 )
 def test_best_of_page_and_feed(name: str, page_body: bytes, feed_html: str, source: TextSource) -> None:
     """The page wins unless the feed clearly says more; with text in the feed there is always an article."""
-    feed = extract.from_feed_text(feed_html, URL, "From the feed") if feed_html else None
-    best = extract.best(extract.extract(page_body, URL, "text/html"), feed)
+    feed = document_from_feed_text(feed_html, URL, "From the feed") if feed_html else None
+    best = best_document(extract_document(page_body, URL, "text/html"), feed)
     assert isinstance(best, Document)
     assert best.source is source
 
 
 def test_the_page_keeps_its_word_on_itself() -> None:
     """With the feed's text, title, author and image of the page stay."""
-    best = extract.best(document(page(head=HEAD)), extract.from_feed_text(LONG_FEED, URL, "From the feed"))
+    best = best_document(document(page(head=HEAD)), document_from_feed_text(LONG_FEED, URL, "From the feed"))
     assert isinstance(best, Document)
     assert (best.title, best.author, best.source) == ("Water at the wheel", "Ada Miller", TextSource.FEED)
     assert best.text_len == len(best.clean_text)
@@ -238,7 +244,7 @@ def test_processes_load_no_parser() -> None:
 def test_never_raises_and_stores_no_control_character(pieces: list[str], main_text: bool) -> None:
     """Whatever the page, the answer is a value, and every string in it can be stored."""
     body = f"<html><body><p>{PARAGRAPH} {PARAGRAPH}</p>{''.join(pieces)}".encode("utf-8", "surrogatepass")
-    read = extract.extract(body, URL, "text/html", main_text=main_text)
+    read = extract_document(body, URL, "text/html", main_text=main_text)
     if isinstance(read, Document):
         for field in fields(read):
             value = getattr(read, field.name)

@@ -16,8 +16,8 @@ import pytest
 
 from core.feeds.dates import parse_date
 from core.models import Document, Failed
-from core.pages import extract
-from core.pages import read as page_read
+from core.pages.extract import extract_document
+from core.pages.html_page import main_text_document
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "articles"
 BEST_MODE = {"aeb": 0.9584, "moz": 0.9454, "traf": 0.9378}  # fast, recall, precision
@@ -44,7 +44,7 @@ def load_score() -> ModuleType:
 @pytest.fixture(scope="module", params=sorted(BEST_MODE))
 def corpus(request: pytest.FixtureRequest) -> tuple[str, Mapping[str, Any], dict[str, Document]]:
     pages = load_score().load_corpus(DATA / f"corpus-{request.param}.json.gz")
-    return request.param, pages, {key: page_read.main_text(page["html"], page["url"]) for key, page in pages.items()}
+    return request.param, pages, {key: main_text_document(page["html"], page["url"]) for key, page in pages.items()}
 
 
 def test_main_text(corpus) -> None:
@@ -83,7 +83,7 @@ def test_no_article_is_taken_for_a_wall(corpus) -> None:
     _, pages, _ = corpus
     for main_text in (True, False):
         for key, page in pages.items():
-            answer = extract.extract(
+            answer = extract_document(
                 page["html"].encode(), page["url"], "text/html; charset=utf-8", main_text=main_text
             )
             assert not isinstance(answer, Failed) or answer.text.startswith("Only "), (key, answer)

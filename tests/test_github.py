@@ -11,7 +11,7 @@ import pytest
 from core.models import Ref, RejectedUrl
 from core.sources import github_rest as github
 from core.sources.github_rest import BranchFilter, Repository, TreeEntry
-from core.urls.patterns import DOCUMENTS, Patterns
+from core.urls.patterns import DOCUMENTS, PathPatterns
 from tests.github_server import Branch
 
 WEB = "https://github.com"
@@ -101,7 +101,7 @@ def test_base_urls_that_cannot_be(url: str) -> None:
 
 
 def branch_filter(*include: str) -> BranchFilter:
-    return BranchFilter(f"{WEB}/o/r/blob/main/", Patterns(include or DOCUMENTS), max_bytes=1_000)
+    return BranchFilter(f"{WEB}/o/r/blob/main/", PathPatterns(include or DOCUMENTS), max_bytes=1_000)
 
 
 def entry(path: str, mode: str = "100644", kind: str = "blob", size: int | None = 10) -> TreeEntry:

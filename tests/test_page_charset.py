@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pages.charset import decode
+from core.pages.charset import decode_page
 
 RUSSIAN = "Мельница стоит у реки четыреста лет, и река не всегда была к ней добра."
 GERMAN = "Die Mühle steht seit vierhundert Jahren am Fluß, und nicht immer schön."
@@ -48,7 +48,7 @@ JAPANESE = "水車小屋は四百年間川のほとりに立っている。川�
 )
 def test_decodes(name: str, body: bytes, content_type: str, expected: str) -> None:
     """Each way to state an encoding works, and wrong statements are seen through."""
-    assert expected in decode(body, content_type)
+    assert expected in decode_page(body, content_type)
 
 
 @pytest.mark.parametrize(
@@ -57,16 +57,16 @@ def test_decodes(name: str, body: bytes, content_type: str, expected: str) -> No
 def test_foreign_codecs_are_not_looked_up(label: str) -> None:
     """A label that is no encoding of the web is ignored, in the header and in a meta tag."""
     body = f'<meta charset="{label}">Die Mühle \\x41 3c62'.encode()
-    assert decode(body, f"text/html; charset={label}") == body.decode()
+    assert decode_page(body, f"text/html; charset={label}") == body.decode()
 
 
 def test_controls_go() -> None:
     """NUL and other controls never reach a parser; lines stay lines."""
-    assert decode(b"a\x00b\x08c\r\nd\x0ce\x7f\tf") == "abc\n\nd e\tf"
-    assert decode("a\x00b".encode("utf-16")) == "ab"
+    assert decode_page(b"a\x00b\x08c\r\nd\x0ce\x7f\tf") == "abc\n\nd e\tf"
+    assert decode_page("a\x00b".encode("utf-16")) == "ab"
 
 
 @given(st.binary(max_size=400), st.text(max_size=40))
 def test_never_raises(body: bytes, content_type: str) -> None:
     """Any bytes give text that can be encoded again."""
-    decode(body, f"text/html; charset={content_type}").encode()
+    decode_page(body, f"text/html; charset={content_type}").encode()

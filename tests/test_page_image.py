@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages import image as page_image
-from core.pages.head import Element
+from core.pages.image import first_image, stated_image
+from core.pages.metadata import MetadataElement
 from tests.pages import head, json_ld, link, meta
 
 BASE = "https://mill.example"
@@ -21,12 +21,12 @@ BASE = "https://mill.example"
         ("link", [link("image_src", "d.jpg")], f"{BASE}/news/2025/01/d.jpg"),
         (
             "base",
-            [Element("base", {"href": "https://cdn.example/x/"}), meta("og:image", "a.jpg")],
+            [MetadataElement("base", {"href": "https://cdn.example/x/"}), meta("og:image", "a.jpg")],
             "https://cdn.example/x/a.jpg",
         ),
         (
             "a base that is no address",
-            [Element("base", {"href": "file:///"}), meta("og:image", "/a.jpg")],
+            [MetadataElement("base", {"href": "file:///"}), meta("og:image", "/a.jpg")],
             f"{BASE}/a.jpg",
         ),
         ("data", [meta("og:image", "data:image/png;base64,AAAA"), meta("og:image", "/a.jpg")], f"{BASE}/a.jpg"),
@@ -34,9 +34,9 @@ BASE = "https://mill.example"
         ("nothing", [], ""),
     ],
 )
-def test_stated(name: str, elements: list[Element], expected: str) -> None:
+def test_stated(name: str, elements: list[MetadataElement], expected: str) -> None:
     """Absolute, on the web, and not a pixel."""
-    assert page_image.stated(head(*elements)) == expected
+    assert stated_image(head(*elements)) == expected
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_stated(name: str, elements: list[Element], expected: str) -> None:
 )
 def test_first(name: str, images: list[dict[str, str | None]], expected: str) -> None:
     """The first image that shows something of the story."""
-    assert page_image.first(images, head()) == expected
+    assert first_image(images, head()) == expected

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from core.models import Document, Image
-from core.pages import extract
-from core.pages import images as page_images
-from core.pages.image import largest
-from core.pages.images import Picture
+from core.pages.extract import extract_document
+from core.pages.image import largest_in_srcset
+from core.pages.images import MAX_ALT_CHARS, MAX_KEPT, ImageElement, collect_images
 from core.runtime.pool import ParsePool
 from core.runtime.tasks import PageTask
 from tests.pages import ARTICLE, URL, head, meta, page
@@ -46,7 +45,7 @@ BASE = "https://mill.example"
 )
 def test_rules(name: str, attributes: dict[str, str | None], expected: str) -> None:
     """A picture of the story is kept at its best address; ornaments, pixels and banners are not."""
-    found = [image.url for image in page_images.collected(head(), [Picture(attributes)])]
+    found = [image.url for image in collect_images(head(), [ImageElement(attributes)])]
     assert found == ([f"{BASE}{expected}"] if expected else [])
 
 
@@ -62,7 +61,7 @@ def test_rules(name: str, attributes: dict[str, str | None], expected: str) -> N
 )
 def test_picture_sources(name: str, sources: list[dict[str, str | None]], img: dict[str, str], expected: str) -> None:
     """`<source>` is where the largest is, or the only one."""
-    (image,) = page_images.collected(head(), [Picture(img, tuple(sources))])
+    (image,) = collect_images(head(), [ImageElement(img, tuple(sources))])
     assert image.url == f"{BASE}{expected}"
 
 
@@ -81,22 +80,22 @@ def test_picture_sources(name: str, sources: list[dict[str, str | None]], img: d
 )
 def test_largest_of_a_set(srcset: str, expected: str) -> None:
     """The widest or densest, also where only a comma sets candidates apart."""
-    assert largest(srcset) == expected
+    assert largest_in_srcset(srcset) == expected
 
 
 def test_what_is_known() -> None:
     """Alt text in one line and cut, size and type where they are stated."""
     attributes = {"src": "/a.webp", "alt": f" The\n wheel\x00 {'x ' * 400}", "width": "640", "height": "480px"}
-    (image,) = page_images.collected(head(), [Picture(attributes)])
+    (image,) = collect_images(head(), [ImageElement(attributes)])
     assert (image.width, image.height, image.mime_type) == (640, 480, "image/webp")
     assert image.alt.startswith("The wheel x x")
-    assert len(image.alt) <= page_images.MAX_ALT_CHARS
+    assert len(image.alt) <= MAX_ALT_CHARS
 
 
 def test_the_shared_one_first_and_once() -> None:
     """The Open Graph image leads, with its size, and takes the alt text of its twin in the page."""
     stated = head(meta("og:image", "/b.jpg"), meta("og:image:width", "1200"), meta("og:image:height", "630"))
-    found = page_images.collected(stated, [Picture({"src": "/a.png"}), Picture({"src": "/b.jpg#x", "alt": "Wheel"})])
+    found = collect_images(stated, [ImageElement({"src": "/a.png"}), ImageElement({"src": "/b.jpg#x", "alt": "Wheel"})])
     assert found == (
         Image(f"{BASE}/b.jpg", "Wheel", 1200, 630, "image/jpeg"),
         Image(f"{BASE}/a.png", mime_type="image/png"),
@@ -105,8 +104,8 @@ def test_the_shared_one_first_and_once() -> None:
 
 def test_at_most_twenty() -> None:
     """A gallery is cut, and a flood is not even looked at."""
-    pictures = (Picture({"src": f"/{number}.jpg"}) for number in range(100_000))
-    assert len(page_images.collected(head(), pictures)) == page_images.MAX_KEPT
+    pictures = (ImageElement({"src": f"/{number}.jpg"}) for number in range(100_000))
+    assert len(collect_images(head(), pictures)) == MAX_KEPT
     assert next(pictures).attributes["src"] == "/200.jpg"
 
 
@@ -137,7 +136,7 @@ def test_a_page_without_regions(main_text: bool) -> None:
     html = (
         f'<html><body><form><header><img src="/top.jpg"></header><div><img src="/a.jpg">{ARTICLE}</div></form></body>'
     )
-    document = extract.extract(html.encode(), URL, "text/html", main_text=main_text)
+    document = extract_document(html.encode(), URL, "text/html", main_text=main_text)
     assert isinstance(document, Document)
     assert [image.url for image in document.images] == [f"{BASE}/a.jpg"]
 
@@ -162,4 +161,4 @@ async def test_floods(unit: str, main_text: bool) -> None:
     async with ParsePool(1, 5.0, 1_000_000_000) as pool:
         result = await pool.run("page", PageTask(body, URL, "text/html", main_text, links=True))
     assert result.document is not None or result.failed is not None, result
-    assert result.document is None or len(result.document.images) <= page_images.MAX_KEPT
+    assert result.document is None or len(result.document.images) <= MAX_KEPT

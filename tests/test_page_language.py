@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages import language as page_language
-from core.pages.head import Element
+from core.pages.language import guess_language, page_language, stated_language
+from core.pages.metadata import MetadataElement
 from tests.pages import PARAGRAPH, head, meta
 
 
 @pytest.mark.parametrize(
     ("elements", "expected"),
     [
-        ([Element("html", {"lang": "en-US"})], "en"),
-        ([Element("html", {"lang": "DE_at"})], "de"),
-        ([Element("html", {"xml:lang": "fr"})], "fr"),
-        ([Element("html", {"lang": "en"}), meta("og:locale", "de_DE")], "en"),
+        ([MetadataElement("html", {"lang": "en-US"})], "en"),
+        ([MetadataElement("html", {"lang": "DE_at"})], "de"),
+        ([MetadataElement("html", {"xml:lang": "fr"})], "fr"),
+        ([MetadataElement("html", {"lang": "en"}), meta("og:locale", "de_DE")], "en"),
         ([meta("og:locale", "pt_BR")], "pt"),
-        ([Element("meta", {"http-equiv": "content-language", "content": "nl, en"})], "nl"),
-        ([Element("html", {"lang": "eng"})], "en"),
-        ([Element("html", {"lang": "iw"})], "he"),
-        ([Element("html", {"lang": "{{ lang }}"})], ""),
-        ([Element("html", {"lang": "und"})], ""),
+        ([MetadataElement("meta", {"http-equiv": "content-language", "content": "nl, en"})], "nl"),
+        ([MetadataElement("html", {"lang": "eng"})], "en"),
+        ([MetadataElement("html", {"lang": "iw"})], "he"),
+        ([MetadataElement("html", {"lang": "{{ lang }}"})], ""),
+        ([MetadataElement("html", {"lang": "und"})], ""),
         ([], ""),
     ],
 )
-def test_stated(elements: list[Element], expected: str) -> None:
+def test_stated(elements: list[MetadataElement], expected: str) -> None:
     """Two letters, whatever form the page gives them; templates and placeholders are no language."""
-    assert page_language.stated(head(*elements)) == expected
+    assert stated_language(head(*elements)) == expected
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_stated(elements: list[Element], expected: str) -> None:
 )
 def test_guessed(text: str, expected: str) -> None:
     """A sentence is enough, a word is not, and code is no language."""
-    assert page_language.guessed(text) == expected
+    assert guess_language(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,4 @@ def test_guessed(text: str, expected: str) -> None:
 )
 def test_language(lang: str, text: str, expected: str) -> None:
     """A template that says `en` of everything is not believed against the text; too little text changes nothing."""
-    assert page_language.language(head(Element("html", {"lang": lang})), text) == expected
+    assert page_language(head(MetadataElement("html", {"lang": lang})), text) == expected

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from core.pages import title as page_title
-from core.pages.head import Element
+from core.pages.metadata import MetadataElement
+from core.pages.title import MAX_TITLE_CHARS, page_author, page_description, page_title
 from tests.pages import head, json_ld, meta, titled
 
 SITE = meta("og:site_name", "The Mill")
 STORY = "Water at the wheel"
 
 
-def h1(text: str) -> Element:
-    return Element("h1", {}, text)
+def h1(text: str) -> MetadataElement:
+    return MetadataElement("h1", {}, text)
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def h1(text: str) -> Element:
         ("nothing", [], ""),
     ],
 )
-def test_title(name: str, elements: list[Element], expected: str) -> None:
+def test_title(name: str, elements: list[MetadataElement], expected: str) -> None:
     """The story's own title, however the page states it."""
-    assert page_title.title(head(*elements)) == expected
+    assert page_title(head(*elements)) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_title(name: str, elements: list[Element], expected: str) -> None:
         ("nothing", [], ""),
     ],
 )
-def test_author(name: str, elements: list[Element], expected: str) -> None:
+def test_author(name: str, elements: list[MetadataElement], expected: str) -> None:
     """People's names, joined by commas."""
-    assert page_title.author(head(*elements)) == expected
+    assert page_author(head(*elements)) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,16 +78,16 @@ def test_author(name: str, elements: list[Element], expected: str) -> None:
 )
 def test_bylines(byline: str) -> None:
     """Where nothing better is stated, the name in a byline, without what stands behind it."""
-    assert page_title.author(replace(head(meta("author", "a@b.example")), bylines=(byline,))) == "Ada Miller"
+    assert page_author(replace(head(meta("author", "a@b.example")), bylines=(byline,))) == "Ada Miller"
 
 
 def test_description() -> None:
     """The page's own summary, one line."""
-    assert page_title.description(head(meta("description", " About\n water "))) == "About water"
-    assert page_title.description(head(json_ld('{"@type": "Article", "description": "About water"}'))) == "About water"
+    assert page_description(head(meta("description", " About\n water "))) == "About water"
+    assert page_description(head(json_ld('{"@type": "Article", "description": "About water"}'))) == "About water"
 
 
 def test_a_title_of_any_length_is_cut() -> None:
     """A title of a megabyte is cut at a word, quickly."""
-    found = page_title.title(head(titled("water - wheel | " * 50_000)))
-    assert len(found) <= page_title.MAX_CHARS
+    found = page_title(head(titled("water - wheel | " * 50_000)))
+    assert len(found) <= MAX_TITLE_CHARS

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.urls.patterns import DOCUMENTS, Patterns, UrlPatterns, is_hidden
+from core.urls.patterns import DOCUMENTS, PathPatterns, UrlPatterns, is_hidden
 
 TAKEN = [
     ("a name, at the root", "notes.md", "notes.md", True),
@@ -50,7 +50,7 @@ TAKEN = [
 @pytest.mark.parametrize(("name", "pattern", "path", "expected"), TAKEN, ids=[row[0] for row in TAKEN])
 def test_an_include_takes(name: str, pattern: str, path: str, expected: bool) -> None:
     """An include matches as .gitignore does, capitals apart."""
-    assert Patterns([pattern]).takes(path) is expected
+    assert PathPatterns([pattern]).takes(path) is expected
 
 
 LEFT_OUT = [
@@ -66,23 +66,23 @@ LEFT_OUT = [
 @pytest.mark.parametrize(("name", "pattern", "path", "expected"), LEFT_OUT, ids=[row[0] for row in LEFT_OUT])
 def test_an_exclude_leaves_out(name: str, pattern: str, path: str, expected: bool) -> None:
     """An exclude leaves out what it matches and all that lies in a folder it matches."""
-    assert Patterns([], [pattern]).takes(path) is not expected
+    assert PathPatterns([], [pattern]).takes(path) is not expected
 
 
 def test_exclude_wins() -> None:
     """What both lists match is not taken."""
-    assert not Patterns(["*.md"], ["secret.md"]).takes("a/secret.md")
-    assert Patterns(["*.md"], ["secret.md"]).takes("a/open.md")
+    assert not PathPatterns(["*.md"], ["secret.md"]).takes("a/secret.md")
+    assert PathPatterns(["*.md"], ["secret.md"]).takes("a/open.md")
 
 
 def test_no_include_is_everything() -> None:
     """Without an include every file is taken."""
-    assert Patterns().takes("any/thing.bin")
+    assert PathPatterns().takes("any/thing.bin")
 
 
 def test_documents_are_the_readable_ones() -> None:
     """The default takes documents and no pictures, in capitals too."""
-    taken = Patterns(DOCUMENTS)
+    taken = PathPatterns(DOCUMENTS)
 
     assert all(taken.takes(f"a/b.{end}") for end in ("md", "rst", "txt", "adoc", "html", "HTM", "PDF", "docx", "csv"))
     assert not any(taken.takes(f"a/b.{end}") for end in ("png", "py", "zip", "mdx", ""))
@@ -110,7 +110,7 @@ def test_a_folder_without_hope_is_pruned(
     name: str, include: list[str], exclude: list[str], folder: str, expected: bool
 ) -> None:
     """A folder is pruned when nothing in it can be taken, and only then."""
-    assert Patterns(include, exclude).prunes(folder) is expected
+    assert PathPatterns(include, exclude).prunes(folder) is expected
 
 
 _PART = st.text("ab*?", min_size=1, max_size=4)
@@ -121,7 +121,7 @@ _PATH = st.lists(st.text("ab", min_size=1, max_size=3), min_size=2, max_size=5).
 @given(st.lists(_PATTERN, max_size=3), st.lists(_PATTERN, max_size=3), _PATH)
 def test_pruning_loses_nothing(include: list[str], exclude: list[str], path: str) -> None:
     """A file that is taken lies in no folder that is pruned."""
-    patterns = Patterns(include, exclude)
+    patterns = PathPatterns(include, exclude)
     folders = [path.rsplit("/", up)[0] for up in range(1, path.count("/") + 1)]
 
     assert not (patterns.takes(path) and any(patterns.prunes(folder) for folder in folders))
@@ -134,15 +134,15 @@ BAD = ["", "  ", "/", "//", "[abc", "a[b/c]d", "[]", "a\\b", "!x", "a\0b", "../x
 def test_a_bad_pattern_is_a_sentence(pattern: str) -> None:
     """A pattern with no or two meanings is refused, and the sentence shows it."""
     with pytest.raises(ValueError, match="the pattern '"):
-        Patterns([pattern])
+        PathPatterns([pattern])
 
 
 def test_only_spelt_names_are_named() -> None:
     """`.github/**` names a hidden folder; `*` and `**` match it by the way and do not."""
-    assert Patterns([".github/**"]).names(".github")
-    assert Patterns(["docs/.well-known/*"]).names(".well-known")
-    assert Patterns([".*"]).names(".env")
-    assert not Patterns(["*", "**", "*.md", "?git"]).names(".git")
+    assert PathPatterns([".github/**"]).names(".github")
+    assert PathPatterns(["docs/.well-known/*"]).names(".well-known")
+    assert PathPatterns([".*"]).names(".env")
+    assert not PathPatterns(["*", "**", "*.md", "?git"]).names(".git")
     assert [is_hidden(name) for name in (".git", "node_modules", "__pycache__", "docs")] == [True, True, True, False]
 
 
@@ -159,7 +159,7 @@ def test_hostile_patterns_are_quick(name: str, pattern: str, path: str) -> None:
     """No pattern and path within their limits take seconds; the naive matchers take years."""
     started = time.process_time()
 
-    assert not Patterns([pattern]).takes(path)
+    assert not PathPatterns([pattern]).takes(path)
     assert not UrlPatterns([pattern]).takes(f"https://example.org/{path}")
     assert time.process_time() - started < 2
 

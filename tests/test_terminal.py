@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from core.pages.printable import one_line, printable
+from core.pages.printable import printable, printable_line
 from core.runtime import logs, progress
 from core.runtime.terminal import Styled, bold, say
 from core.settings import Settings
@@ -48,7 +48,7 @@ def test_printable(text: str, expected: str) -> None:
 
 def test_a_name_makes_no_lines() -> None:
     """Line breaks of every kind become a space."""
-    assert one_line("a\r\nb\x85c\u2028d\te") == "a b c d e"
+    assert printable_line("a\r\nb\x85c\u2028d\te") == "a b c d e"
 
 
 def test_json_stays_json() -> None:

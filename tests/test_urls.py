@@ -186,7 +186,7 @@ def test_golden(given: str, cleaned: str, uid: str, normalised: str) -> None:
 
 def test_users_trackers() -> None:
     """The user's own parameters go too, from clean and normal form alike."""
-    own = trackers.matcher(("session", "x_"))
+    own = trackers.tracker_matcher(("session", "x_"))
     assert clean_url("https://example.com/?session=1&X_y=2&a=3&utm_id=4", own) == "https://example.com/?a=3"
     assert normalise_url("https://example.com/a/?session=1", own) == "https://example.com/a"
 

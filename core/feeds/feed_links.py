@@ -59,7 +59,7 @@ def extract_links(feed: ParsedFeed, rules: LinkRules) -> FeedLinks:
 
 def _text_of(entry: Entry) -> FeedText:
     """What the entry says; its text is HTML, whose addresses may be signed."""
-    text = secrets.redacted(entry.content[:MAX_TEXT_CHARS])
+    text = secrets.redact(entry.content[:MAX_TEXT_CHARS])
     return FeedText(entry.title, entry.author, entry.published_ts or entry.updated_ts, text)
 
 
@@ -70,7 +70,7 @@ def link_of(entry: Entry, rules: LinkRules) -> str | RejectedUrl:
     target = unwrap(entry.link)
     if isinstance(target, RejectedUrl):
         return _with_source(target, entry)
-    cleaned = public_url(target, trackers.matcher(rules.tracking_params))
+    cleaned = public_url(target, trackers.tracker_matcher(rules.tracking_params))
     if isinstance(cleaned, RejectedUrl):
         return RejectedUrl(entry.link, cleaned.reason)
     if not _may_fetch(cleaned, rules.allowed_hosts):
@@ -91,7 +91,7 @@ def _with_source(rejected: RejectedUrl, entry: Entry) -> RejectedUrl:
 
 def by_settings(document: Document, tracking_params: tuple[str, ...]) -> Document:
     """The document whose addresses are also free of the trackers that only the settings name."""
-    if trackers.matcher(tracking_params) == trackers.matcher():
+    if trackers.tracker_matcher(tracking_params) == trackers.tracker_matcher():
         return document
     images: dict[str, Image] = {}
     for image in document.images:
@@ -107,13 +107,13 @@ def by_settings(document: Document, tracking_params: tuple[str, ...]) -> Documen
 
 def all_by_settings(found: Iterable[str], tracking_params: tuple[str, ...]) -> tuple[str, ...]:
     """These links, each once, also free of the trackers that only the settings name."""
-    if trackers.matcher(tracking_params) == trackers.matcher():
+    if trackers.tracker_matcher(tracking_params) == trackers.tracker_matcher():
         return tuple(found)
     return tuple(dict.fromkeys(_by(tracking_params, url) for url in found))
 
 
 def _by(tracking_params: tuple[str, ...], url: str) -> str:
-    cleaned = public_url(url, trackers.matcher(tracking_params)) if url else url
+    cleaned = public_url(url, trackers.tracker_matcher(tracking_params)) if url else url
     return url if isinstance(cleaned, RejectedUrl) else cleaned
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 
 from lxml import etree
 
-from core.documents import inflate
+from core.documents.decompress import GZIP_MAGIC, gunzip
 from core.errors import Damaged, NotAFeed
 from core.feeds import feedparser_fallback, json_feed, rss_atom, sitemap
 from core.feeds.elements import ElementNames
@@ -28,7 +28,7 @@ _WRAPPED = frozenset(("rss", "feed", "rdf:rdf", "urlset", "sitemapindex"))
 
 def parse_feed(body: bytes, url: str, content_type: str = "") -> ParsedFeed:
     """The feed in this body, links made absolute against `url`; raises NotAFeed when there is none."""
-    body = _inflated(body) if body.startswith(inflate.GZIP_MAGIC) else body
+    body = _inflated(body) if body.startswith(GZIP_MAGIC) else body
     start = body[:2048].removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)[:1024].lower()
     if not start:
         raise NotAFeed("The body is empty")
@@ -81,7 +81,7 @@ def _what_else(root: etree._Element) -> str:
 def _inflated(body: bytes) -> bytes:
     """What the gzip holds. Sitemaps come as `.xml.gz` files, which HTTP delivers as they are."""
     try:
-        inflated = inflate.gzip_file(body, MAX_INFLATED_BYTES)
+        inflated = gunzip(body, MAX_INFLATED_BYTES)
     except Damaged as exc:
         raise NotAFeed("This is a damaged gzip file") from exc
     if len(inflated) > MAX_INFLATED_BYTES:

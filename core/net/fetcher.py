@@ -27,7 +27,7 @@ from core.net.robots_rules import MAX_BYTES as ROBOTS_BYTES
 from core.registry.http_headers import retry_after_seconds
 from core.settings import Settings
 from core.urls.normalise import politeness_key
-from core.urls.trackers import matcher
+from core.urls.trackers import tracker_matcher
 
 _ASKS_FOR_PATIENCE = frozenset({429, 503})
 _HOLD_MARGIN_SECONDS = 60.0
@@ -86,7 +86,10 @@ class Fetcher:
 
     async def _travel(self, request: Request, cut: bool = False, slot: BodySlot | None = None) -> FetchResult:
         cap = self._settings.fetch_max_bytes if request.max_bytes is None else request.max_bytes
-        seconds, trackers = self._settings.fetch_timeout_seconds, matcher(self._settings.tracking_param_prefixes)
+        seconds, trackers = (
+            self._settings.fetch_timeout_seconds,
+            tracker_matcher(self._settings.tracking_param_prefixes),
+        )
         trip = RedirectChain(request, seconds, cap, cut, request.headers, slot=slot, trackers=trackers)
         here = self._guard.target(request.url)
         while isinstance(here, Target):

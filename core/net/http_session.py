@@ -14,7 +14,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from core.documents.inflate import Inflater, inflater
+from core.documents.decompress import Decompressor, decompressor_for
 from core.errors import CutShort
 from core.models import Deferred, Failed
 from core.net import failures
@@ -135,7 +135,7 @@ async def _with_body(
     if found.status >= 400:
         limits = RequestLimits(limits.seconds, min(limits.body_bytes, ERROR_BODY_BYTES), cut=True)
     try:
-        await _read(response, body, inflater(found.headers.get("content-encoding", "")), limits)
+        await _read(response, body, decompressor_for(found.headers.get("content-encoding", "")), limits)
     except failures.EXPECTED as error:
         # The status of an error is the news; that its page is damaged or slow changes nothing.
         if found.status < 400:
@@ -144,7 +144,7 @@ async def _with_body(
 
 
 async def _read(
-    response: aiohttp.ClientResponse, body: bytearray, unpacking: Inflater | None, limits: RequestLimits
+    response: aiohttp.ClientResponse, body: bytearray, unpacking: Decompressor | None, limits: RequestLimits
 ) -> None:
     """Fill `body` up to the cap. Never `response.read()`: a megabyte of gzip can hold a gigabyte.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from core.pages.text import line
+from core.pages.text_cleaning import collapse_whitespace
 
 
 class BlockKind(StrEnum):
@@ -29,7 +29,7 @@ class BlockKind(StrEnum):
     """Text of a page whose structure was not read."""
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """One block of the text."""
 
     kind: BlockKind
@@ -37,7 +37,7 @@ class Block(NamedTuple):
     text: str
 
 
-MAX_CHARS = 2_000_000
+MAX_TEXT_CHARS = 2_000_000
 """A novel of 400,000 words; what is longer is a dump, and no reader's article."""
 
 # At the start of a paragraph these would make it a heading, a quote, a list, a table or a fence.
@@ -54,60 +54,62 @@ _BREAKS = re.compile(r"\n\s*\n")
 _BLOCK_TAGS = frozenset(("p", "head", "list", "quote", "code", "table", "item", "row", "cell", "div", "ab"))
 
 
-def blocks(body: etree._Element) -> list[Block]:
+def tree_to_blocks(body: etree._Element) -> list[TextBlock]:
     """The blocks of the extractor's body, in order, none empty."""
     return list(_children(body))
 
 
-def paragraphs(text: str) -> list[Block]:
+def text_to_blocks(text: str) -> list[TextBlock]:
     """The blocks of plain text: paragraphs between blank lines."""
-    return [_paragraph(words) for piece in _BREAKS.split(text) if (words := line(piece)[:MAX_CHARS])]
+    return [
+        _paragraph(words) for piece in _BREAKS.split(text) if (words := collapse_whitespace(piece)[:MAX_TEXT_CHARS])
+    ]
 
 
-def lines(found: list[str], known_paragraphs: frozenset[str] = frozenset()) -> list[Block]:
+def lines_to_blocks(found: list[str], known_paragraphs: frozenset[str] = frozenset()) -> list[TextBlock]:
     """The blocks of text that comes line by line."""
     kinds = (BlockKind.PARAGRAPH if words in known_paragraphs else BlockKind.LINE for words in found)
-    cut = (words[:MAX_CHARS] for words in found)
-    return [Block(kind, _escaped(words), words) for kind, words in zip(kinds, cut, strict=True)]
+    cut = (words[:MAX_TEXT_CHARS] for words in found)
+    return [TextBlock(kind, _escaped(words), words) for kind, words in zip(kinds, cut, strict=True)]
 
 
-def bounded(found: list[Block]) -> list[Block]:
+def limit_blocks(found: list[TextBlock]) -> list[TextBlock]:
     """The first `MAX_CHARS` characters of the blocks."""
-    room = MAX_CHARS
+    room = MAX_TEXT_CHARS
     for number, block in enumerate(found):
         if len(block.text) > room:
-            return [*found[:number], Block(block.kind, block.markdown[:room], block.text[:room])]
+            return [*found[:number], TextBlock(block.kind, block.markdown[:room], block.text[:room])]
         room -= len(block.text)
     return found
 
 
-def markdown(found: list[Block]) -> str:
+def blocks_to_markdown(found: list[TextBlock]) -> str:
     return "\n\n".join(block.markdown for block in found)
 
 
-def plain(found: list[Block]) -> str:
+def blocks_to_text(found: list[TextBlock]) -> str:
     return "\n\n".join(block.text for block in found)
 
 
-def _children(element: etree._Element) -> Iterator[Block]:
+def _children(element: etree._Element) -> Iterator[TextBlock]:
     """Loose text between blocks is gathered into paragraphs of its own."""
     loose = element.text or ""
     for child in element:
         if child.tag in _BLOCK_TAGS and not (child.tag == "code" and _is_inline_code(child, loose)):
-            yield from paragraphs(loose)
+            yield from text_to_blocks(loose)
             yield from _block(child)
             loose = child.tail or ""
         else:
             loose += _inline(child) + (child.tail or "")
-    yield from paragraphs(loose)
+    yield from text_to_blocks(loose)
 
 
-def _block(element: etree._Element) -> Iterator[Block]:
+def _block(element: etree._Element) -> Iterator[TextBlock]:
     match element.tag:
         case "p" if any(child.tag in _BLOCK_TAGS and child.tag != "code" for child in element):
             yield from _children(element)
         case "p":
-            yield from paragraphs(_inline(element))
+            yield from text_to_blocks(_inline(element))
         case "head":
             yield from _heading(element)
         case "list":
@@ -132,8 +134,8 @@ def _inline(element: etree._Element) -> str:
     return "".join(pieces)
 
 
-def _paragraph(words: str) -> Block:
-    return Block(BlockKind.PARAGRAPH, _escaped(words), words)
+def _paragraph(words: str) -> TextBlock:
+    return TextBlock(BlockKind.PARAGRAPH, _escaped(words), words)
 
 
 def _dead(words: str) -> str:
@@ -148,28 +150,28 @@ def _escaped(words: str) -> str:
     return f"{number[1]}\\{text[number.end() :]}" if number else text
 
 
-def _heading(element: etree._Element) -> Iterator[Block]:
-    words = _HEADING_TOOLS.sub("", line(_inline(element)))
+def _heading(element: etree._Element) -> Iterator[TextBlock]:
+    words = _HEADING_TOOLS.sub("", collapse_whitespace(_inline(element)))
     level = re.fullmatch(r"h([1-6])", element.get("rend") or "")
     if words:
-        yield Block(BlockKind.HEADING, f"{'#' * int(level[1] if level else 3)} {_dead(words)}", words)
+        yield TextBlock(BlockKind.HEADING, f"{'#' * int(level[1] if level else 3)} {_dead(words)}", words)
 
 
-def _list(element: etree._Element) -> Iterator[Block]:
+def _list(element: etree._Element) -> Iterator[TextBlock]:
     items = list(_items(element, 0))
     if items:
-        yield Block(BlockKind.LIST, "\n".join(item for item, _ in items), "\n".join(text for _, text in items))
+        yield TextBlock(BlockKind.LIST, "\n".join(item for item, _ in items), "\n".join(text for _, text in items))
 
 
 def _items(element: etree._Element, depth: int) -> Iterator[tuple[str, str]]:
     """Each item as a Markdown line and as words; inner lists are indented below theirs."""
     is_numbered = element.get("rend") == "ol"
     number = 0
-    if words := line(element.text or ""):
+    if words := collapse_whitespace(element.text or ""):
         yield f"{'  ' * depth}- {_escaped(words)}", words
     for item in element:
         inner = [child for child in item if child.tag == "list"]
-        words = line("".join((item.text or "", *(_words_of(child) for child in item), item.tail or "")))
+        words = collapse_whitespace("".join((item.text or "", *(_words_of(child) for child in item), item.tail or "")))
         if words:
             number += 1
             mark = f"{number}." if is_numbered else "-"
@@ -190,14 +192,14 @@ def _is_inline_code(element: etree._Element, before: str) -> bool:
     return bool(before.strip()) and "\n" not in (element.text or "").strip()
 
 
-def _code(element: etree._Element) -> Iterator[Block]:
+def _code(element: etree._Element) -> Iterator[TextBlock]:
     text = _inline(element).strip("\n").rstrip()
     if text.strip():
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-        yield Block(BlockKind.CODE, f"{fence}\n{text}\n{fence}", text)
+        yield TextBlock(BlockKind.CODE, f"{fence}\n{text}\n{fence}", text)
 
 
-def _table(element: etree._Element) -> Iterator[Block]:
+def _table(element: etree._Element) -> Iterator[TextBlock]:
     rows = [row for row in _rows(element) if any(row)]
     if not rows:
         return
@@ -206,26 +208,26 @@ def _table(element: etree._Element) -> Iterator[Block]:
     lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in escaped]
     lines.insert(1, f"|{' --- |' * width}")
     texts = [" | ".join(cell for cell in row if cell) for row in rows]
-    yield Block(BlockKind.TABLE, "\n".join(lines), "\n".join(texts))
+    yield TextBlock(BlockKind.TABLE, "\n".join(lines), "\n".join(texts))
 
 
 def _rows(table: etree._Element) -> Iterator[list[str]]:
     """The rows of a table; a caption, or text that stands between rows, is a row of one cell."""
-    yield [line(table.text or "")]
+    yield [collapse_whitespace(table.text or "")]
     for child in table:
-        yield _cells(child) if child.tag == "row" else [line(_inline(child))]
-        yield [line(child.tail or "")]
+        yield _cells(child) if child.tag == "row" else [collapse_whitespace(_inline(child))]
+        yield [collapse_whitespace(child.tail or "")]
 
 
 def _cells(row: etree._Element) -> list[str]:
     """The cells of a row, and text between them; empty cells keep their place."""
-    loose = [line(row.text or "")] if row.text else []
+    loose = [collapse_whitespace(row.text or "")] if row.text else []
     for cell in row:
-        loose.append(line(_inline(cell)))
-        loose += [line(cell.tail)] if cell.tail and cell.tail.strip() else []
+        loose.append(collapse_whitespace(_inline(cell)))
+        loose += [collapse_whitespace(cell.tail)] if cell.tail and cell.tail.strip() else []
     return loose[1:] if loose and row.text and not loose[0] else loose
 
 
-def _quoted(block: Block) -> Block:
+def _quoted(block: TextBlock) -> TextBlock:
     kind = BlockKind.QUOTE if block.kind is BlockKind.PARAGRAPH else block.kind
-    return Block(kind, "\n".join(f"> {text}".rstrip() for text in block.markdown.split("\n")), block.text)
+    return TextBlock(kind, "\n".join(f"> {text}".rstrip() for text in block.markdown.split("\n")), block.text)

@@ -38,7 +38,7 @@ def trusted_canonical(canonical: str, url: str) -> str:
     return "" if _DOOR.search(named.path) or _is_too_general(named, own) else cleaned
 
 
-def is_door(url: str) -> bool:
+def is_login_or_error_url(url: str) -> bool:
     """Is it the address of a login, a consent page or an error, by its path?"""
     found = split_url(url)
     return found is not None and bool(_DOOR.search(found.path))

@@ -2,7 +2,7 @@
 
 Codecs come from the fixed list of `feed_encoding`, never from the page's own words: `hex_codec` or `unicode_escape`
 in a meta tag is just an unknown name. What no codec explains becomes U+FFFD. Control characters go here, in bytes,
-where it is cheap; those that come back as character references are `page_text.storable`'s to remove.
+where it is cheap; those that come back as character references are removed by `strip_unstorable`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EASTERN = bytes((0x9A, 0x9C, 0x9E, 0x9F, 0xA3, 0xAF, 0xB3, 0xB9, 0xBF, 0xE8, 0x
 _EASTERN_ENOUGH = 4
 
 
-def decode(body: bytes, content_type: str = "") -> str:
+def decode_page(body: bytes, content_type: str = "") -> str:
     """The page as text without control characters but tab and line feed, whatever it takes."""
     mark = encoding.codec_from_bom(body)
     if mark:

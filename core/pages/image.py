@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from core.pages import jsonld as page_jsonld
-from core.pages.head import Head
+from core.pages import json_ld
+from core.pages.metadata import PageMetadata
 
 Attributes = Mapping[str, str | None]
 
@@ -36,41 +36,41 @@ _ORNAMENT = re.compile(
 _SIZE = re.compile(r"\s*(\d+)(?:\.\d+)?\s*(?:px)?\s*$")
 
 
-def stated(head: Head) -> str:
+def stated_image(head: PageMetadata) -> str:
     """The image that the page names for itself."""
     named = [value for name in _METAS for value in head.metas.get(name, ())]
-    named += page_jsonld.addresses(head.article, "image") + page_jsonld.addresses(head.article, "thumbnailUrl")
+    named += json_ld.urls(head.article, "image") + json_ld.urls(head.article, "thumbnailUrl")
     named += head.links.get("image_src", [])
     return next((url for url in map(head.absolute, named) if url and not _NOTHING.search(url)), "")
 
 
-def first(images: Iterable[Attributes], head: Head) -> str:
+def first_image(images: Iterable[Attributes], head: PageMetadata) -> str:
     """The first real image of these, in their order."""
     for attributes in islice(images, MAX_IMAGES):
         if not _is_small(attributes) and not is_ornament(attributes):
             for address in _addresses(attributes):
                 url = head.absolute(address)
-                if url and is_real(url):
+                if url and is_content_image(url):
                     return url
     return ""
 
 
-def is_real(url: str) -> bool:
+def is_content_image(url: str) -> bool:
     """Does this address of a picture in the text look like one, and not like a pixel, a spacer or an ornament?"""
     return not _NOTHING.search(url) and not _ORNAMENT.search(url.partition("//")[2].partition("/")[2])
 
 
-def is_address(text: str) -> bool:
+def is_image_address(text: str) -> bool:
     """No inline data: that is how placeholders are written."""
     return bool(text) and not text[:10].lower().startswith(("data:", "blob:", "about:"))
 
 
-def single(attributes: Attributes) -> list[str]:
+def single_addresses(attributes: Attributes) -> list[str]:
     """The addresses an image names one by one, the placeholder's place last."""
     return [(attributes.get(name) or "").strip() for name in _LAZY]
 
 
-def largest(srcset: str) -> str:
+def largest_in_srcset(srcset: str) -> str:
     """The widest or densest of `a.jpg 300w, b.jpg 900w`."""
     best, best_size = "", -1.0
     for address, size in _candidates(srcset[:5_000].split()):
@@ -78,12 +78,12 @@ def largest(srcset: str) -> str:
             number = float(size[:-1] or 1)
         except ValueError:
             number = 1.0
-        if number > best_size and is_address(address):
+        if number > best_size and is_image_address(address):
             best, best_size = address, number
     return best
 
 
-def pixels(stated: str) -> int:
+def parse_pixels(stated: str) -> int:
     """`640`, `640px` or `640.5` as a number; 0 for what says nothing."""
     found = _SIZE.match(stated[:40])
     return int(found[1][:9]) if found else 0
@@ -96,9 +96,9 @@ def is_ornament(attributes: Attributes) -> bool:
 
 
 def _addresses(attributes: Attributes) -> list[str]:
-    *lazy, last = single(attributes)
-    sets = [largest(attributes.get(name) or "") for name in _SETS]
-    return [address for address in (*lazy, *sets, last) if is_address(address)]
+    *lazy, last = single_addresses(attributes)
+    sets = [largest_in_srcset(attributes.get(name) or "") for name in _SETS]
+    return [address for address in (*lazy, *sets, last) if is_image_address(address)]
 
 
 def _candidates(words: list[str]) -> Iterator[tuple[str, str]]:

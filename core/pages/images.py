@@ -13,10 +13,19 @@ from itertools import islice
 from typing import NamedTuple
 
 from core.models import Image
-from core.pages import image as page_image
-from core.pages.head import Head
-from core.pages.image import Attributes
-from core.pages.text import cut, line, storable
+from core.pages.image import (
+    MAX_IMAGES,
+    Attributes,
+    is_content_image,
+    is_image_address,
+    is_ornament,
+    largest_in_srcset,
+    parse_pixels,
+    single_addresses,
+    stated_image,
+)
+from core.pages.metadata import PageMetadata
+from core.pages.text_cleaning import collapse_whitespace, strip_unstorable, truncate
 
 MAX_KEPT = 20
 MAX_SOURCES = 10
@@ -39,20 +48,20 @@ _SETS = ("data-srcset", "data-lazy-srcset", "srcset")
 _WIDTH = re.compile(r"\s\d{1,6}w\b")
 
 
-class Picture(NamedTuple):
+class ImageElement(NamedTuple):
     """An `<img>`, and the `<source>`s beside it in its `<picture>`; free of the parser they came from."""
 
     attributes: Attributes
     sources: tuple[Attributes, ...] = ()
 
 
-def collected(head: Head, pictures: Iterable[Picture]) -> tuple[Image, ...]:
+def collect_images(head: PageMetadata, pictures: Iterable[ImageElement]) -> tuple[Image, ...]:
     """The page's images, the stated one first, then these in their order, each once."""
     found: dict[str, Image] = {}
     shared = _shared(head)
     if shared is not None:
         found[shared.url] = shared
-    for picture in islice(pictures, page_image.MAX_IMAGES):
+    for picture in islice(pictures, MAX_IMAGES):
         image = _image(picture, head)
         if image is None:
             continue
@@ -63,50 +72,50 @@ def collected(head: Head, pictures: Iterable[Picture]) -> tuple[Image, ...]:
     return tuple(found.values())
 
 
-def _shared(head: Head) -> Image | None:
+def _shared(head: PageMetadata) -> Image | None:
     """The image that the page names for itself; Open Graph says its size beside it."""
-    url = page_image.stated(head)
+    url = stated_image(head)
     if not url:
         return None
     named = head.meta("og:image", "og:image:url", "og:image:secure_url")
     is_described = bool(named) and head.absolute(named) == url
     meta = head.meta if is_described else lambda *_: ""
-    width, height = page_image.pixels(meta("og:image:width")), page_image.pixels(meta("og:image:height"))
+    width, height = parse_pixels(meta("og:image:width")), parse_pixels(meta("og:image:height"))
     alt = meta("og:image:alt") or (head.meta("twitter:image:alt") if not is_described else "")
     return _accepted(url, alt, width, height)
 
 
-def _image(picture: Picture, head: Head) -> Image | None:
+def _image(picture: ImageElement, head: PageMetadata) -> Image | None:
     attributes = picture.attributes
-    if page_image.is_ornament(attributes):
+    if is_ornament(attributes):
         return None
-    width, height = (page_image.pixels(attributes.get(side) or "") for side in ("width", "height"))
+    width, height = (parse_pixels(attributes.get(side) or "") for side in ("width", "height"))
     if not _is_shapely(width, height):
         return None
     for address in _addresses(picture):
         url = head.absolute(address)
-        if url and page_image.is_real(url):
+        if url and is_content_image(url):
             return _accepted(url, attributes.get("alt") or "", width, height)
     return None
 
 
-def _addresses(picture: Picture) -> Iterable[str]:
+def _addresses(picture: ImageElement) -> Iterable[str]:
     """Where the picture may be, best first; inline data is never where it is."""
     img = picture.attributes
-    largest = [page_image.largest(img.get(name) or "") for name in _SETS]
+    largest = [largest_in_srcset(img.get(name) or "") for name in _SETS]
     sources = (source.get(name) for source in picture.sources[:MAX_SOURCES] for name in _SETS)
     sets = ", ".join(filter(None, sources))
-    *lazy, src = page_image.single(img)
+    *lazy, src = single_addresses(img)
     # Without widths, the alternatives are other types and the versions for small screens.
-    last = (page_image.largest(sets), src) if _WIDTH.search(sets) else (src, page_image.largest(sets))
-    return filter(page_image.is_address, (*largest, *lazy, *last))
+    last = (largest_in_srcset(sets), src) if _WIDTH.search(sets) else (src, largest_in_srcset(sets))
+    return filter(is_image_address, (*largest, *lazy, *last))
 
 
 def _accepted(url: str, alt: str, width: int, height: int) -> Image | None:
     ending = _ending(url)
     if ending in REFUSED or not _is_shapely(width, height):
         return None
-    words = cut(line(storable(alt[: 10 * MAX_ALT_CHARS])), MAX_ALT_CHARS)
+    words = truncate(collapse_whitespace(strip_unstorable(alt[: 10 * MAX_ALT_CHARS])), MAX_ALT_CHARS)
     return Image(url, words, width, height, TYPES.get(ending, ""))
 
 

@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from core.pages.head import Head
-from core.pages.reads_as import is_contradicted
+from core.pages.metadata import PageMetadata
+from core.pages.stop_words import contradicts_language
 
 SAMPLE_CHARS = 1_000
 """Enough for a sure guess, and a tenth of the cost of a whole text."""
@@ -22,13 +22,13 @@ _THREE = {"eng": "en", "deu": "de", "ger": "de", "fra": "fr", "fre": "fr", "spa"
 _THREE |= {"rus": "ru", "zho": "zh", "chi": "zh", "jpn": "ja", "kor": "ko", "nld": "nl", "pol": "pl", "tur": "tr"}
 
 
-def language(head: Head, text: str) -> str:
+def page_language(head: PageMetadata, text: str) -> str:
     """The page's own word, unless its text plainly reads as something else; many templates say `en` of everything."""
-    named = stated(head)
-    return named if named and not is_contradicted(text, named) else guessed(text) or named
+    named = stated_language(head)
+    return named if named and not contradicts_language(text, named) else guess_language(text) or named
 
 
-def stated(head: Head) -> str:
+def stated_language(head: PageMetadata) -> str:
     """The language that the page says it is in; empty if it does not say."""
     for value in (head.lang, head.meta("og:locale"), head.meta("content-language", "language", "dc.language")):
         found = _TAG.match(value.partition(",")[0].strip().lower())
@@ -37,7 +37,7 @@ def stated(head: Head) -> str:
     return ""
 
 
-def guessed(text: str) -> str:
+def guess_language(text: str) -> str:
     """The most likely language of this text; empty for texts too short or too odd to tell."""
     if len(text) < _MIN_CHARS:
         return ""

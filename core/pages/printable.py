@@ -19,6 +19,6 @@ def printable(text: str) -> str:
     return _DANGEROUS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def one_line(text: str) -> str:
+def printable_line(text: str) -> str:
     """The same without line feeds and tabs: a name in a table or a list makes no lines of its own."""
     return printable(_BREAKS.sub(" ", text))

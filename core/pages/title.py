@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from html import unescape
 
-from core.pages import jsonld as page_jsonld
-from core.pages.head import Head
-from core.pages.text import cut, line
+from core.pages import json_ld
+from core.pages.metadata import PageMetadata
+from core.pages.text_cleaning import collapse_whitespace, truncate
 from core.urls.normalise import host_of, registrable_domain
 
-MAX_CHARS = 500
+MAX_TITLE_CHARS = 500
 # Dublin Core first: who takes the trouble means it. Open Graph titles are sometimes bait, but without the site's name.
 _TITLE_METAS = ("dc:title", "dc.title", "dcterms.title", "og:title", "twitter:title", "parsely-title", "sailthru.title")
 _DESCRIPTION_METAS = ("og:description", "description", "twitter:description", "dc.description", "dcterms.abstract")
@@ -31,20 +31,20 @@ _AFTER_NAME = re.compile(
 _BY = re.compile(r"^(?:by|von|par|por|di)\s+", re.IGNORECASE)
 
 
-def title(head: Head) -> str:
+def page_title(head: PageMetadata) -> str:
     """The title, one line; empty if the page has none."""
     stated = next((value for value in map(head.meta, _TITLE_METAS) if value), "")
     found = _plain(stated) or _from_json(head) or _from_title_tag(head) or (head.h1[0] if head.h1 else "")
-    return cut(_without_site(found, head), MAX_CHARS)
+    return truncate(_without_site(found, head), MAX_TITLE_CHARS)
 
 
-def description(head: Head) -> str:
+def page_description(head: PageMetadata) -> str:
     """What the page says it is about, one line."""
     stated = next((value for value in map(head.meta, _DESCRIPTION_METAS) if value), "")
-    return _plain(stated or page_jsonld.text(head.article, "description"))
+    return _plain(stated or json_ld.text(head.article, "description"))
 
 
-def author(head: Head) -> str:
+def page_author(head: PageMetadata) -> str:
     """Who wrote it: names joined by commas. Addresses and the site's own name are no author."""
     site = _bare(head.meta(*_SITE_METAS))
     for stated in _stated_authors(head):
@@ -53,45 +53,47 @@ def author(head: Head) -> str:
             name for name in people if 1 < len(name) <= 100 and not _NOT_A_NAME.search(name) and _bare(name) != site
         ]
         if kept:
-            return cut(", ".join(dict.fromkeys(kept)), MAX_CHARS)
+            return truncate(", ".join(dict.fromkeys(kept)), MAX_TITLE_CHARS)
     return ""
 
 
-def _stated_authors(head: Head) -> Iterator[Sequence[str]]:
-    yield page_jsonld.names(head.article, "author")
+def _stated_authors(head: PageMetadata) -> Iterator[Sequence[str]]:
+    yield json_ld.names(head.article, "author")
     yield from (head.metas.get(name, ()) for name in _AUTHOR_METAS)
     # `Ada Miller - Jan 6, 2025 8:02 pm`: the name stands before the first mark or number.
     yield from ((_AFTER_NAME.split(byline, maxsplit=1)[0],) for byline in head.bylines)
 
 
-def _from_json(head: Head) -> str:
+def _from_json(head: PageMetadata) -> str:
     """JSON-LD's headline, where the page shows the same; some sites put a description there."""
-    headline = _plain(page_jsonld.text(head.article, "headline"))
+    headline = _plain(json_ld.text(head.article, "headline"))
     seen = _bare(" ".join((head.title, *head.h1)))
     return headline if headline and (_bare(headline)[:40] in seen or not seen) else ""
 
 
 def _plain(text: str) -> str:
     """Templates escape twice and leave tags in attributes."""
-    return line(re.sub(r"</?[a-z][^<>]{0,200}>", "", unescape(text), flags=re.IGNORECASE)) if text else ""
+    return (
+        collapse_whitespace(re.sub(r"</?[a-z][^<>]{0,200}>", "", unescape(text), flags=re.IGNORECASE)) if text else ""
+    )
 
 
-def _from_title_tag(head: Head) -> str:
+def _from_title_tag(head: PageMetadata) -> str:
     """The part of `<title>` that the headline repeats, else all but a short last part, which names the site."""
     parts = _parts(head.title)
     heads = {_bare(text) for text in head.h1}
     repeated = [text for text in (head.title, *parts) if _bare(text) in heads]
     if repeated and 2 * len(max(repeated, key=len)) >= len(head.title):
         return max(repeated, key=len)
-    marks = list(_BEFORE_SITE.finditer(head.title[:MAX_CHARS]))
+    marks = list(_BEFORE_SITE.finditer(head.title[:MAX_TITLE_CHARS]))
     rest, tail = (head.title[: marks[-1].start()], head.title[marks[-1].end() :]) if marks else ("", "")
     return rest if len(rest.split()) > 2 * len(tail.split()) and len(tail.split()) <= 3 else head.title
 
 
-def _without_site(text: str, head: Head) -> str:
+def _without_site(text: str, head: PageMetadata) -> str:
     """`Story | Site` and `Site: Story` without the site, which is known by its own word or by its domain."""
     sites = _site_names(head)
-    marks = list(_SEPARATOR.finditer(text[:MAX_CHARS]))
+    marks = list(_SEPARATOR.finditer(text[:MAX_TITLE_CHARS]))
     if marks and _bare(text[marks[-1].end() :]) in sites:
         return text[: marks[-1].start()].strip()
     if marks and _bare(text[: marks[0].start()]) in sites:
@@ -100,13 +102,13 @@ def _without_site(text: str, head: Head) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    return [part for part in _SEPARATOR.split(text[:MAX_CHARS]) if part]
+    return [part for part in _SEPARATOR.split(text[:MAX_TITLE_CHARS]) if part]
 
 
-def _site_names(head: Head) -> set[str]:
+def _site_names(head: PageMetadata) -> set[str]:
     """How the site may call itself, in bare letters: its stated names, its host and its domain's first word."""
     stated = [*(value for name in _SITE_METAS for value in head.metas.get(name, ()))]
-    stated += page_jsonld.names(head.article, "publisher")
+    stated += json_ld.names(head.article, "publisher")
     host = host_of(head.url)
     domain = registrable_domain(host)
     stated += [host, host.removeprefix("www."), domain, domain.partition(".")[0]]

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from core.pages.printable import printable
 from core.settings import Settings, misnamed
 from core.urls import redis_url
-from core.urls.secrets import redacted
+from core.urls.secrets import redact
 
 LOGGERS = ("ingest", "canon", "refresh", "embed", "search", "timer", "queue", "store", "net", "settings", "up")
 REPORTED_VARIABLE = "FRESHET_REPORTED_NAMES"
@@ -65,7 +65,7 @@ class _TextFormatter(logging.Formatter):
         return " ".join(super().formatMessage(record).splitlines())
 
     def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record), self._secrets).replace("\n", "\\n").replace("\t", "\\t")
+        return redact(super().format(record), self._secrets).replace("\n", "\\n").replace("\t", "\\t")
 
 
 class _JsonFormatter(logging.Formatter):
@@ -80,10 +80,10 @@ class _JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": redacted(record.getMessage(), self._secrets),
+            "message": redact(record.getMessage(), self._secrets),
         }
         if record.exc_info:
-            fields["exception"] = redacted(self.formatException(record.exc_info), self._secrets)
+            fields["exception"] = redact(self.formatException(record.exc_info), self._secrets)
         return json.dumps(fields, ensure_ascii=False)
 
 

@@ -7,7 +7,7 @@ from typing import NoReturn, TypeAlias
 
 from tqdm import tqdm
 
-from core.pages.printable import one_line
+from core.pages.printable import printable_line
 
 Bar: TypeAlias = "tqdm[NoReturn]"
 
@@ -16,13 +16,13 @@ class _Bar(tqdm):  # type: ignore[type-arg] # not subscriptable at run time
     """Shows names and reasons as they may be printed."""
 
     def set_description(self, desc: str | None = None, refresh: bool | None = True) -> None:
-        super().set_description(one_line(desc or ""), refresh)
+        super().set_description(printable_line(desc or ""), refresh)
 
     def set_postfix_str(self, s: str = "", refresh: bool = True) -> None:
-        super().set_postfix_str(one_line(s), refresh)
+        super().set_postfix_str(printable_line(s), refresh)
 
 
 def bar(total: int, what: str) -> Bar:
     """A bar that counts to `total`; silent when nobody watches."""
     is_hidden = not sys.stderr.isatty()
-    return _Bar(total=total, desc=one_line(what), unit="", disable=is_hidden, leave=False, dynamic_ncols=True)
+    return _Bar(total=total, desc=printable_line(what), unit="", disable=is_hidden, leave=False, dynamic_ncols=True)

@@ -106,20 +106,20 @@ class PageResult:
 
 def read_page(request: PageTask) -> PageResult:
     """The best of the page and its feed's own text."""
-    from core.pages import extract
+    from core.pages.extract import best_document, document_from_feed_text, extract_page
 
-    page = extract.reading(
+    page = extract_page(
         request.body, request.url, request.content_type, main_text=request.main_text, links=request.links
     )
-    feed = extract.from_feed_text(request.feed_html, request.url, request.feed_title) if request.feed_html else None
-    return _result(extract.best(page.answer, feed), page.links, page.is_noindex, request.tracking_params)
+    feed = document_from_feed_text(request.feed_html, request.url, request.feed_title) if request.feed_html else None
+    return _result(best_document(page.answer, feed), page.links, page.is_noindex, request.tracking_params)
 
 
 def read_document(request: DocumentTask) -> PageResult:
     """An item of any kind that Freshet reads."""
-    from core.documents import read as documents
+    from core.documents.extract_file import extract_file
 
-    read = documents.reading(
+    read = extract_file(
         request.body,
         request.name,
         request.content_type,

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from core.models import Chunk
-from core.pages.text import content_hash, cut, storable
+from core.pages.text_cleaning import content_hash, strip_unstorable, truncate
 from core.search import chunk_blocks
 from core.search.chunk_cuts import Cutter
 
@@ -36,7 +36,7 @@ def chunks(
     item_id: str, markdown: str, count_tokens: Callable[[str], int], most_tokens: int = MOST_TOKENS
 ) -> list[Chunk]:
     """The chunks of a text in order; none has more than `most_tokens`, and no word is lost or stands in two."""
-    text = storable(markdown.replace("\r\n", "\n").replace("\r", "\n")).removeprefix("\ufeff")
+    text = strip_unstorable(markdown.replace("\r\n", "\n").replace("\r", "\n")).removeprefix("\ufeff")
     cutter = Cutter(count_tokens, most_tokens)
     seen: Counter[tuple[tuple[str, ...], str]] = Counter()
     found: list[Chunk] = []
@@ -97,7 +97,7 @@ def _shortened(title: str, room: int, count: Callable[[str], int]) -> str:
     """As much of a title as fits."""
     most_chars = room * _CHARS_PER_TOKEN
     while most_chars > 1 and count(title) >= room:
-        title, most_chars = cut(title, most_chars), most_chars // 2
+        title, most_chars = truncate(title, most_chars), most_chars // 2
     return title
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
 from core.errors import FreshetError
-from core.urls.patterns import Patterns, UrlPatterns
+from core.urls.patterns import PathPatterns, UrlPatterns
 
 GITHUB_URL = "https://github.com"
 SLUG = r"^[a-z0-9][a-z0-9_-]{0,62}$"
@@ -62,7 +62,7 @@ class SourceRecord:
 
 
 def _globs(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    Patterns(patterns)
+    PathPatterns(patterns)
     return patterns
 
 

@@ -16,7 +16,7 @@ import msgspec
 from core.models import Ref, RejectedUrl
 from core.registry.http_headers import LONGEST_RETRY_AFTER_SECONDS, media_type, retry_after_seconds
 from core.urls.normalise import clean_url, split_url
-from core.urls.patterns import Patterns
+from core.urls.patterns import PathPatterns
 
 LIMIT_SECONDS = 60.0
 """How long to stay away when GitHub asks for it without a number, as its documentation has it."""
@@ -192,7 +192,7 @@ class BranchFilter(NamedTuple):
 
     address: str
     """What their URLs begin with, branch included, with a slash at the end."""
-    patterns: Patterns
+    patterns: PathPatterns
     max_bytes: int
 
     def classify(self, entry: TreeEntry, path: str) -> Ref | RejectedUrl | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from core.documents import inflate
+from core.documents.decompress import GZIP_MAGIC, gunzip
 from core.errors import Damaged, NotAFeed
 from core.feeds.dates import parse_date
 from core.models import RejectedUrl
@@ -58,7 +58,7 @@ def read_sitemap(task: SitemapTask) -> SitemapResult:
     from core.feeds.parse import parse_feed
     from core.feeds.xml_tree import parse_xml
 
-    body = _inflated(task.body) if task.body.startswith(inflate.GZIP_MAGIC) else task.body
+    body = _inflated(task.body) if task.body.startswith(GZIP_MAGIC) else task.body
     start = body[:2_048].lstrip(_BLANK)[:8].lower()
     if start.startswith((b"http://", b"https://")):
         return _result(_lines(body), [], task)
@@ -102,7 +102,7 @@ def _lines(body: bytes) -> list[Listed]:
 
 
 def _newest_first(listed: list[Listed], task: SitemapTask) -> tuple[Listed, ...]:
-    matcher = trackers.matcher(task.tracking_params)
+    matcher = trackers.tracker_matcher(task.tracking_params)
     found: dict[str, float | None] = {}
     chars = 0
     for link, moment in sorted(listed, key=_age)[:MOST_LISTED]:
@@ -123,7 +123,7 @@ def _age(listed: Listed) -> float:
 def _inflated(body: bytes) -> bytes:
     """What a `.xml.gz` holds; HTTP delivers such files as they are."""
     try:
-        inflated = inflate.gzip_file(body, MAX_BYTES)
+        inflated = gunzip(body, MAX_BYTES)
     except Damaged as exc:
         raise NotAFeed("This is a damaged gzip file") from exc
     if len(inflated) > MAX_BYTES:

@@ -18,7 +18,7 @@ from publicsuffixlist import PublicSuffixList
 
 from core.models import RejectedUrl
 from core.urls.secrets import without_credentials
-from core.urls.trackers import Trackers, matcher
+from core.urls.trackers import Trackers, tracker_matcher
 
 NORMALISER_VERSION = 1
 """Raise it with any change of rule or tracker list: uids and item ids change (trap T45)."""
@@ -121,7 +121,7 @@ def clean_url(url: str, trackers: Trackers | None = None) -> str | RejectedUrl:
     if "xn--" in authority and not _is_idn(authority):
         return RejectedUrl(url, "unparsable")
     if query:
-        query = _without_trackers(query, authority, trackers or matcher())
+        query = _without_trackers(query, authority, trackers or tracker_matcher())
     cleaned = f"{scheme}//{authority}{path}?{query}" if query else f"{scheme}//{authority}{path}"
     return cleaned if len(cleaned) <= MAX_URL_CHARS else RejectedUrl(url, "too_long")
 

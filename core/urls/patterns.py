@@ -38,7 +38,7 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or name in NOISE
 
 
-class Patterns:
+class PathPatterns:
     """Which files of a tree are taken; paths are relative to its root, with `/`. Raises ValueError, a sentence."""
 
     def __init__(self, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:

@@ -123,7 +123,7 @@ def _encoded_blank(match: re.Match[str]) -> str:
 # ── texts ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def redacted(text: str, known: tuple[str, ...] = ()) -> str:
+def redact(text: str, known: tuple[str, ...] = ()) -> str:
     """The text with passwords in URLs, secret parameters and all known secret values replaced by `…`."""
     if "@" in text or "%40" in text:
         text = _USERINFO_IN_TEXT.sub(lambda m: f"{m[1] or m[2] or m[3]}{_HIDDEN}@", text)

@@ -114,7 +114,7 @@ class Trackers:
 
 
 @lru_cache(maxsize=32)
-def matcher(extra: tuple[str, ...] = ()) -> Trackers:
+def tracker_matcher(extra: tuple[str, ...] = ()) -> Trackers:
     """The shipped list and the user's entries (`TRACKING_PARAM_PREFIXES`) as one."""
     entries = {_entry(text) for text in (*EVERYWHERE, *extra)} - {""}
     prefixes = tuple(sorted(entry for entry in entries if entry.endswith("_")))

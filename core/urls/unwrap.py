@@ -26,7 +26,7 @@ Finder = Callable[[UrlParts], str]
 """Reads the target out of a link; an empty string if the link does not carry it."""
 
 
-class Rule(NamedTuple):
+class UnwrapRule(NamedTuple):
     """Links whose `host/path?query` matches wholly (case ignored) are redirects; `find` knows where the target is."""
 
     where: re.Pattern[str]
@@ -50,7 +50,7 @@ def unwrap(url: str) -> str | RejectedUrl:
     return RejectedUrl(url, "aggregator_depth")
 
 
-def _rule_for(pieces: UrlParts) -> Rule | None:
+def _rule_for(pieces: UrlParts) -> UnwrapRule | None:
     rules = RULES.get(_site(pieces.host))
     if rules is None:
         return None
@@ -120,11 +120,11 @@ def _decoded(value: str) -> str:
 _WITH_URL = r"\?(?:.*&)?(?:u|url)=https?(?::|%3a).*"
 
 
-def _rule(where: str, find: Finder) -> Rule:
-    return Rule(re.compile(where, re.IGNORECASE), find)
+def _rule(where: str, find: Finder) -> UnwrapRule:
+    return UnwrapRule(re.compile(where, re.IGNORECASE), find)
 
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: dict[str, tuple[UnwrapRule, ...]] = {
     "google": (
         # Ids since 2024 need two requests per link to decode, and bulk use is refused (RSSHub #17412).
         _rule(r"news\.google\.[^/]+/(?:[^?]*/)?(?:articles|read)/.*", _param("url")),

@@ -10,7 +10,7 @@ from redis.exceptions import ResponseError
 
 from core.keys import Keys
 from core.models import VectorSpace
-from core.pages.text import content_hash
+from core.pages.text_cleaning import content_hash
 from core.search.vectors import is_sound
 from core.store.connect import Client
 

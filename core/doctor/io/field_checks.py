@@ -15,7 +15,7 @@ from core.sources.domain import DomainFileError, SourceRecord
 from core.sources.io.source_store import SourceStore
 from core.store.connect import Client
 from core.store.quarantine import Quarantine
-from core.urls.secrets import redacted, without_credentials
+from core.urls.secrets import redact, without_credentials
 
 URL_FIELDS: Mapping[str, tuple[str, ...]] = {
     "item": ("normalizedSource", "fetchUrl", "displaySource", "validatorsUrl", "httpCanonicalUrl", "articleUrl"),
@@ -129,7 +129,7 @@ def _without_secrets(family: Family, stored: Mapping[str, str]) -> dict[str, str
     clean = {
         field: without_credentials(stored[field]) for field in URL_FIELDS.get(family.name, ()) if stored.get(field)
     }
-    clean |= {field: redacted(stored[field]) for field in _TOLD if stored.get(field)}
+    clean |= {field: redact(stored[field]) for field in _TOLD if stored.get(field)}
     return {field: new for field, new in clean.items() if new != stored[field]}
 
 

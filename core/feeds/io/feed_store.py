@@ -21,7 +21,7 @@ from core.registry.io.articles import ArticleStore
 from core.store.commit import Command, Lease, Leases, batched
 from core.store.connect import Client, texts
 from core.store.quarantine import Quarantine
-from core.urls.secrets import redacted, without_credentials
+from core.urls.secrets import redact, without_credentials
 
 CHUNK = 2_000
 
@@ -184,8 +184,8 @@ def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
     return plain | {
         "url": without_credentials(state.url),
         "next_poll_ts": _word(state.next_poll_ts),
-        "error_text": redacted(state.error_text),
-        "rejected_example": redacted(state.rejected_example),
+        "error_text": redact(state.error_text),
+        "rejected_example": redact(state.rejected_example),
         "categories": ",".join(categories),
         "status": str(state.status),
         "percent_304": str(state.percent_304),
@@ -194,7 +194,7 @@ def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
         "hint_update_period_seconds": _word(hints.update_period_seconds),
         "hint_skip_hours": ",".join(map(str, hints.skip_hours)),
         "hint_skip_days": ",".join(map(str, hints.skip_days)),
-        "events": redacted("\n".join(state.events)),
+        "events": redact("\n".join(state.events)),
     }
 
 

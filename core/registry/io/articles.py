@@ -19,7 +19,7 @@ from core.registry import field_parsing
 from core.store.commit import Command, Lease, Leases, Word, flat
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT, event
-from core.urls.secrets import redacted, without_credentials
+from core.urls.secrets import redact, without_credentials
 
 # KEYS[1] article, KEYS[2] events, then category sets · ARGV[1] uid, ARGV[2] life, ARGV[3] events kept, then the
 # categories' names.
@@ -275,7 +275,7 @@ class ArticleStore:
             "feed": link.feed,
             "code": str(failed.code),
             "detail": str(failed.detail),
-            "text": redacted(failed.text),
+            "text": redact(failed.text),
             "http_status": failed.http_status or "",
             "tries": tries,
             "last_ts": int(now),

@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from core.documents import type as doc_type
-from core.documents.type import DocKind
+from core.documents.file_type import FileKind, file_kind
 from core.errors import FailCode
 from core.models import Document, Failed, Fetched
 from core.registry.io.items import LeasedItem
@@ -16,7 +15,7 @@ from core.runtime.context import Context
 from core.runtime.tasks import DocumentTask, PageResult, PageTask
 from core.urls.normalise import split_url
 
-LONG = (DocKind.PDF, DocKind.DOCX)
+LONG = (FileKind.PDF, FileKind.DOCX)
 """Whole books; they may take longer than pages."""
 
 
@@ -71,7 +70,7 @@ class BodyReader:
                 links=with_links,
                 tracking_params=tracking_params,
             )
-        kind = doc_type.kind(answer.body, _file_name(item), content_type)
+        kind = file_kind(answer.body, _file_name(item), content_type)
         return "long_document" if kind in LONG else "document", DocumentTask(
             body=answer.body,
             name=_file_name(item),

@@ -19,7 +19,7 @@ from core.store import scanning
 from core.store.connect import Client, texts
 from core.urls import file_paths
 from core.urls.normalise import clean_url, normalise_url, public_url
-from core.urls.trackers import matcher
+from core.urls.trackers import tracker_matcher
 
 _UID = re.compile(r"[0-9a-f]{16}")
 _WEB = re.compile(r"https?:", re.IGNORECASE)
@@ -54,7 +54,7 @@ class ItemQueries:
     def __init__(self, client: Client, keys: Keys, tracking_params: tuple[str, ...] = ()) -> None:
         self._client = client
         self._keys = keys
-        self._trackers = matcher(tracking_params)
+        self._trackers = tracker_matcher(tracking_params)
 
     # ── one ──
 

@@ -27,7 +27,7 @@ from core.store.clock import ServerClock
 from core.store.commit import Answer, Command, Lease, Work
 from core.urls.normalise import clean_url, normalise_url
 from core.urls.secrets import has_credentials, without_credentials
-from core.urls.trackers import matcher
+from core.urls.trackers import tracker_matcher
 
 log = logging.getLogger("canon")
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class LinkVisits:
     def __init__(self, context: Context, clock: ServerClock) -> None:
         self._context = context
         self._clock = clock
-        self._trackers = matcher(context.settings.tracking_param_prefixes)
+        self._trackers = tracker_matcher(context.settings.tracking_param_prefixes)
         self.ends: Counter[LinkResult] = Counter()
         self.held: list[str] = []
         """Another run has these, or their page is being visited under another name."""

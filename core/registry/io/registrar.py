@@ -21,7 +21,7 @@ from core.store.events import EVENTS_KEPT
 from core.store.packing import packed_json
 from core.urls import file_paths, secrets
 from core.urls.normalise import normalise_url, public_url
-from core.urls.trackers import Trackers, matcher
+from core.urls.trackers import Trackers, tracker_matcher
 
 MOST_PAGES = 10_000_000
 _KNOWN = "s"
@@ -154,7 +154,7 @@ class Registrar:
     ) -> None:
         """`sign_file`: makes the signature without which a single file is not read (`read_permission`)."""
         self._client = client
-        self._trackers = matcher(tracking_params)
+        self._trackers = tracker_matcher(tracking_params)
         self._keys = keys
         self._strategy = partition_strategy
         self._sign_file = sign_file
@@ -232,6 +232,6 @@ def named(source: str, item_type: str, trackers: Trackers | None = None) -> Ref 
         try:
             return Ref(file_paths.file_identity(source).address, "file")
         except ValueError as error:
-            return RejectedUrl(secrets.redacted(_QUERY.split(source, maxsplit=1)[0]), str(error))
+            return RejectedUrl(secrets.redact(_QUERY.split(source, maxsplit=1)[0]), str(error))
     cleaned = public_url(source, trackers)
-    return RejectedUrl(secrets.redacted(source), cleaned.reason) if isinstance(cleaned, RejectedUrl) else Ref(cleaned)
+    return RejectedUrl(secrets.redact(source), cleaned.reason) if isinstance(cleaned, RejectedUrl) else Ref(cleaned)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.pages.reads_as import telling
+from core.pages.stop_words import without_stop_words
 from core.search import highlight
 from core.search.io.protocols import ChunkText, Filters, Hit, Page
 
@@ -120,7 +120,7 @@ def result(
 ) -> Result:
     """The first of those with the same text, the others named in it."""
     first, *others = same
-    words = highlight.words(telling(question))
+    words = highlight.words(without_stop_words(question))
     passages = [_passage(hit, texts[hit.chunk_id], words) for hit in first.hits if hit.chunk_id in texts]
     return Result(
         pages[first.page.item_id],

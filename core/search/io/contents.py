@@ -13,7 +13,7 @@ from redis.exceptions import ResponseError
 
 from core.keys import Keys
 from core.models import Chunk, VectorSpace
-from core.pages.reads_as import reads_as
+from core.pages.stop_words import language_by_stop_words
 from core.search import chunk as chunking
 from core.search.io.chunk_reader import ChunkReader, StoredChunk
 from core.search.io.chunk_store import ChunkStore
@@ -135,7 +135,7 @@ def _damage(known: Mapping[str, Sequence[StoredChunk]], lost: AbstractSet[str]) 
 
 def _content(page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, bytes]) -> Content:
     """With the language that the page's beginning reads as."""
-    read = reads_as("\n".join(one.text for one in chunks[:SAMPLE_CHUNKS]), page.language)
+    read = language_by_stop_words("\n".join(one.text for one in chunks[:SAMPLE_CHUNKS]), page.language)
     return Content(
         replace(page, reads_as=read), chunks, {one.id: vectors[one.id] for one in chunks if one.id in vectors}
     )

@@ -24,7 +24,7 @@ from core.errors import SettingsError
 from core.registry.http_headers import retry_after_seconds
 from core.search.io.protocols import EmbedderUnavailable, Vector
 from core.settings import Settings
-from core.urls.secrets import redacted
+from core.urls.secrets import redact
 
 RETRY_SECONDS = 60.0
 SETTING_RETRY_SECONDS = 300.0
@@ -153,7 +153,7 @@ class EmbeddingsApi:
     def _quoted(self, content: bytes) -> str:
         """The beginning of what it says, on one line, without our key."""
         key = self._endpoint.key.get_secret_value() if self._endpoint.key else ""
-        said = redacted(content.decode("utf-8", "replace"), (key,) if key else ())
+        said = redact(content.decode("utf-8", "replace"), (key,) if key else ())
         said = " ".join(said.split())[:_LONGEST_COMPLAINT]
         return f"It says: {said}" if said else ""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from core.keys import Keys
-from core.pages.reads_as import reads_as
+from core.pages.stop_words import language_by_stop_words
 from core.search.io import answers, facets, replica_words
 from core.search.io.answers import Candidate, Found, Query, Result
 from core.search.io.contents import ContentReader
@@ -145,7 +145,7 @@ class Searcher:
             return None, BY_WORDS
         if replica_words.is_quoted(query.text):
             return None, QUOTED
-        if spoken is not None and not _is_spoken(reads_as(query.text), spoken):
+        if spoken is not None and not _is_spoken(language_by_stop_words(query.text), spoken):
             return None, FOREIGN
         try:
             await self._embedder.prepare()
@@ -240,7 +240,7 @@ def _is_spoken(language: str, spoken: frozenset[str]) -> bool:
 
 def _are_foreign(question: str, hits: Sequence[Hit], spoken: frozenset[str]) -> bool:
     """Are the best answers by words in languages that the model does not speak, and the question perhaps too?"""
-    if reads_as(question) in spoken:
+    if language_by_stop_words(question) in spoken:
         return False
     best = sorted((hit for hit in hits if hit.lexical > 0), key=lambda hit: -hit.lexical)[:TELLING_HITS]
     foreign = [hit.lexical for hit in best if hit.page and not _is_spoken(hit.page.reads_as, spoken)]

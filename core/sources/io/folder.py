@@ -34,7 +34,7 @@ from core.sources.io import read_permission
 from core.sources.io.folder_walk import FolderWalk, is_utf8, is_young, shown, version
 from core.sources.io.source import Source, SourceContext
 from core.urls.file_paths import file_identity
-from core.urls.patterns import DOCUMENTS, Patterns
+from core.urls.patterns import DOCUMENTS, PathPatterns
 from core.urls.scope import EXCLUDED
 
 BATCH_ITEMS = 500
@@ -130,7 +130,7 @@ class FolderSource(Source):
             raise ValueError(f"the folder {shown(str(root))} has a name that is no UTF-8")
         # As it was named, not resolved: a root that is a symlink keeps its items when it is turned to another folder.
         self._root = Path(file_identity(str(root.absolute())).address)
-        self._patterns = Patterns(include, exclude)
+        self._patterns = PathPatterns(include, exclude)
         self._max_bytes = max_bytes
         self._refusal = refusal
         self._clock = clock

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from core.models import Ref, RejectedUrl
-from core.urls.patterns import Patterns, is_hidden
+from core.urls.patterns import PathPatterns, is_hidden
 
 YOUNG_SECONDS = 2.0
 """FAT keeps mtime in steps of 2 s: until then an edit may leave mtime and size as they were."""
@@ -23,7 +23,7 @@ _NOT_UTF8 = "its name is no UTF-8"
 class FolderWalk:
     """One walk through the tree. Holds the names of one folder and the folders still to do, never all files."""
 
-    def __init__(self, root: Path, patterns: Patterns, clock: Callable[[], float]) -> None:
+    def __init__(self, root: Path, patterns: PathPatterns, clock: Callable[[], float]) -> None:
         self._root = root
         self._patterns = patterns
         self._clock = clock

@@ -29,7 +29,7 @@ from core.sources.io.github_client import RAW, SHA, Fetches, GithubClient
 from core.sources.io.source import UNCHANGED, Source, SourceContext
 from core.sources.io.web import WebConfig
 from core.urls.normalise import clean_url, origin_of, split_url
-from core.urls.patterns import DOCUMENTS, Patterns
+from core.urls.patterns import DOCUMENTS, PathPatterns
 from core.urls.scope import EXCLUDED
 
 WIKI_SUFFIX = "-wiki"
@@ -122,7 +122,7 @@ class GithubSource(Source):
         self._repo = _checked(repo, branch, settings.github_web_url)
         self._fetcher = fetcher
         self._api = GithubClient(settings, fetcher, self._repo, clock)
-        self._patterns = Patterns(include or DOCUMENTS, exclude)
+        self._patterns = PathPatterns(include or DOCUMENTS, exclude)
         self._max_bytes = settings.fetch_max_bytes
         self._clock = clock
         self._blobs = github.blobs_url(github.base(settings.github_web_url, "GITHUB_WEB_URL"), self._repo)
@@ -324,7 +324,7 @@ def _checked(repo: str, branch: str, web_url: str) -> Repository:
     return found._replace(branch=branch or found.branch)
 
 
-def _folders(tree: GitTree, prefix: str, patterns: Patterns) -> Iterator[tuple[str, str]]:
+def _folders(tree: GitTree, prefix: str, patterns: PathPatterns) -> Iterator[tuple[str, str]]:
     """The folders to walk, each with its path and sha; not those in which nothing is taken."""
     for entry in tree.tree:
         if entry.type == "tree" and not patterns.prunes(prefix + entry.path):

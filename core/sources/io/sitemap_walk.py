@@ -188,7 +188,7 @@ class SitemapWalk:
         return msgspec.structs.replace(state, children=result.children[:MOST_SITEMAPS]), result.pages
 
     def _note(self, text: str) -> None:
-        note = secrets.redacted(text)
+        note = secrets.redact(text)
         if len(self.notes) < MOST_NOTES and note not in self.notes:
             self.notes.append(note)
 

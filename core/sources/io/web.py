@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field
 
 from core.models import Batch, End, Fetched, FetchResult, Ref, RejectedUrl
 from core.net.body_slot import BodySlot
-from core.pages.canonical import is_door
+from core.pages.canonical import is_login_or_error_url
 from core.registry.record import Item
 from core.sources import lastmod
 from core.sources.domain import SourceConfig, SourceRecord, UrlGlobs, slug
@@ -207,7 +207,9 @@ class WebSource(Source):
         is_elsewhere = self._scope.is_root(item.fetch_url) and not self._scope.holds(url)
         if not is_elsewhere or self._scope.is_root(url):
             return ""
-        is_like_root = not is_door(url) and (answer.is_moved_for_good or self._scope.is_like_root(url, links))
+        is_like_root = not is_login_or_error_url(url) and (
+            answer.is_moved_for_good or self._scope.is_like_root(url, links)
+        )
         if self._scope.refuses_landing(url) or not is_like_root:
             return self._stray(answer, url)
         before = display_url(self._scope.present)

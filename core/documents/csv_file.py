@@ -1,0 +1,81 @@
+"""Tables in CSV and TSV, as one Markdown table with a header row.
+
+Cells are text: what a spreadsheet would take for a formula stays as it is in the store, and is made safe where a CSV is
+written (threat T22).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from itertools import islice
+
+from lxml import etree
+
+from core.documents.file_document import build_file_document, decode_text, truncation_note
+from core.documents.file_type import FileKind
+from core.models import Document
+from core.pages.blocks import MAX_TEXT_CHARS, TextBlock, tree_to_blocks
+from core.pages.text_cleaning import truncate
+
+MAX_ROWS = 5_000
+MAX_COLUMNS = 200
+MAX_CELLS = 200_000
+"""Of the whole table: rows are fewer where they are wide."""
+MAX_CELL_CHARS = 5_000
+_DELIMITERS = ",;\t|"
+_SAMPLE_CHARS, _SAMPLE_ROWS = 20_000, 30
+
+
+def read_csv(body: bytes, name: str, content_type: str, kind: FileKind = FileKind.CSV) -> Document:
+    """The file's table."""
+    text = decode_text(body, content_type)
+    delimiter = "\t" if kind is FileKind.TSV else _delimiter(text[:_SAMPLE_CHARS])
+    rows = list(islice(_rows(text[:MAX_TEXT_CHARS], delimiter), MAX_ROWS + 2))
+    kept = _fitting(rows)
+    found = _table(kept)
+    if len(kept) < len(rows) or len(text) > MAX_TEXT_CHARS:
+        found.append(truncation_note(f"Only the first {max(0, len(kept) - 1):,} rows are kept."))
+    return build_file_document(found, name, len(body))
+
+
+def _fitting(rows: list[list[str]]) -> list[list[str]]:
+    """The header and as many rows below it as a table may have."""
+    width = max(map(len, rows), default=1)
+    return rows[: 1 + min(MAX_ROWS, MAX_CELLS // width)]
+
+
+def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
+    """The rows that say something. A text that breaks the rules of CSV ends where it breaks them."""
+    before = csv.field_size_limit(MAX_TEXT_CHARS)
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+            if any(map(str.strip, row)):
+                kept = [truncate(cell, MAX_CELL_CHARS) for cell in row[:MAX_COLUMNS]]
+                yield kept if len(row) <= MAX_COLUMNS else [*kept, "…"]
+    except csv.Error:
+        return
+    finally:
+        csv.field_size_limit(before)
+
+
+def _delimiter(sample: str) -> str:
+    """The sign that cuts most of the first rows into equally many cells. `csv.Sniffer` is slower and errs more."""
+    return max(_DELIMITERS, key=lambda sign: _evenness(sample, sign))
+
+
+def _evenness(sample: str, delimiter: str) -> tuple[int, int]:
+    widths = [len(row) for row in islice(_rows(sample, delimiter), _SAMPLE_ROWS)]
+    width = max(set(widths), key=widths.count, default=1)
+    return (widths.count(width) if width > 1 else 0), width
+
+
+def _table(rows: list[list[str]]) -> list[TextBlock]:
+    body = etree.Element("body")
+    table = etree.SubElement(body, "table")
+    for row in rows:
+        line = etree.SubElement(table, "row")
+        for cell in row:
+            etree.SubElement(line, "cell").text = cell
+    return tree_to_blocks(body)

@@ -1,0 +1,187 @@
+"""Unpack compressed bodies piece by piece, and know whether the end was reached.
+
+A decompressor hands out what it has of a body that breaks off, without a word. Whoever stores that overwrites a whole
+text with a part of it. So every body is asked at its end whether it was all there.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Protocol
+
+from core.errors import CutShort, Damaged
+
+PIECE_BYTES = 65_536
+MOST_MEMBERS = 1_000
+"""Of one gzip body. Block-wise compressors make one for 64 kB; millions of empty ones are an attack."""
+GZIP_MAGIC = b"\x1f\x8b"
+_MEMBER = b"\x1f\x8b\x08"
+_GZIP, _ZLIB, _RAW = 31, 15, -15
+_DAMAGED = "The compressed body is damaged."
+_OTHER = "The body is not compressed as it says."
+# Any other name is ignored, as in browsers: servers write `none`, `utf-8` and worse.
+_UNASKED = frozenset(("zstd", "compress", "x-compress", "dcb", "dcz"))
+
+
+class Decompressor(Protocol):
+    """One body on its way out of its packing."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The next pieces, of `PIECE_BYTES` at most; `Damaged` if the data is not what it is called."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Has the end been reached? A body of no bytes at all is complete."""
+
+
+def decompressor_for(content_encoding: str) -> Decompressor | None:
+    """For this `Content-Encoding`; None if nothing is packed, `Damaged` if nobody here can unpack it."""
+    codings = [coding.strip().lower() for coding in content_encoding.split(",")]
+    packings = [coding for coding in codings if coding in _INFLATERS]
+    if len(packings) > 1 or not _UNASKED.isdisjoint(codings):
+        raise Damaged("The answer is compressed in a way that nobody asked for.")
+    return _INFLATERS[packings[0]]() if packings else None
+
+
+def gunzip(body: bytes, most_bytes: int) -> bytes:
+    """What a gzip file holds, at most one byte more than `most_bytes`.
+
+    `CutShort` if its end is missing, `Damaged` if it is damaged before.
+    """
+    source, found = _Gzip(), bytearray()
+    try:
+        for piece in source.feed(body):
+            found += piece
+            if len(found) > most_bytes:
+                return bytes(found[: most_bytes + 1])
+    except CutShort as error:
+        raise Damaged(str(error)) from error
+    if not source.is_complete:
+        raise CutShort("The gzip file breaks off before its end.")
+    return bytes(found)
+
+
+class _Gzip:
+    """Members one after the other. What follows the last one and is none is ignored, as browsers do."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(_GZIP)
+        self._members = 0
+        self._between = b""
+        """The first bytes after a member, while they are too few to tell."""
+        self._is_over = False
+
+    @property
+    def is_complete(self) -> bool:
+        return self._is_over or (not self._between and (self._stream.eof or not self._members))
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        data = self._between + data
+        self._between = b""
+        while data and not self._is_over:
+            if self._stream.eof or not self._members:
+                if not self._begins(data):
+                    return
+                self._open()
+            yield from _pieces(self._stream, data, CutShort(_DAMAGED))
+            data = self._stream.unused_data
+
+    def _begins(self, data: bytes) -> bool:
+        """Does a member begin here? Where it cannot be told yet the data is kept for the next time."""
+        if data.startswith(_MEMBER):
+            return True
+        if _MEMBER.startswith(data):
+            self._between = data
+        elif not self._members:
+            raise Damaged(_OTHER)
+        else:
+            self._is_over = True
+        return False
+
+    def _open(self) -> None:
+        self._members += 1
+        if self._members > MOST_MEMBERS:
+            raise Damaged("The answer is gzip in too many parts.")
+        if self._members > 1:
+            self._stream = zlib.decompressobj(_GZIP)
+
+
+class _Deflate:
+    """zlib, or the bare stream that some servers send by the same name."""
+
+    def __init__(self) -> None:
+        self._start = b""
+        self._is_raw = False
+        self._stream: zlib._Decompress | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        return self._stream.eof if self._stream else not self._start
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if self._stream is None:
+            self._start += data
+            if len(self._start) < 2:
+                return
+            data = self._start
+            self._is_raw = not _is_zlib(data)
+            self._stream = zlib.decompressobj(_RAW if self._is_raw else _ZLIB)
+        # The bare stream has no signature: what it does not understand may be anything.
+        yield from _pieces(self._stream, data, Damaged(_OTHER) if self._is_raw else CutShort(_DAMAGED))
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        import brotli
+
+        self._stream = brotli.Decompressor()
+        self._error = brotli.error
+        self._has_data = False
+        self._has_output = False
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._has_data or bool(self._stream.is_finished())
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        self._has_data = self._has_data or bool(data)
+        while not self._stream.is_finished():
+            try:
+                piece = self._stream.process(data, output_buffer_limit=PIECE_BYTES)
+            except self._error as error:
+                raise (CutShort(_DAMAGED) if self._has_output else Damaged(_OTHER)) from error
+            data = b""
+            if piece:
+                self._has_output = True
+                yield piece
+            elif self._stream.can_accept_more_data():
+                return
+
+
+def _pieces(stream: zlib._Decompress, data: bytes, error: Damaged | CutShort) -> Iterator[bytes]:
+    """All that this data gives, up to the end of the stream; raises `error` where it cannot go on."""
+    while not stream.eof:
+        try:
+            piece = stream.decompress(data, PIECE_BYTES)
+        except zlib.error as damage:
+            raise error from damage
+        data = stream.unconsumed_tail
+        if piece:
+            yield piece
+        # A full piece may leave output behind although all input is taken.
+        if not data and len(piece) < PIECE_BYTES:
+            return
+
+
+def _is_zlib(data: bytes) -> bool:
+    """By RFC 1950: deflate, and a checksum over the first two bytes."""
+    return data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
+
+
+_INFLATERS: dict[str, type[_Gzip | _Deflate | _Brotli]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,
+    "deflate": _Deflate,
+    "br": _Brotli,
+}

@@ -1,0 +1,97 @@
+"""From any file's bytes to a Document: the door to the `doc_*` files, and to `extract` for pages.
+
+Pure, and meant for a parse child. Readers are libraries of the extra `documents`, imported when first used; without
+them the answer says what to install.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core.documents.file_type import FileKind, file_kind, file_stem, has_known_ending, refusal
+from core.errors import FailCode, FailDetail
+from core.models import Document, Failed
+from core.pages.extract import IS_DATA, Extraction, extract_page
+from core.pages.raw_data import is_json
+from core.registry import http_headers
+
+_EXTRA = frozenset(("pypdf", "mammoth", "cobble", "markdown_it", "mdurl"))
+"""What the extra brings along."""
+_BLANK = b"\xef\xbb\xbf \t\r\n\f\v"
+_SHOWN = {FileKind.PDF: "PDF", FileKind.DOCX: "Word", FileKind.MARKDOWN: "Markdown"}
+
+
+def read_file(
+    body: bytes, name: str, content_type: str = "", *, url: str = "", main_text: bool = True, links: bool = False
+) -> Document | Failed:
+    """The file as a document, or why it is none."""
+    return extract_file(body, name, content_type, url=url, main_text=main_text, links=links).answer
+
+
+def extract_file(
+    body: bytes, name: str, content_type: str = "", *, url: str = "", main_text: bool = True, links: bool = False
+) -> Extraction:
+    """The file as a document, or why it is none, and where it leads.
+
+    Args:
+        name: file name or path, or the end of an address; its ending counts where the content type says little.
+        url: where a page was found; empty for a file, whose relative links then lead nowhere.
+        main_text: of a page; other kinds are read whole.
+        links: also collect the links of pages and Markdown.
+    """
+    if not body.strip(_BLANK):
+        return Extraction(Failed(FailCode.EMPTY, text="The file is empty."))
+    kind = file_kind(body, name, content_type)
+    if kind is None:
+        return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, refusal(body, name, content_type)))
+    if kind is FileKind.TEXT and not has_known_ending(name) and is_json(body):
+        return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, IS_DATA))
+    if kind is FileKind.HTML:
+        return _page(body, name, content_type, url, main_text, links)
+    try:
+        answer = _read(kind, body, name, content_type, links)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, _what_to_install(kind)))
+    if isinstance(answer, Document) and not answer.text_len:
+        return Extraction(Failed(FailCode.EMPTY, text="There is no text in it."), answer.links)
+    return Extraction(answer, answer.links if isinstance(answer, Document) else ())
+
+
+def _page(body: bytes, name: str, content_type: str, url: str, main_text: bool, links: bool) -> Extraction:
+    # A path is no address: its folders say nothing about walls and sites.
+    address = url if url.startswith(("http://", "https://")) else ""
+    stated = http_headers.charset(content_type)
+    kind = f"text/html; charset={stated}" if stated else "text/html"
+    found = extract_page(body, address, kind, main_text=main_text, links=links, is_article=False)
+    if isinstance(found.answer, Document) and not found.answer.title:
+        return replace(found, answer=replace(found.answer, title=file_stem(name)))
+    return found
+
+
+def _read(kind: FileKind, body: bytes, name: str, content_type: str, links: bool) -> Document | Failed:
+    from core.documents.csv_file import read_csv
+    from core.documents.markdown_file import read_markdown
+    from core.documents.pdf_file import read_pdf
+    from core.documents.text_file import read_text
+    from core.documents.word_file import read_word
+
+    match kind:
+        case FileKind.PDF:
+            return read_pdf(body, name)
+        case FileKind.DOCX:
+            return read_word(body, name)
+        case FileKind.MARKDOWN:
+            return read_markdown(body, name, content_type, links=links)
+        case FileKind.CSV | FileKind.TSV:
+            return read_csv(body, name, content_type, kind)
+        case _:
+            return read_text(body, name, content_type)
+
+
+def _what_to_install(kind: FileKind) -> str:
+    return (
+        f"Reading {_SHOWN.get(kind, kind)} files needs the extra `documents`: "
+        "run ./scripts/setup, or pip install 'freshet[documents]'."
+    )

@@ -1,0 +1,117 @@
+"""Which reader is for these bytes: by their first bytes, which lie least, then the content type, then the name.
+
+A server that says `text/plain` or nothing leaves the name to decide; one that says `text/html` of a `readme.md` sent a
+page about it. Refuses what no reader is for, with a sentence.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from core.pages.content_type import is_binary, is_html
+
+_SNIFF_BYTES = 1024
+
+
+class FileKind(StrEnum):
+    """What we can read."""
+
+    HTML = "html"
+    PDF = "pdf"
+    DOCX = "docx"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    TSV = "tsv"
+    TEXT = "text"
+
+
+ENDINGS = {
+    **dict.fromkeys(("html", "htm", "xhtml", "xht"), FileKind.HTML),
+    "pdf": FileKind.PDF,
+    **dict.fromkeys(("docx", "docm", "dotx"), FileKind.DOCX),
+    **dict.fromkeys(("md", "markdown", "mkd", "mdown", "mdx"), FileKind.MARKDOWN),
+    "csv": FileKind.CSV,
+    **dict.fromkeys(("tsv", "tab"), FileKind.TSV),
+    **dict.fromkeys(("txt", "text", "log", "rst", "adoc", "asciidoc", "org"), FileKind.TEXT),
+}
+_TYPES = {
+    **dict.fromkeys(("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"), FileKind.HTML),
+    **dict.fromkeys(("application/pdf", "application/x-pdf"), FileKind.PDF),
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": FileKind.DOCX,
+    "application/vnd.ms-word.document.macroenabled.12": FileKind.DOCX,
+    **dict.fromkeys(("text/markdown", "text/x-markdown"), FileKind.MARKDOWN),
+    **dict.fromkeys(("text/csv", "application/csv"), FileKind.CSV),
+    "text/tab-separated-values": FileKind.TSV,
+    # On Windows, the registry names every CSV file so.
+    "application/vnd.ms-excel": FileKind.CSV,
+}
+# What servers say of text they do not know, and of anything.
+_VAGUE_TYPES = {"", "text/plain", "application/octet-stream", "binary/octet-stream", "application/unknown", "*/*"}
+_ZIP, _PDF, _OLE = b"PK\x03\x04", b"%PDF-", b"\xd0\xcf\x11\xe0"
+_WORD_PART = b"word/document"
+
+
+def file_kind(body: bytes, name: str, content_type: str = "") -> FileKind | None:
+    """How to read this body; None if we cannot."""
+    stated, ending = _stated(content_type), _ending(name)
+    named = _TYPES.get(stated) or (ENDINGS.get(ending) if _is_vague(stated) else None)
+    start = body[:_SNIFF_BYTES]
+    if start.lstrip().startswith(_PDF) or (named is FileKind.PDF and _PDF in start):
+        return FileKind.PDF
+    if start.startswith(_ZIP):
+        return FileKind.DOCX if named is FileKind.DOCX or _WORD_PART in body else None
+    if named in (FileKind.PDF, FileKind.DOCX) or is_binary(body):
+        return None
+    if named in (None, FileKind.TEXT) and is_html(body):
+        return FileKind.HTML
+    return named or _as_text(stated, ending)
+
+
+def refusal(body: bytes, name: str, content_type: str = "") -> str:
+    """Why `kind` is None, in a sentence."""
+    stated, ending = _stated(content_type)[:60], _ending(name)
+    named = _TYPES.get(stated) or ENDINGS.get(ending)
+    if body.startswith(_OLE) and (named is FileKind.DOCX or ending == "doc"):
+        return "This Word file is encrypted, or of the format before 2007; neither is read."
+    if named in (FileKind.PDF, FileKind.DOCX):
+        return f"This is no {named.upper()} file, although it is called one."
+    if named is not None and is_binary(body):
+        return "This is binary data, whatever its name says."
+    what = f"Files of this kind ({stated or (f'.{ending}' if ending else 'binary')}) are not read"
+    return f"{what}; PDF, DOCX, Markdown, text, CSV, TSV and HTML are."
+
+
+def has_known_ending(name: str) -> bool:
+    """Does the name's ending say how to read it?"""
+    return _ending(name) in ENDINGS
+
+
+def file_stem(name: str) -> str:
+    """The file's name without folders and without an ending that we know."""
+    last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    base, dot, ending = last.rpartition(".")
+    return base if dot and base and ending.lower() in ENDINGS else last
+
+
+def _as_text(stated: str, ending: str) -> FileKind | None:
+    """Text that says no more about itself: if its server says so, or if it has no ending, like a README."""
+    return FileKind.TEXT if stated == "text/plain" or (stated in _VAGUE_TYPES and not ending) else None
+
+
+def _is_vague(stated: str) -> bool:
+    """Does the type leave the name to decide? `text/x-rst` and the like say less than the ending."""
+    return stated in _VAGUE_TYPES or stated.startswith("text/")
+
+
+def _stated(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _ending(name: str) -> str:
+    """The ending, without a query if this is the end of an address."""
+    for last in (name, name.partition("?")[0]):
+        ending = last.replace("\\", "/").rpartition("/")[2].lstrip(".").rpartition(".")
+        if ending[1] and ending[2].lower() in ENDINGS:
+            return ending[2].lower()
+    found = name.partition("?")[0].replace("\\", "/").rpartition("/")[2].lstrip(".").rpartition(".")
+    return found[2].lower()[:20] if found[1] else ""

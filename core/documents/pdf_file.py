@@ -1,0 +1,136 @@
+"""The text of PDF files, page by page, by pypdf; what is drawn or run in them is never touched.
+
+A page that cannot be read costs that page alone. Limits of pypdf's own bound what one stream may unpack to; the parse
+pool bounds the rest.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from core.documents.file_document import FileProperties, build_file_document, paragraph_blocks, truncation_note
+from core.errors import FailCode, FailDetail
+from core.models import Document, Failed
+from core.pages.blocks import MAX_TEXT_CHARS
+from core.pages.text_cleaning import collapse_whitespace, strip_unstorable
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
+MAX_PAGES = 2_000
+# What programs put where a title should be: `Microsoft Word - draft3.doc`, `untitled`, a path.
+_NO_TITLE = re.compile(
+    r"(?:microsoft\s+(?:word|powerpoint|excel)\b.*|untitled.*|(?:document|slide|presentation|title)\s*\d*|.*[\\/].*"
+    r"|.*\.(?:docx?|pptx?|xlsx?|pdf|indd|qxd|tex|dvi|ps|odt|rtf|pages))",
+    re.IGNORECASE,
+)
+_BROKEN = re.compile(r"([^\W\d_]{2,})[-\xad\u2010]\n[ \t]*([^\W\d_]+)[ \t]*")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+# After these a hyphen at the end of a line is more likely part of the word.
+_PREFIXES = frozenset(("self", "well", "non", "ex", "co", "half", "high", "low", "long", "short", "so", "cross"))
+
+
+def read_pdf(body: bytes, name: str) -> Document | Failed:
+    """The file's text, or why there is none."""
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError
+
+    try:
+        reader = PdfReader(io.BytesIO(body))
+        if reader.is_encrypted and not reader.decrypt(""):
+            return _failed("This PDF opens only with a password.")
+        count = len(reader.pages)
+    except DependencyError:
+        return _failed("This PDF is encrypted in a way that needs the package `cryptography`.")
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - on broken files it raises anything, its own errors and others
+        return _failed(f"This PDF is broken ({type(error).__name__}).")
+    pages, read_pages = _pages(reader, min(count, MAX_PAGES))
+    found = [block for page in _joined(pages) for block in paragraph_blocks(page)]
+    if not found:
+        return Failed(FailCode.EMPTY, text=f"{_counted(count)}, and no text layer (a scan?).")
+    if read_pages < count:
+        found.append(truncation_note(f"Only {read_pages:,} of {_counted(count)} are kept."))
+    return build_file_document(found, name, len(body), _about(reader))
+
+
+def _pages(reader: PdfReader, wanted: int) -> tuple[list[str], int]:
+    """The text of the first pages, and how many of them could be read; no more pages once there is enough text."""
+    texts, read_pages, chars = [], 0, 0
+    for number in range(wanted):
+        text = _text(reader, number)
+        read_pages += text is not None
+        texts.append(text or "")
+        chars += len(text or "")
+        if chars > MAX_TEXT_CHARS:
+            break
+    return texts, read_pages
+
+
+def _text(reader: PdfReader, number: int) -> str | None:
+    try:
+        return strip_unstorable(reader.pages[number].extract_text())
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - one broken font or stream is no reason to lose the other pages
+        return None
+
+
+def _joined(pages: list[str]) -> Iterator[str]:
+    """The pages with words that a line's end cut in two made whole."""
+    if not any("-\n" in page or "\xad\n" in page or "\u2010\n" in page for page in pages):
+        yield from pages
+        return
+    known = Counter(word for page in pages for word in _WORD.findall(page.lower()))
+    for page in pages:
+        yield _BROKEN.sub(lambda found: _whole(found, known), page)
+
+
+def _whole(found: re.Match[str], known: Counter[str]) -> str:
+    """`exam-↵ple` is `example`; `well-↵known` is written so elsewhere, or begins like such a word."""
+    left, right = found[1], found[2]
+    if "\xad" in found[0]:
+        return f"{left}{right}\n"
+    if not right.islower() or not left[-1].islower():
+        return f"{left}-{right}\n"  # `Anglo-↵Saxon`: the hyphen is the word's
+    joined, hyphenated = f"{left}{right}".lower(), f"{left}-{right}".lower()
+    has_hyphen = known[hyphenated] > known[joined] or (not known[joined] and left.lower() in _PREFIXES)
+    return f"{left}-{right}\n" if has_hyphen else f"{left}{right}\n"
+
+
+def _about(reader: PdfReader) -> FileProperties:
+    try:
+        stated = reader.metadata
+        title, author, subject = (
+            collapse_whitespace(str(value or ""))
+            for value in ((stated.title, stated.author, stated.subject) if stated else ("", "", ""))
+        )
+    except Exception:  # noqa: BLE001 - metadata is no reason to lose the text
+        return FileProperties()
+    return FileProperties("" if _NO_TITLE.fullmatch(title[:500]) else title, subject, author, _created(reader))
+
+
+def _created(reader: PdfReader) -> float | None:
+    try:
+        moment = reader.metadata.creation_date if reader.metadata else None
+        return _epoch(moment) if moment else None
+    except Exception:  # noqa: BLE001 - people write anything there
+        return None
+
+
+def _epoch(moment: datetime) -> float:
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} page" if count == 1 else f"{count:,} pages"
+
+
+def _failed(sentence: str) -> Failed:
+    return Failed(FailCode.PARSE, FailDetail.TYPE, sentence)

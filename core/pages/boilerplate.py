@@ -1,0 +1,62 @@
+"""Blocks that stand in an article's text and are not part of it, and the block that sums it up."""
+
+from __future__ import annotations
+
+import re
+
+from core.pages.blocks import BlockKind, TextBlock
+from core.pages.text_cleaning import truncate
+
+ABSTRACT_CHARS = 500
+_MIN_PARAGRAPH_CHARS = 40
+_MAX_PROMOTION_CHARS = 200
+# Pointers to other stories and calls to follow, as editors put them between paragraphs. One line per language, and only
+# openings that a sentence of the story itself does not have.
+_PROMOTION = re.compile(
+    r"""[\[(►▶→»*•\s]*(?:
+      (?:read\ (?:also|more|next)|related(?:\ (?:stories|articles?|content|posts?))?|see\ also|also\ read|watch)\s*[:|]
+      |follow\ [\w@ ]{1,40}\ on\ (?:twitter|facebook|instagram|youtube|linkedin|telegram|tiktok|social|x\b)
+      |(?:sign\ up\ for\ (?:our|the)|subscribe\ to\ our|share\ this\ (?:article|story|post|page))\b
+      |(?:lesen\ sie\ (?:auch|hier|dazu)|auch\ interessant|mehr\ zum\ thema|hier\ geht\ es\ zu)\b
+      |das\ könnte\ (?:sie|dich)\ auch\b
+      |(?:lire(?:\ aussi|\ également)?|à\ lire(?:\ aussi)?|voir\ aussi)\s*[:|]
+      |(?:mira|además|vea|lea)\s*:|(?:lea|lee|vea)\ también\b|(?:le|te)\ puede\ interesar\b|s[ií]guenos\ en\b
+      |(?:leggi\ anche|guarda\ anche|leia\ (?:também|mais)|veja\ (?:também|mais)|saiba\ mais)\b
+      |(?:lees\ ook|læs\ også|les\ også|läs\ (?:också|även)|czytaj\ (?:też|także|również)|zobacz\ (?:też|także))\b
+      |(?:читайте\ также|смотрите\ также)\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_BYLINE = re.compile(
+    r"(?:by|von|par|por|di|published|posted|updated|veröffentlicht|photo|image|foto|credit|copyright|©)\b"
+    r"[^.!?]{0,120}$",
+    re.IGNORECASE,
+)
+_ONE_LINERS = {BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LINE}
+_LETTERS = re.compile(r"\W+|_")
+
+
+def remove_boilerplate(found: list[TextBlock], title: str) -> list[TextBlock]:
+    """The blocks without the title repeated above them, pointers to other stories, and headings with nothing below."""
+    kept = [block for block in found if not _is_promotion(block)]
+    if kept and title and kept[0].kind in _ONE_LINERS and _same(kept[0].text, title):
+        kept = kept[1:]
+    while kept and kept[-1].kind is BlockKind.HEADING and len(kept[-1].text) <= _MAX_PROMOTION_CHARS:
+        kept = kept[:-1]
+    return kept or found
+
+
+def choose_abstract(found: list[TextBlock], description: str, text: str) -> str:
+    """The first real paragraph, else the page's own description, else the beginning of its text."""
+    paragraphs = (block.text for block in found if block.kind is BlockKind.PARAGRAPH)
+    first = next((p for p in paragraphs if len(p) > _MIN_PARAGRAPH_CHARS and not _BYLINE.match(p)), "")
+    return truncate(first or description or " ".join(text[: 2 * ABSTRACT_CHARS].split()), ABSTRACT_CHARS)
+
+
+def _is_promotion(block: TextBlock) -> bool:
+    is_short = block.kind in _ONE_LINERS and len(block.text) <= _MAX_PROMOTION_CHARS
+    return is_short and _PROMOTION.match(block.text) is not None
+
+
+def _same(text: str, title: str) -> bool:
+    return _LETTERS.sub("", text).casefold() == _LETTERS.sub("", title).casefold()

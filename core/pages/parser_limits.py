@@ -1,0 +1,152 @@
+"""Make a page safe for fast parsers: bounded in depth, in tags, in attributes. Linear in the page's length.
+
+libxml2 stops reading at depth 256 and says so only in its log; lexbor needs time quadratic in the depth; both are
+quadratic in the attributes of one tag. Only tags are dropped here, never text, so nothing is lost silently (trap T7).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import islice
+
+MAX_DEPTH = 60
+"""Counted elements; each may hold a few that close by themselves, and the whole stays below libxml2's 256."""
+MAX_CHARS = 5_000_000
+"""Of markup and text, scripts not counted; more than twice of what we keep of any page's text."""
+MAX_TAGS = 60_000
+"""Six times the largest encyclopedia article we measured. Parsers need 200 bytes and more for each element."""
+MANY_TAGS = 24_000
+"""Below this many, lexbor is quick at any depth (half a second at worst)."""
+
+# Long tags hold image sets and data for scripts. Hundreds of words in one are a flood, and 8 kB are for no reader.
+_LONG, _TOO_LONG, _MANY_WORDS = 4096, 8192, 100
+_LONG_TAG = re.compile(rf"<[A-Za-z][^<>]{{{_LONG},}}>?")
+_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)[^>]*>?")
+_MARK_FLOOD = re.compile("<{2,}")
+_RAW_TEXT = re.compile(r"<(?:(script|style|textarea|noembed|noframes|xmp)\b|!--)", re.IGNORECASE)
+# Void elements, and those that the next of their kind closes: they add no depth of their own.
+_VOID = {
+    *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"),
+    *("html", "head", "body"),
+}
+_SHALLOW = {
+    *_VOID,
+    *("p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot", "option", "optgroup", "a"),
+    *("rb", "rt", "rtc", "rp"),
+}
+# In here nothing closes by itself, and no text of an article stands in here.
+_FOREIGN = {"svg", "math", "frameset", "select"}
+
+
+def limit_markup(html: str) -> str:
+    """The page without tags of absurd length, and without any after the first `MAX_TAGS`.
+
+    Most pages come back as they are. Only of a page with more than `MAX_CHARS` of markup and text the end is cut off.
+    """
+    is_large = len(html) > MAX_CHARS or html.count("<") > MAX_TAGS
+    if is_large or _may_have_long_tags(html):
+        html = _LONG_TAG.sub(_unless_flood, html)
+    return _cut_down(html) if is_large else html
+
+
+def _may_have_long_tags(html: str) -> bool:
+    """A tag of `_LONG` characters covers one of these windows. Looking at them takes a tenth of a search."""
+    half, last = _LONG // 2, -1
+    for start in range(0, len(html), half):
+        opened, closed = html.rfind("<", start, start + half), html.rfind(">", start, start + half)
+        if opened == closed and last >= 0 and html[last + 1 : last + 2].isalpha():  # neither is in this window
+            return True
+        if opened != closed:
+            last = opened if opened > closed else -1
+    return False
+
+
+def _cut_down(html: str) -> str:
+    # Without scripts and comments, so that neither cut falls inside one.
+    html = _MARK_FLOOD.sub("<", _without_raw_text(html))[:MAX_CHARS]
+    if html.count("<") <= MAX_TAGS:
+        return html
+    last = next(islice(re.finditer("<", html), MAX_TAGS, None)).start()
+    is_inside_tag = html.rfind(">", 0, last) < html.rfind("<", 0, last)
+    return html[:last] + (">" if is_inside_tag else "") + _TAG.sub(" ", html[last:])
+
+
+def _unless_flood(tag: re.Match[str]) -> str:
+    is_flood = len(tag[0]) > _TOO_LONG or len(tag[0].split(maxsplit=_MANY_WORDS)) > _MANY_WORDS
+    return " " if is_flood else tag[0]
+
+
+def is_too_deep(html: str) -> bool:
+    """So many tags that a fast parser's time may depend on how deep they nest."""
+    return html.count("<") > MANY_TAGS and _deepest(html) > MAX_DEPTH
+
+
+def limit_depth(html: str, *, is_strict: bool = False) -> str:
+    """The page with the tags below `MAX_DEPTH` dropped, their text kept; scripts and styles go too.
+
+    Args:
+        is_strict: trust no parser to close a `<p>` or `<a>` by itself; for pages that are still too deep.
+    """
+    keeper = _Keeper(_VOID if is_strict else _SHALLOW)
+    return _TAG.sub(keeper.replacement, _without_raw_text(html))
+
+
+class _Keeper:
+    """Walks the tags in order and says which stay."""
+
+    def __init__(self, shallow: set[str]) -> None:
+        self._shallow = shallow
+        self._open: list[str] = []
+        self._count: Counter[str] = Counter()
+        self._hidden: Counter[str] = Counter()
+        self.deepest = 0
+
+    def replacement(self, tag: re.Match[str]) -> str:
+        name = tag[2].lower()
+        if name in self._shallow:
+            return tag[0]
+        if name in _FOREIGN:
+            return " "
+        return self._closing(tag[0], name) if tag[1] else self._opening(tag[0], name)
+
+    def _opening(self, tag: str, name: str) -> str:
+        if len(self._open) >= MAX_DEPTH:
+            self._hidden[name] += 1
+            self.deepest += 1
+            return " "
+        self._open.append(name)
+        self._count[name] += 1
+        return tag
+
+    def _closing(self, tag: str, name: str) -> str:
+        if self._hidden[name]:
+            self._hidden[name] -= 1
+            return " "
+        if not self._count[name]:
+            return ""  # closes nothing; kept, it would only hide how deep we are
+        while (last := self._open.pop()) != name:
+            self._count[last] -= 1
+        self._count[name] -= 1
+        return tag
+
+
+def _deepest(html: str) -> int:
+    """More than `MAX_DEPTH` if tags nest deeper than that."""
+    keeper = _Keeper(_SHALLOW)
+    for tag in _TAG.finditer(html):
+        keeper.replacement(tag)
+        if keeper.deepest:
+            return MAX_DEPTH + 1
+    return 0
+
+
+def _without_raw_text(html: str) -> str:
+    """No comment, and no element whose content is not markup; one that never ends takes the rest, as in a browser."""
+    pieces, position = [], 0
+    while start := _RAW_TEXT.search(html, position):
+        pieces.append(html[position : start.start()])
+        closing = rf"</{start[1]}\b[^>]*>?" if start[1] else "-->"
+        end = re.compile(closing, re.IGNORECASE).search(html, start.end())
+        position = end.end() if end else len(html)
+    return "".join((*pieces, html[position:]))

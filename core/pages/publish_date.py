@@ -1,0 +1,77 @@
+"""When was the article published? What the page states, in the order of how well such statements are kept.
+
+No clock: a date in the future is the caller's to doubt. Guesses from the visible text are htmldate's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from lxml import etree
+
+from core.feeds.dates import parse_date
+from core.pages import json_ld
+from core.pages.metadata import PageMetadata
+
+# Meta names for the time of publication (not of change), most exact first.
+_METAS = (
+    *("article:published_time", "og:article:published_time", "article:published", "og:published_time"),
+    *("datepublished", "parsely-pub-date", "sailthru.date", "dc.date.issued", "dcterms.issued", "dcterms.created"),
+    *("dc.date.created", "dc.date", "dc:date", "dcterms.date", "citation_publication_date", "citation_date"),
+    *("publish-date", "publish_date", "publishdate", "publication_date", "publicationdate", "published_time"),
+    *("pubdate", "ptime", "article_date_original", "cxenseparse:recs:publishtime", "bt:pubdate", "timestamp"),
+    *("rnews:datepublished", "date", "created", "originalpublicationdate", "displaydate", "eomportal-lastupdate"),
+)
+_IN_PATH = re.compile(r"/((?:19|20)\d\d)/([01]?\d)/([0-3]?\d)(?:/|$)|[/_-]((?:19|20)\d\d)-([01]\d)-([0-3]\d)(?:\D|$)")
+_WITH_YEAR = re.compile(r"(?:19|20)\d\d")
+
+
+def stated_publish_date(head: PageMetadata) -> float | None:
+    """Seconds since 1970 UTC, or None if the page states no time of publication."""
+    return (
+        _first_date(_statements(head))
+        or date_in_path(head.url)
+        or _first_date(_moment(time) for time in head.times[:1])
+    )
+
+
+def guess_publish_date(root: etree._Element, url: str) -> float | None:
+    """The day of publication that the visible page suggests, by htmldate's careful search; None if it finds none.
+
+    Its extensive search costs seven times as much, and what it adds is mostly the first of some January.
+    """
+    from htmldate import find_date
+
+    try:
+        day = find_date(root, url=url, original_date=True, extensive_search=False)
+    except Exception:  # noqa: BLE001 - it was not made for hostile pages, and no date is worth losing one
+        return None
+    return parse_date(day) if day else None
+
+
+def _first_date(texts: Iterable[str]) -> float | None:
+    dates = (parse_date(text) for text in texts if _WITH_YEAR.search(text))
+    return next((date for date in dates if date is not None), None)
+
+
+def date_in_path(url: str) -> float | None:
+    """The day an address names: `/2019/11/18/story`."""
+    found = _IN_PATH.search(url[:500])
+    year, month, day = [part for part in found.groups() if part] if found else ("", "", "")
+    return parse_date(f"{year}-{month:0>2}-{day:0>2}") if found and 1 <= int(month) <= 12 else None
+
+
+def _statements(head: PageMetadata) -> Iterator[str]:
+    yield json_ld.text(head.article, "datePublished", "dateCreated", "uploadDate")
+    yield from map(head.meta, _METAS)
+    yield from (_moment(time) for time in head.times if "pubdate" in time or _names_publication(time))
+
+
+def _moment(time: Mapping[str, str | None]) -> str:
+    return (time.get("datetime") or time.get("content") or "").strip()
+
+
+def _names_publication(time: Mapping[str, str | None]) -> bool:
+    words = f"{time.get('itemprop') or ''} {time.get('class') or ''}".lower()
+    return any(word in words for word in ("datepublished", "published", "entry-date"))

@@ -1,0 +1,94 @@
+"""Which language a text reads as, by its letters and its small words: quick enough for every page and every question.
+
+What a page says of its language is often its template's word: `lang="en"` above German text. A model of English makes
+nothing of such a page, so that meaning may only be asked of pages that read as what the model speaks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+UNKNOWN_SCRIPT = "und"
+"""Other letters than Latin, and no word on the language (ISO 639's "undetermined")."""
+SAMPLE_CHARS = 1_000
+EVIDENCE = 3
+SHARE = 0.1
+"""Less evidence than this, in words and as a share of all words, may be names, quotations and lists."""
+ALIKE = 0.6
+"""Languages of one family share small words: the page's own word stands if it explains this much of the best."""
+
+_SMALL_WORDS = {
+    "ca": "el els les dels amb per que una és són aquest també però com més va han",
+    "cs": "se na je že to do pro jako ale jsou byl není podle také jeho který jsem",
+    "da": "og at det er en til på som med de for ikke af den har et var jeg der blev fra",
+    "de": "der die und das in den von zu ist mit des sich auf dem nicht ein eine als auch es an werden aus er hat "
+    "wie wer was im für sind wird bei nach zum zur",
+    "en": "the of and to in is that it for was on with as are be at by this from have or an not which they we you "
+    "who what how when where has had but were their will would can does did do why",
+    "es": "de la que el en los del se las por un para con no una su al lo es como más pero sus le ya este fue quién "
+    "qué cómo cuándo",
+    "et": "ja on ei see et ta kui mis ning oli aga või ka nii mida oma kes",
+    "fi": "ja on ei että se hän oli kun mutta joka myös sen ovat mitä tai niin mukaan kuin kuka miten",
+    "fr": "de la le et les des en un du une que est pour qui dans par sur pas au plus avec ce il sont cette ne se "
+    "aux ont été était comment où",
+    "hr": "je na se da za su od kao koji nije što bi ali će kako iz sve tko ima",
+    "hu": "az és hogy nem is egy volt meg ez de csak van mint el már ki szerint által vagy mi",
+    "id": "yang dan di untuk dengan dari ini itu dalam tidak pada adalah akan oleh ke bisa atau juga telah siapa apa",
+    "it": "di il la che un per in non una sono del con da le si della dei nel alla come più gli anche ha al chi cosa",
+    "lt": "ir kad yra su iš tai bet kaip buvo ne dėl prie apie bus savo",
+    "lv": "un ir ka no uz ar par kas tas bet arī kā nav tika gan vai pēc",
+    "nl": "de van het een en in is dat op te zijn met voor niet aan er om ook als maar dan bij wordt naar wie hoe "
+    "heeft",
+    "no": "og det er på til som en for av at med ikke de den har om fra et var jeg ble hvem hva",
+    "pl": "na się nie do że to jest jak po od za przez jego są ale był oraz dla który czy kto",
+    "pt": "de que do da em um para com não uma os no se na por mais as dos como mas ao ele das foi são quem",
+    "ro": "de și în la cu pe care din nu un este că mai pentru să au fost ce se sunt lui cine",
+    "sk": "na sa je že to do pre ako ale sú bol nie podľa tiež jeho ktorý som",
+    "sl": "in je na se da za so ki pri kot pa tudi ne bi po kdo ali",
+    "sv": "och att det som en på är av för med den till inte om ett han de har var från vi eller vem hur blev",
+    "sw": "ya na wa kwa ni katika za la kuwa cha hii hiyo pia au kama yake nani",
+    "tl": "ang ng sa na mga at ay ni si hindi para kung ito siya nang may mula sino",
+    "tr": "ve bir bu da de için ile ne olarak daha çok gibi olan var ama kadar sonra en değil mi kim nasıl",
+    "vi": "và của là có trong được cho không các một với người này đã những từ khi ông về ra ai",
+}
+_LANGUAGES_OF: dict[str, tuple[str, ...]] = {}
+for _language, _words in _SMALL_WORDS.items():
+    for _word in dict.fromkeys(_words.split()):
+        _LANGUAGES_OF[_word] = (*_LANGUAGES_OF.get(_word, ()), _language)
+
+_LATIN_WORD = re.compile(r"[a-z\u00df-\u024f\u1e00-\u1eff]{2,}")  # single letters are variables in code
+_LETTER = re.compile(r"[^\W\d_]")
+_LATIN_LETTER = re.compile(r"[a-zA-Z\u00c0-\u024f\u1e00-\u1eff]")
+
+
+def language_by_stop_words(text: str, stated: str = "") -> str:
+    """An ISO 639 code, `und` for other letters than Latin, or empty: Latin letters that tell nothing."""
+    sample = text[:SAMPLE_CHARS]
+    if _is_other_script(sample):
+        return UNKNOWN_SCRIPT if stated in _SMALL_WORDS or not stated else stated
+    words = _LATIN_WORD.findall(sample.lower())
+    counts = Counter(language for word in words for language in _LANGUAGES_OF.get(word, ()))
+    best, count = max(counts.items(), key=lambda pair: pair[1], default=("", 0))
+    is_told = count >= max(EVIDENCE, SHARE * len(words)) and counts[stated] < ALIKE * count
+    return best if is_told else stated
+
+
+def contradicts_language(text: str, stated: str) -> bool:
+    """Does the text read as another language than it is said to be in?"""
+    return bool(stated) and language_by_stop_words(text, stated) != stated
+
+
+def without_stop_words(question: str) -> str:
+    """The words of a question without its small ones, which stand everywhere; all of them if there are no others."""
+    language = language_by_stop_words(question) or "en"
+    words = question.split()
+    kept = [word for word in words if language not in _LANGUAGES_OF.get(word.lower().strip(".,;:!?\"'"), ())]
+    return " ".join(kept or words)
+
+
+def _is_other_script(sample: str) -> bool:
+    """Are most letters not Latin?"""
+    if sample.isascii():
+        return False
+    return 2 * len(_LATIN_LETTER.findall(sample)) < len(_LETTER.findall(sample))

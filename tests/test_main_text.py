@@ -1,0 +1,64 @@
+"""The main text, where the strict mode is right and where it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.pages import lxml_page
+from core.pages.blocks import blocks_to_markdown, tree_to_blocks
+from core.pages.main_text import MAX_ELEMENTS, extract_main_text
+from tests.pages import ARTICLE, PARAGRAPH
+
+
+def main_text(body: str) -> str:
+    root = lxml_page.parse_html(f"<html><body>{body}</body></html>")
+    assert root is not None
+    found = extract_main_text(root)
+    return blocks_to_markdown(tree_to_blocks(found)) if found is not None else ""
+
+
+def test_linked_headings_stay() -> None:
+    """A heading that is a link is a heading, when text follows it."""
+    text = main_text(f"<article>{ARTICLE}<h2><a href=/x>The parts of the wheel</a></h2>{ARTICLE}</article>")
+    assert "## The parts of the wheel" in text
+
+
+def test_links_inside_a_sentence_stay() -> None:
+    """Sentences keep the words of their links, whatever class those have."""
+    text = main_text(
+        f'<article><p>{PARAGRAPH} So says <span class="link"><a href=/x>Ada Miller</a></span>.</p>{ARTICLE}'
+    )
+    assert "So says Ada Miller." in text
+
+
+def test_comments_are_not_the_article() -> None:
+    """What readers wrote below the article is left out."""
+    text = main_text(f'<article>{ARTICLE}</article><div id="comments"><p>First! {PARAGRAPH}</p></div>')
+    assert "First!" not in text
+
+
+def test_the_generous_mode_finds_what_the_strict_one_misses() -> None:
+    """Text that stands in no paragraph is found all the same."""
+    lines = "".join(f"<div><b>{number}.</b> {PARAGRAPH}</div>" for number in range(12))
+    assert main_text(f"<div id=x>{lines}</div>").count("The mill has stood") == 12
+
+
+def test_too_large_a_page_is_not_weighed() -> None:
+    """A page with too many elements gets no answer, instead of a late one."""
+    root = lxml_page.parse_html("<html><body>" + "<p>x</p>" * (MAX_ELEMENTS + 1) + "</body></html>")
+    assert root is not None
+    assert extract_main_text(root) is None
+
+
+@pytest.mark.parametrize("tag", ["main", "article", "section", "header", "div", "p"])
+@pytest.mark.parametrize("start", ["<title>Mill</title>", "<html lang=en><meta charset=utf-8><title>Mill</title>"])
+def test_body_that_is_left_out(tag: str, start: str) -> None:
+    """HTML allows it, whatever the first element is; the head keeps its own."""
+    root = lxml_page.parse_html(f"<!doctype html>{start}<{tag}>{ARTICLE}</{tag}><footer>The end.</footer>")
+
+    assert root is not None
+    assert [str(child.tag) for child in root] == ["head", "body"]
+    assert root.findtext("head/title") == "Mill"
+    found = extract_main_text(root)
+    assert found is not None
+    assert PARAGRAPH in blocks_to_markdown(tree_to_blocks(found))

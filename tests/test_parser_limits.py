@@ -1,0 +1,70 @@
+"""Pages made safe for fast parsers: no word lost, whatever the shape."""
+
+from __future__ import annotations
+
+import pytest
+from lxml import etree
+from selectolax.lexbor import LexborHTMLParser
+
+from core.pages import lxml_page
+from core.pages.parser_limits import is_too_deep, limit_depth, limit_markup
+
+WORDS = "<p>The words at the end.</p>"
+
+
+def test_ordinary_pages_come_back_as_they_are() -> None:
+    """Images with many sources and data for scripts are no flood."""
+    page = f"<p>a</p><img srcset='{', '.join(f'/image-{n}-wide.jpg {n}w' for n in range(40))}'><p>b</p>" * 20
+    assert limit_markup(page) == page
+    assert not is_too_deep(page)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["<div>", "<section>", "<em><strong>", "<ul><li>", "<label><button>", "<table><tr><td>", "<b><i>", "<div></x>",
+     "<dl><dd>", "<a><p>", "<a><b><p>", "<ruby><rt>", "<font size=1>", "<h1>", "<p", "<a", "<", "<p>", "<br>", "</div>",
+     "<script></script>", "<!--x-->", "<select><option>", "<form>", "<frameset>", "<math><mi>", "<blockquote>"],
+)  # fmt: skip
+def test_both_parsers_read_to_the_end(unit: str) -> None:
+    """After any flood of tags the words behind it are there, for libxml2 and for lexbor."""
+    page = f"<html><body>{unit * 70_000}{WORDS}"
+    root = lxml_page.parse_html(page)
+    assert root is not None
+    assert "The words at the end." in "".join(map(str, root.itertext()))
+
+    flat = limit_depth(limit_markup(page), is_strict=True)
+    quick = LexborHTMLParser(flat).body
+    assert quick is not None
+    assert "The words at the end." in quick.text()
+
+
+def test_depth_is_seen_through_false_closings() -> None:
+    """Tags that close nothing do not hide how deep a page is."""
+    assert is_too_deep("<div></span>" * 30_000)
+    assert not is_too_deep("<div><p>x</div>" * 30_000)
+
+
+@pytest.mark.parametrize("tag", ["<p " + " ".join(f"k{n}=v" for n in range(3000)) + ">", f"<p x='{'y' * 9000}'>"])
+def test_floods_of_attributes_go(tag: str) -> None:
+    """A tag of absurd length goes, its text stays."""
+    assert limit_markup(f"<i>a</i>{tag}b</p>{WORDS}") == f"<i>a</i> b</p>{WORDS}"
+
+
+def test_old_pages_keep_their_paragraphs() -> None:
+    """Paragraphs and items that nobody closed add no depth."""
+    page = "<html><body>" + "<p>words<li>item<td>cell" * 500 + WORDS
+    assert limit_depth(page).count("<p>") == 501
+
+
+def test_scripts_do_not_count() -> None:
+    """Tags in scripts and comments are no tags; one that never ends takes the rest, as in a browser."""
+    page = f"<script>'{'<div>' * 99}'</script><!--{'<div>' * 99}-->{WORDS}"
+    assert limit_depth(page) == WORDS
+    assert limit_depth(f"a<script>b{WORDS}") == "a"
+
+
+def test_too_deep_for_libxml2_is_noticed() -> None:
+    """libxml2 alone would lose the words: this test fails when it no longer does, and the detour can go."""
+    page = f"<html><body>{'<div>' * 300}{WORDS}"
+    alone = etree.fromstring(page.encode(), etree.HTMLParser())
+    assert "The words" not in "".join(map(str, alone.itertext()))

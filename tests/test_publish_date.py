@@ -1,0 +1,61 @@
+"""When a page says it was published."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.pages import lxml_page
+from core.pages.metadata import MetadataElement
+from core.pages.publish_date import guess_publish_date, stated_publish_date
+from tests.pages import head, json_ld, meta
+
+SIX_JAN = 1736121600.0
+SIX_JAN_9_UTC = 1736154000.0
+
+
+def time_element(**attributes: str) -> MetadataElement:
+    return MetadataElement("time", attributes)
+
+
+@pytest.mark.parametrize(
+    ("name", "elements", "url", "expected"),
+    [
+        ("JSON-LD", [json_ld('{"@type": "Article", "datePublished": "2025-01-06T10:00:00+01:00"}')], "", SIX_JAN_9_UTC),
+        (
+            "JSON-LD first",
+            [meta("date", "2020-01-01"), json_ld('{"@type": "Article", "datePublished": "2025-01-06"}')],
+            "",
+            SIX_JAN,
+        ),
+        ("Open Graph", [meta("article:published_time", "2025-01-06T09:00:00Z")], "", SIX_JAN_9_UTC),
+        ("not the time of change", [meta("article:modified_time", "2025-01-06T09:00:00Z")], "", None),
+        ("meta", [meta("parsely-pub-date", "Mon, 06 Jan 2025 09:00:00 GMT")], "", SIX_JAN_9_UTC),
+        ("unreadable, then readable", [meta("pubdate", "soon, 2025"), meta("date", "2025-01-06")], "", SIX_JAN),
+        (
+            "marked time",
+            [time_element(datetime="2020-01-01"), time_element(datetime="2025-01-06", pubdate="")],
+            "",
+            SIX_JAN,
+        ),
+        ("path before any time", [time_element(datetime="2020-01-01")], "https://mill.example/2025/1/6/a", SIX_JAN),
+        (
+            "first time",
+            [time_element(datetime="2025-01-06T09:00Z"), time_element(datetime="2020-01-01")],
+            "",
+            SIX_JAN_9_UTC,
+        ),
+        ("dashed path", [], "https://mill.example/a-2025-01-06.html", SIX_JAN),
+        ("no date in a path", [], "https://mill.example/2025/99/99/a", None),
+        ("nothing", [], "", None),
+    ],
+)
+def test_stated(name: str, elements: list[MetadataElement], url: str, expected: float | None) -> None:
+    """The best kept statement wins; a page that states nothing has no date."""
+    assert stated_publish_date(head(*elements, url=url or "https://mill.example/a")) == expected
+
+
+def test_guessed_from_what_is_shown() -> None:
+    """A date that the page only shows is found, without a word about it in the head."""
+    root = lxml_page.parse_html('<html><body><p class="date">6 January 2025</p><p>Words.</p></body></html>')
+    assert root is not None
+    assert guess_publish_date(root, "https://mill.example/a") == SIX_JAN

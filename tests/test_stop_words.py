@@ -1,0 +1,89 @@
+"""Which language a text reads as, whatever its page says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.pages.stop_words import UNKNOWN_SCRIPT, contradicts_language, language_by_stop_words, without_stop_words
+from tests.pages import PARAGRAPH
+
+GERMAN = "Die Mühle steht seit vierhundert Jahren am Fluss, und der Fluss war nicht immer gut zu ihr."
+SPANISH = "El molino lleva cuatrocientos años junto al río, y el río no siempre fue bueno con él."
+POLISH = "Młyn stoi nad rzeką od czterystu lat, a rzeka nie zawsze była dla niego dobra, jak się mówi."
+RUSSIAN = "Мельница стоит у реки четыреста лет."
+CODE = "for (i = 0; i < n; i++) { x[i] = y[i] + foo(bar); }"
+
+
+@pytest.mark.parametrize(
+    ("text", "stated", "expected"),
+    [
+        (PARAGRAPH, "", "en"),
+        (PARAGRAPH, "de", "en"),
+        (GERMAN, "", "de"),
+        (GERMAN, "en", "de"),
+        (SPANISH, "en", "es"),
+        (POLISH, "en", "pl"),
+        (RUSSIAN, "", UNKNOWN_SCRIPT),
+        (RUSSIAN, "ru", "ru"),
+        (RUSSIAN, "en", UNKNOWN_SCRIPT),
+        ("会議は東京で開かれた", "en", UNKNOWN_SCRIPT),
+        ("اجتمع المجلس", "", UNKNOWN_SCRIPT),
+        ("東京 iPhone 会議は開かれた", "ja", "ja"),
+        (CODE, "", ""),
+        (CODE, "en", "en"),
+        ("12.50 · 13.99 · 14", "en", "en"),
+        ("", "", ""),
+    ],
+)
+def test_reads_as(text: str, stated: str, expected: str) -> None:
+    """The text decides where it tells something, the page's own word where it does not."""
+    assert language_by_stop_words(text, stated) == expected
+
+
+def test_families_share_small_words() -> None:
+    """A Norwegian page is not called Danish for the words that both have."""
+    assert (
+        language_by_stop_words(
+            "Det er en mølle som ligger på den andre siden av elven, og den har ikke vært i bruk.", "no"
+        )
+        == "no"
+    )
+
+
+@pytest.mark.parametrize("question", ["who won", "die hard 4", "Rio de Janeiro", "strike vote", "la scala opera"])
+def test_short_questions_tell_nothing(question: str) -> None:
+    """A name with a foreign article is not yet a foreign question."""
+    assert language_by_stop_words(question) == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("who won the strike vote", "won strike vote"),
+        ("What is a weir?", "a weir?"),
+        ("wer hat die Abstimmung gewonnen", "Abstimmung gewonnen"),
+        ("to be or not to be", "to be or not to be"),
+        ("水位は", "水位は"),
+        ("", ""),
+    ],
+)
+def test_telling(question: str, expected: str) -> None:
+    """What stands everywhere tells nothing; a question of small words alone keeps them."""
+    assert without_stop_words(question) == expected
+
+
+def test_contradiction_needs_a_word_to_contradict() -> None:
+    """A page that says nothing is not contradicted."""
+    assert (
+        contradicts_language(GERMAN, "en"),
+        contradicts_language(GERMAN, "de"),
+        contradicts_language(GERMAN, ""),
+    ) == (1, 0, 0)
+
+
+@given(st.text(max_size=3_000), st.sampled_from(["", "en", "ja", "xx"]))
+def test_any_text_has_an_answer(text: str, stated: str) -> None:
+    """Nothing is refused, and what comes out is short."""
+    assert len(language_by_stop_words(text, stated)) <= 3
