@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.doctor.findings import IDS, Finding, Wrong
-from core.doctor.io.auditor import Auditor
+from core.doctor.io.doctor import Doctor
+from core.doctor.problems import Finding, Problem
 from core.keys import Keys
 from core.runtime import progress
 from core.runtime.terminal import say
@@ -32,7 +32,7 @@ EXAMPLES = 5
 
 
 @dataclass(slots=True)
-class Told:
+class Report:
     """What was found, and what became of it."""
 
     findings: Counter[str] = field(default_factory=Counter)
@@ -50,11 +50,12 @@ class Told:
 
     def as_json(self) -> str:
         """For programs."""
-        told = {
+        report = {
             "findings": self.findings,
             "invariants": self.invariants,
             "examples": [
-                {"item": one.item_id, "invariant": IDS[one.wrong], "wrong": str(one.wrong)} for one in self.examples
+                {"item": one.name, "invariant": one.problem.invariant, "wrong": str(one.problem)}
+                for one in self.examples
             ],
             "notes": self.notes,
             "replica": self.replica,
@@ -62,83 +63,85 @@ class Told:
             "left": self.left,
             "waiting": self.waiting,
         }
-        return json.dumps(told, indent=2, ensure_ascii=False)
+        return json.dumps(report, indent=2, ensure_ascii=False)
 
 
 async def doctor(*, fix: bool, as_json: bool) -> int:
     """Print what is wrong; exit code 1 if something is left."""
-    told = Told()
+    report = Report()
     async with session.open_session() as (settings, keys, client):
         if isinstance(client, GuardedClient):
             client.guard(keys, only_looks=not fix)
-        auditor = Auditor(client, keys, settings)
-        await _look(auditor, client, told, fix)
-        told.notes = await _notes(auditor)
-        if not told.unreadable:
-            await _look_at_replica(settings, keys, client, told, fix)
-        told.waiting = await EmbedQueue(client, keys).count()
-    say(told.as_json() if as_json else _page(told, fix))
-    return 1 if told.left else 0
+        doctor = Doctor(client, keys, settings)
+        await _look(doctor, client, report, fix)
+        report.notes = await _notes(doctor)
+        if not report.unreadable:
+            await _look_at_replica(settings, keys, client, report, fix)
+        report.waiting = await EmbedQueue(client, keys).count()
+    say(report.as_json() if as_json else _page(report, fix))
+    return 1 if report.left else 0
 
 
-async def _look(auditor: Auditor, client: connect.Client, told: Told, fix: bool) -> None:
+async def _look(doctor: Doctor, client: connect.Client, report: Report, fix: bool) -> None:
     """In pieces: there may be more wrong than fits into memory."""
     with progress.bar(0, "Looking") as bar:
-        async for found in auditor.everything():
-            bar.update(auditor.looked_at - bar.n)
-            told.findings.update(str(one.wrong) for one in found)
-            told.invariants.update(IDS[one.wrong] for one in found)
-            told.examples += found[: EXAMPLES - len(told.examples)]
+        async for found in doctor.everything():
+            bar.update(doctor.looked_at - bar.n)
+            report.findings.update(str(one.problem) for one in found)
+            report.invariants.update(one.problem.invariant for one in found)
+            report.examples += found[: EXAMPLES - len(report.examples)]
             if fix:
-                await auditor.heal(found, await connect.now(client))
-            left = await auditor.left(found) if fix else found
-            told.left += len(left)
-            told.healed += len(found) - len(left)
-            told.unreadable += sum(one.wrong is Wrong.WRONG_TYPE for one in left)
+                await doctor.heal(found, await connect.now(client))
+            left = await doctor.left(found) if fix else found
+            report.left += len(left)
+            report.healed += len(found) - len(left)
+            report.unreadable += sum(one.problem is Problem.WRONG_TYPE for one in left)
 
 
-async def _notes(auditor: Auditor) -> list[str]:
+async def _notes(doctor: Doctor) -> list[str]:
     """I29 and I31: the server's configuration, and keys that are not of ours."""
-    unknown = auditor.unknown
+    unknown = doctor.unknown
     strange = [f"Keys that are none of Freshet's (the server may be shared): {', '.join(unknown)}"] if unknown else []
-    return [*await auditor.warnings(), *strange]
+    return [*await doctor.warnings(), *strange]
 
 
-async def _look_at_replica(settings: Settings, keys: Keys, client: connect.Client, told: Told, fix: bool) -> None:
+async def _look_at_replica(settings: Settings, keys: Keys, client: connect.Client, report: Report, fix: bool) -> None:
     """Pages that the replica lacks or has too many, against the live versions in Redis."""
     async with open_searcher(settings, client, keys) as searcher:
-        told.replica = await searcher.compare(fix=fix)
-        wrong = left = _differ(told.replica)
+        report.replica = await searcher.compare(fix=fix)
+        wrong = left = _differ(report.replica)
         if fix and wrong:  # somebody else may have the right to write it
             left = min(_differ(await searcher.compare()), wrong)
-    told.left += left
-    told.healed += wrong - left
+    report.left += left
+    report.healed += wrong - left
 
 
 def _differ(replica: Mapping[str, int]) -> int:
     return replica["missing"] + replica["extra"]
 
 
-def _page(told: Told, fix: bool) -> str:
-    replica = told.replica
-    lines = [f"{count:6}  {wrong}" for wrong, count in told.findings.items()] or ["Registry, texts and chunks agree."]
-    lines += [f"Note: {note}" for note in told.notes]
+def _page(report: Report, fix: bool) -> str:
+    replica = report.replica
+    lines = [f"{count:6}  {wrong}" for wrong, count in report.findings.items()] or ["Registry, texts and chunks agree."]
+    lines += [f"Note: {note}" for note in report.notes]
     lines.append(
         f"Replica: {replica['pages']} pages, {replica['chunks']} chunks, "
         f"{replica['missing']} pages missing, {replica['extra']} too many"
         if replica
         else "Replica: not compared, as long as a key is of another type"
     )
-    if fix and told.left:
+    if fix and report.left:
         lines.append(
-            f"Healed: {told.healed}. Left: {told.left}, which others are at just now; run it again in a minute."
+            f"Healed: {report.healed}. Left: {report.left}, which others are at just now; run it again in a minute."
         )
-    elif fix and told.healed:
-        lines.append(f"Healed: {told.healed}. Nothing is left.")
-    elif told.left:
+    elif fix and report.healed:
+        lines.append(f"Healed: {report.healed}. Nothing is left.")
+    elif report.left:
         lines.append("`python -m scripts.doctor --fix` heals it.")
-    if fix and told.waiting:
-        lines.append(f"{counted(told.waiting, 'page')} {'waits' if told.waiting == 1 else 'wait'} for an embed worker.")
+    if fix and report.waiting:
+        lines.append(
+            f"{counted(report.waiting, 'page')} {'waits' if report.waiting == 1 else 'wait'} for an embed worker."
+        )
     return "\n".join(lines)
 
 

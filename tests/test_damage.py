@@ -10,17 +10,16 @@ import pytest
 from redis.asyncio import Redis
 
 from core import ids
-from core.doctor import field_kinds
-from core.doctor.key_families import Families, Family
 from core.keys import Keys
 from core.search.io.answers import Query
 from core.settings import Settings
-from core.store import connect
+from core.store import connect, field_types
+from core.store.key_families import KeyFamilies, KeyFamily
 from scripts import doctor, forget, search, status
 from tests import commands
 from tests.damage_scene import PAGES, SID, WORDS, Scene, open_scene
 
-FAMILIES = [family for family in Families(Keys()) if family.name not in ("quarantined", "done")]
+FAMILIES = [family for family in KeyFamilies(Keys()) if family.name not in ("quarantined", "done")]
 HURT = ("ferry", "dredger")
 """The article and the page whose records are damaged."""
 LISTS = {"feeds", "refs"}
@@ -30,19 +29,19 @@ NOT_THERE = {("feeds", "/news/barge")}
 NOT_TEXT = b"\xff\xfe\x80 junk"
 JUNK = ["abc", NOT_TEXT, "nan", "inf", "-inf", "9" * 400, "1e308", "-1", "{", '["a', "\x00\x1b[31m"]
 
-Plant = Callable[[Redis, Family, str, Any], Awaitable[None]]
+Plant = Callable[[Redis, KeyFamily, str, Any], Awaitable[None]]
 
 
 @pytest.fixture
 async def scene(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Scene]:
-    monkeypatch.setattr("core.doctor.io.auditor.CONFIRM_SECONDS", 0.0)
+    monkeypatch.setattr("core.doctor.io.doctor.CONFIRM_SECONDS", 0.0)
     async with open_scene(settings) as opened:
         adopted = {"EMBEDDER": "openai", "EMBED_API_URL": opened.settings.embed_api_url, "EMBED_MODEL": "first"}
         commands.adopt(monkeypatch, opened.settings, **adopted)
         yield opened
 
 
-def id_for(scene: Scene, family: Family) -> Sequence[str]:
+def id_for(scene: Scene, family: KeyFamily) -> Sequence[str]:
     """Which record of a family is damaged."""
     word, page = HURT
     item_id, uid = scene.page_id(page), scene.uid(word)
@@ -61,7 +60,7 @@ def id_for(scene: Scene, family: Family) -> Sequence[str]:
     return by_name.get(family.name, (item_id,))
 
 
-async def key_of(scene: Scene, family: Family) -> str:
+async def key_of(scene: Scene, family: KeyFamily) -> str:
     """A key of the family: of what is damaged, else any that is there, else one that nobody has made."""
     if family.is_one_key:
         return family.head
@@ -70,10 +69,10 @@ async def key_of(scene: Scene, family: Family) -> str:
     if guess and await scene.client.exists(guess):
         return guess
     there = sorted([key async for key in scene.client.scan_iter(f"{family.head}*") if family.has(key)])
-    return next((key for key in there if scene.keys is not None and Families(scene.keys).of(key) == family), guess)
+    return next((key for key in there if scene.keys is not None and KeyFamilies(scene.keys).of(key) == family), guess)
 
 
-async def of_another_type(raw: Redis, family: Family, key: str, _: Any) -> None:
+async def of_another_type(raw: Redis, family: KeyFamily, key: str, _: Any) -> None:
     await raw.delete(key)
     if family.type == "string":
         await raw.hset(key, "a", "b")
@@ -83,8 +82,8 @@ async def of_another_type(raw: Redis, family: Family, key: str, _: Any) -> None:
         await raw.rpush(key, "a")
 
 
-async def with_junk(raw: Redis, family: Family, key: str, junk: Any) -> None:
-    kinds = [name for name in field_kinds.KINDS.get(family.name, {}) if name != field_kinds.EVERY_FIELD]
+async def with_junk(raw: Redis, family: KeyFamily, key: str, junk: Any) -> None:
+    kinds = [name for name in field_types.KINDS.get(family.name, {}) if name != field_types.EVERY_FIELD]
     match family.type:
         case "hash":
             fields = [name.decode() for name in await raw.hkeys(key)]
@@ -100,7 +99,7 @@ async def with_junk(raw: Redis, family: Family, key: str, junk: Any) -> None:
             await raw.xadd(key, {junk: junk, "id": junk, "type": "item.changed"})
 
 
-async def everything_works(scene: Scene, capsys: pytest.CaptureFixture[str], family: Family) -> None:
+async def everything_works(scene: Scene, capsys: pytest.CaptureFixture[str], family: KeyFamily) -> None:
     """Every worker and every script comes to its end, and what is healthy is there."""
     await scene.work()
     if family.name not in LISTS:

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.doctor.findings import Finding, Wrong
-from core.doctor.io.repair import Reconciling
+from core.doctor.io.index_repair import IndexRepair
+from core.doctor.problems import Finding, Problem
 from core.search import vectors
 from core.settings import Settings
 from tests.library import Library, open_library
@@ -106,11 +106,11 @@ async def test_doctor_sees_a_damaged_vector(library: Library, how: str) -> None:
     """And makes its page due, so that the next embed job makes it whole."""
     sound = await vector_of(library, "/a")
     await damage(library, "/a", DAMAGE[how])
-    reconciling = Reconciling(library.context.client, library.context.keys, wants_vectors=True)
-    found = [one async for some in reconciling.everything() for one in some]
+    repair = IndexRepair(library.context.client, library.context.keys, wants_vectors=True)
+    found = [one async for some in repair.everything() for one in some]
 
-    assert found == [Finding(Wrong.NOT_EMBEDDED, library.id("/a"))]
-    await reconciling.heal(found, time.time())
+    assert found == [Finding(Problem.NOT_EMBEDDED, library.id("/a"))]
+    await repair.heal(found, time.time())
     await library.embed()
     assert await vector_of(library, "/a") == sound
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from core import ids
-from core.doctor.io.repair import Reconciling
+from core.doctor.io.index_repair import IndexRepair
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.purger import Purger
 from core.registry.record import Status
@@ -120,8 +120,8 @@ async def test_images_are_in_the_sets_of_the_registry(gallery: Gallery) -> None:
     assert names <= await client.smembers(keys.status("Indexed"))
     assert not names & await client.smembers(keys.status("Crawled"))
     assert not names & set(await client.zrange(keys.embed_due, 0, -1))
-    reconciling = Reconciling(client, keys)
-    assert [found async for some in reconciling.everything() for found in some] == []
+    repair = IndexRepair(client, keys)
+    assert [found async for some in repair.everything() for found in some] == []
 
 
 async def test_image_is_named_in_its_normal_form(gallery: Gallery) -> None:

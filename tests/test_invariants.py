@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from core.doctor.findings import IDS, Wrong
-from core.doctor.io.auditor import Auditor
+from core.doctor.io.doctor import Doctor
+from core.doctor.problems import Problem
 from core.runtime.context import open_context
 from core.runtime.queue_names import QueueName, queue_name
 from core.runtime.send import Sender
@@ -25,7 +25,7 @@ Plant = Callable[[Scene, int], Awaitable[None]]
 
 @pytest.fixture
 async def scene(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    monkeypatch.setattr("core.doctor.io.auditor.CONFIRM_SECONDS", 0.0)
+    monkeypatch.setattr("core.doctor.io.doctor.CONFIRM_SECONDS", 0.0)
     async with open_scene(settings) as opened:
         adopted = {"EMBEDDER": "openai", "EMBED_API_URL": opened.settings.embed_api_url, "EMBED_MODEL": "first"}
         commands.adopt(monkeypatch, opened.settings, **adopted)
@@ -232,47 +232,47 @@ async def queue_key_of_another_type(scene: Scene, n: int) -> None:
     with_queue(scene, lambda client, name: client.set(f"rq:wip:{name}", "x"))
 
 
-PLANTS: dict[Plant, Wrong] = {
-    i1: Wrong.LISTED_WITHOUT_ARTICLE,
-    i2: Wrong.ARTICLE_NOT_IN_INDEX,
-    i3: Wrong.INDEXED_WITHOUT_ARTICLE,
-    i4: Wrong.ARTICLE_NOT_IN_CATEGORY,
-    i5_no_ttl: Wrong.ARTICLE_TTL,
-    i5_long_ttl: Wrong.ARTICLE_TTL,
-    i6_article_altered: Wrong.ALTERED_TEXT,
-    i6_page_altered: Wrong.ALTERED_TEXT,
-    i7: Wrong.ARTICLE_NOT_REMEMBERED,
-    i7_alias: Wrong.ALIAS_OF_NOTHING,
-    i8_old: Wrong.OLD_MEMORY,
-    i8_no_time: Wrong.OLD_MEMORY,
-    i9_no_code: Wrong.FAILURE,
-    i9_two_codes: Wrong.FAILURE,
-    i10_not_due: Wrong.NEVER_DUE,
-    i10_not_listed: Wrong.NOT_LISTED,
-    i10_source: Wrong.SOURCE_NOT_LISTED,
-    i10_stranger_is_due: Wrong.DUE_AND_NOT_LISTED,
-    i11: Wrong.LEASE_TOO_LONG,
-    i12: Wrong.NO_TTL,
-    i14_never: Wrong.NEVER_DUE,
-    i14_too_late: Wrong.NEVER_DUE,
-    i16_processed: Wrong.GENERATION,
-    i16_requested: Wrong.GENERATION,
-    i17: Wrong.MISPLACED,
-    i18_address: Wrong.CREDENTIALS,
-    i18_message: Wrong.CREDENTIALS,
-    i19: Wrong.NOT_EMBEDDED,
-    i21: Wrong.NO_PARENT,
-    i24_no_job: Wrong.JOB_MISPLACED,
-    i24_two_places: Wrong.JOB_MISPLACED,
-    i25: Wrong.JOB_STUCK,
-    queue_key_of_another_type: Wrong.QUEUE_TYPE,
-    i28: Wrong.COUNTERS,
-    unknown_status: Wrong.DAMAGED_FIELDS,
-    unreadable_fields: Wrong.DAMAGED_FIELDS,
-    key_of_another_type: Wrong.WRONG_TYPE,
-    alias_cycle: Wrong.ALIAS_CYCLE,
-    source_damaged: Wrong.SOURCE_DAMAGED,
-    record_lost: Wrong.RECORD_LOST,
+PLANTS: dict[Plant, Problem] = {
+    i1: Problem.LISTED_WITHOUT_ARTICLE,
+    i2: Problem.ARTICLE_NOT_IN_INDEX,
+    i3: Problem.INDEXED_WITHOUT_ARTICLE,
+    i4: Problem.ARTICLE_NOT_IN_CATEGORY,
+    i5_no_ttl: Problem.WRONG_ARTICLE_TTL,
+    i5_long_ttl: Problem.WRONG_ARTICLE_TTL,
+    i6_article_altered: Problem.ALTERED_TEXT,
+    i6_page_altered: Problem.ALTERED_TEXT,
+    i7: Problem.ARTICLE_NOT_ATTEMPTED,
+    i7_alias: Problem.ALIAS_OF_NOTHING,
+    i8_old: Problem.STALE_ATTEMPT,
+    i8_no_time: Problem.STALE_ATTEMPT,
+    i9_no_code: Problem.BAD_FAILURE,
+    i9_two_codes: Problem.BAD_FAILURE,
+    i10_not_due: Problem.NEVER_DUE,
+    i10_not_listed: Problem.NOT_LISTED,
+    i10_source: Problem.SOURCE_NOT_LISTED,
+    i10_stranger_is_due: Problem.DUE_AND_NOT_LISTED,
+    i11: Problem.LEASE_TOO_LONG,
+    i12: Problem.NO_TTL,
+    i14_never: Problem.NEVER_DUE,
+    i14_too_late: Problem.NEVER_DUE,
+    i16_processed: Problem.WRONG_GENERATION,
+    i16_requested: Problem.WRONG_GENERATION,
+    i17: Problem.MISPLACED,
+    i18_address: Problem.CREDENTIALS,
+    i18_message: Problem.CREDENTIALS,
+    i19: Problem.NOT_EMBEDDED,
+    i21: Problem.NO_PARENT,
+    i24_no_job: Problem.JOB_MISPLACED,
+    i24_two_places: Problem.JOB_MISPLACED,
+    i25: Problem.JOB_STUCK,
+    queue_key_of_another_type: Problem.QUEUE_TYPE,
+    i28: Problem.WRONG_COUNTERS,
+    unknown_status: Problem.DAMAGED_FIELDS,
+    unreadable_fields: Problem.DAMAGED_FIELDS,
+    key_of_another_type: Problem.WRONG_TYPE,
+    alias_cycle: Problem.ALIAS_CYCLE,
+    source_damaged: Problem.SOURCE_DAMAGED,
+    record_lost: Problem.RECORD_MISSING,
 }
 
 
@@ -310,7 +310,7 @@ async def test_every_invariant_is_found_healed_and_not_found_again(
             code, said = await told(capsys)
             assert code == 1, plant.__name__
             assert said["findings"].get(str(wrong)), (plant.__name__, said["findings"])
-            assert said["invariants"].get(IDS[wrong]), plant.__name__
+            assert said["invariants"].get(wrong.invariant), plant.__name__
             assert await commands.everything(scene.client) == before, f"{plant.__name__}: a look has changed something"
             code, said = await told(capsys, fix=True)
             assert (code, said["left"]) == (0, 0), (plant.__name__, said)
@@ -355,8 +355,8 @@ async def test_no_alarm_while_workers_write(scene: Scene, full: bool) -> None:
 
     async def look() -> None:
         for _ in range(20 if full else 3):
-            auditor = Auditor(scene.client, scene.keys, short)
-            alarms.extend([one async for some in auditor.everything() for one in some])
+            doctor = Doctor(scene.client, scene.keys, short)
+            alarms.extend([one async for some in doctor.everything() for one in some])
 
     async with open_context(short) as context:
         scene.context, scene.settings = context, short
@@ -379,6 +379,6 @@ async def test_keys_of_others_are_only_noted(scene: Scene, capsys: pytest.Captur
     assert await scene.client.get("somebody:else") == "1"
 
 
-def test_every_wrong_has_an_invariant() -> None:
+def test_every_problem_has_an_invariant() -> None:
     """Nothing is told without its id."""
-    assert set(IDS) == set(Wrong)
+    assert all(problem.invariant for problem in Problem)

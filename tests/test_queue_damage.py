@@ -10,7 +10,6 @@ import pytest
 import redis as sync_redis
 from redis.exceptions import ResponseError
 
-from core.doctor import queue_families
 from core.errors import StoreUnreachable
 from core.keys import Keys
 from core.runtime import rq_worker as worker_module
@@ -18,7 +17,7 @@ from core.runtime.queue_names import QueueName, job_id
 from core.runtime.rq_worker import QueueUnusable
 from core.runtime.send import Sender
 from core.settings import Settings
-from core.store import redis_health
+from core.store import redis_health, rq_keys
 from core.store.embedded import EmbeddedServer
 from tests import queue_jobs
 from tests.faults.process import Worker
@@ -37,10 +36,10 @@ OF_SENT = ("rq:job:{job}", "rq:job:{job}:dependents")
 def plant(client: sync_redis.Redis, key: str) -> None:
     """Another type than RQ's."""
     client.delete(key)
-    if queue_families.type_of(key) == "set":
+    if rq_keys.type_of(key) == "set":
         client.rpush(key, "x")
     else:
-        client.sadd(key, "x") if queue_families.type_of(key) == "string" else client.set(key, "x")
+        client.sadd(key, "x") if rq_keys.type_of(key) == "string" else client.set(key, "x")
 
 
 def put_aside(client: sync_redis.Redis, keys: Keys) -> list[str]:

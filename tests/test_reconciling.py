@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from core.doctor.io.repair import Finding, Reconciling, Wrong
+from core.doctor.io.index_repair import Finding, IndexRepair, Problem
 from core.models import Chunk, VectorSpace
 from core.runtime.send import Sender
 from core.search.io.chunk_store import ChunkStore
@@ -38,13 +38,13 @@ async def library(settings: Settings) -> AsyncIterator[Library]:
 
 
 async def look(library: Library, **more: bool) -> list[Finding]:
-    reconciling = Reconciling(library.context.client, library.context.keys, **more)
-    return [one async for some in reconciling.everything() for one in some]
+    repair = IndexRepair(library.context.client, library.context.keys, **more)
+    return [one async for some in repair.everything() for one in some]
 
 
 async def heal(library: Library, findings: list[Finding]) -> int:
     client = library.context.client
-    return await Reconciling(client, library.context.keys).heal(findings, await connect.now(client))
+    return await IndexRepair(client, library.context.keys).heal(findings, await connect.now(client))
 
 
 async def first_chunk(library: Library, path: str) -> str:
@@ -53,7 +53,7 @@ async def first_chunk(library: Library, path: str) -> str:
 
 
 def not_embedded(library: Library, path: str = "/a") -> list[Finding]:
-    return [Finding(Wrong.NOT_EMBEDDED, library.id(path))]
+    return [Finding(Problem.NOT_EMBEDDED, library.id(path))]
 
 
 async def without_vector(library: Library) -> list[Finding]:
@@ -80,19 +80,19 @@ async def of_another_page(library: Library) -> list[Finding]:
     await library.context.client.hset(
         library.context.keys.chunk(await first_chunk(library, "/a")), "item", library.id("/b")
     )
-    return [*not_embedded(library), Finding(Wrong.ASTRAY, await first_chunk(library, "/a"))]
+    return [*not_embedded(library), Finding(Problem.ORPHAN_CHUNK, await first_chunk(library, "/a"))]
 
 
 async def without_chunk(library: Library) -> list[Finding]:
     """Its vector is left, and of no use."""
     await library.context.client.delete(library.context.keys.chunk(await first_chunk(library, "/a")))
-    return [*not_embedded(library), Finding(Wrong.ASTRAY, await first_chunk(library, "/a"))]
+    return [*not_embedded(library), Finding(Problem.ORPHAN_CHUNK, await first_chunk(library, "/a"))]
 
 
 async def without_chunks(library: Library) -> list[Finding]:
     name = await first_chunk(library, "/a")
     await library.context.client.delete(library.context.keys.chunks(library.id("/a")))
-    return [*not_embedded(library), Finding(Wrong.ASTRAY, name)]
+    return [*not_embedded(library), Finding(Problem.ORPHAN_CHUNK, name)]
 
 
 async def of_another_space(library: Library) -> list[Finding]:
@@ -124,34 +124,34 @@ async def failed_without_vector(library: Library) -> list[Finding]:
 
 async def nobody_knows(library: Library) -> list[Finding]:
     await library.context.client.zrem(library.context.keys.embed_due, library.id("/b"))
-    return [Finding(Wrong.NOT_WAITING, library.id("/b"))]
+    return [Finding(Problem.NOT_QUEUED, library.id("/b"))]
 
 
 async def nobody_knows_of_the_failed(library: Library) -> list[Finding]:
     await library.context.client.zrem(library.context.keys.embed_due, library.id("/d"))
-    return [Finding(Wrong.NOT_WAITING, library.id("/d"))]
+    return [Finding(Problem.NOT_QUEUED, library.id("/d"))]
 
 
 async def without_text(library: Library) -> list[Finding]:
     await library.context.client.delete(library.context.keys.document(library.id("/a")))
-    return [Finding(Wrong.NO_TEXT, library.id("/a"))]
+    return [Finding(Problem.NO_TEXT, library.id("/a"))]
 
 
 async def without_record(library: Library) -> list[Finding]:
     client, keys = library.context.client, library.context.keys
     await client.delete(keys.item(library.id("/a")), keys.document(library.id("/a")))
     await client.srem(keys.status("Indexed"), library.id("/a"))
-    return [Finding(Wrong.NO_RECORD, library.id("/a"))]
+    return [Finding(Problem.DANGLING_ID, library.id("/a"))]
 
 
 async def for_nothing(library: Library) -> list[Finding]:
     await library.context.client.zadd(library.context.keys.embed_due, {library.id("/c"): 1})
-    return [Finding(Wrong.WAITS_FOR_NOTHING, library.id("/c"))]
+    return [Finding(Problem.QUEUED_WITHOUT_TEXT, library.id("/c"))]
 
 
 async def nobody_waits(library: Library) -> list[Finding]:
     await library.context.client.zadd(library.context.keys.embed_due, {"url_nobody": 1})
-    return [Finding(Wrong.WAITS_FOR_NOTHING, "url_nobody")]
+    return [Finding(Problem.QUEUED_WITHOUT_TEXT, "url_nobody")]
 
 
 async def stray_chunk(library: Library) -> list[Finding]:
@@ -160,12 +160,12 @@ async def stray_chunk(library: Library) -> list[Finding]:
     fields = {"item": library.id("/a"), "text": "Old.", "text_hash": "old", "space": "first-16-c1"}
     await client.hset(keys.chunk("c_stray"), mapping=fields)
     await client.set(keys.vector("c_stray"), "x" * 64)
-    return [Finding(Wrong.ASTRAY, "c_stray")]
+    return [Finding(Problem.ORPHAN_CHUNK, "c_stray")]
 
 
 async def stray_vector(library: Library) -> list[Finding]:
     await library.context.client.set(library.context.keys.vector("c_stray"), "x" * 64)
-    return [Finding(Wrong.ASTRAY, "c_stray")]
+    return [Finding(Problem.ORPHAN_CHUNK, "c_stray")]
 
 
 async def without_live(library: Library) -> list[Finding]:
@@ -186,24 +186,24 @@ async def waits_with_live_of_nothing(library: Library) -> list[Finding]:
 
 async def in_no_status(library: Library) -> list[Finding]:
     await library.context.client.srem(library.context.keys.status("Indexed"), library.id("/a"))
-    return [Finding(Wrong.MISPLACED, library.id("/a"))]
+    return [Finding(Problem.MISPLACED, library.id("/a"))]
 
 
 async def in_two_statuses(library: Library) -> list[Finding]:
     await library.context.client.sadd(library.context.keys.status("Gone"), library.id("/a"))
-    return [Finding(Wrong.MISPLACED, library.id("/a"))]
+    return [Finding(Problem.MISPLACED, library.id("/a"))]
 
 
 async def in_another_status(library: Library) -> list[Finding]:
     client, keys = library.context.client, library.context.keys
     await client.smove(keys.status("Indexed"), keys.status("Pending"), library.id("/a"))
-    return [Finding(Wrong.MISPLACED, library.id("/a"))]
+    return [Finding(Problem.MISPLACED, library.id("/a"))]
 
 
 async def in_no_partition(library: Library) -> list[Finding]:
     name = str((await library.record("/a"))["PartitionKey"])
     await library.context.client.srem(library.context.keys.partition(name), library.id("/a"))
-    return [Finding(Wrong.MISPLACED, library.id("/a"))]
+    return [Finding(Problem.MISPLACED, library.id("/a"))]
 
 
 async def only_in_its_source(library: Library) -> list[Finding]:
@@ -215,35 +215,35 @@ async def only_in_its_source(library: Library) -> list[Finding]:
 async def record_deleted(library: Library) -> list[Finding]:
     """All else is as it was."""
     await library.context.client.delete(library.context.keys.item(library.id("/a")))
-    return [Finding(Wrong.NO_RECORD, library.id("/a"))]
+    return [Finding(Problem.DANGLING_ID, library.id("/a"))]
 
 
 async def only_a_text(library: Library) -> list[Finding]:
     await library.context.client.hset(library.context.keys.document("url_nobody"), "content_hash", "x")
-    return [Finding(Wrong.NO_RECORD, "url_nobody")]
+    return [Finding(Problem.DANGLING_ID, "url_nobody")]
 
 
 async def only_listed(library: Library) -> list[Finding]:
     await library.context.client.zadd(library.context.keys.due(SID), {"url_nobody": 1})
-    return [Finding(Wrong.NO_RECORD, "url_nobody")]
+    return [Finding(Problem.DANGLING_ID, "url_nobody")]
 
 
 async def another_type(library: Library, key: str) -> Finding:
     await library.context.client.delete(key)
     await library.context.client.lpush(key, "x")
-    return Finding(Wrong.WRONG_TYPE, key)
+    return Finding(Problem.WRONG_TYPE, key)
 
 
 async def chunks_of_another_type(library: Library) -> list[Finding]:
     name = await first_chunk(library, "/a")
     wrong = await another_type(library, library.context.keys.chunks(library.id("/a")))
-    return [wrong, Finding(Wrong.ASTRAY, name)]
+    return [wrong, Finding(Problem.ORPHAN_CHUNK, name)]
 
 
 async def chunk_of_another_type(library: Library) -> list[Finding]:
     name = await first_chunk(library, "/a")
     wrong = await another_type(library, library.context.keys.chunk(name))
-    return [*not_embedded(library), wrong, Finding(Wrong.ASTRAY, name)]
+    return [*not_embedded(library), wrong, Finding(Problem.ORPHAN_CHUNK, name)]
 
 
 async def vector_of_another_type(library: Library) -> list[Finding]:
@@ -394,7 +394,7 @@ async def test_one_key_of_another_type_does_not_stop_the_timer(library: Library)
     """It is set right with the sample."""
     findings = await chunks_of_another_type(library)
 
-    assert set(findings) <= set(await Reconciling(library.context.client, library.context.keys).sample(50))
+    assert set(findings) <= set(await IndexRepair(library.context.client, library.context.keys).sample(50))
 
 
 async def test_what_a_worker_writes_beside_is_not_astray(library: Library) -> None:
@@ -421,7 +421,7 @@ async def test_worker_that_writes_over_what_is_astray_is_not_disturbed(library: 
     client, keys = library.context.client, library.context.keys
     item_id, name = library.id("/a"), await first_chunk(library, "/a")
     await client.delete(keys.chunks(item_id))
-    findings = [Finding(Wrong.ASTRAY, name)]
+    findings = [Finding(Problem.ORPHAN_CHUNK, name)]
     raw = connect.open_raw(library.settings)
     text, text_hash = await client.hmget(keys.chunk(name), ["text", "text_hash"])
     chunk = Chunk(name, str(text), text_hash=str(text_hash))
@@ -441,7 +441,7 @@ async def test_many_strays_are_found_in_pieces(library: Library) -> None:
         await client.hset(keys.chunk(f"c_{number}"), mapping={"item": "url_nobody", "text": "Old."})
     findings = await look(library)
 
-    assert {one.item_id for one in findings} == {f"c_{number}" for number in range(1_200)}
+    assert {one.name for one in findings} == {f"c_{number}" for number in range(1_200)}
     assert await heal(library, findings) == 1_200
     assert await look(library) == []
 
@@ -450,29 +450,29 @@ async def test_failed_pages_are_in_the_sample(library: Library) -> None:
     """The timer finds what is wrong with them too."""
     expected = await nobody_knows_of_the_failed(library)
 
-    assert await Reconciling(library.context.client, library.context.keys).sample(50) == expected
+    assert await IndexRepair(library.context.client, library.context.keys).sample(50) == expected
 
 
 async def test_what_a_worker_holds_is_left(library: Library) -> None:
     """It is told as left, and healed when the worker has let go."""
     client, keys = library.context.client, library.context.keys
     findings = await without_vector(library)
-    leases, reconciling = Leases(client, keys), Reconciling(client, keys)
+    leases, repair = Leases(client, keys), IndexRepair(client, keys)
     taken = await leases.acquire(f"embed_{library.id('/a')}")
     assert taken
 
     assert await heal(library, findings) == 0
-    assert await reconciling.left(findings) == findings
+    assert await repair.left(findings) == findings
     await leases.release(taken[0])
     assert await heal(library, findings) == 1
-    assert await reconciling.left(findings) == []
+    assert await repair.left(findings) == []
 
 
 async def test_nothing_is_healed_that_is_well_again(library: Library) -> None:
     """A worker was quicker: what the finding says is no longer so, and nothing is written."""
     findings = await nobody_knows(library)
     await library.context.client.zadd(library.context.keys.embed_due, {library.id("/b"): 5})
-    stale = [*findings, Finding(Wrong.NO_TEXT, library.id("/a")), Finding(Wrong.NO_RECORD, library.id("/a"))]
+    stale = [*findings, Finding(Problem.NO_TEXT, library.id("/a")), Finding(Problem.DANGLING_ID, library.id("/a"))]
 
     assert await heal(library, stale) == 0
     assert await library.context.client.zscore(library.context.keys.embed_due, library.id("/b")) == 5

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from core.doctor.io.repair import Wrong
+from core.doctor.io.index_repair import Problem
 from core.models import Chunk
 from core.search.io.opening import open_searcher
 from core.search.io.protocols import Page
@@ -98,7 +98,7 @@ async def test_clean_store_is_clean(library: Library, capsys: pytest.CaptureFixt
 )
 async def test_what_is_wrong_is_healed(library: Library, capsys: pytest.CaptureFixture[str], plant: Plant) -> None:
     """Told with exit code 1, healed with --fix, clean at the second run."""
-    expected = {str(one.wrong): 1 for one in await plant(library)}
+    expected = {str(one.problem): 1 for one in await plant(library)}
 
     code, findings, _ = await run(capsys)
     assert (code, findings) == (1, expected)
@@ -112,7 +112,7 @@ async def test_page_in_no_status_stays_in_the_replica(library: Library, capsys: 
     await library.ask("weir")
     await in_no_status(library)
 
-    assert await run(capsys, fix=True) == (0, {str(Wrong.MISPLACED): 1}, CLEAN)
+    assert await run(capsys, fix=True) == (0, {str(Problem.MISPLACED): 1}, CLEAN)
     assert await library.context.client.sismember(library.context.keys.status("Indexed"), library.id("/a"))
     assert await library.urls("weir", lexical_weight=1.0) == ["/a"]
 
@@ -126,7 +126,7 @@ async def test_key_of_another_type_is_set_right(
     library: Library, capsys: pytest.CaptureFixture[str], plant: Plant
 ) -> None:
     """It is told like all else, without an error; the replica is compared when it can be read again."""
-    expected = {str(one.wrong): 1 for one in await plant(library)}
+    expected = {str(one.problem): 1 for one in await plant(library)}
 
     code, said = await told(capsys)
     assert (code, said["findings"], said["replica"]) == (1, expected, {})
@@ -207,7 +207,7 @@ async def test_store_without_vectors_lacks_them_once_there_is_a_model(
         assert await run(capsys) == (0, {}, CLEAN)
         commands.adopt(monkeypatch, library.settings, EMBEDDER="openai", **words)
         code, findings, _ = await run(capsys, fix=True)
-        assert (code, findings) == (0, {str(Wrong.NOT_EMBEDDED): 2})
+        assert (code, findings) == (0, {str(Problem.NOT_EMBEDDED): 2})
         await library.embed(embedder="openai")
         assert await run(capsys) == (0, {}, CLEAN)
         assert (await library.ask("weir", library.with_(embedder="openai"))).by == "words and meaning"

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from redis.exceptions import RedisError
 
-from core.doctor.io.auditor import Auditor
+from core.doctor.io.doctor import Doctor
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.registry.io.article_expiry import ArticleExpiry
@@ -76,11 +76,11 @@ class Timer:
         if now - self._reconciled_ts < RECONCILE_SECONDS:
             return
         self._reconciled_ts = now
-        auditor = Auditor(self._client, self._keys, self._settings)
-        found = await auditor.sample(RECONCILE_ITEMS)
-        await auditor.heal(found, now)
+        doctor = Doctor(self._client, self._keys, self._settings)
+        found = await doctor.sample(RECONCILE_ITEMS)
+        await doctor.heal(found, now)
         if found:
-            kinds = ", ".join(sorted({str(one.wrong) for one in found}))
+            kinds = ", ".join(sorted({str(one.problem) for one in found}))
             log.warning("🩹 %d things were not as they should be, and are set right: %s", len(found), kinds)
 
     async def send_listings(self, now: float) -> int:

@@ -11,9 +11,9 @@ import redis.asyncio as redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import ResponseError
 
-from core.doctor.key_families import Families
 from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
+from core.store.key_families import KeyFamilies
 from core.store.quarantine import Quarantine
 
 MOST_TRIES = 10
@@ -44,7 +44,7 @@ class GuardedClient(redis.Redis):
 
     async def without_damage(self, args: Sequence[Any], options: Mapping[str, Any], error: ResponseError) -> Any:
         """Put aside what made a command fail and send it again; the error as it was, if that is not the reason."""
-        plain, families = _Plain(self), Families(self.spelling)
+        plain, families = _Plain(self), KeyFamilies(self.spelling)
         if self.only_looks:
             return await _without_its_key(plain, self.spelling, args, options, error)
         quarantine = Quarantine(plain, self.spelling, families)
@@ -110,7 +110,7 @@ async def _without_its_key(
 # ── which keys can it have been? ────────────────────────────────────────────────────────────────
 
 
-async def _suspects(client: _Plain, families: Families, args: Sequence[Any]) -> list[str]:
+async def _suspects(client: _Plain, families: KeyFamilies, args: Sequence[Any]) -> list[str]:
     """Keys that a command names. A script also makes keys of a beginning and an id it was given or has read."""
     words = list(dict.fromkeys(_words(args[1:])))
     named = [word for word in words if families.of(word)]
@@ -124,7 +124,7 @@ async def _suspects(client: _Plain, families: Families, args: Sequence[Any]) -> 
     return [*named, *await _of_sources(client, families), *itertools.islice(made, MOST_SUSPECTS)]
 
 
-async def _of_sources(client: _Plain, families: Families) -> list[str]:
+async def _of_sources(client: _Plain, families: KeyFamilies) -> list[str]:
     """All keys of all sources: some scripts learn from a record which of them they need."""
     sources = families["sources"]
     names = [ARTICLES_SOURCE, URLS_SOURCE, *await _members(client, sources.type, sources.head)]

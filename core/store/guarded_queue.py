@@ -13,8 +13,8 @@ from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import ResponseError
 
-from core.doctor import queue_families
 from core.keys import Keys
+from core.store import rq_keys
 from core.store.quarantine import LIFE_SECONDS, MOVE
 
 log = logging.getLogger("queue")
@@ -62,7 +62,7 @@ class GuardedQueueClient(Redis):
             pipe.type(name)
         types = [_text(found) for found in pipe.execute()]
         pairs = zip(names, types, strict=True)
-        return [name for name, found in pairs if found not in ("none", queue_families.type_of(name))]
+        return [name for name, found in pairs if found not in ("none", rq_keys.type_of(name))]
 
     def put_aside(self, names: Iterable[str]) -> list[str]:
         """Put aside those of RQ's keys that are of another type than RQ gives them; which. Each is named in the log."""
@@ -83,14 +83,14 @@ class GuardedQueueClient(Redis):
     def _suspects(self, args: Sequence[Any]) -> list[str]:
         """Keys that a command names; a script also makes the keys of jobs from ids that it reads."""
         words = [_text(arg) for arg in args[1:]]
-        named = [word for word in words if word != queue_families.JOB_HEAD and queue_families.type_of(word)]
+        named = [word for word in words if word != rq_keys.JOB_HEAD and rq_keys.type_of(word)]
         if str(args[0]).upper() not in _SCRIPTS:
             return named
         ids = [one for name in named for one in self._members(name)]
-        return [*named, *(queue_families.JOB_HEAD + one for one in ids)]
+        return [*named, *(rq_keys.JOB_HEAD + one for one in ids)]
 
     def _members(self, name: str) -> list[str]:
-        command = _MEMBERS.get(queue_families.type_of(name))
+        command = _MEMBERS.get(rq_keys.type_of(name))
         if command is None:
             return []
         try:
@@ -135,7 +135,7 @@ class _GuardedPipeline(Pipeline):
 
 
 def _typed(name: str) -> tuple[bytes | str, ...]:
-    kind = queue_families.type_of(name)
+    kind = rq_keys.type_of(name)
     return (name.encode("utf-8", "surrogateescape"), kind) if kind else ()
 
 

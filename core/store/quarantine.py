@@ -9,10 +9,10 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from core.doctor import field_kinds
-from core.doctor.key_families import Families
 from core.keys import Keys
 from core.registry.record import Status
+from core.store import field_types
+from core.store.key_families import KeyFamilies
 
 log = logging.getLogger("store")
 
@@ -79,10 +79,10 @@ class Speaker(Protocol):
 class Quarantine:
     """Finds what is damaged among some keys, and puts it aside."""
 
-    def __init__(self, client: Speaker, keys: Keys, families: Families | None = None) -> None:
+    def __init__(self, client: Speaker, keys: Keys, families: KeyFamilies | None = None) -> None:
         self._client = client
         self._keys = keys
-        self._families = families or Families(keys)
+        self._families = families or KeyFamilies(keys)
         self._place = (keys.quarantine, keys.quarantined(""), str(LIFE_SECONDS))
 
     async def put_aside(self, names: Iterable[str]) -> list[str]:
@@ -112,7 +112,7 @@ class Quarantine:
         family = self._families.of(name)
         if family is None:
             return False
-        if family.name in field_kinds.COUNTERS:
+        if family.name in field_types.COUNTERS:
             return await self._mend_counter(name)
         if family.type != "hash":
             return False
@@ -120,7 +120,7 @@ class Quarantine:
 
     async def mend_fields(self, name: str, family: str, stored: Mapping[str, str]) -> list[str]:
         """Put aside those fields of a hash that cannot be read; which they were."""
-        wrong = field_kinds.damaged(family, stored)
+        wrong = field_types.damaged(family, stored)
         if not wrong:
             return []
         words = [word for field, value in wrong.items() for word in (field, value, _instead(family, field, stored))]
@@ -131,7 +131,7 @@ class Quarantine:
 
     async def _mend_counter(self, name: str) -> bool:
         value = _text(await self._client.execute_command("GET", name) or "")
-        if field_kinds.INTEGER(value):
+        if field_types.INTEGER(value):
             return False
         await self._client.execute_command("DEL", name)
         log.warning("⚠️ Removed, as it is no number → %s", name)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from core.doctor.findings import Wrong
-from core.doctor.io.check import Check
+from core.doctor.io.lua_check import LuaCheck
+from core.doctor.problems import Problem
 
 ARTICLE_CHECKS = (
-    Check(
-        Wrong.LISTED_WITHOUT_ARTICLE,
+    LuaCheck(
+        Problem.LISTED_WITHOUT_ARTICLE,
         "category_members",
         """
   local set, uid = pair(name)
@@ -20,8 +20,8 @@ ARTICLE_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.INDEXED_WITHOUT_ARTICLE,
+    LuaCheck(
+        Problem.INDEXED_WITHOUT_ARTICLE,
         "index_members",
         """
   if is(keys.article_index, 'zset') and call('ZSCORE', keys.article_index, name)
@@ -31,8 +31,8 @@ ARTICLE_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.ARTICLE_NOT_IN_INDEX,
+    LuaCheck(
+        Problem.ARTICLE_NOT_IN_INDEX,
         "article",
         """
   if get(keys.article .. name, 'status') == 'success' and fits(keys.article_index, 'zset')
@@ -42,8 +42,8 @@ ARTICLE_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.ARTICLE_NOT_IN_CATEGORY,
+    LuaCheck(
+        Problem.ARTICLE_NOT_IN_CATEGORY,
         "article",
         """
   if get(keys.article .. name, 'status') == 'success' then
@@ -62,8 +62,8 @@ ARTICLE_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.ARTICLE_TTL,
+    LuaCheck(
+        Problem.WRONG_ARTICLE_TTL,
         "article",
         """
   local ttl = is(keys.article .. name, 'hash') and call('TTL', keys.article .. name) or 0
@@ -73,8 +73,8 @@ ARTICLE_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.ARTICLE_NOT_REMEMBERED,
+    LuaCheck(
+        Problem.ARTICLE_NOT_ATTEMPTED,
         "article",
         """
   if lives.attempted > lives.article and get(keys.article .. name, 'status') == 'success'
@@ -90,8 +90,8 @@ ARTICLE_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.OLD_MEMORY,
+    LuaCheck(
+        Problem.STALE_ATTEMPT,
         "attempted_members",
         """
   if fits(keys.attempted, 'set') and fits(keys.attempted_at, 'zset') then
@@ -112,8 +112,8 @@ ARTICLE_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.FAILURE,
+    LuaCheck(
+        Problem.BAD_FAILURE,
         "failure_members",
         """
   local at = is(keys.failures, 'zset') and call('ZSCORE', keys.failures, name)
@@ -137,8 +137,8 @@ ARTICLE_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.ALIAS_OF_NOTHING,
+    LuaCheck(
+        Problem.ALIAS_OF_NOTHING,
         "alias",
         """
   local target = is(keys.alias .. name, 'string') and call('GET', keys.alias .. name)
@@ -152,8 +152,8 @@ ARTICLE_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.ALTERED_TEXT,
+    LuaCheck(
+        Problem.ALTERED_TEXT,
         "article",
         """
   local key = keys.article .. name

@@ -17,7 +17,7 @@ from core.store.connect import Client
 _CHUNK = ("item", "text", "text_hash", "space")
 
 
-class State(IntEnum):
+class ChunkState(IntEnum):
     """What search can do with chunks."""
 
     UNUSABLE = 0
@@ -27,7 +27,7 @@ class State(IntEnum):
     WHOLE = 2
 
 
-class Inspecting:
+class ChunkInspector:
     """Looks at chunks and vectors."""
 
     def __init__(self, client: Client, keys: Keys, *, wants_vectors: bool = False) -> None:
@@ -36,10 +36,10 @@ class Inspecting:
         self._keys = keys
         self._wants_vectors = wants_vectors
 
-    async def state(self, item_id: str, chunks: Sequence[str], count: int, space: VectorSpace | None) -> State:
+    async def state(self, item_id: str, chunks: Sequence[str], count: int, space: VectorSpace | None) -> ChunkState:
         """What the chunks of a page are, if there should be so many."""
         if len(chunks) != count:
-            return State.UNUSABLE
+            return ChunkState.UNUSABLE
         pipe = self._client.pipeline(transaction=False)
         for name in chunks:
             pipe.hmget(self._keys.chunk(name), _CHUNK)
@@ -47,17 +47,17 @@ class Inspecting:
         # A key of another type answers with an error, and is as good as none.
         answers = await pipe.execute(raise_on_error=False) if chunks else []
         rows = list(zip(answers[::2], answers[1::2], strict=True))
-        return min((self._one(item_id, space, *row) for row in rows), default=State.WHOLE)
+        return min((self._one(item_id, space, *row) for row in rows), default=ChunkState.WHOLE)
 
-    def _one(self, item_id: str, space: VectorSpace | None, chunk: Any, vector: Any) -> State:
+    def _one(self, item_id: str, space: VectorSpace | None, chunk: Any, vector: Any) -> ChunkState:
         if isinstance(chunk, ResponseError):
-            return State.UNUSABLE
+            return ChunkState.UNUSABLE
         item, text, text_hash, of = chunk
         if item != item_id or text is None or content_hash(text) != text_hash:
-            return State.UNUSABLE
+            return ChunkState.UNUSABLE
         if space is None:
-            return State.BY_WORDS if self._wants_vectors or of or vector is not None else State.WHOLE
-        return State.WHOLE if of == space.name and _is_sound(vector, space) else State.BY_WORDS
+            return ChunkState.BY_WORDS if self._wants_vectors or of or vector is not None else ChunkState.WHOLE
+        return ChunkState.WHOLE if of == space.name and _is_sound(vector, space) else ChunkState.BY_WORDS
 
 
 def _is_sound(vector: Any, space: VectorSpace) -> bool:

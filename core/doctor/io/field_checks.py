@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.doctor import field_kinds
-from core.doctor.findings import Finding, Wrong
-from core.doctor.key_families import Families, Family
+from core.doctor.problems import Finding, Problem
 from core.keys import Keys
 from core.registry import field_parsing
 from core.sources.domain import DomainFileError, SourceRecord
 from core.sources.io.source_store import SourceStore
+from core.store import field_types
 from core.store.connect import Client
+from core.store.key_families import KeyFamilies, KeyFamily
 from core.store.quarantine import Quarantine
 from core.urls.secrets import redact, without_credentials
 
@@ -52,7 +52,7 @@ class FieldChecks:
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._families = Families(keys)
+        self._families = KeyFamilies(keys)
         self._quarantine = Quarantine(client, keys)
         self._sources = SourceStore(client, keys)
 
@@ -62,7 +62,7 @@ class FieldChecks:
         pipe = self._client.pipeline(transaction=False)
         for name, family in wanted:
             fields = _fields(family)
-            if field_kinds.EVERY_FIELD in fields:
+            if field_types.EVERY_FIELD in fields:
                 pipe.hgetall(name)
             else:
                 pipe.hmget(name, fields)
@@ -75,10 +75,10 @@ class FieldChecks:
 
     async def heal(self, finding: Finding) -> None:
         """Put aside or cut out what is still wrong."""
-        name = finding.item_id
-        if finding.wrong is Wrong.DAMAGED_FIELDS:
+        name = finding.name
+        if finding.problem is Problem.DAMAGED_FIELDS:
             await self._quarantine.put_aside([name])
-        elif finding.wrong is Wrong.CREDENTIALS:
+        elif finding.problem is Problem.CREDENTIALS:
             await self._cut_out(name)
         else:
             await self._restore_source(name)
@@ -100,31 +100,31 @@ class FieldChecks:
             await self._sources.read(sid)
 
 
-def _fields(family: Family) -> list[str]:
-    kinds = [*field_kinds.KINDS.get(family.name, ())]
+def _fields(family: KeyFamily) -> list[str]:
+    kinds = [*field_types.KINDS.get(family.name, ())]
     more = (*URL_FIELDS.get(family.name, ()), *TEXT_FIELDS.get(family.name, ()))
     config = ["config"] if family.name == "source" else []
     return list(dict.fromkeys([*kinds, *more, *config]))
 
 
-def _stored(family: Family, answer: Any) -> dict[str, str]:
+def _stored(family: KeyFamily, answer: Any) -> dict[str, str]:
     if isinstance(answer, dict):
         return answer
     return {field: value for field, value in zip(_fields(family), answer, strict=True) if value is not None}
 
 
-def _judged(name: str, family: Family, stored: Mapping[str, str]) -> list[Finding]:
+def _judged(name: str, family: KeyFamily, stored: Mapping[str, str]) -> list[Finding]:
     found = []
-    if field_kinds.damaged(family.name, stored):
-        found.append(Finding(Wrong.DAMAGED_FIELDS, name))
+    if field_types.damaged(family.name, stored):
+        found.append(Finding(Problem.DAMAGED_FIELDS, name))
     elif _without_secrets(family, stored):
-        found.append(Finding(Wrong.CREDENTIALS, name))
+        found.append(Finding(Problem.CREDENTIALS, name))
     if family.name == "source" and stored and not _is_config(stored.get("config", "")):
-        found.append(Finding(Wrong.SOURCE_DAMAGED, name))
+        found.append(Finding(Problem.SOURCE_DAMAGED, name))
     return found
 
 
-def _without_secrets(family: Family, stored: Mapping[str, str]) -> dict[str, str]:
+def _without_secrets(family: KeyFamily, stored: Mapping[str, str]) -> dict[str, str]:
     """Fields that hold a secret, as they are without it."""
     clean = {
         field: without_credentials(stored[field]) for field in URL_FIELDS.get(family.name, ()) if stored.get(field)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from core.doctor.key_families import Families
 from core.keys import Keys
 from core.registry import field_parsing
 from core.store.connect import Client, texts
+from core.store.key_families import KeyFamilies
 
 SCAN = 1_000
 MOST_CALLS = 10
@@ -30,7 +30,7 @@ class IndexKeys:
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._families = Families(keys)
+        self._families = KeyFamilies(keys)
 
     # ── walking ──
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from core.doctor.findings import Wrong
-from core.doctor.io.check import Check
+from core.doctor.io.lua_check import LuaCheck
+from core.doctor.problems import Problem
 
 ITEM_CHECKS = (
-    Check(
-        Wrong.NOT_LISTED,
+    LuaCheck(
+        Problem.NOT_LISTED,
         "item",
         """
   local key = keys.item .. name
@@ -24,8 +24,8 @@ ITEM_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.NEVER_DUE,
+    LuaCheck(
+        Problem.NEVER_DUE,
         "item",
         """
   local key = keys.item .. name
@@ -53,8 +53,8 @@ ITEM_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.DUE_AND_NOT_LISTED,
+    LuaCheck(
+        Problem.DUE_AND_NOT_LISTED,
         "due_members",
         """
   local sid, id = pair(name)
@@ -68,8 +68,8 @@ ITEM_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.GENERATION,
+    LuaCheck(
+        Problem.WRONG_GENERATION,
         "item",
         """
   local key = keys.item .. name
@@ -88,8 +88,8 @@ ITEM_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.NO_PARENT,
+    LuaCheck(
+        Problem.NO_PARENT,
         "item",
         """
   local key = keys.item .. name
@@ -108,8 +108,8 @@ ITEM_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.ALIAS_CYCLE,
+    LuaCheck(
+        Problem.ALIAS_CYCLE,
         "item",
         """
   local target = get(keys.item .. name, 'aliasOf')
@@ -126,8 +126,8 @@ ITEM_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.ALTERED_TEXT,
+    LuaCheck(
+        Problem.ALTERED_TEXT,
         "document",
         """
   local key = keys.document .. name
@@ -145,8 +145,8 @@ ITEM_CHECKS = (
     ),
 )
 SOURCE_CHECKS = (
-    Check(
-        Wrong.SOURCE_NOT_LISTED,
+    LuaCheck(
+        Problem.SOURCE_NOT_LISTED,
         "source",
         """
   if is(keys.source .. name, 'hash') and call('HEXISTS', keys.source .. name, 'config') == 1
@@ -163,8 +163,8 @@ SOURCE_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.DOMAIN_NOT_LISTED,
+    LuaCheck(
+        Problem.DOMAIN_NOT_LISTED,
         "domain",
         """
   if get(keys.domain .. name, 'config') ~= '' and fits(keys.domains, 'set')
@@ -174,8 +174,8 @@ SOURCE_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.FEED_NEVER_DUE,
+    LuaCheck(
+        Problem.FEED_NEVER_DUE,
         "feed",
         """
   local status = get(keys.feed .. name, 'status')

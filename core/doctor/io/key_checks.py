@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.doctor.findings import Wrong
-from core.doctor.io.check import Check
+from core.doctor.io.lua_check import LuaCheck
+from core.doctor.problems import Problem
 from core.keys import Keys
 
 WITH_TTL = frozenset(
@@ -15,8 +15,8 @@ WITH_TTL = frozenset(
 """Families whose keys end by themselves. Sets that anybody may add to get their TTL in the next cycle."""
 
 KEY_CHECKS = (
-    Check(
-        Wrong.LEASE_TOO_LONG,
+    LuaCheck(
+        Problem.LEASE_TOO_LONG,
         "lease",
         """
   if call('TTL', keys.lease .. name) > lives.longest_lease then
@@ -25,8 +25,8 @@ KEY_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.NO_TTL,
+    LuaCheck(
+        Problem.NO_TTL,
         "keys_with_ttl",
         """
   local family, key = pair(name)
@@ -36,8 +36,8 @@ KEY_CHECKS = (
   end
 """,
     ),
-    Check(
-        Wrong.COUNTERS,
+    LuaCheck(
+        Problem.WRONG_COUNTERS,
         "counters",
         """
   local words = {}

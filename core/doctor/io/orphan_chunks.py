@@ -42,7 +42,7 @@ return found
 """
 
 
-class Astray:
+class OrphanChunks:
     """Finds them, and takes them away."""
 
     def __init__(self, client: Client, keys: Keys) -> None:

@@ -10,7 +10,7 @@ from rq.job import Job
 from rq.queue import Queue
 from rq.serializers import JSONSerializer
 
-from core.doctor.findings import Finding, Wrong
+from core.doctor.problems import Finding, Problem
 from core.runtime import sweeping
 from core.runtime.queue_names import QueueName, queue_name
 from core.settings import Settings
@@ -92,8 +92,8 @@ class QueueChecks:
         """Set right what is still wrong."""
         for name in QueueName:
             here = [one for one in findings if one.place == str(name)]
-            jobs = [one.item_id for one in here if one.wrong is not Wrong.QUEUE_TYPE]
-            self._put_aside([one.item_id for one in here if one.wrong is Wrong.QUEUE_TYPE])
+            jobs = [one.name for one in here if one.problem is not Problem.QUEUE_TYPE]
+            self._put_aside([one.name for one in here if one.problem is Problem.QUEUE_TYPE])
             if jobs:
                 self._ask(name, jobs)
 
@@ -117,6 +117,6 @@ class QueueChecks:
         finally:
             client.close()
         words = [word.decode("utf-8", "surrogateescape") for word in cast(list[bytes], reply)]
-        kinds = {"m": Wrong.JOB_MISPLACED, "s": Wrong.JOB_STUCK}
+        kinds = {"m": Problem.JOB_MISPLACED, "s": Problem.JOB_STUCK}
         found = [Finding(kinds[what], job, str(name)) for what, job in zip(words[::2], words[1::2], strict=True)]
-        return [*(Finding(Wrong.QUEUE_TYPE, key, str(name)) for key in mistyped), *found]
+        return [*(Finding(Problem.QUEUE_TYPE, key, str(name)) for key in mistyped), *found]

@@ -15,7 +15,7 @@ ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class KeyFamily:
     """Keys that are built alike."""
 
     name: str
@@ -37,7 +37,7 @@ class Family:
         return key[len(self.head) : len(key) - len(self.tail)]
 
 
-class Families:
+class KeyFamilies:
     """All families of one deployment."""
 
     def __init__(self, keys: Keys) -> None:
@@ -45,19 +45,19 @@ class Families:
         self._all = sorted(filter(None, found), key=lambda one: -len(one.tail))
         self._by_name = {one.name: one for one in self._all}
         self._one_key = {one.head: one for one in self._all if one.is_one_key}
-        self._by_head: dict[str, list[Family]] = {}
+        self._by_head: dict[str, list[KeyFamily]] = {}
         for one in self._all:
             if not one.is_one_key:
                 # With the longest tail first: `source:<sid>:due` is not `source:<sid>`.
                 self._by_head.setdefault(one.head, []).append(one)
 
-    def __iter__(self) -> Iterator[Family]:
+    def __iter__(self) -> Iterator[KeyFamily]:
         return iter(self._all)
 
-    def __getitem__(self, name: str) -> Family:
+    def __getitem__(self, name: str) -> KeyFamily:
         return self._by_name[name]
 
-    def of(self, key: str) -> Family | None:
+    def of(self, key: str) -> KeyFamily | None:
         """The family of a key; None if it is not ours."""
         if key in self._one_key:
             return self._one_key[key]
@@ -80,15 +80,15 @@ class Families:
         return frozenset(self._by_head)
 
 
-def _family(keys: Keys, name: str, member: object) -> Family | None:
+def _family(keys: Keys, name: str, member: object) -> KeyFamily | None:
     is_one_key = isinstance(member, property)
     described = _TYPE.match(inspect.getdoc(member) or "")
     if described is None or name.startswith("_"):
         return None
     kind = ANY if described[1] == "Any type" else described[1].lower()
     if is_one_key:
-        return Family(name, kind, getattr(keys, name), is_one_key=True)
+        return KeyFamily(name, kind, getattr(keys, name), is_one_key=True)
     build = getattr(keys, name)
     built = build(*[_MARK] * len(inspect.signature(build).parameters))
     head, _, rest = built.partition(_MARK)
-    return Family(name, kind, head, rest.rpartition(_MARK)[2])
+    return KeyFamily(name, kind, head, rest.rpartition(_MARK)[2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core import ids
-from core.doctor.io.status_sets import Placing
+from core.doctor.io.registry_sets import RegistrySets
 from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE, Status, blank_record
 from core.store.commit import Answer, Command, Leases, Work
@@ -16,14 +16,14 @@ from core.urls.normalise import normalise_url
 _FIELDS = ("status", "item_id", "url", "final_url", "canonical_url", "content_hash", "categories", "etag", "language")
 
 
-class LostRecords:
+class RecordRecovery:
     """Finds and restores them."""
 
     def __init__(self, client: Client, keys: Keys, strategy: str) -> None:
         self._client = client
         self._keys = keys
         self._strategy = strategy
-        self._placing = Placing(client, keys)
+        self._sets = RegistrySets(client, keys)
 
     async def look(self, uids: Sequence[str]) -> list[str]:
         """Those of the articles that can be found and have no record."""
@@ -85,7 +85,7 @@ class LostRecords:
 
     async def _sources_of(self, item_id: str) -> list[str]:
         """The feeds', and every source that still lists it."""
-        pipe, known = self._client.pipeline(transaction=False), await self._placing.sources()
+        pipe, known = self._client.pipeline(transaction=False), await self._sets.sources()
         for sid in known:
             pipe.zscore(self._keys.refs(sid), item_id)
         listed = [sid for sid, score in zip(known, await pipe.execute(), strict=True) if score is not None]

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from core.doctor.findings import Wrong
-from core.doctor.key_families import Families
+from core.doctor.problems import Problem
 from core.errors import FailCode
 from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, iso
 from core.settings import Settings
 from core.store.commit import CRASH_MEMORY_SECONDS, LEASE_SECONDS
 from core.store.connect import Client, texts
+from core.store.key_families import KeyFamilies
 from core.store.packing import packed_json
 from core.store.quarantine import LIFE_SECONDS
 
@@ -87,10 +87,10 @@ return found
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class LuaCheck:
     """One invariant."""
 
-    wrong: Wrong
+    problem: Problem
     where: str
     """A family of keys, whose ids are the names; or one of the walks of `Names`."""
     body: str
@@ -101,12 +101,12 @@ class Check:
         return f"{_HEAD}{self.body}{_TAIL}"
 
 
-class Checks:
+class LuaCheckRunner:
     """Runs checks on names."""
 
     def __init__(self, client: Client, keys: Keys, settings: Settings) -> None:
         self._client = client
-        families = list(Families(keys))
+        families = list(KeyFamilies(keys))
         self._asked = {
             "keys": {one.name: one.head for one in families},
             "tails": {one.name: one.tail for one in families},
@@ -117,7 +117,7 @@ class Checks:
         }
         self._place = keys.version
 
-    async def look(self, check: Check, names: Sequence[str], now: float, *, fix: bool = False) -> list[str]:
+    async def look(self, check: LuaCheck, names: Sequence[str], now: float, *, fix: bool = False) -> list[str]:
         """Those of the names for which the invariant does not hold; with `fix` it holds again."""
         found: list[str] = []
         for start in range(0, len(names), AT_ONCE):

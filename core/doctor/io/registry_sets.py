@@ -44,7 +44,7 @@ return found
 """
 
 
-class Placing:
+class RegistrySets:
     """Finds what is not where it belongs, and puts it there."""
 
     def __init__(self, client: Client, keys: Keys) -> None:

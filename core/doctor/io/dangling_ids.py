@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.doctor.io.index_keys import NOTHING, types_of
-from core.doctor.io.status_sets import Placing
+from core.doctor.io.registry_sets import RegistrySets
 from core.keys import Keys
 from core.registry import key_lists
 from core.registry.io.remover import Remover
@@ -19,13 +19,13 @@ from core.store.commit import Command
 from core.store.connect import Client
 
 
-class Lost:
+class DanglingIds:
     """Finds it, and says how to strike it off."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._placing = Placing(client, keys)
+        self._registry_sets = RegistrySets(client, keys)
         self._chunks = ChunkRemover(client, keys)
         self._remover = Remover(client, keys)
 
@@ -33,12 +33,12 @@ class Lost:
         """Those of the ids that have no record and are named somewhere, or in the set `place`."""
         types = await types_of(self._client, [self._keys.item(item_id) for item_id in item_ids])
         gone = [item_id for item_id, found in zip(item_ids, types, strict=True) if found == NOTHING]
-        sources = await self._placing.sources() if gone else []
+        sources = await self._registry_sets.sources() if gone else []
         return [item_id for item_id in gone if await self._is_named(item_id, sources, place)]
 
     async def commands(self, item_id: str, place: str = "") -> list[Command]:
         """Commands that leave nothing of it, but its links: other pages may be reached only by them."""
-        keys, sources = self._keys, await self._placing.sources()
+        keys, sources = self._keys, await self._registry_sets.sources()
         return [
             *await self._chunks.of(item_id),
             ("DEL", *key_lists.text_keys(keys, item_id), keys.crashes(item_id)),

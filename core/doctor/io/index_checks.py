@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from core.doctor.findings import FIELDS, Finding, Record, Wrong, every, is_known, judge
-from core.doctor.io.chunk_check import Inspecting, State
+from core.doctor.io.chunk_check import ChunkInspector, ChunkState
+from core.doctor.io.dangling_ids import DanglingIds
 from core.doctor.io.index_keys import IndexKeys, ids_in
-from core.doctor.io.missing_records import Lost
-from core.doctor.io.orphan_chunks import Astray
-from core.doctor.io.status_sets import Placing
+from core.doctor.io.orphan_chunks import OrphanChunks
+from core.doctor.io.registry_sets import RegistrySets
+from core.doctor.problems import FIELDS, Finding, Problem, Record, every, is_known, judge
 from core.keys import Keys
 from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
@@ -18,10 +18,10 @@ from core.search.io.vector_space import VectorSpaceStore
 from core.store.connect import Client, texts
 
 MOST_REMEMBERED = 100_000
-"""NewLinks; a place behind may name the same again."""
+"""Findings; a place behind may name the same again."""
 
 
-class Looking:
+class IndexChecks:
     """Looks at items, and at what belongs to none."""
 
     def __init__(self, client: Client, keys: Keys, *, wants_vectors: bool = False) -> None:
@@ -30,11 +30,11 @@ class Looking:
         self._keys = keys
         self._pages = PageReader(client, keys)
         self._spaces = VectorSpaceStore(client, keys)
-        self._astray = Astray(client, keys)
-        self._placing = Placing(client, keys)
-        self._lost = Lost(client, keys)
+        self._orphans = OrphanChunks(client, keys)
+        self._sets = RegistrySets(client, keys)
+        self._dangling = DanglingIds(client, keys)
         self._index = IndexKeys(client, keys)
-        self._inspecting = Inspecting(client, keys, wants_vectors=wants_vectors)
+        self._inspector = ChunkInspector(client, keys, wants_vectors=wants_vectors)
         self.looked_at = 0
         """Names, so far."""
 
@@ -60,14 +60,14 @@ class Looking:
 
     async def _everything(self) -> AsyncIterator[list[Finding]]:
         # First: they know every item, also one that is in no set of a status, where it is looked for below.
-        async for place, some in self._placing.partitions():
+        async for place, some in self._sets.partitions():
             yield await self._placed(some, place)
         for status in Status:
-            async for some in self._placing.of_status(status):
+            async for some in self._sets.of_status(status):
                 yield [*await self._placed(some), *await self.look(some)]
-        async for some in self._placing.of_sources():
+        async for some in self._sets.of_sources():
             yield await self._placed(some)
-        async for some in self._placing.waiting():
+        async for some in self._sets.waiting():
             yield await self._idle(some)
         async for names in self._index.all():
             yield await self._keys_of_search(names)
@@ -75,23 +75,23 @@ class Looking:
     async def still(self, findings: Sequence[Finding]) -> list[Finding]:
         """Those of the findings that a second look finds again."""
         found: set[Finding] = set()
-        for wrong, place in {(finding.wrong, finding.place) for finding in findings}:
-            ids = [one.item_id for one in findings if (one.wrong, one.place) == (wrong, place)]
+        for wrong, place in {(finding.problem, finding.place) for finding in findings}:
+            ids = [one.name for one in findings if (one.problem, one.place) == (wrong, place)]
             found.update(await self._again(wrong, ids, place))
         return [finding for finding in findings if finding in found]
 
-    async def _again(self, wrong: Wrong, ids: Sequence[str], place: str) -> list[Finding]:
+    async def _again(self, wrong: Problem, ids: Sequence[str], place: str) -> list[Finding]:
         match wrong:
-            case Wrong.WRONG_TYPE:
+            case Problem.WRONG_TYPE:
                 return every(wrong, await self._index.mistyped(ids))
-            case Wrong.NO_RECORD:
-                return every(wrong, await self._lost.look(ids, place))
-            case Wrong.MISPLACED:
-                return every(wrong, await self._placing.look(ids))
-            case Wrong.WAITS_FOR_NOTHING:
+            case Problem.DANGLING_ID:
+                return every(wrong, await self._dangling.look(ids, place))
+            case Problem.MISPLACED:
+                return every(wrong, await self._sets.look(ids))
+            case Problem.QUEUED_WITHOUT_TEXT:
                 return await self._idle(ids)
-            case Wrong.ASTRAY:
-                return every(wrong, await self._astray.look(ids))
+            case Problem.ORPHAN_CHUNK:
+                return every(wrong, await self._orphans.look(ids))
         return await self.look(ids)
 
     # ── what ──
@@ -99,27 +99,27 @@ class Looking:
     async def _placed(self, item_ids: Sequence[str], place: str = "") -> list[Finding]:
         self.looked_at += len(item_ids)
         records = [self._keys.item(item_id) for item_id in item_ids] if place else []
-        mistyped = [Finding(Wrong.WRONG_TYPE, name, place) for name in await self._index.mistyped(records)]
-        lost = [Finding(Wrong.NO_RECORD, name, place) for name in await self._lost.look(item_ids, place)]
-        return [*mistyped, *lost, *every(Wrong.MISPLACED, await self._placing.look(item_ids))]
+        mistyped = [Finding(Problem.WRONG_TYPE, name, place) for name in await self._index.mistyped(records)]
+        lost = [Finding(Problem.DANGLING_ID, name, place) for name in await self._dangling.look(item_ids, place)]
+        return [*mistyped, *lost, *every(Problem.MISPLACED, await self._sets.look(item_ids))]
 
     async def _keys_of_search(self, names: Sequence[str]) -> list[Finding]:
         self.looked_at += len(names)
         mistyped = await self._index.mistyped(names)
         pages = dict.fromkeys(filter(None, map(self._index.page_of, names)))
-        vectors = await self._astray.lone(ids_in(names, self._keys.vector))
-        astray = await self._astray.look(list(dict.fromkeys([*ids_in(names, self._keys.chunk), *vectors])))
+        vectors = await self._orphans.lone(ids_in(names, self._keys.vector))
+        astray = await self._orphans.look(list(dict.fromkeys([*ids_in(names, self._keys.chunk), *vectors])))
         return [
-            *every(Wrong.WRONG_TYPE, mistyped),
-            *every(Wrong.NO_RECORD, await self._lost.look(list(pages))),
-            *every(Wrong.ASTRAY, astray),
+            *every(Problem.WRONG_TYPE, mistyped),
+            *every(Problem.DANGLING_ID, await self._dangling.look(list(pages))),
+            *every(Problem.ORPHAN_CHUNK, astray),
         ]
 
     async def look(self, item_ids: Sequence[str]) -> list[Finding]:
         """What is wrong with these."""
         mistyped = await self._index.of_pages(item_ids)
         unreadable = set(map(self._index.page_of, mistyped))
-        found = every(Wrong.WRONG_TYPE, mistyped)
+        found = every(Problem.WRONG_TYPE, mistyped)
         space = await self._spaces.live()
         readable = [item_id for item_id in item_ids if item_id not in unreadable]
         pages = await self._pages.read(readable)
@@ -129,21 +129,21 @@ class Looking:
             wrong = judge(pages[item_id] is not None, record, live, chunks, waiting)
             if wrong is None and pages[item_id] is not None and live:
                 count = field_parsing.integer(record["chunkCount"])
-                state = await self._inspecting.state(item_id, chunks, count, space)
-                least = State.WHOLE if is_known(record) else State.BY_WORDS
-                wrong = None if state >= least else Wrong.NOT_EMBEDDED
+                state = await self._inspector.state(item_id, chunks, count, space)
+                least = ChunkState.WHOLE if is_known(record) else ChunkState.BY_WORDS
+                wrong = None if state >= least else Problem.NOT_EMBEDDED
             if wrong:
                 found.append(Finding(wrong, item_id))
-            if wrong is Wrong.NOT_EMBEDDED:  # a worker would fail over them
+            if wrong is Problem.NOT_EMBEDDED:  # a worker would fail over them
                 own = [build(name) for name in chunks for build in (self._keys.chunk, self._keys.vector)]
-                found += every(Wrong.WRONG_TYPE, await self._index.mistyped(own))
+                found += every(Problem.WRONG_TYPE, await self._index.mistyped(own))
         return found
 
     async def is_usable(self, item_id: str) -> bool:
         """Are the texts of its chunks there, as it has them?"""
         record, _, chunks, _ = (await self._rows([item_id]))[item_id]
-        state = await self._inspecting.state(item_id, chunks, field_parsing.integer(record["chunkCount"]), None)
-        return state is not State.UNUSABLE
+        state = await self._inspector.state(item_id, chunks, field_parsing.integer(record["chunkCount"]), None)
+        return state is not ChunkState.UNUSABLE
 
     async def _rows(self, item_ids: Sequence[str]) -> dict[str, tuple[Record, str, list[str], float | None]]:
         """Of each the record, the version of its chunks, their names, and since when it waits."""
@@ -167,4 +167,4 @@ class Looking:
         idle = [item_id for item_id, page in pages.items() if page is None]
         waiting = await self._client.zmscore(self._keys.embed_due, idle) if idle else []
         rows = zip(idle, waiting, strict=True)
-        return [Finding(Wrong.WAITS_FOR_NOTHING, item_id) for item_id, score in rows if score is not None]
+        return [Finding(Problem.QUEUED_WITHOUT_TEXT, item_id) for item_id, score in rows if score is not None]

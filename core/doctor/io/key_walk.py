@@ -1,6 +1,6 @@
 """The table of invariants and the one engine that looks at all of them: every key once, then the members of lists.
 
-To add an invariant: a `Check` in the file of what it looks at, and a word for it in `findings`.
+To add an invariant: a `LuaCheck` in the file of what it looks at, and a member of `Problem`.
 """
 
 from __future__ import annotations
@@ -8,42 +8,42 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from core.doctor.findings import Finding, Wrong
 from core.doctor.io.article_checks import ARTICLE_CHECKS
-from core.doctor.io.check import Check, Checks
 from core.doctor.io.field_checks import FieldChecks
 from core.doctor.io.index_keys import IndexKeys
 from core.doctor.io.item_checks import ITEM_CHECKS, SOURCE_CHECKS
 from core.doctor.io.key_checks import KEY_CHECKS, WITH_TTL, counters
+from core.doctor.io.lua_check import LuaCheck, LuaCheckRunner
 from core.doctor.io.queue_checks import QueueChecks
-from core.doctor.io.status_sets import Placing
-from core.doctor.key_families import Families
+from core.doctor.io.registry_sets import RegistrySets
+from core.doctor.problems import Finding, Problem
 from core.keys import Keys
 from core.registry import field_parsing
 from core.settings import Settings
 from core.store import connect, scanning
 from core.store.connect import Client, texts
+from core.store.key_families import KeyFamilies
 
 CHECKS = (*ARTICLE_CHECKS, *ITEM_CHECKS, *SOURCE_CHECKS, *KEY_CHECKS)
-BY_FIELDS = (Wrong.DAMAGED_FIELDS, Wrong.CREDENTIALS, Wrong.SOURCE_DAMAGED)
-OF_QUEUES = (Wrong.JOB_MISPLACED, Wrong.JOB_STUCK, Wrong.QUEUE_TYPE)
+BY_FIELDS = (Problem.DAMAGED_FIELDS, Problem.CREDENTIALS, Problem.SOURCE_DAMAGED)
+OF_QUEUES = (Problem.JOB_MISPLACED, Problem.JOB_STUCK, Problem.QUEUE_TYPE)
 MOST_UNKNOWN = 5
 CURSOR_FIELD = "audit"
 SLICE = 1_000
 """Keys in a slice of the timer."""
 
 
-class Invariants:
+class KeyWalk:
     """Looks at everything, or at some keys."""
 
     def __init__(self, client: Client, keys: Keys, settings: Settings) -> None:
         self._client = client
         self._keys = keys
-        self._families = Families(keys)
-        self._checks = Checks(client, keys, settings)
+        self._families = KeyFamilies(keys)
+        self._checks = LuaCheckRunner(client, keys, settings)
         self._fields = FieldChecks(client, keys)
         self._queues = QueueChecks(settings)
-        self._placing = Placing(client, keys)
+        self._sets = RegistrySets(client, keys)
         self._index = IndexKeys(client, keys)
         self.looked_at = 0
         self.unknown: dict[str, None] = {}
@@ -79,7 +79,7 @@ class Invariants:
             by_family.setdefault(family.name, []).append(family.id_in(name))
             if family.name in WITH_TTL:
                 by_family.setdefault("keys_with_ttl", []).append(f"{family.name}\n{name}")
-        found = [Finding(Wrong.WRONG_TYPE, name) for name in await self._index.mistyped(names)]
+        found = [Finding(Problem.WRONG_TYPE, name) for name in await self._index.mistyped(names)]
         return [*found, *await self._fields.look(names), *await self._checked(by_family)]
 
     def _note(self, name: str) -> None:
@@ -92,7 +92,7 @@ class Invariants:
         for check in CHECKS:
             if names.get(check.where):
                 wrong = await self._checks.look(check, names[check.where], now)
-                found += [Finding(check.wrong, name, check.where) for name in wrong]
+                found += [Finding(check.problem, name, check.where) for name in wrong]
         return found
 
     async def _members(self) -> AsyncIterator[tuple[str, list[str]]]:
@@ -111,7 +111,7 @@ class Invariants:
         for key, where in ranks.items():
             async for some in scanning.ranked(client, key):
                 yield where, some
-        for sid in await self._placing.sources():
+        for sid in await self._sets.sources():
             async for some in scanning.ranked(client, keys.due(sid)):
                 yield "due_members", [f"{sid}\n{item_id}" for item_id in some]
         for name in counters(keys):
@@ -122,13 +122,13 @@ class Invariants:
     async def still(self, findings: Sequence[Finding]) -> list[Finding]:
         """Those of the findings that a second look finds again."""
         found = [one for one in await self._fields.look(_named(findings, BY_FIELDS)) if one in findings]
-        if any(one.wrong in OF_QUEUES for one in findings):
+        if any(one.problem in OF_QUEUES for one in findings):
             queues = await asyncio.to_thread(self._queues.look)
             found += [one for one in queues if one in findings]
         now = await connect.now(self._client)
         for check in CHECKS:
             names = _of(findings, check)
-            found += [Finding(check.wrong, name, check.where) for name in await self._checks.look(check, names, now)]
+            found += [Finding(check.problem, name, check.where) for name in await self._checks.look(check, names, now)]
         return found
 
     async def heal(self, findings: Sequence[Finding], now: float) -> None:
@@ -138,10 +138,10 @@ class Invariants:
             if names:
                 await self._checks.look(check, names, now, fix=True)
         for finding in findings:
-            if finding.wrong in BY_FIELDS:
+            if finding.problem in BY_FIELDS:
                 await self._fields.heal(finding)
-        await self._look_after(_named(findings, (Wrong.DAMAGED_FIELDS,)), now)
-        queues = [one for one in findings if one.wrong in OF_QUEUES]
+        await self._look_after(_named(findings, (Problem.DAMAGED_FIELDS,)), now)
+        queues = [one for one in findings if one.problem in OF_QUEUES]
         if queues:
             await asyncio.to_thread(self._queues.heal, queues)
 
@@ -152,12 +152,12 @@ class Invariants:
         for check in CHECKS if ids else ():
             if check.where == item.name:
                 await self._checks.look(check, ids, now, fix=True)
-        await self._placing.set_right(ids)
+        await self._sets.set_right(ids)
 
 
-def _of(findings: Sequence[Finding], check: Check) -> list[str]:
-    return [one.item_id for one in findings if one.wrong is check.wrong and one.place == check.where]
+def _of(findings: Sequence[Finding], check: LuaCheck) -> list[str]:
+    return [one.name for one in findings if one.problem is check.problem and one.place == check.where]
 
 
-def _named(findings: Sequence[Finding], kinds: Sequence[Wrong]) -> list[str]:
-    return [one.item_id for one in findings if one.wrong in kinds]
+def _named(findings: Sequence[Finding], kinds: Sequence[Problem]) -> list[str]:
+    return [one.name for one in findings if one.problem in kinds]
