@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 
 from core.models import Chunk
 from core.search.io import replica_graph
-from core.search.io.protocols import Filters, Page
-from core.search.io.replica import Mark, Replica
+from core.search.io.replica import Replica
+from core.search.io.replica_state import Checkpoint
+from core.search.models import Filters, IndexedPage
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 DIMENSION = 384
@@ -78,9 +79,9 @@ def made_up(count: int, dice: random.Random) -> list[str]:
     return texts
 
 
-def page(number: int, title: str) -> Page:
+def page(number: int, title: str) -> IndexedPage:
     """A page of one of twenty categories and of a day."""
-    return Page(
+    return IndexedPage(
         f"url_{number:026d}",
         "v1",
         url=f"https://h{number % 50}.example/{number}",
@@ -103,8 +104,8 @@ async def build(folder: Path, texts: list[str], matrix: NDArray[np.float32]) -> 
         vectors = {f"chunk_{n:020d}": matrix[n].tobytes() for n in numbers}
         await replica.upsert(page(number, texts[start][:60]), chunks, vectors)
         if number % PAGES_PER_COMMIT == PAGES_PER_COMMIT - 1:
-            await replica.commit(Mark(str(number)))
-    await replica.commit(Mark("end"))
+            await replica.commit(Checkpoint(str(number)))
+    await replica.commit(Checkpoint("end"))
     replica.stop_writing()
     seconds = time.monotonic() - wall, time.process_time() - cpu
     replica.finish_graph()
@@ -122,9 +123,9 @@ async def small_changes(folder: Path, texts: list[str]) -> None:
         chunks = [Chunk(f"small_{number}_{n}", text) for n, text in enumerate(texts[:CHUNKS_PER_PAGE])]
         wall = time.perf_counter()
         assert replica.try_write_lock()
-        await replica.upsert(Page("url_small", f"v{number}"), chunks, {})
-        await replica.flip("url_small", f"v{number}")
-        await replica.commit(Mark(str(number)))
+        await replica.upsert(IndexedPage("url_small", f"v{number}"), chunks, {})
+        await replica.keep_only("url_small", f"v{number}")
+        await replica.commit(Checkpoint(str(number)))
         replica.stop_writing()
         taken.append(1000 * (time.perf_counter() - wall))
     first, *later = taken

@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +28,8 @@ from redis.asyncio import Redis
 from bench.search import CHUNKS_PER_PAGE, DIMENSION, Query, bare_numpy, bare_tantivy, made_up, questions, resident
 from core.keys import Keys
 from core.models import VectorSpace
-from core.search.io import answers, opening
-from core.search.io.protocols import Embedder
-from core.search.io.searcher import Searcher
+from core.search import models
+from core.search.io.searcher import Searcher, open_searcher
 from core.settings import Settings
 from core.store import connect, embedded
 
@@ -40,7 +40,7 @@ LEAST_CHUNKS_PER_SECOND = 5_000
 MOST_ADDED_MS = 10.0
 
 
-class Given:
+class GivenVectors:
     """An embedder whose vectors are there already: a question is the number of its vector."""
 
     space = SPACE
@@ -96,9 +96,9 @@ async def measure(settings: Settings, folder: Path, count: int, queries: int) ->
     client, raw, keys = connect.open_store(settings), connect.open_raw(settings), Keys.of(settings)
     await fill(raw, keys, texts, matrix)
     asked = questions(texts, queries + WARM_UP, dice)
-    given = Given([vector.astype("<f4").tobytes() for _, vector in asked])
-    with_given(given)
-    async with opening.open_searcher(settings, client, keys) as searcher:
+    given = GivenVectors([vector.astype("<f4").tobytes() for _, vector in asked])
+    mock.patch("core.search.io.searcher.open_embedder", return_value=given).start()  # for this process
+    async with open_searcher(settings, client, keys) as searcher:
         wall, cpu = time.monotonic(), time.process_time()
         await searcher._follower.catch_up()
         wall, cpu = time.monotonic() - wall, time.process_time() - cpu
@@ -126,15 +126,10 @@ async def measure(settings: Settings, folder: Path, count: int, queries: int) ->
 async def asked_ours(searcher: Searcher, query: Query) -> float:
     """CPU milliseconds of one question through the product."""
     start = time.process_time()
-    found = await searcher.search(answers.Query(query[0]), time.time())
+    found = await searcher.search(models.Query(query[0]), time.time())
     assert found.results
     assert found.by == "words and meaning", found.by
     return 1000 * (time.process_time() - start)
-
-
-def with_given(embedder: Embedder) -> None:
-    """Questions come with their vectors."""
-    opening.open_embedder = lambda settings: embedder  # type: ignore[attr-defined]
 
 
 def main() -> None:

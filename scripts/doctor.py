@@ -21,7 +21,7 @@ from core.keys import Keys
 from core.runtime import progress
 from core.runtime.terminal import say
 from core.search.io.embed_queue import EmbedQueue
-from core.search.io.opening import open_searcher
+from core.search.io.searcher import open_searcher
 from core.settings import Settings
 from core.store import connect
 from core.store.guarded import GuardedClient

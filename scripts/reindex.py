@@ -39,8 +39,8 @@ from core.runtime.terminal import say
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embedders import open_embedder
 from core.search.io.migrate import Migration, MigrationEstimate
-from core.search.io.protocols import EmbedderUnavailable
 from core.search.io.vector_space import VectorSpaceStore
+from core.search.protocols import EmbedderUnavailable
 from core.settings import Settings
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_store import SourceStore

@@ -20,11 +20,9 @@ from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.pages.printable import printable, printable_line
 from core.runtime.terminal import Styled, bold, say
-from core.search.io.answers import LEXICAL_WEIGHT, Found, Query, Result
-from core.search.io.facets import date_of
-from core.search.io.opening import open_searcher
-from core.search.io.protocols import Filters, Page
-from core.search.io.searcher import MOST_CANDIDATES
+from core.search.facets import page_date
+from core.search.io.searcher import MOST_CANDIDATES, open_searcher
+from core.search.models import LEXICAL_WEIGHT, Filters, IndexedPage, Query, SearchResult, SearchResults
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from scripts import session
@@ -65,7 +63,7 @@ async def _unknown(client: connect.Client, keys: Keys, filters: Filters) -> list
     return told
 
 
-def _as_json(found: Found, query: Query) -> str:
+def _as_json(found: SearchResults, query: Query) -> str:
     results = [_row(result) for result in found.results]
     told = {
         "query": query.text,
@@ -79,7 +77,7 @@ def _as_json(found: Found, query: Query) -> str:
     return json.dumps(told, indent=2, ensure_ascii=False)
 
 
-def _row(result: Result) -> dict[str, object]:
+def _row(result: SearchResult) -> dict[str, object]:
     page = asdict(result.page)
     del page["reads_as"], page["group"]  # the index's own notes
     return {
@@ -93,7 +91,7 @@ def _row(result: Result) -> dict[str, object]:
     }
 
 
-def _page(found: Found, query: Query, explain: bool) -> list[str]:
+def _page(found: SearchResults, query: Query, explain: bool) -> list[str]:
     pages = counted(found.total, "page")
     if not found.results:
         told = (
@@ -116,10 +114,10 @@ def _page(found: Found, query: Query, explain: bool) -> list[str]:
     return lines
 
 
-def _about(page: Page) -> str:
+def _about(page: IndexedPage) -> str:
     """When it was published or changed, and where it belongs: to categories and domains, else to its host."""
     belongs = [*page.categories, *page.domains] or [page.host or page.type]
-    return " · ".join([*_date(date_of(page)), *belongs])
+    return " · ".join([*_date(page_date(page)), *belongs])
 
 
 def _date(stamp: float) -> list[str]:
@@ -130,7 +128,7 @@ def _date(stamp: float) -> list[str]:
         return []
 
 
-def _waiting(found: Found) -> list[str]:
+def _waiting(found: SearchResults) -> list[str]:
     """A line if some texts have no vectors yet."""
     if not found.pending:
         return []

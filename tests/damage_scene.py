@@ -19,8 +19,8 @@ from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE
 from core.runtime.context import Context, open_context
 from core.runtime.send import Sender
-from core.search.io.answers import Query
-from core.search.io.opening import open_searcher
+from core.search.io.searcher import open_searcher
+from core.search.models import Query
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_store import DomainStore

@@ -21,8 +21,8 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed
 from core.runtime import tasks
 from core.runtime.context import Context
-from core.search.io.answers import Found, Query
-from core.search.io.opening import open_searcher
+from core.search.io.searcher import open_searcher
+from core.search.models import Query, SearchResults
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
@@ -72,7 +72,7 @@ class Library:
     def with_(self, **changes: Any) -> Settings:
         return self.settings.model_copy(update=changes)
 
-    async def ask(self, text: str, settings: Settings | None = None, **more: Any) -> Found:
+    async def ask(self, text: str, settings: Settings | None = None, **more: Any) -> SearchResults:
         """As `scripts.search` does."""
         async with open_searcher(
             settings or self.settings, self.context.client, self.context.keys, mend=True

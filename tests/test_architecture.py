@@ -65,7 +65,7 @@ def test_rooms_are_few_and_nothing_else_is_flat() -> None:
     """At most twelve rooms, found on the disk; beside them only the nouns that everybody shares."""
     assert len(ROOMS) <= 12
     assert {path.name for path in CORE.glob("*.py")} == FLAT | {"__init__.py"}
-    assert {path.name for path in PURE} > FLAT | {"outcomes.py", "polling.py", "extract.py", "rank.py"}
+    assert {path.name for path in PURE} > FLAT | {"outcomes.py", "polling.py", "extract.py", "fusion.py"}
     assert {path.parent.name for path in CORE.rglob("*/*/*.py")} - {"io"} == set()
 
 

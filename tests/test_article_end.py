@@ -19,7 +19,7 @@ from core.registry.io.link_forgetter import LinkForgetter
 from core.registry.io.registrar import Listing
 from core.runtime.send import Sender
 from core.search.io.chunk_store import ChunkStore
-from core.search.io.opening import open_searcher
+from core.search.io.searcher import open_searcher
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Command

@@ -13,8 +13,10 @@ import pytest
 pytest.importorskip("tantivy")
 
 from core.models import Chunk
-from core.search.io.protocols import Filters, Page, Vector
-from core.search.io.replica import Mark, Replica
+from core.search.io.replica import Replica
+from core.search.io.replica_state import Checkpoint
+from core.search.models import Filters, IndexedPage
+from core.search.protocols import Vector
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "retrieval" / "cranfield"
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"no judged queries in {DATA}")
@@ -54,9 +56,9 @@ async def filled(folder: Path, dimension: int | None, vectors: Mapping[str, Vect
     assert replica.try_write_lock()
     for document in lines("corpus.jsonl"):
         name = document["_id"]
-        page = Page(name, "v", title=document["title"], language="en")
+        page = IndexedPage(name, "v", title=document["title"], language="en")
         await replica.upsert(page, [Chunk(name, document["text"])], {name: vectors[name]} if name in vectors else {})
-    await replica.commit(Mark("1"))
+    await replica.commit(Checkpoint("1"))
     return replica
 
 

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from core import ids
 from core.keys import Keys
-from core.search.io.answers import Query
+from core.search.models import Query
 from core.settings import Settings
 from core.store import connect, field_types
 from core.store.key_families import KeyFamilies, KeyFamily

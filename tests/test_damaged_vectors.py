@@ -123,7 +123,7 @@ async def test_vector_of_another_type_is_made_anew(library: Library) -> None:
 
     assert set(await library.urls("weirs locks")) >= {"/a", "/b"}
     await library.embed()
-    assert vectors.is_sound(await vector_of(library, "/a"), NUMBERS)
+    assert vectors.is_valid(await vector_of(library, "/a"), NUMBERS)
 
 
 @pytest.mark.parametrize("is_mistyped", [False, True], ids=["gone", "of another type"])
@@ -143,11 +143,11 @@ async def test_pages_that_lost_chunks_are_found_by_their_text(library: Library, 
     assert await library.waiting() == [library.id("/a")]
     await library.embed()
     assert await library.astray() == []
-    assert vectors.is_sound(await vector_of(library, "/a"), NUMBERS)
+    assert vectors.is_valid(await vector_of(library, "/a"), NUMBERS)
 
 
 @pytest.mark.parametrize("how", DAMAGE)
 def test_what_is_a_vector(how: str) -> None:
     """Finite numbers, as many as the space has dimensions, of length 1."""
-    assert not vectors.is_sound(DAMAGE[how], NUMBERS)
-    assert vectors.is_sound(packed(*[ONE] * NUMBERS), NUMBERS)
+    assert not vectors.is_valid(DAMAGE[how], NUMBERS)
+    assert vectors.is_valid(packed(*[ONE] * NUMBERS), NUMBERS)

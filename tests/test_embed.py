@@ -15,15 +15,14 @@ from core.keys import Keys
 from core.models import VectorSpace
 from core.registry.record import Item, Status
 from core.runtime.context import Context
-from core.search.io.answers import Found, Query
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_run import EmbedRun
 from core.search.io.embedders import open_embedder
-from core.search.io.live_texts import LiveTexts
+from core.search.io.live_pages import LiveTextReader
 from core.search.io.none import NoEmbedder
-from core.search.io.opening import open_searcher
-from core.search.io.protocols import Filters
+from core.search.io.searcher import open_searcher
 from core.search.io.vector_space import VectorSpaceStore
+from core.search.models import Filters, Query, SearchResults
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
@@ -53,7 +52,7 @@ async def embed(context: Context) -> dict[str, int]:
     return dict(await embed_items(context.settings, list(waiting), time.monotonic() + 60))
 
 
-async def ask(context: Context, text: str, **more: object) -> Found:
+async def ask(context: Context, text: str, **more: object) -> SearchResults:
     async with open_searcher(context.settings, context.client, context.keys) as searcher:
         return await searcher.search(Query(text, **more), time.time())
 
@@ -270,7 +269,7 @@ async def test_hidden_article_is_no_text(redis: connect.Client, keys: Keys) -> N
     found = []
     for status in ("success", "gone"):
         await redis.hset(keys.article("uid"), mapping={"markdown": "Text.", "content_hash": "h", "status": status})
-        found.append(await LiveTexts(redis, keys).of([item]))
+        found.append(await LiveTextReader(redis, keys).read([item]))
 
     assert [bool(text) for text in found] == [True, False]
 

@@ -24,7 +24,7 @@ from core.search.io.embedders import open_embedder
 from core.search.io.local_embedder import LocalEmbedder
 from core.search.io.none import NoEmbedder
 from core.search.io.openai_embedder import STAND_IN, OpenAIEmbedder
-from core.search.io.protocols import Embedder, EmbedderUnavailable, Vector
+from core.search.protocols import Embedder, EmbedderUnavailable, Vector
 from core.settings import Settings
 from tests.openai_server import EmbeddingServer, numbers
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from core.registry.record import content_group
-from core.search.io.answers import Candidate, folded
-from core.search.io.protocols import Page
+from core.search.models import IndexedPage
+from core.search.results import Candidate, fold_duplicates
 
 
 def found(*pages: tuple[str, str]) -> list[Candidate]:
     """Candidates by URL and text, best first."""
     return [
-        Candidate(Page(url, text, url=url, group=content_group(url)), 1 - place / 1000, ())
+        Candidate(IndexedPage(url, text, url=url, group=content_group(url)), 1 - place / 1000, ())
         for place, (url, text) in enumerate(pages)
     ]
 
 
 def urls(candidates: list[Candidate]) -> list[list[str]]:
-    return [[one.page.url for one in group] for group in folded(candidates)]
+    return [[one.page.url for one in group] for group in fold_duplicates(candidates)]
 
 
 def test_page_by_http_and_by_https_is_one() -> None:
@@ -47,11 +47,14 @@ def test_a_page_joins_what_it_has_in_common_with_two() -> None:
 
 def test_files_are_folded_by_their_text_alone() -> None:
     """What has no scheme, or no group, shares no address."""
-    assert len(folded([Candidate(Page(str(n), str(n), url="http://e.org/a"), 1.0, ()) for n in range(3)])) == 3
+    assert (
+        len(fold_duplicates([Candidate(IndexedPage(str(n), str(n), url="http://e.org/a"), 1.0, ()) for n in range(3)]))
+        == 3
+    )
 
 
 def test_folding_many_takes_no_time() -> None:
     """Two thousand candidates, each with both names known."""
     many = found(*((f"http://e.org/{n // 2}", str(n // 3)) for n in range(2_000)))
 
-    assert sum(map(len, folded(many))) == 2_000
+    assert sum(map(len, fold_duplicates(many))) == 2_000

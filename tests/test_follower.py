@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from core.models import Chunk
-from core.search.io.answers import Query
-from core.search.io.opening import _folder, open_searcher
-from core.search.io.protocols import Filters, Page
+from core.search.io.replica_opener import replica_folder
 from core.search.io.replica_state import try_lock
+from core.search.io.searcher import open_searcher
 from core.search.io.vector_space import VectorSpaceStore
+from core.search.models import Filters, IndexedPage, Query
 from core.settings import Settings
 from core.store.events import EVENTS_KEPT
 from tests.library import Library, open_library
@@ -101,7 +101,7 @@ async def test_stream_of_another_life_is_a_gap(library: Library, caplog: pytest.
 @pytest.mark.parametrize("what", ["folder", "state", "words", "vectors", "log", "garbled state", "garbled words"])
 async def test_lost_or_damaged_replica_is_built_anew(library: Library, what: str) -> None:
     """Whatever is missing or garbled, the next search answers as before."""
-    folder = _folder(library.settings)
+    folder = replica_folder(library.settings)
     state, words = folder / "state.json", next(iter(sorted((folder / "lexical").glob("*.store"))))
     match what:
         case "folder":
@@ -157,7 +157,7 @@ async def test_busy_writer_is_waited_for(library: Library) -> None:
         library.site.page("/a", "The mill.")
         await library.crawl()
         await library.embed()
-        lock = try_lock(_folder(library.settings) / "writer.lock")
+        lock = try_lock(replica_folder(library.settings) / "writer.lock")
         assert lock is not None
         asking = asyncio.create_task(searcher.search(Query("mill", lexical_weight=1.0), time.time()))
         await asyncio.sleep(0.2)
@@ -168,7 +168,7 @@ async def test_busy_writer_is_waited_for(library: Library) -> None:
         assert is_waiting
         assert [one.page.url for one in found.results] == [library.site.url("/a")]
 
-        lock = try_lock(_folder(library.settings) / "writer.lock")
+        lock = try_lock(replica_folder(library.settings) / "writer.lock")
         assert lock is not None
         library.site.page("/a", "The ferry.")
         await library.crawl()
@@ -199,7 +199,7 @@ async def test_folder_that_is_removed_under_an_open_searcher(library: Library) -
     """It is made anew, and the question is answered."""
     async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
         await searcher.search(Query("weir"), time.time())
-        shutil.rmtree(_folder(library.settings))
+        shutil.rmtree(replica_folder(library.settings))
         library.site.page("/a", "The mill.")
         await library.crawl()
         await library.embed()
@@ -223,7 +223,7 @@ async def test_files_damaged_under_an_open_searcher(library: Library, ending: st
     """tantivy panics, and the question is answered as before."""
     async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
         before = await searcher.search(Query("weir"), time.time())
-        for path in (_folder(library.settings) / "lexical").glob(f"*.{ending}"):
+        for path in (replica_folder(library.settings) / "lexical").glob(f"*.{ending}"):
             size = path.stat().st_size
             with path.open("r+b") as file:
                 file.write(b"\xff" * size)
@@ -244,8 +244,8 @@ async def test_sample_finds_what_no_event_told(library: Library) -> None:
         replica = follower.replica
         assert replica.try_write_lock()
         await replica.delete([library.id("/a")])
-        await replica.upsert(Page("url_stray", "v1"), [Chunk("c_stray", "A stray weir.")], {})
-        await replica.commit(replica.mark)
+        await replica.upsert(IndexedPage("url_stray", "v1"), [Chunk("c_stray", "A stray weir.")], {})
+        await replica.commit(replica.checkpoint)
         replica.stop_writing()
         await client.hset(keys.item(library.id("/b")), "sources", "other.site")
 
@@ -258,13 +258,13 @@ async def test_sample_finds_what_no_event_told(library: Library) -> None:
 
 async def test_long_lived_searcher_takes_samples(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """By itself, once in a while."""
-    monkeypatch.setattr("core.search.io.follower.SAMPLE_SECONDS", 0.0)
+    monkeypatch.setattr("core.search.io.replica_follower.SAMPLE_SECONDS", 0.0)
     async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
         await searcher.search(Query("weir"), time.time())
         replica = searcher._follower.replica
         assert replica.try_write_lock()
         await replica.delete([library.id("/a")])
-        await replica.commit(replica.mark)
+        await replica.commit(replica.checkpoint)
         replica.stop_writing()
         await searcher.search(Query("weir"), time.time())
         found = await searcher.search(Query("weir", lexical_weight=1.0), time.time())

@@ -12,9 +12,9 @@ from unittest import mock
 
 import pytest
 
-from core.search.io import opening, replica_files
-from core.search.io.replica_state import Mark, ReplicaFull, ReplicaUnusable
-from core.search.io.replica_writer import Writer
+from core.search.io import replica_files, replica_opener
+from core.search.io.replica_state import Checkpoint, ReplicaFull, ReplicaUnusable
+from core.search.io.replica_writer import ReplicaWriter
 from core.settings import Settings
 from tests import commands
 from tests.library import Library, open_library
@@ -35,22 +35,22 @@ async def library(settings: Settings) -> AsyncIterator[Library]:
 
 def full(folder: Path, number: int = errno.ENOSPC) -> mock._patch[object]:
     """Every commit into this folder fails, as on a disk without room."""
-    real = Writer.commit
+    real = ReplicaWriter.commit
 
-    def commit(self: Writer, mark: Mark) -> None:
+    def commit(self: ReplicaWriter, checkpoint: Checkpoint) -> None:
         if self._folder == folder:
             raise OSError(number, "No space left on device")
-        real(self, mark)
+        real(self, checkpoint)
 
-    return mock.patch.object(Writer, "commit", commit)
+    return mock.patch.object(ReplicaWriter, "commit", commit)
 
 
 def folder_of(library: Library) -> Path:
-    return opening._folder(library.settings)
+    return replica_opener.replica_folder(library.settings)
 
 
 async def test_without_a_replica_all_is_read_from_redis(library: Library, caplog: pytest.LogCaptureFixture) -> None:
-    """A replica that was never whole is of no use: a spare one is built, told in a sentence, and gone afterwards."""
+    """A replica that was never whole is of no use: a temporary one is built, logged in a sentence, and removed."""
     with full(folder_of(library)), caplog.at_level(logging.WARNING):
         found = await library.ask("weir repaired")
 
@@ -58,7 +58,7 @@ async def test_without_a_replica_all_is_read_from_redis(library: Library, caplog
     [line] = caplog.messages
     assert "cannot be written: No space left on device" in line
     assert "reads all texts from Redis" in line
-    assert not list(opening.SPARE_FOLDER.glob("freshet-*"))
+    assert not list(replica_opener.SHARED_MEMORY.glob("freshet-*"))
 
 
 async def test_replica_that_was_whole_answers(library: Library, caplog: pytest.LogCaptureFixture) -> None:
@@ -92,12 +92,15 @@ async def test_replica_that_cannot_be_made(library: Library) -> None:
 async def test_no_room_anywhere_is_a_sentence(library: Library) -> None:
     """Also none in memory: that is told, with what to do."""
     error = OSError(errno.ENOSPC, "No space left on device")
-    with mock.patch.object(Writer, "commit", side_effect=error), pytest.raises(ReplicaFull, match="Make room there"):
+    with (
+        mock.patch.object(ReplicaWriter, "commit", side_effect=error),
+        pytest.raises(ReplicaFull, match="Make room there"),
+    ):
         await library.ask("weir")
 
 
 async def test_other_trouble_of_the_disk_is_told_as_it_is(library: Library) -> None:
-    """A folder that may not be written is a wrong setting: no spare replica hides it."""
+    """A folder that may not be written is a wrong setting: no temporary replica hides it."""
     with full(folder_of(library), errno.EACCES), pytest.raises(ReplicaUnusable, match="cannot be used"):
         await library.ask("weir")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.search import rank as fusion
+from core.search import fusion
 
 WORDS = [("a", 10.0), ("b", 5.0)]
 MEANING = [("b", 0.8), ("c", 0.4)]

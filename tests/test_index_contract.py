@@ -11,8 +11,10 @@ from typing import Any, Protocol
 import pytest
 
 from core.models import Chunk
-from core.search.io.protocols import ChunkText, Filters, Index, Page
-from core.search.io.replica import Mark, Replica
+from core.search.io.replica import Replica
+from core.search.io.replica_state import Checkpoint
+from core.search.models import ChunkText, Filters, IndexedPage
+from core.search.protocols import Index
 
 DIMENSION = 4
 
@@ -36,7 +38,7 @@ class OpenedReplica:
         self.index: Index = self.replica
 
     async def settle(self) -> None:
-        await self.replica.commit(Mark("1-1", "test"))
+        await self.replica.commit(Checkpoint("1-1", "test"))
 
     def pause(self) -> None:
         self.replica.stop_writing()
@@ -78,10 +80,10 @@ async def ask(opened: Opened, text: str = "", near: bytes | None = None, **more:
 
 async def test_words_vectors_and_both(opened: Opened) -> None:
     """A chunk is found by what it says, by where its vector points, and best by both."""
-    page = Page("url_1", "v1", language="en")
+    page = IndexedPage("url_1", "v1", language="en")
     chunks = [chunk("c_weir", "The weir."), chunk("c_lock", "The lock.", 1)]
     await opened.index.upsert(page, chunks, {"c_weir": EAST, "c_lock": NORTH})
-    await opened.index.flip("url_1", "v1")
+    await opened.index.keep_only("url_1", "v1")
     await opened.settle()
 
     assert await ask(opened, "weir") == ["c_weir"]
@@ -92,11 +94,11 @@ async def test_words_vectors_and_both(opened: Opened) -> None:
 
 async def test_flip_leaves_one_version(opened: Opened) -> None:
     """Before the flip both versions may be found, each named as what it is; after it only the new one."""
-    await opened.index.upsert(Page("url_1", "v1"), [chunk("c_1", "weir old")], {"c_1": EAST})
-    await opened.index.upsert(Page("url_1", "v2"), [chunk("c_2", "weir new")], {"c_2": EAST})
+    await opened.index.upsert(IndexedPage("url_1", "v1"), [chunk("c_1", "weir old")], {"c_1": EAST})
+    await opened.index.upsert(IndexedPage("url_1", "v2"), [chunk("c_2", "weir new")], {"c_2": EAST})
     await opened.settle()
     both = {hit.version for hit in await opened.index.search("weir", None, Filters(), 10)}
-    await opened.index.flip("url_1", "v2")
+    await opened.index.keep_only("url_1", "v2")
     await opened.settle()
 
     assert both == {"v1", "v2"}
@@ -107,7 +109,7 @@ async def test_flip_leaves_one_version(opened: Opened) -> None:
 async def test_deleted_pages_are_gone_and_others_are_not(opened: Opened) -> None:
     """With all their versions; deleting what is not there is nothing."""
     for name in ("url_1", "url_2"):
-        await opened.index.upsert(Page(name, "v1"), [chunk(f"c_{name}", "weir")], {})
+        await opened.index.upsert(IndexedPage(name, "v1"), [chunk(f"c_{name}", "weir")], {})
     await opened.settle()
     await opened.index.delete(["url_1", "url_nobody"])
     await opened.settle()
@@ -119,8 +121,8 @@ async def test_deleted_pages_are_gone_and_others_are_not(opened: Opened) -> None
 async def test_writing_twice_is_writing_once(opened: Opened) -> None:
     """The same version again takes the place of the first."""
     for _ in range(3):
-        await opened.index.upsert(Page("url_1", "v1"), [chunk("c_1", "weir")], {"c_1": EAST})
-        await opened.index.flip("url_1", "v1")
+        await opened.index.upsert(IndexedPage("url_1", "v1"), [chunk("c_1", "weir")], {"c_1": EAST})
+        await opened.index.keep_only("url_1", "v1")
         await opened.settle()
 
     assert await opened.index.count() == 1
@@ -142,9 +144,11 @@ async def test_writing_twice_is_writing_once(opened: Opened) -> None:
 async def test_filters_hold_for_words_and_vectors(opened: Opened, one: dict[str, Any]) -> None:
     """Only what passes is found, by either way."""
     passing = {"categories": ("world",), "domains": ("docs",), "host": "example.org", "language": "de", "type": "file"}
-    await opened.index.upsert(Page("url_1", "v1", published_ts=200.0, **passing), [chunk("c_1", "weir")], {"c_1": EAST})
     await opened.index.upsert(
-        Page("url_2", "v1", language="en", published_ts=100.0), [chunk("c_2", "weir")], {"c_2": EAST}
+        IndexedPage("url_1", "v1", published_ts=200.0, **passing), [chunk("c_1", "weir")], {"c_1": EAST}
+    )
+    await opened.index.upsert(
+        IndexedPage("url_2", "v1", language="en", published_ts=100.0), [chunk("c_2", "weir")], {"c_2": EAST}
     )
     await opened.settle()
 
@@ -155,8 +159,8 @@ async def test_filters_hold_for_words_and_vectors(opened: Opened, one: dict[str,
 
 async def test_no_text_and_no_question_is_an_error(opened: Opened) -> None:
     """Nothing, marks, another script, a page without chunks."""
-    await opened.index.upsert(Page("url_1", "v1"), [], {})
-    await opened.index.upsert(Page("url_2", "v1"), [chunk("c_1", ""), chunk("c_2", "🦦 水位", 1)], {})
+    await opened.index.upsert(IndexedPage("url_1", "v1"), [], {})
+    await opened.index.upsert(IndexedPage("url_2", "v1"), [chunk("c_1", ""), chunk("c_2", "🦦 水位", 1)], {})
     await opened.settle()
     for text in ("", " ", '"', "(", "水位", "🦦", "x" * 10_000):
         await ask(opened, text)
@@ -165,8 +169,8 @@ async def test_no_text_and_no_question_is_an_error(opened: Opened) -> None:
 async def test_texts_come_when_asked_for(opened: Opened) -> None:
     """By chunk id, with headings; what went since the search is left out."""
     said = [Chunk("c_1", "The weir.", ("River", "Works"), 0, "h1"), chunk("c_2", "Another weir.", 1)]
-    await opened.index.upsert(Page("url_1", "v1"), said, {})
-    await opened.index.upsert(Page("url_2", "v1"), [chunk("c_3", "A third weir.")], {})
+    await opened.index.upsert(IndexedPage("url_1", "v1"), said, {})
+    await opened.index.upsert(IndexedPage("url_2", "v1"), [chunk("c_3", "A third weir.")], {})
     await opened.settle()
     hits = await opened.index.search("weir", None, Filters(), 10)
 
@@ -185,7 +189,7 @@ async def test_texts_come_when_asked_for(opened: Opened) -> None:
 async def test_vectors_say_nothing_of_a_language_that_is_not_spoken(opened: Opened) -> None:
     """A page that reads as one is found by its words alone, and these count in full; not known counts as spoken."""
     for name, reads_as in (("c_en", "en"), ("c_unknown", ""), ("c_ru", "ru")):
-        page = Page(f"url_{name}", "v1", reads_as=reads_as)
+        page = IndexedPage(f"url_{name}", "v1", reads_as=reads_as)
         await opened.index.upsert(page, [chunk(name, f"weir {name}")], {name: EAST})
     await opened.settle()
     spoken = frozenset({"en", "de"})
@@ -206,16 +210,16 @@ async def test_vectors_say_nothing_of_a_language_that_is_not_spoken(opened: Open
 
 async def test_a_writer_makes_room_and_comes_back(opened: Opened) -> None:
     """What was committed stays findable meanwhile, what was not is lost, and after it writing goes on."""
-    await opened.index.upsert(Page("url_1", "v1"), [chunk("c_1", "weir")], {"c_1": EAST})
+    await opened.index.upsert(IndexedPage("url_1", "v1"), [chunk("c_1", "weir")], {"c_1": EAST})
     await opened.settle()
-    await opened.index.upsert(Page("url_2", "v1"), [chunk("c_2", "weir")], {"c_2": EAST})
+    await opened.index.upsert(IndexedPage("url_2", "v1"), [chunk("c_2", "weir")], {"c_2": EAST})
     await opened.index.delete(["url_1"])
     opened.pause()
     assert await ask(opened, "weir", EAST) == ["c_1"]
 
     opened.resume()
     await opened.index.delete(["url_1"])
-    await opened.index.upsert(Page("url_3", "v1"), [chunk("c_3", "weir")], {"c_3": EAST})
+    await opened.index.upsert(IndexedPage("url_3", "v1"), [chunk("c_3", "weir")], {"c_3": EAST})
     await opened.settle()
     opened.pause()
 
@@ -230,8 +234,8 @@ async def test_what_has_no_vector_is_ranked_by_its_words(opened: Opened) -> None
     """On equal terms: a chunk that has the words of the question and no vector yet comes before one whose vector is
     merely the nearest there is, and before one that has fewer of the words and the nearest vector."""
     nonsense, weak = chunk("c_nonsense", "An unrelated note."), chunk("c_weak", "A weir and many other things " * 8)
-    await opened.index.upsert(Page("url_1", "v1"), [nonsense, weak], {"c_nonsense": EAST, "c_weak": EAST})
-    await opened.index.upsert(Page("url_2", "v1"), [chunk("c_new", "The weir was repaired.")], {})
+    await opened.index.upsert(IndexedPage("url_1", "v1"), [nonsense, weak], {"c_nonsense": EAST, "c_weak": EAST})
+    await opened.index.upsert(IndexedPage("url_2", "v1"), [chunk("c_new", "The weir was repaired.")], {})
     await opened.settle()
 
     hits = await opened.index.search("weir repaired", EAST, Filters(), 10, 0.55)
@@ -243,9 +247,11 @@ async def test_what_has_no_vector_is_ranked_by_its_words(opened: Opened) -> None
 
 async def test_nonsense_with_vectors_does_not_pass_many_that_wait(opened: Opened) -> None:
     """As long as nothing that words find has a vector, what is nearest by meaning comes after all that words find."""
-    await opened.index.upsert(Page("url_1", "v1"), [chunk("c_nonsense", "An unrelated note.")], {"c_nonsense": EAST})
+    await opened.index.upsert(
+        IndexedPage("url_1", "v1"), [chunk("c_nonsense", "An unrelated note.")], {"c_nonsense": EAST}
+    )
     for n in range(8):
-        await opened.index.upsert(Page(f"url_w{n}", "v1"), [chunk(f"c_{n}", "weir " + "filler " * 12 * n)], {})
+        await opened.index.upsert(IndexedPage(f"url_w{n}", "v1"), [chunk(f"c_{n}", "weir " + "filler " * 12 * n)], {})
     await opened.settle()
 
     assert (await ask(opened, "weir", EAST))[-1] == "c_nonsense"
@@ -255,10 +261,10 @@ async def test_one_that_waits_changes_little_for_the_others(opened: Opened) -> N
     """The order of chunks that have vectors is as it was when one more that has none comes in."""
     near = {f"c_{n}": vector(1, n, 0, 0) for n in range(20)}
     chunks = [chunk(name, f"The weir number {name} {'and more ' * n}") for n, name in enumerate(near)]
-    await opened.index.upsert(Page("url_1", "v1"), chunks, near)
+    await opened.index.upsert(IndexedPage("url_1", "v1"), chunks, near)
     await opened.settle()
     before = await ask(opened, "weir", EAST)
-    await opened.index.upsert(Page("url_2", "v1"), [chunk("c_new", f"A weir {'far away ' * 20}")], {})
+    await opened.index.upsert(IndexedPage("url_2", "v1"), [chunk("c_new", f"A weir {'far away ' * 20}")], {})
     await opened.settle()
 
     assert [name for name in await ask(opened, "weir", EAST) if name != "c_new"] == before[:9]

@@ -10,9 +10,9 @@ import pytest
 import redis
 
 from core.search.io.chunk_store import ChunkStore
-from core.search.io.contents import ContentReader
 from core.search.io.embedders import open_embedder
 from core.search.io.migrate import Migration, NothingToMigrate
+from core.search.io.page_contents import PageContentReader
 from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
 from core.store import connect
@@ -133,7 +133,7 @@ async def vector_lengths(library: Library, settings: Settings) -> set[int]:
     """Bytes of the vectors that search has of all pages in the space of these settings."""
     raw, embedder = connect.open_raw(settings), open_embedder(settings)
     await embedder.prepare()
-    contents = ContentReader(library.context.client, raw, library.context.keys, embedder)
+    contents = PageContentReader(library.context.client, raw, library.context.keys, embedder)
     found = await contents.read([library.id(path) for path in ("/", *PAGES)], embedder.space)
     await embedder.close()
     await raw.aclose()

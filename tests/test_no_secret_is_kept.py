@@ -13,8 +13,8 @@ import pytest
 from core.keys import Keys
 from core.runtime import logs
 from core.runtime.context import Context
-from core.search.io.answers import Query
-from core.search.io.opening import open_searcher
+from core.search.io.searcher import open_searcher
+from core.search.models import Query
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store.connect import Client, now

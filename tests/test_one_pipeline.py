@@ -10,7 +10,7 @@ import pytest
 
 from core.registry.io.visitor import Visitor
 from core.runtime.context import Context, open_context
-from core.search.io.protocols import Filters
+from core.search.models import Filters
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.open_sources import OpenSources

@@ -18,10 +18,11 @@ pytest.importorskip("tantivy")
 import numpy as np
 
 from core.models import Chunk
-from core.search.io import replica_lexical, replica_table, replica_vectors, replica_words
-from core.search.io.protocols import ChunkText, Filters, Hit, Index, Page, Vector
-from core.search.io.replica import Mark, Replica, ReplicaBroken, ReplicaBusy, WrongVector
-from core.search.io.replica_state import SCHEMA
+from core.search.io import replica_lexical, replica_table, replica_terms, replica_vectors
+from core.search.io.replica import Replica
+from core.search.io.replica_state import SCHEMA, Checkpoint, InvalidVector, ReplicaBroken, ReplicaBusy
+from core.search.models import ChunkText, Filters, Hit, IndexedPage
+from core.search.protocols import Index, Vector
 
 ROOT = Path(__file__).parents[1]
 DIMENSION = 8
@@ -35,8 +36,8 @@ def unit(*numbers: float) -> Vector:
     return bytes((vector / np.linalg.norm(vector)).astype("<f4").tobytes())
 
 
-def page(item: str, version: str = "v1", **facts: object) -> Page:
-    return Page(item, version, **facts)  # type: ignore[arg-type]
+def page(item: str, version: str = "v1", **facts: object) -> IndexedPage:
+    return IndexedPage(item, version, **facts)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ async def put(replica: Replica, item: str, text: str, *, vector: Vector | None =
 
 
 async def commit(replica: Replica, position: str = "1") -> None:
-    await replica.commit(Mark(position, "space"))
+    await replica.commit(Checkpoint(position, "space"))
 
 
 async def found(replica: Replica, text: str, filters: Filters = EVERYTHING, **more: object) -> list[str]:
@@ -107,7 +108,7 @@ async def test_versions_stand_beside_each_other_until_the_flip(replica: Replica)
     await put(replica, "i", "new flood", version="v2", vector=unit(1))
     await commit(replica)
     both = {hit.version for hit in await replica.search("flood", None, EVERYTHING, 10)}
-    await replica.flip("i", "v2")
+    await replica.keep_only("i", "v2")
     await commit(replica)
 
     after = await replica.search("flood", unit(1), EVERYTHING, 10)
@@ -141,7 +142,7 @@ async def test_deleted_pages_are_gone(replica: Replica) -> None:
     await put(replica, "other", "flood", vector=unit(1))
     await commit(replica)
     await replica.delete(["i", "unknown"])
-    await replica.flip("unknown", "v9")
+    await replica.keep_only("unknown", "v9")
     await commit(replica)
 
     assert await found(replica, "flood", vector=unit(1)) == ["other"]
@@ -238,11 +239,11 @@ async def test_languages(replica: Replica, name: str, language: str, text: str, 
 def test_remembered_words_are_what_the_analyzer_says(language: str) -> None:
     """What is remembered of single words gives the very terms that the whole text would give, also the second time."""
     for text in [*(row[2] for row in LANGUAGES), *STRANGE, "Rock’n’Roll—l'Été snake_case CAFÉ½ a" + "b" * 120]:
-        spaced, has_marks = replica_words._spaced(text, is_query=False)
-        expected = replica_words._analyzer(replica_words.stemmer(language), has_marks).analyze(spaced)
+        spaced, has_marks = replica_terms._spaced(text, is_query=False)
+        expected = replica_terms._analyzer(replica_terms.stemmer(language), has_marks).analyze(spaced)
 
-        assert replica_words.terms(text, language).split(" ") == (expected or [""])
-        assert replica_words.terms(text, language).split(" ") == (expected or [""])
+        assert replica_terms.terms(text, language).split(" ") == (expected or [""])
+        assert replica_terms.terms(text, language).split(" ") == (expected or [""])
 
 
 STRANGE = [
@@ -366,13 +367,13 @@ async def test_few_of_many_are_compared_alone(replica: Replica) -> None:
 async def test_a_wrong_dimension_is_refused_with_a_sentence(replica: Replica, tmp_path: Path) -> None:
     """In a write, in a search and at opening; a refused page changes nothing and the writer goes on."""
     await put(replica, "i", "flood", vector=unit(1))
-    with pytest.raises(WrongVector, match="5 dimensions, this search replica 8"):
+    with pytest.raises(InvalidVector, match="5 dimensions, this search replica 8"):
         await put(replica, "i", "other", vector=bytes(20))
-    with pytest.raises(WrongVector, match="not finite"):
+    with pytest.raises(InvalidVector, match="not finite"):
         await put(replica, "i", "other", vector=np.full(8, np.nan, dtype="<f4").tobytes())
     await commit(replica)
 
-    with pytest.raises(WrongVector, match="two models"):
+    with pytest.raises(InvalidVector, match="two models"):
         await replica.search("flood", bytes(12), EVERYTHING, 10)
     with pytest.raises(ReplicaBroken, match="8 dimensions, not 16"):
         Replica(tmp_path, 16)
@@ -388,7 +389,7 @@ async def test_a_replica_without_vectors_searches_by_words(tmp_path: Path) -> No
     await commit(replica)
 
     assert await found(replica, "flood") == ["i"]
-    with pytest.raises(WrongVector, match="without vectors"):
+    with pytest.raises(InvalidVector, match="without vectors"):
         await found(replica, "flood", vector=unit(1))
     with pytest.raises(ReplicaBroken):
         Replica(tmp_path, DIMENSION)
@@ -423,7 +424,7 @@ async def test_a_reader_beside_the_writer_sees_each_commit(replica: Replica, tmp
     await commit(replica, "7")
     seen.append(await found(reader, "flood", vector=unit(1)))
     await put(replica, "i", "fire", version="v2", vector=unit(1))
-    await replica.flip("i", "v2")
+    await replica.keep_only("i", "v2")
     await put(replica, "j", "flood")
     await commit(replica, "8")
     seen += [await found(reader, "flood"), await found(reader, "fire", lexical_weight=1.0)]
@@ -432,7 +433,7 @@ async def test_a_reader_beside_the_writer_sees_each_commit(replica: Replica, tmp
     seen.append(await found(reader, "flood fire", vector=unit(1)))
 
     assert seen == [[], ["i"], ["j"], ["i"], []]
-    assert reader.mark == Mark("9", "space")
+    assert reader.checkpoint == Checkpoint("9", "space")
 
 
 async def test_a_reader_follows_a_compaction_and_a_rebuild(
@@ -482,7 +483,7 @@ async def test_two_writers_take_turns(replica: Replica, tmp_path: Path) -> None:
 
     for one in (replica, other, Replica(tmp_path, DIMENSION)):
         assert sorted(await found(one, "flood number19", vector=unit(1))) == ["i0", "i1"]
-        assert (await one.count(), one.mark.position) == (2, "19-1")
+        assert (await one.count(), one.checkpoint.position) == (2, "19-1")
         assert await found(one, "number18") == []
 
 
@@ -550,7 +551,7 @@ async def test_it_is_all_there_after_opening_again(replica: Replica, tmp_path: P
 
     again = Replica(tmp_path, DIMENSION)
 
-    assert again.mark == Mark("42-1", "space")
+    assert again.checkpoint == Checkpoint("42-1", "space")
     assert await found(again, "flood", vector=unit(1)) == ["i"]
     assert again.try_write_lock()
     await put(again, "more", "flood", vector=unit(1))
@@ -667,7 +668,8 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from core.search.io import replica_table
-from core.search.io.replica import Mark, Replica
+from core.search.io.replica import Replica
+from core.search.io.replica_state import Checkpoint
 from tests.test_replica import put, unit, DIMENSION
 
 replica_table.COMPACT_ABOVE_ROWS = 20
@@ -675,14 +677,14 @@ replica_table.COMPACT_ABOVE_ROWS = 20
 async def main():
     replica = Replica(Path(sys.argv[1]), DIMENSION)
     assert replica.try_write_lock()
-    number = int(replica.mark.position or 0)
+    number = int(replica.checkpoint.position or 0)
     while True:
         for _ in range(7):
             number += 1
             await put(replica, f"i{number}", f"flood number{number}", vector=unit(1, number))
             if number > 40:
                 await replica.delete([f"i{number - 40}"])
-        await replica.commit(Mark(str(number)))
+        await replica.commit(Checkpoint(str(number)))
         print(number, flush=True)
         if number % 3 == 0:
             replica.stop_writing()
@@ -713,7 +715,7 @@ async def test_a_writer_killed_at_any_moment_leaves_a_whole_replica(tmp_path: Pa
         told = killed_writer(tmp_path, dice.uniform(0.05, 0.4))
         replica = Replica(tmp_path, DIMENSION)
         assert replica.try_write_lock()
-        last = int(replica.mark.position)
+        last = int(replica.checkpoint.position)
         expected = [f"i{number}" for number in range(max(1, last - 39), last + 1)]
 
         assert last >= told
@@ -737,9 +739,9 @@ async def test_a_commit_that_only_lacks_its_state_is_finished(replica: Replica, 
     (tmp_path / "state.json").write_bytes(state)
 
     again = Replica(tmp_path, DIMENSION)
-    before = (await found(again, "flood", vector=unit(1)), again.mark.position)
+    before = (await found(again, "flood", vector=unit(1)), again.checkpoint.position)
     assert again.try_write_lock()
-    after = (sorted(await found(again, "flood", vector=unit(1))), again.mark.position)
+    after = (sorted(await found(again, "flood", vector=unit(1))), again.checkpoint.position)
     await put(again, "next", "flood", vector=unit(1))
     await commit(again, "3")
 
@@ -754,7 +756,7 @@ async def test_what_a_crash_left_of_a_commit_is_in_nobodys_way(replica: Replica,
     async def change() -> None:
         assert replica.try_write_lock()
         await put(replica, "i", "fire", version="v2")
-        await replica.flip("i", "v2")
+        await replica.keep_only("i", "v2")
         await commit(replica, "2")
         replica.stop_writing()
 
@@ -781,8 +783,12 @@ async def test_a_commit_that_tantivy_never_saw_is_cut_off(replica: Replica, tmp_
     await commit(replica, "1")
     replica.close()
     with (tmp_path / "vectors" / "0.log").open("ab") as log, (tmp_path / "vectors" / "0.f32").open("ab") as rows:
-        lost = replica_table.Put(page("lost"), 1, ("lost-c",), (True,), 0)
-        log.write(replica_table.encode(lost) + replica_table.encode(replica_table.Commit(2, Mark("2"))) + b"0123 torn")
+        lost = replica_table.PutPage(page("lost"), 1, ("lost-c",), (True,), 0)
+        log.write(
+            replica_table.encode(lost)
+            + replica_table.encode(replica_table.CommitMarker(2, Checkpoint("2")))
+            + b"0123 torn"
+        )
         rows.write(unit(1) + b"torn")
 
     again = Replica(tmp_path, DIMENSION)

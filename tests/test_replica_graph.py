@@ -14,8 +14,9 @@ pytest.importorskip("usearch")
 
 from core.models import Chunk
 from core.search.io import replica_graph, replica_graph_builder, replica_table, replica_vectors
-from core.search.io.protocols import Filters, Page
-from core.search.io.replica import Mark, Replica
+from core.search.io.replica import Replica
+from core.search.io.replica_state import Checkpoint
+from core.search.models import Filters, IndexedPage
 
 DIMENSION = 48
 ROWS = 5_000
@@ -43,7 +44,7 @@ async def put(replica: Replica, rows: Rows, first: int = 0) -> None:
     """Pages of fifty chunks; every second in a category of its own; every tenth chunk has no vector."""
     for start in range(0, len(rows), PER_PAGE):
         numbers = range(start, min(start + PER_PAGE, len(rows)))
-        page = Page(f"i{first + start}", "v1", categories=("even" if start // PER_PAGE % 2 == 0 else "odd",))
+        page = IndexedPage(f"i{first + start}", "v1", categories=("even" if start // PER_PAGE % 2 == 0 else "odd",))
         chunks = [Chunk(f"c{first + number}", "x") for number in numbers]
         vectors = {f"c{first + number}": rows[number].tobytes() for number in numbers if number % 10}
         await replica.upsert(page, chunks, vectors)
@@ -51,7 +52,7 @@ async def put(replica: Replica, rows: Rows, first: int = 0) -> None:
 
 async def commit(replica: Replica) -> None:
     """With the graph that it makes worth while."""
-    await replica.commit(Mark("1", "space"))
+    await replica.commit(Checkpoint("1", "space"))
     replica.finish_graph()
 
 

@@ -12,8 +12,8 @@ from redis.exceptions import ResponseError
 
 from core.doctor.io.index_repair import Problem
 from core.models import Chunk
-from core.search.io.opening import open_searcher
-from core.search.io.protocols import Page
+from core.search.io.searcher import open_searcher
+from core.search.models import IndexedPage
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Leases
@@ -186,7 +186,7 @@ async def test_replica_that_another_process_writes_is_left(
         replica = searcher._follower.replica
         assert replica.try_write_lock()
         await replica.delete([library.id("/a")])
-        await replica.commit(replica.mark)
+        await replica.commit(replica.checkpoint)
 
         code, said = await told(capsys, fix=True)
 
@@ -219,13 +219,13 @@ async def test_replica_with_too_much_and_too_little(library: Library, capsys: py
         await searcher.compare()
         replica = searcher._follower.replica
         assert replica.try_write_lock()
-        extra = Page("url_nobody", "v", url="https://example.org/")
+        extra = IndexedPage("url_nobody", "v", url="https://example.org/")
         await replica.upsert(extra, [Chunk("c_extra", "Nobody knows this page.")], {})
         await replica.delete([library.id("/a")])
         page = (await searcher._pages.read([library.id("/")]))[library.id("/")]
         assert page
         await replica.upsert(page.page, [Chunk("c_other", "Not what the page says.")], {})
-        await replica.commit(replica.mark)
+        await replica.commit(replica.checkpoint)
 
     assert await run(capsys) == (1, {}, {"missing": 2, "extra": 1})
     assert await run(capsys, fix=True) == (0, {}, {"missing": 2, "extra": 1})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.search.io.protocols import Page
+from core.search.models import IndexedPage
 from core.settings import Settings
 from scripts import search as script
 from tests import commands
@@ -164,8 +164,8 @@ async def test_help_lists_the_types(settings: Settings) -> None:
 def test_what_a_result_tells_of_its_page() -> None:
     """The day and where the page belongs; its host where it belongs to nothing; no date where none is known."""
     day = datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()
-    article = Page("url_1", "v", categories=("news", "world"), domains=("docs",), host="e.org", published_ts=day)
+    article = IndexedPage("url_1", "v", categories=("news", "world"), domains=("docs",), host="e.org", published_ts=day)
 
     assert script._about(article) == "2026-01-31 · news · world · docs"
-    assert script._about(Page("url_2", "v", host="e.org", updated_ts=day)) == "2026-01-31 · e.org"
-    assert script._about(Page("file_3", "v", type="file", published_ts=1e18)) == "file"
+    assert script._about(IndexedPage("url_2", "v", host="e.org", updated_ts=day)) == "2026-01-31 · e.org"
+    assert script._about(IndexedPage("file_3", "v", type="file", published_ts=1e18)) == "file"

@@ -13,11 +13,11 @@ import pytest
 from core.feeds.io.link_store import Ttls
 from core.registry.io.pruner import Pruner
 from core.registry.record import ARTICLES_SOURCE
-from core.search.io.answers import LEXICAL_WEIGHT, Query
-from core.search.io.opening import _folder, open_searcher
-from core.search.io.protocols import Filters
-from core.search.io.replica_search import DEPTH
+from core.search.io.replica_opener import replica_folder
+from core.search.io.replica_snapshot import FUSION_DEPTH
 from core.search.io.replica_state import try_lock
+from core.search.io.searcher import open_searcher
+from core.search.models import LEXICAL_WEIGHT, Filters, Query
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.store import connect
@@ -201,7 +201,7 @@ async def test_images_hang_on_their_page(settings: Settings) -> None:
 @asynccontextmanager
 async def behind(library: Library) -> AsyncIterator[None]:
     """Somebody else holds the replica's lock and does not write: it stays as it is."""
-    lock = try_lock(_folder(library.settings) / "writer.lock")
+    lock = try_lock(replica_folder(library.settings) / "writer.lock")
     assert lock is not None
     try:
         yield
@@ -330,12 +330,12 @@ async def test_every_page_can_be_turned_to(settings: Settings) -> None:
     assert set(urls) >= {library.site.url(path) for path in pages}
     assert {part.total for part in found if not part.is_more} == {len(urls)}
     assert [part.is_more for part in found] == [True, True, False, False, False, False, False]
-    assert all(DEPTH < part.total <= len(urls) for part in found)
+    assert all(FUSION_DEPTH < part.total <= len(urls) for part in found)
 
 
 async def test_too_many_to_rank_is_said(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """The total is then the least there are."""
-    monkeypatch.setattr("core.search.io.replica_search.DEPTH", 5)
+    monkeypatch.setattr("core.search.io.replica_snapshot.FUSION_DEPTH", 5)
     monkeypatch.setattr("core.search.io.searcher.CANDIDATES", 10)
     async with open_library(settings, {f"/{n}": f"The weir {n}." for n in range(8)}) as library:
         found = await library.ask("weir", lexical_weight=1.0)

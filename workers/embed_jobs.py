@@ -18,7 +18,7 @@ from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embed_run import EmbedRun
 from core.search.io.embedders import open_embedder
 from core.search.io.local_embedder import LocalEmbedder
-from core.search.io.protocols import Embedder, EmbedderUnavailable
+from core.search.protocols import Embedder, EmbedderUnavailable
 from core.settings import Settings, load
 from core.store import connect
 from core.store import redis_health as presence

@@ -10,7 +10,7 @@ TOLERANCE = 0.01
 """Of a length of 1, which every embedder gives its vectors."""
 
 
-def is_sound(vector: bytes, dimension: int) -> bool:
+def is_valid(vector: bytes, dimension: int) -> bool:
     """Is it float32, little-endian, of so many dimensions and of length 1? Then it is also finite."""
     if not vector or len(vector) != 4 * dimension:
         return False

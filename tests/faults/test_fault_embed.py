@@ -13,10 +13,9 @@ from core.models import VectorSpace
 from core.registry.io.items import ItemStore
 from core.runtime.send import Sender
 from core.search import chunk as chunking
-from core.search.io.answers import Query
 from core.search.io.chunk_store import ChunkStore
-from core.search.io.opening import open_searcher
-from core.search.io.searcher import Searcher
+from core.search.io.searcher import Searcher, open_searcher
+from core.search.models import Query
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Leases

@@ -11,7 +11,7 @@ from redis.exceptions import ResponseError
 from core.keys import Keys
 from core.models import VectorSpace
 from core.pages.text_cleaning import content_hash
-from core.search.vectors import is_sound
+from core.search.vectors import is_valid
 from core.store.connect import Client
 
 _CHUNK = ("item", "text", "text_hash", "space")
@@ -62,4 +62,4 @@ class ChunkInspector:
 
 def _is_sound(vector: Any, space: VectorSpace) -> bool:
     """A client that reads text keeps bytes that are none as surrogates."""
-    return isinstance(vector, str) and is_sound(vector.encode("utf-8", "surrogateescape"), space.dimension)
+    return isinstance(vector, str) and is_valid(vector.encode("utf-8", "surrogateescape"), space.dimension)

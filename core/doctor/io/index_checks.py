@@ -13,7 +13,7 @@ from core.doctor.problems import FIELDS, Finding, Problem, Record, every, is_kno
 from core.keys import Keys
 from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
-from core.search.io.pages import PageReader
+from core.search.io.live_pages import LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
 from core.store.connect import Client, texts
 
@@ -28,7 +28,7 @@ class IndexChecks:
         """`wants_vectors`: the settings name a model, so that chunks of a store that never had one lack something."""
         self._client = client
         self._keys = keys
-        self._pages = PageReader(client, keys)
+        self._pages = LivePageReader(client, keys)
         self._spaces = VectorSpaceStore(client, keys)
         self._orphans = OrphanChunks(client, keys)
         self._sets = RegistrySets(client, keys)

@@ -83,4 +83,4 @@ def _stored(place: int, row: Row, space: VectorSpace | None) -> StoredChunk:
     if space is None or of != space.name:
         return StoredChunk(chunk, None)
     vector = bytes(row[7] or b"")
-    return StoredChunk(chunk, vector) if vectors.is_sound(vector, space.dimension) else StoredChunk(chunk, None, vector)
+    return StoredChunk(chunk, vector) if vectors.is_valid(vector, space.dimension) else StoredChunk(chunk, None, vector)

@@ -16,7 +16,7 @@ from core.keys import Keys
 from core.models import Chunk, VectorSpace
 from core.registry.record import Item, Status, iso
 from core.search.io.chunk_remover import CACHE_SECONDS, ChunkRemover, OldChunks
-from core.search.vectors import is_sound
+from core.search.vectors import is_valid
 from core.store.commit import Command, batched
 from core.store.connect import Client, now
 from core.store.events import event
@@ -119,7 +119,7 @@ class ChunkStore:
         return {
             name: vector
             for name, vector in zip(names, found, strict=True)
-            if vector and is_sound(vector, space.dimension)
+            if vector and is_valid(vector, space.dimension)
         }
 
     async def drop_vectors(self, damaged: Mapping[str, bytes], space: VectorSpace) -> None:

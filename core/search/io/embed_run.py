@@ -20,9 +20,9 @@ from core.search.io.chunk_remover import OldChunks
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embed_reading import PageToEmbed, cut, embedded
-from core.search.io.live_texts import LiveTexts, Text
-from core.search.io.protocols import Embedder, EmbedderUnavailable
+from core.search.io.live_pages import LiveText, LiveTextReader
 from core.search.io.vector_space import VectorSpaceStore
+from core.search.protocols import Embedder, EmbedderUnavailable
 from core.store.clock import ServerClock
 from core.store.commit import Answer, Lease, Leases, Work
 from core.store.connect import Client
@@ -61,7 +61,7 @@ class EmbedRun:
         self._clock = clock
         self._tell = tell
         self._items = ItemStore(client, keys)
-        self._texts = LiveTexts(client, keys)
+        self._texts = LiveTextReader(client, keys)
         self._queue = EmbedQueue(client, keys)
         self._spaces = VectorSpaceStore(client, keys)
         self.counts: Counter[str] = Counter()
@@ -92,7 +92,7 @@ class EmbedRun:
     async def _groups(self, held: Held) -> AsyncIterator[list[PageToEmbed]]:
         """The pages that are wanted, each group with about as many chunks as the model gets at once."""
         items = dict(zip(held, await self._items.read(list(held)), strict=True))
-        texts = await self._texts.of([item for item in items.values() if item])
+        texts = await self._texts.read([item for item in items.values() if item])
         old = await self._store.old_of(list(held))
         wanted = [item for item in items.values() if item and item.id in texts and self._is_wanted(item, old[item.id])]
         await self._let_go({name: items[name] for name in items.keys() - {item.id for item in wanted}}, held)
@@ -150,12 +150,12 @@ class EmbedRun:
 
     async def _known(
         self, group: Sequence[PageToEmbed], space: VectorSpace
-    ) -> tuple[dict[str, bytes], dict[str, tuple[Chunk, Text]]]:
+    ) -> tuple[dict[str, bytes], dict[str, tuple[Chunk, LiveText]]]:
         """Vectors that are there, by text hash, and the chunks whose vectors are not."""
         chunks = [(chunk, page.text) for page in group for chunk in page.chunks]
         old = {name: what for page in group for name, what in page.old.known.items()}
         known = await self._store.vectors([chunk for chunk, _ in chunks], space, old)
-        new: dict[str, tuple[Chunk, Text]] = {}
+        new: dict[str, tuple[Chunk, LiveText]] = {}
         for chunk, text in chunks:
             if chunk.text_hash not in known:
                 new.setdefault(chunk.text_hash, (chunk, text))
@@ -163,7 +163,7 @@ class EmbedRun:
         return known, new
 
     async def _embed(
-        self, new: dict[str, tuple[Chunk, Text]], space: VectorSpace, vectors: dict[str, bytes], is_over: IsOver
+        self, new: dict[str, tuple[Chunk, LiveText]], space: VectorSpace, vectors: dict[str, bytes], is_over: IsOver
     ) -> None:
         """Add what the model makes of these to the vectors, until it is done or over."""
         wanted = list(new.items())

@@ -6,7 +6,7 @@ from core.search.chunk import CHUNKER_VERSION
 from core.search.io.local_embedder import LocalEmbedder
 from core.search.io.none import NoEmbedder
 from core.search.io.openai_embedder import Endpoint, OpenAIEmbedder
-from core.search.io.protocols import Embedder
+from core.search.protocols import Embedder
 from core.settings import Settings
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.models import VectorSpace
 from core.search.chunk import MOST_TOKENS
-from core.search.io.protocols import EmbedderUnavailable, Vector
 from core.search.io.wordpiece import WordPiece
+from core.search.protocols import EmbedderUnavailable, Vector
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from core.search.chunk import MOST_TOKENS, estimate_tokens
-from core.search.io.protocols import Vector
+from core.search.protocols import Vector
 
 log = logging.getLogger("embed")
 

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 
 from core.errors import SettingsError
 from core.registry.http_headers import retry_after_seconds
-from core.search.io.protocols import EmbedderUnavailable, Vector
+from core.search.protocols import EmbedderUnavailable, Vector
 from core.settings import Settings
 from core.urls.secrets import redact
 

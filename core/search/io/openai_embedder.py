@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from core.models import VectorSpace
 from core.search.chunk import estimate_tokens
 from core.search.io.openai_api import SETTING_RETRY_SECONDS, EmbeddingsApi, Endpoint, TextsRefused
-from core.search.io.protocols import EmbedderUnavailable, Vector
+from core.search.protocols import EmbedderUnavailable, Vector
 
 __all__ = ["Endpoint", "OpenAIEmbedder"]
 

@@ -28,16 +28,15 @@ from core.search.io import (
     replica_state,
     replica_vectors,
 )
-from core.search.io.protocols import ChunkText, Filters, Hit, Hits, Page, Vector
 from core.search.io.replica_files import read_log, read_table, rows_path
 from core.search.io.replica_graph_builder import GraphBuilder
-from core.search.io.replica_lexical import Lexical
-from core.search.io.replica_search import View
-from core.search.io.replica_state import Mark, ReplicaBroken, ReplicaBusy, Signature, State, WrongVector
-from core.search.io.replica_table import Table, decode
-from core.search.io.replica_writer import Writer
-
-__all__ = ["Mark", "Replica", "ReplicaBroken", "ReplicaBusy", "WrongVector"]
+from core.search.io.replica_lexical import LexicalIndex
+from core.search.io.replica_snapshot import ReplicaSnapshot
+from core.search.io.replica_state import Checkpoint, InvalidVector, ReplicaBroken, ReplicaBusy, ReplicaState, Signature
+from core.search.io.replica_table import ChunkTable, decode
+from core.search.io.replica_writer import ReplicaWriter
+from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage
+from core.search.protocols import Vector
 
 
 class Replica:
@@ -50,12 +49,12 @@ class Replica:
         """
         self._folder = folder
         self._dimension = dimension
-        self._view: View | None = None
-        self._table = Table()
+        self._view: ReplicaSnapshot | None = None
+        self._table = ChunkTable()
         self._seen: Signature | None = None
         self._sound = ("", 0, 0)  # born, epoch, rows: as far as these we know that the vectors are whole
         self._lock: int | None = None
-        self._writer: Writer | None = None
+        self._writer: ReplicaWriter | None = None
         self._refreshing = threading.Lock()
         self._writing = threading.Lock()
         self._turn = asyncio.Lock()
@@ -111,15 +110,15 @@ class Replica:
         return self._writer is not None
 
     @property
-    def mark(self) -> Mark:
+    def checkpoint(self) -> Checkpoint:
         """How far the last commit came."""
         self._refresh()
-        return self._view.state.mark if self._view else Mark()
+        return self._view.state.checkpoint if self._view else Checkpoint()
 
-    async def commit(self, mark: Mark) -> None:
+    async def commit(self, checkpoint: Checkpoint) -> None:
         """Make all writes so far durable and visible, and say how far they came."""
         async with self._turn:
-            await asyncio.to_thread(self._commit, mark)
+            await asyncio.to_thread(self._commit, checkpoint)
 
     def close(self) -> None:
         """Let go of lock and files; what was not committed is lost."""
@@ -130,15 +129,15 @@ class Replica:
 
     # ── Index ──
 
-    async def upsert(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+    async def upsert(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Make this version of a page findable from the next commit on, beside an older one."""
         async with self._turn:
             self._write(lambda writer: writer.upsert(page, chunks, vectors))
 
-    async def flip(self, item_id: str, version: str) -> None:
+    async def keep_only(self, item_id: str, version: str) -> None:
         """From the next commit on only this version of the page."""
         async with self._turn:
-            self._write(lambda writer: writer.flip(item_id, version))
+            self._write(lambda writer: writer.keep_only(item_id, version))
 
     async def delete(self, item_ids: Sequence[str]) -> None:
         """Forget these pages with the next commit."""
@@ -150,7 +149,7 @@ class Replica:
         self._refresh()
         return self._table.item_ids()
 
-    def held(self, item_id: str) -> list[tuple[Page, frozenset[str]]]:
+    def held(self, item_id: str) -> list[tuple[IndexedPage, frozenset[str]]]:
         """What there is of a page: each version with its chunks."""
         return self._table.held(item_id)
 
@@ -169,7 +168,7 @@ class Replica:
         lexical_weight: float = 0.5,
         spoken: frozenset[str] | None = None,
     ) -> Hits:
-        """The best committed chunks, best first. No text is refused; a vector of another space raises WrongVector."""
+        """The best committed chunks, best first. No text is refused; a vector of another space raises InvalidVector."""
         return await asyncio.to_thread(self.search_now, text, vector, filters, limit, lexical_weight, spoken)
 
     def search_now(
@@ -204,29 +203,29 @@ class Replica:
 
     # ── inside ──
 
-    def _write(self, action: Callable[[Writer], None]) -> None:
+    def _write(self, action: Callable[[ReplicaWriter], None]) -> None:
         with self._writing:
             if self._writer is None:
                 raise ReplicaBusy("This process does not write the search replica: call try_write_lock first.")
             try:
                 action(self._writer)
-            except WrongVector:
+            except InvalidVector:
                 raise  # refused before anything was written
             except BaseException:
                 self._stop_writing(is_sound=False)
                 raise
 
-    def _commit(self, mark: Mark) -> None:
-        self._write(lambda writer: self._commit_writer(writer, mark))
+    def _commit(self, checkpoint: Checkpoint) -> None:
+        self._write(lambda writer: self._commit_writer(writer, checkpoint))
 
-    def _commit_writer(self, writer: Writer, mark: Mark) -> None:
+    def _commit_writer(self, writer: ReplicaWriter, checkpoint: Checkpoint) -> None:
         if self._lock is None or not replica_state.is_still(self._folder / "writer.lock", self._lock):
             raise ReplicaBroken(f"The search replica in {self._folder} was removed while we wrote it.")
-        writer.commit(mark)
+        writer.commit(checkpoint)
         self._publish(writer)
         self._carry_on_graph()
 
-    def _publish(self, writer: Writer) -> None:
+    def _publish(self, writer: ReplicaWriter) -> None:
         assert self._view  # there is no writer without a view
         lexical = self._view.lexical
         lexical.reload()
@@ -234,7 +233,7 @@ class Replica:
             self._table = writer.table
             self._show(writer.state, lexical)
 
-    def _start_writing(self) -> Writer | None:
+    def _start_writing(self) -> ReplicaWriter | None:
         """Make the writer; gives it back if it is ahead of the view, because it finished what a crash had left."""
         view = self._view
         if view is None or replica_state.signature(self._folder) is None:
@@ -242,10 +241,10 @@ class Replica:
         born, epoch, rows = self._sound
         sound_rows = rows if (born, epoch) == (view.state.born, view.state.epoch) else 0
         try:
-            self._writer = Writer(self._folder, view.state, self._table, view.lexical, sound_rows)
+            self._writer = ReplicaWriter(self._folder, view.state, self._table, view.lexical, sound_rows)
         except BaseException:
             view.lexical.stop_writing()
-            self._table, self._seen = Table(), None
+            self._table, self._seen = ChunkTable(), None
             raise
         self._sound = self._writer.sound
         return self._writer if self._writer.state is not view.state else None
@@ -264,7 +263,7 @@ class Replica:
                     self._sound = writer.sound
                     self._seen = replica_state.signature(self._folder)
                 else:
-                    self._table, self._seen = Table(), None
+                    self._table, self._seen = ChunkTable(), None
             if self._lock is not None:
                 os.close(self._lock)
                 self._lock = None
@@ -288,11 +287,11 @@ class Replica:
             try:
                 self._follow(state)
             except BaseException:
-                self._table, self._seen = Table(), None  # the table may be ahead of the view
+                self._table, self._seen = ChunkTable(), None  # the table may be ahead of the view
                 raise
             self._seen = seen
 
-    def _follow(self, state: State) -> None:
+    def _follow(self, state: ReplicaState) -> None:
         if self._dimension not in (None, state.dimension):
             raise ReplicaBroken(
                 f"The search replica in {self._folder} is for vectors of {state.dimension} dimensions, "
@@ -300,7 +299,7 @@ class Replica:
             )
         before = self._view.state if self._view else None
         is_same = before is not None and before.born == state.born
-        lexical = self._view.lexical if self._view and is_same else Lexical(self._folder / "lexical")
+        lexical = self._view.lexical if self._view and is_same else LexicalIndex(self._folder / "lexical")
         if before and is_same and self._seen and before.epoch == state.epoch:
             for record in decode(read_log(self._folder, state, before.log_bytes)):
                 self._table.apply(record)
@@ -310,11 +309,11 @@ class Replica:
             _reload(lexical)
         self._show(state, lexical)
 
-    def _show(self, state: State, lexical: Lexical) -> None:
+    def _show(self, state: ReplicaState, lexical: LexicalIndex) -> None:
         matrix = replica_vectors.map_rows(rows_path(self._folder, state.epoch), state.rows, state.dimension)
         columns, languages = self._table.columns(), self._table.languages()
         graph = replica_graph.opened(self._folder, state, self._view.graph if self._view else None)
-        self._view = View(state, columns, languages, matrix, lexical, lexical.searcher(), graph)
+        self._view = ReplicaSnapshot(state, columns, languages, matrix, lexical, lexical.searcher(), graph)
 
     # ── the graph ──
 
@@ -337,7 +336,7 @@ class Replica:
                 self._view = replace(self._view, graph=graph)
 
 
-def _reload(lexical: Lexical) -> None:
+def _reload(lexical: LexicalIndex) -> None:
     try:
         lexical.reload()
     except (ValueError, OSError) as error:

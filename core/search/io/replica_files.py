@@ -8,9 +8,9 @@ import uuid
 from pathlib import Path
 
 from core.search.io import replica_state
-from core.search.io.replica_lexical import Lexical
-from core.search.io.replica_state import SCHEMA, ReplicaBroken, State
-from core.search.io.replica_table import Table, decode
+from core.search.io.replica_lexical import LexicalIndex
+from core.search.io.replica_state import SCHEMA, ReplicaBroken, ReplicaState
+from core.search.io.replica_table import ChunkTable, decode
 
 
 def log_path(folder: Path, epoch: int) -> Path:
@@ -23,7 +23,7 @@ def rows_path(folder: Path, epoch: int) -> Path:
     return folder / "vectors" / f"{epoch}.f32"
 
 
-def read_log(folder: Path, state: State, start: int = 0) -> bytes:
+def read_log(folder: Path, state: ReplicaState, start: int = 0) -> bytes:
     """A committed piece of the log."""
     try:
         with log_path(folder, state.epoch).open("rb") as file:
@@ -36,9 +36,9 @@ def read_log(folder: Path, state: State, start: int = 0) -> bytes:
     return lines
 
 
-def read_table(folder: Path, state: State) -> Table:
+def read_table(folder: Path, state: ReplicaState) -> ChunkTable:
     """The table as it was committed."""
-    table = Table()
+    table = ChunkTable()
     for record in decode(read_log(folder, state)):
         table.apply(record)
     if len(table) != state.rows:
@@ -54,12 +54,12 @@ def create(folder: Path, dimension: int | None) -> None:
     try:
         if replica_state.signature(folder) is None:
             _remove(folder)
-            Lexical.create(folder / "lexical")
+            LexicalIndex.create(folder / "lexical")
             (folder / "vectors").mkdir()
             log_path(folder, 0).touch()
             rows_path(folder, 0).touch()
             replica_state.sync_folder(folder / "vectors")
-            replica_state.write(folder, State(schema=SCHEMA, born=uuid.uuid4().hex, dimension=dimension))
+            replica_state.write(folder, ReplicaState(schema=SCHEMA, born=uuid.uuid4().hex, dimension=dimension))
     finally:
         os.close(lock)
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.search.io.replica_state import State
+from core.search.io.replica_state import ReplicaState
 
 HNSW_ABOVE = 100_000
 """Rows. Up to here all are compared exactly: 8 ms on a free machine, 15 ms of CPU on a busy one."""
@@ -33,7 +33,7 @@ _NAME = re.compile(r"(\d+-[0-9a-f]+)-(\d+)-([0-9a-f]{8})\.usearch")
 _PIECE_BYTES = 1 << 20
 
 
-class Graph:
+class VectorGraph:
     """One file, open for searching."""
 
     def __init__(self, path: Path, rows: int, index: Any) -> None:
@@ -52,7 +52,7 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class GraphFile:
     """A graph's file, and what its name says."""
 
     path: Path
@@ -60,21 +60,23 @@ class Named:
     crc: int
 
 
-def prefix(state: State) -> str:
+def prefix(state: ReplicaState) -> str:
     """How the names of all graphs begin that fit this replica and its epoch."""
     return f"{state.epoch}-{state.born[:_BORN_LETTERS]}"
 
 
-def named(folder: Path, state: State) -> list[Named]:
+def named(folder: Path, state: ReplicaState) -> list[GraphFile]:
     """The graphs on disk for the rows of this state, the one that covers most first."""
     matches = [(path, _NAME.fullmatch(path.name)) for path in (folder / "vectors").glob("*.usearch")]
     found = [
-        Named(path, int(match[2]), int(match[3], 16)) for path, match in matches if match and match[1] == prefix(state)
+        GraphFile(path, int(match[2]), int(match[3], 16))
+        for path, match in matches
+        if match and match[1] == prefix(state)
     ]
     return sorted((one for one in found if one.rows <= state.rows), key=lambda one: -one.rows)
 
 
-def opened(folder: Path, state: State, before: Graph | None = None) -> Graph | None:
+def opened(folder: Path, state: ReplicaState, before: VectorGraph | None = None) -> VectorGraph | None:
     """The graph to use, `before` if it is still that; None: compare all rows."""
     if state.dimension is None or state.rows <= HNSW_ABOVE:
         return None
@@ -83,11 +85,11 @@ def opened(folder: Path, state: State, before: Graph | None = None) -> Graph | N
             return before
         index = restored(one, state.dimension, is_view=True)
         if index is not None:
-            return Graph(one.path, one.rows, index)
+            return VectorGraph(one.path, one.rows, index)
     return None
 
 
-def restored(one: Named, dimension: int, *, is_view: bool) -> Any | None:
+def restored(one: GraphFile, dimension: int, *, is_view: bool) -> Any | None:
     """A graph as usearch has it, mapped or in memory; None: it is of no use. Any: usearch is not always installed."""
     library = usearch()
     try:

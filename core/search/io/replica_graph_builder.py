@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.search.io import replica_graph, replica_state
-from core.search.io.replica_state import ReplicaBroken, State
+from core.search.io.replica_state import ReplicaBroken, ReplicaState
 from core.search.io.replica_vectors import Matrix
 
 LEAST_ROWS = 10_000
@@ -28,7 +28,7 @@ ROWS_AT_ONCE = 500
 NICENESS = 10
 
 
-def is_wanted(state: State, covered: int) -> bool:
+def is_wanted(state: ReplicaState, covered: int) -> bool:
     """Is so much of a large replica outside its graph that it should be carried on?"""
     return state.rows > replica_graph.HNSW_ABOVE and state.rows - covered > _step(covered)
 
@@ -37,7 +37,7 @@ def _step(covered: int) -> int:
     return max(LEAST_ROWS, int(LEAST_SHARE * covered))
 
 
-Job = tuple[State, Matrix, NDArray[np.bool_]]
+Job = tuple[ReplicaState, Matrix, NDArray[np.bool_]]
 
 
 class GraphBuilder:
@@ -52,7 +52,7 @@ class GraphBuilder:
         self._thread: threading.Thread | None = None
         self._is_stopped = threading.Event()
 
-    def start(self, state: State, matrix: Matrix, is_comparable: NDArray[np.bool_]) -> None:
+    def start(self, state: ReplicaState, matrix: Matrix, is_comparable: NDArray[np.bool_]) -> None:
         """Cover these committed rows, after those that it is at work on."""
         with self._guard:
             self._job = state, matrix, is_comparable
@@ -87,7 +87,7 @@ class GraphBuilder:
             self._is_at_work = job is not None
             return job
 
-    def _build_alone(self, state: State, matrix: Matrix, is_comparable: NDArray[np.bool_]) -> None:
+    def _build_alone(self, state: ReplicaState, matrix: Matrix, is_comparable: NDArray[np.bool_]) -> None:
         lock = None if self._should_stop() else replica_state.try_lock(self._folder / "graph.lock")
         if lock is None:
             return
@@ -96,7 +96,7 @@ class GraphBuilder:
         finally:
             os.close(lock)
 
-    def _build(self, state: State, matrix: Matrix, is_comparable: NDArray[np.bool_]) -> None:
+    def _build(self, state: ReplicaState, matrix: Matrix, is_comparable: NDArray[np.bool_]) -> None:
         index, covered = self._begun(state, matrix.shape[1])
         while index is not None and covered < state.rows:
             end = min(covered + _step(covered), state.rows)
@@ -111,7 +111,7 @@ class GraphBuilder:
         """Also when the program ends without `stop`: a daemon that dies within usearch would take the process along."""
         return self._is_stopped.is_set() or not threading.main_thread().is_alive()
 
-    def _begun(self, state: State, dimension: int) -> tuple[Any | None, int]:
+    def _begun(self, state: ReplicaState, dimension: int) -> tuple[Any | None, int]:
         """What is there to be carried on, or an empty one."""
         for one in replica_graph.named(self._folder, state):
             index = replica_graph.restored(one, dimension, is_view=False)
@@ -120,7 +120,7 @@ class GraphBuilder:
                 return index, one.rows
         return replica_graph.empty(dimension), 0
 
-    def _save(self, index: Any, state: State, covered: int) -> None:
+    def _save(self, index: Any, state: ReplicaState, covered: int) -> None:
         """Under its final name when it is whole, and without the ones before it."""
         before = replica_graph.named(self._folder, state)
         start = f"{replica_graph.prefix(state)}-{covered}"

@@ -19,11 +19,11 @@ import tantivy
 from tantivy import DocAddress, Document, FieldType, Occur, Query, Searcher
 
 from core.models import Chunk
-from core.search.io import replica_words
-from core.search.io.facets import date_of, facet_choices, facets_of
-from core.search.io.protocols import Filters, Page
+from core.search.facets import page_date, page_facets, required_facets
+from core.search.io import replica_terms
 from core.search.io.replica_state import ReplicaBroken
-from core.search.io.replica_words import Question
+from core.search.io.replica_terms import QueryTerms
+from core.search.models import Filters, IndexedPage
 
 HEAP_BYTES = 64_000_000
 """For terms that wait for a commit; tantivy writes a segment when it is full."""
@@ -46,7 +46,7 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    # `whitespace`: terms come ready-made from replica_words.
+    # `whitespace`: terms come ready-made from replica_terms.
     builder.add_text_field("words", tokenizer_name="whitespace", index_option="position")
     builder.add_text_field("heads", tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field("page", tokenizer_name="raw", index_option="basic")
@@ -57,7 +57,7 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-class Lexical:
+class LexicalIndex:
     """One tantivy index; one writer at a time."""
 
     def __init__(self, folder: Path) -> None:
@@ -109,21 +109,21 @@ class Lexical:
             raise RuntimeError("Nobody called start_writing.")
         return self._writer
 
-    def add(self, page: Page, chunks: Sequence[Chunk], first: int) -> None:
+    def add(self, page: IndexedPage, chunks: Sequence[Chunk], first: int) -> None:
         """The chunks of a page, numbered from `first`."""
-        facets, key = facets_of(page), page_key(page.item_id, page.version)
-        in_terms = lru_cache(maxsize=1000)(lambda text: replica_words.terms(text, page.language))
+        facets, key = page_facets(page), page_key(page.item_id, page.version)
+        in_terms = lru_cache(maxsize=1000)(lambda text: replica_terms.terms(text, page.language))
         for number, chunk in enumerate(chunks, start=first):
             document = Document()
             for head in dict.fromkeys((page.title, *chunk.headings)):
                 document.add_text("heads", in_terms(head))
                 document.add_text("words", in_terms(head))
-            document.add_text("words", replica_words.terms(chunk.text, page.language))
+            document.add_text("words", replica_terms.terms(chunk.text, page.language))
             document.add_text("page", key)
             for facet in facets:
                 document.add_text("facet", facet)
             document.add_unsigned("number", number)
-            document.add_float("date", date_of(page))
+            document.add_float("date", page_date(page))
             document.add_bytes(
                 "body", msgspec.json.encode(Body(chunk.id, chunk.text, chunk.headings, chunk.level, chunk.types))
             )
@@ -154,7 +154,7 @@ class Lexical:
         """The index as of the last reload; never changes."""
         return self._index.searcher()
 
-    def find(self, searcher: Searcher, question: Question, filters: Filters, depth: int) -> list[tuple[int, float]]:
+    def find(self, searcher: Searcher, question: QueryTerms, filters: Filters, depth: int) -> list[tuple[int, float]]:
         """Number and score of the best chunks for these words."""
         if not question.terms:
             return []
@@ -186,7 +186,7 @@ class Lexical:
 
     # ── queries ──
 
-    def _query(self, question: Question, filters: Filters) -> Query:
+    def _query(self, question: QueryTerms, filters: Filters) -> Query:
         parts = [(Occur.Must, self._any_term(question.terms))]
         parts += [(Occur.Must, self._any_phrase(phrase)) for phrase in question.phrases]
         parts += [(Occur.Must, Query.const_score_query(limit, 0.0)) for limit in self._limits(filters)]
@@ -207,7 +207,7 @@ class Lexical:
         return Query.phrase_query(self._schema, "words", list(terms))
 
     def _limits(self, filters: Filters) -> Iterator[Query]:
-        for choices in facet_choices(filters):
+        for choices in required_facets(filters):
             yield Query.term_set_query(self._schema, "facet", choices)
         if filters.since_ts is not None or filters.until_ts is not None:
             since = max(filters.since_ts or 0.0, 5e-324)  # a page without a date has 0 and matches no range

@@ -19,7 +19,7 @@ import msgspec
 from core.errors import FreshetError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-SCHEMA = 3
+SCHEMA = 4
 """Of all files of a replica; another number is not read but built anew."""
 
 
@@ -39,12 +39,12 @@ class ReplicaBusy(FreshetError):
     """Another process writes this replica."""
 
 
-class WrongVector(FreshetError):
+class InvalidVector(FreshetError):
     """A vector does not fit the space of this replica."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Checkpoint:
     """How far the replica has come; for whoever fills it."""
 
     position: str = ""
@@ -53,7 +53,7 @@ class Mark:
     """Name of the space its vectors are in."""
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     """The content of `state.json`."""
 
     schema: int
@@ -67,7 +67,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     next_row: int = 0
     opstamp: int = 0
     """Of the commit of tantivy that belongs to it."""
-    mark: Mark = Mark()
+    checkpoint: Checkpoint = Checkpoint()
 
 
 Signature = tuple[int, int, int]
@@ -82,7 +82,7 @@ def signature(folder: Path) -> Signature | None:
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
-def read(folder: Path) -> State | None:
+def read(folder: Path) -> ReplicaState | None:
     """The state, or None if the replica was never made."""
     try:
         raw = (folder / "state.json").read_bytes()
@@ -92,12 +92,12 @@ def read(folder: Path) -> State | None:
         schema = msgspec.json.decode(raw, type=dict[str, object]).get("schema")
         if schema != SCHEMA:
             raise ReplicaBroken(f"The search replica in {folder} has schema {schema}, this program reads {SCHEMA}.")
-        return msgspec.json.decode(raw, type=State)
+        return msgspec.json.decode(raw, type=ReplicaState)
     except msgspec.DecodeError as error:
         raise ReplicaBroken(f"The search replica in {folder} has a state that cannot be read: {error}.") from error
 
 
-def write(folder: Path, state: State) -> None:
+def write(folder: Path, state: ReplicaState) -> None:
     """Replace the state: after a crash it is the old one or the new one."""
     temporary = folder / "state.json.new"
     with temporary.open("wb") as file:

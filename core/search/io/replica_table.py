@@ -15,18 +15,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from core.search.io.facets import date_of, facet_choices, facets_of
-from core.search.io.protocols import Filters, Page
-from core.search.io.replica_state import Mark, ReplicaBroken
+from core.search.facets import page_date, page_facets, required_facets
+from core.search.io.replica_state import Checkpoint, ReplicaBroken
+from core.search.models import Filters, IndexedPage
 
 COMPACT_ABOVE_ROWS = 1_000
 """Fewer dead rows than this are not worth a rewrite."""
 
 
-class Put(msgspec.Struct, frozen=True, tag="put"):
+class PutPage(msgspec.Struct, frozen=True, tag="put"):
     """A version of a page came."""
 
-    page: Page
+    page: IndexedPage
     first: int
     """Number of its first chunk; never used again, so that it also names the chunk in the lexical index."""
     chunks: tuple[str, ...]
@@ -34,31 +34,31 @@ class Put(msgspec.Struct, frozen=True, tag="put"):
     vectors_crc: int = 0
 
 
-class Drop(msgspec.Struct, frozen=True, tag="drop"):
+class DropPage(msgspec.Struct, frozen=True, tag="drop"):
     """A version of a page went."""
 
     item_id: str
     version: str
 
 
-class Commit(msgspec.Struct, frozen=True, tag="commit"):
+class CommitMarker(msgspec.Struct, frozen=True, tag="commit"):
     """All before this belongs to one commit, which tantivy is asked for next."""
 
     next_row: int
-    mark: Mark
+    checkpoint: Checkpoint
 
 
-Record = Put | Drop | Commit
-_decoder = msgspec.json.Decoder(Record)
+LogRecord = PutPage | DropPage | CommitMarker
+_decoder = msgspec.json.Decoder(LogRecord)
 
 
-def encode(record: Record) -> bytes:
+def encode(record: LogRecord) -> bytes:
     """A line of the log."""
     body = msgspec.json.encode(record)
     return b"%08x %s\n" % (zlib.crc32(body), body)
 
 
-def decode(lines: bytes) -> Iterator[Record]:
+def decode(lines: bytes) -> Iterator[LogRecord]:
     """The records of a committed piece of the log."""
     for line in lines.splitlines():
         if len(line) < 10 or line[:8] != b"%08x" % zlib.crc32(line[9:]):
@@ -66,19 +66,19 @@ def decode(lines: bytes) -> Iterator[Record]:
         yield _decoder.decode(line[9:])
 
 
-def first_commit(tail: bytes) -> tuple[Commit, bytes] | None:
+def first_commit(tail: bytes) -> tuple[CommitMarker, bytes] | None:
     """The first commit in what the log holds beyond the state, and the piece it ends."""
     size = 0
     for line in tail.splitlines(keepends=True):
         size += len(line)
         for record in decode(line):
-            if isinstance(record, Commit):
+            if isinstance(record, CommitMarker):
                 return record, tail[:size]
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ChunkColumns:
     """The table at one moment, for searches; lists are shared, and only read up to `size`."""
 
     size: int
@@ -89,7 +89,7 @@ class Columns:
     """Live and with a vector."""
     dates: NDArray[np.float64]
     chunk_ids: list[str]
-    pages: list[Page]
+    pages: list[IndexedPage]
     facets: dict[str, list[int]]
     reading_of: NDArray[np.uint16]
     """For each page which of `readings` its text reads as."""
@@ -106,7 +106,7 @@ class Columns:
 
     def allowed(self, filters: Filters) -> NDArray[np.bool_] | None:
         """Which rows the filters let through; None: all."""
-        masks = [self._with_any(values) for values in facet_choices(filters)]
+        masks = [self._with_any(values) for values in required_facets(filters)]
         if filters.since_ts is not None or filters.until_ts is not None:
             masks.append(self._between(filters.since_ts, filters.until_ts))
         if not masks:
@@ -145,7 +145,7 @@ class Columns:
         return mask
 
 
-class Table:
+class ChunkTable:
     """The log, read."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class Table:
         self._page_of = array("i")
         self._is_live = bytearray()
         self._has_vector = bytearray()
-        self._pages: list[Page] = []
+        self._pages: list[IndexedPage] = []
         self._puts: list[tuple[int, int, int]] = []
         self._dates = array("d")
         self._facets: dict[str, list[int]] = {}
@@ -166,11 +166,11 @@ class Table:
     def __len__(self) -> int:
         return len(self._chunk_ids)
 
-    def apply(self, record: Record) -> None:
+    def apply(self, record: LogRecord) -> None:
         """Follow the log by one record."""
-        if isinstance(record, Put):
+        if isinstance(record, PutPage):
             self._put(record)
-        elif isinstance(record, Drop):
+        elif isinstance(record, DropPage):
             self._drop(record.item_id, record.version)
 
     def versions(self, item_id: str) -> list[str]:
@@ -182,7 +182,7 @@ class Table:
         versions = list(self._live.items())
         return {item_id for item_id, own in versions if any(self._puts[number][1] for number in own.values())}
 
-    def held(self, item_id: str) -> list[tuple[Page, frozenset[str]]]:
+    def held(self, item_id: str) -> list[tuple[IndexedPage, frozenset[str]]]:
         """What there is of a page: each version with its chunks."""
         found = []
         for number in list(self._live.get(item_id, {}).values()):
@@ -194,7 +194,7 @@ class Table:
         """Is more than half of it dead?"""
         return self.dead > COMPACT_ABOVE_ROWS and self.dead * 2 > len(self)
 
-    def live_puts(self, since: int = 0) -> Iterator[tuple[int, Put]]:
+    def live_puts(self, since: int = 0) -> Iterator[tuple[int, PutPage]]:
         """Every page that is there, from a row on: its first row, and a record that would put it."""
         for number in sorted(number for versions in self._live.values() for number in versions.values()):
             start, count, crc = self._puts[number]
@@ -203,12 +203,12 @@ class Table:
             rows = slice(start, start + count)
             has_vector = tuple(map(bool, self._has_vector[rows]))
             first = self._numbers[start] if count else 0
-            yield start, Put(self._pages[number], first, tuple(self._chunk_ids[rows]), has_vector, crc)
+            yield start, PutPage(self._pages[number], first, tuple(self._chunk_ids[rows]), has_vector, crc)
 
-    def columns(self) -> Columns:
+    def columns(self) -> ChunkColumns:
         """The table as it is now."""
         is_live = np.array(self._is_live, dtype=np.bool_)
-        return Columns(
+        return ChunkColumns(
             size=len(self),
             numbers=np.array(self._numbers, dtype=np.int64),
             page_of=np.array(self._page_of, dtype=np.int32),
@@ -226,7 +226,7 @@ class Table:
         """The languages of all pages."""
         return frozenset(name.partition(":")[2] for name in list(self._facets) if name.startswith("language:"))
 
-    def _put(self, record: Put) -> None:
+    def _put(self, record: PutPage) -> None:
         number, count = len(self._pages), len(record.chunks)
         self._puts.append((len(self), count, record.vectors_crc))
         self._chunk_ids.extend(record.chunks)
@@ -235,9 +235,9 @@ class Table:
         self._is_live.extend(b"\1" * count)
         self._has_vector.extend(map(int, record.has_vector))
         self._pages.append(record.page)
-        self._dates.append(date_of(record.page))
+        self._dates.append(page_date(record.page))
         self._reading_of.append(self._readings.setdefault(record.page.reads_as, len(self._readings)))
-        for facet in facets_of(record.page):
+        for facet in page_facets(record.page):
             self._facets.setdefault(facet, []).append(number)
         self._live.setdefault(record.page.item_id, {})[record.page.version] = number
 

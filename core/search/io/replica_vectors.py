@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from core.search.io.protocols import Vector
-from core.search.io.replica_graph import Graph
-from core.search.io.replica_state import ReplicaBroken, WrongVector
+from core.search.io.replica_graph import VectorGraph
+from core.search.io.replica_state import InvalidVector, ReplicaBroken
+from core.search.protocols import Vector
 
 Matrix = NDArray[np.float32]
 FEW = 0.25
@@ -32,7 +32,7 @@ MANY = 0.01
 def read(vector: Vector, dimension: int | None) -> NDArray[np.float32]:
     """A vector's numbers; refuses what does not fit."""
     if dimension is None:
-        raise WrongVector("This search replica was made without vectors; erase it and build it for this model.")
+        raise InvalidVector("This search replica was made without vectors; erase it and build it for this model.")
     _check_size(vector, dimension)
     return _finite(vector)
 
@@ -51,7 +51,7 @@ def packed(vectors: Sequence[Vector | None], dimension: int | None) -> bytes:
 
 def _check_size(vector: Vector, dimension: int) -> None:
     if len(vector) != 4 * dimension:
-        raise WrongVector(
+        raise InvalidVector(
             f"The vector has {len(vector) / 4:g} dimensions, this search replica {dimension}: they are of two models."
         )
 
@@ -59,7 +59,7 @@ def _check_size(vector: Vector, dimension: int) -> None:
 def _finite(raw: bytes) -> NDArray[np.float32]:
     numbers = np.frombuffer(raw, dtype="<f4")
     if not np.isfinite(numbers).all():
-        raise WrongVector("The vector holds numbers that are not finite; the embedder must not give such.")
+        raise InvalidVector("The vector holds numbers that are not finite; the embedder must not give such.")
     return numbers
 
 
@@ -91,7 +91,7 @@ def nearest(
     query: NDArray[np.float32],
     eligible: NDArray[np.bool_],
     depth: int,
-    graph: Graph | None = None,
+    graph: VectorGraph | None = None,
 ) -> list[tuple[int, float]]:
     """The rows most like the query among the eligible ones, best first; only what is like it at all.
 
@@ -111,7 +111,7 @@ def nearest(
 
 
 def _proposed(
-    graph: Graph, query: NDArray[np.float32], eligible: NDArray[np.bool_], count: int
+    graph: VectorGraph, query: NDArray[np.float32], eligible: NDArray[np.bool_], count: int
 ) -> NDArray[np.intp] | None:
     """Eligible rows from a graph; None: it covers too little, or is asked for too much, to save anything."""
     if graph.rows < len(eligible) / 2 or count > MANY * len(eligible):

@@ -17,14 +17,24 @@ import msgspec
 
 from core.models import Chunk
 from core.search.io import replica_graph, replica_state, replica_vectors
-from core.search.io.protocols import Page, Vector
 from core.search.io.replica_files import log_path, read_log, rows_path
-from core.search.io.replica_lexical import Lexical
-from core.search.io.replica_state import Mark, ReplicaBroken, State
-from core.search.io.replica_table import Commit, Drop, Put, Record, Table, decode, encode, first_commit
+from core.search.io.replica_lexical import LexicalIndex
+from core.search.io.replica_state import Checkpoint, ReplicaBroken, ReplicaState
+from core.search.io.replica_table import (
+    ChunkTable,
+    CommitMarker,
+    DropPage,
+    LogRecord,
+    PutPage,
+    decode,
+    encode,
+    first_commit,
+)
+from core.search.models import IndexedPage
+from core.search.protocols import Vector
 
 
-def finished(folder: Path, state: State, opstamp: int) -> State:
+def finished(folder: Path, state: ReplicaState, opstamp: int) -> ReplicaState:
     """The state, after a commit that a crash kept from writing it."""
     if opstamp == state.opstamp:
         return state
@@ -33,24 +43,26 @@ def finished(folder: Path, state: State, opstamp: int) -> State:
     if found is None:
         raise ReplicaBroken("The search replica's words and log do not fit together.")
     commit, piece = found
-    added = sum(len(record.chunks) for record in decode(piece) if isinstance(record, Put))
+    added = sum(len(record.chunks) for record in decode(piece) if isinstance(record, PutPage))
     state = msgspec.structs.replace(
         state,
         log_bytes=state.log_bytes + len(piece),
         rows=state.rows + added,
         next_row=commit.next_row,
         opstamp=opstamp,
-        mark=commit.mark,
+        checkpoint=commit.checkpoint,
     )
     with replica_state.publishing(folder):
         replica_state.write(folder, state)
     return state
 
 
-class Writer:
+class ReplicaWriter:
     """Holds the files open for appending; its caller holds the lock."""
 
-    def __init__(self, folder: Path, state: State, table: Table, lexical: Lexical, sound_rows: int = 0) -> None:
+    def __init__(
+        self, folder: Path, state: ReplicaState, table: ChunkTable, lexical: LexicalIndex, sound_rows: int = 0
+    ) -> None:
         """`table` is that of `state`, and ours from now on; the first `sound_rows` were compared with their checksums.
 
         Raises ReplicaBroken; the table is then of no use.
@@ -87,7 +99,7 @@ class Writer:
         """Is everything committed?"""
         return not self._is_dirty
 
-    def _open(self, state: State) -> tuple[BinaryIO, BinaryIO]:
+    def _open(self, state: ReplicaState) -> tuple[BinaryIO, BinaryIO]:
         """Both files without their torn tails, ready to append."""
         log, rows = log_path(self._folder, state.epoch).open("r+b"), rows_path(self._folder, state.epoch).open("r+b")
         for file, size in ((log, state.log_bytes), (rows, 4 * state.rows * (state.dimension or 0))):
@@ -95,20 +107,20 @@ class Writer:
             file.seek(size)
         return log, rows
 
-    def upsert(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+    def upsert(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Put a version of a page, in place of the same version."""
         rows = [vectors.get(chunk.id) for chunk in chunks]
         raw = replica_vectors.packed(rows, self.state.dimension)
         self._drop(page.item_id, [page.version])
         self._is_dirty = True
         has_vector = tuple(row is not None and self.state.dimension is not None for row in rows)
-        put = Put(page, self._next, tuple(chunk.id for chunk in chunks), has_vector, zlib.crc32(raw))
+        put = PutPage(page, self._next, tuple(chunk.id for chunk in chunks), has_vector, zlib.crc32(raw))
         self._rows.write(raw)
         self._append(put)
         self._lexical.add(page, chunks, put.first)
         self._next += len(chunks)
 
-    def flip(self, item_id: str, version: str) -> None:
+    def keep_only(self, item_id: str, version: str) -> None:
         """Drop all other versions of a page."""
         self._drop(item_id, [other for other in self.table.versions(item_id) if other != version])
 
@@ -117,11 +129,11 @@ class Writer:
         for item_id in item_ids:
             self._drop(item_id, self.table.versions(item_id))
 
-    def commit(self, mark: Mark) -> None:
-        """Everything so far, and the mark, or after a crash what was before."""
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Everything so far, and the checkpoint, or after a crash what was before."""
         opstamp = self.state.opstamp
         if self._is_dirty:
-            self._append(Commit(self._next, mark))
+            self._append(CommitMarker(self._next, checkpoint))
             self._sync(self._log, self._rows)
         with replica_state.publishing(self._folder):
             if self._is_dirty:
@@ -133,7 +145,7 @@ class Writer:
                 rows=len(self.table),
                 next_row=self._next,
                 opstamp=opstamp,
-                mark=mark,
+                checkpoint=checkpoint,
             )
             replica_state.write(self._folder, self.state)
         if self.table.should_compact():
@@ -149,10 +161,10 @@ class Writer:
         for version in versions:
             if version in self.table.versions(item_id):
                 self._is_dirty = True
-                self._append(Drop(item_id, version))
+                self._append(DropPage(item_id, version))
                 self._lexical.drop(item_id, version)
 
-    def _append(self, record: Record) -> None:
+    def _append(self, record: LogRecord) -> None:
         self._log.write(encode(record))
         self.table.apply(record)
 
@@ -168,7 +180,7 @@ class Writer:
         matrix = replica_vectors.map_rows(
             rows_path(self._folder, self.state.epoch), self.state.rows, self.state.dimension
         )
-        table = Table()
+        table = ChunkTable()
         with log_path(self._folder, epoch).open("wb") as log, rows_path(self._folder, epoch).open("wb") as rows:
             for first, put in self.table.live_puts():
                 log.write(encode(put))

@@ -6,27 +6,32 @@ page is live; what is gone, hidden, expired or superseded is not shown, however 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import cast
 
 from core.keys import Keys
 from core.pages.stop_words import language_by_stop_words
-from core.search.io import answers, facets, replica_words
-from core.search.io.answers import Candidate, Found, Query, Result
-from core.search.io.contents import ContentReader
+from core.search import facets
+from core.search.io import replica_terms
 from core.search.io.embed_queue import EmbedQueue
-from core.search.io.follower import Follower
-from core.search.io.pages import LivePage, PageReader
-from core.search.io.protocols import ChunkText, Embedder, EmbedderUnavailable, Filters, Hit, Hits, Vector
-from core.search.io.replica import ReplicaBroken
-from core.search.io.replica_search import DEPTH
-from core.search.io.vector_space import refusal
+from core.search.io.embedders import open_embedder
+from core.search.io.live_pages import LivePage, LivePageReader
+from core.search.io.page_contents import PageContentReader
+from core.search.io.replica_follower import ReplicaFollower
+from core.search.io.replica_opener import ReplicaOpener, replica_folder
+from core.search.io.replica_snapshot import FUSION_DEPTH
+from core.search.io.replica_state import ReplicaBroken
+from core.search.io.vector_space import VectorSpaceStore, refusal
+from core.search.models import ChunkText, Filters, Hit, Hits, Query, SearchResult, SearchResults
+from core.search.protocols import Embedder, EmbedderUnavailable, Vector
+from core.search.results import Candidate, build_result, fold_duplicates, group_by_page
+from core.settings import Settings
+from core.store import connect
 from core.store.connect import Client
 
-__all__ = ["Query", "Searcher"]
-
-CANDIDATES = 2 * DEPTH
+CANDIDATES = 2 * FUSION_DEPTH
 """Chunks that are ranked: the best two hundred by words and by meaning."""
 FIRST_RESULTS = 100
 MOST_CANDIDATES = 2_000
@@ -54,34 +59,55 @@ class _Look:
     is_behind: bool
 
 
+@asynccontextmanager
+async def open_searcher(
+    settings: Settings, client: connect.Client, keys: Keys, *, mend: bool = False
+) -> AsyncIterator[Searcher]:
+    """Open a searcher on this host's replica. `mend`: pages with damaged vectors or chunks are embedded again."""
+    embedder, raw = open_embedder(settings), connect.open_raw(settings)
+    try:
+        # Redis decides on the space, not the settings: two processes with other settings share this replica.
+        space = await VectorSpaceStore(client, keys).live()
+        contents = PageContentReader(client, raw, keys, embedder, mend=mend)
+        with ReplicaOpener(replica_folder(settings)) as opener:
+            follower = ReplicaFollower(client, keys, contents, opener, await opener.open(space), space)
+            try:
+                yield Searcher(client, keys, follower, contents, embedder)
+            finally:
+                follower.replica.close()
+    finally:
+        await embedder.close()
+        await raw.aclose()
+
+
 class Searcher:
-    """Answers questions for one process."""
+    """Answers queries for one process."""
 
     def __init__(
-        self, client: Client, keys: Keys, follower: Follower, contents: ContentReader, embedder: Embedder
+        self, client: Client, keys: Keys, follower: ReplicaFollower, contents: PageContentReader, embedder: Embedder
     ) -> None:
         self._client = client
         self._keys = keys
         self._follower = follower
         self._contents = contents
         self._embedder = embedder
-        self._pages = PageReader(client, keys)
+        self._pages = LivePageReader(client, keys)
         self._queue = EmbedQueue(client, keys)
 
-    async def search(self, query: Query, now: float) -> Found:
+    async def search(self, query: Query, now: float) -> SearchResults:
         """The pages that answer, best first."""
         await self._follower.catch_up()
         vector, by = await self._vector(query)
         look, is_foreign = await self._live_look(query, vector, now)
-        shown = look.groups[_start(query) : _end(query)]
+        shown = look.groups[query.start : query.end]
         pages = {item_id: live.page for item_id, live in look.live.items() if live}
-        results = [answers.result(same, pages, look.texts, query.text) for same in shown]
+        results = [build_result(same, pages, look.texts, query.text) for same in shown]
         results = await self._with_aliases([one for one in results if one.passages], look.live)
         if query.nest_images:
             results = [replace(one, images=await self._images(one.page.item_id)) for one in results]
         by = FOREIGN if is_foreign else by
         by += BUILDING * self._follower.is_building
-        return Found(tuple(results), look.total, look.is_more, by, pending=await self._queue.count())
+        return SearchResults(tuple(results), look.total, look.is_more, by, pending=await self._queue.count())
 
     # ── finding ──
 
@@ -90,7 +116,7 @@ class Searcher:
         look, is_foreign, repairs = _Look([], 0, False, {}, {}, False), False, 0
         for _ in range(MOST_LOOKS):
             try:
-                seen = self._follower.replica.mark
+                seen = self._follower.replica.checkpoint
                 hits, is_foreign = await self._hits(query, vector)
                 look = await self._look(hits, query, now)
             except ReplicaBroken as broken:
@@ -102,7 +128,7 @@ class Searcher:
             if not look.is_behind:
                 break
             await self._follower.catch_up()
-            if self._follower.replica.mark == seen:  # neither we nor another process knows more than before
+            if self._follower.replica.checkpoint == seen:  # neither we nor another process knows more than before
                 break
         return look, is_foreign
 
@@ -121,18 +147,18 @@ class Searcher:
 
     async def _look(self, hits: Hits, query: Query, now: float) -> _Look:
         """Ask Redis what is live, as far down as the page that is asked for."""
-        groups = answers.folded(answers.candidates(hits, query.freshness, now))
+        groups = fold_duplicates(group_by_page(hits, query.freshness, now))
         live: dict[str, LivePage | None] = {}
         kept: list[list[Candidate]] = []
         dropped, at = 0, 0
-        while at < len(groups) and len(kept) < _end(query):
-            some = groups[at : at + _end(query) - len(kept)]
+        while at < len(groups) and len(kept) < query.end:
+            some = groups[at : at + query.end - len(kept)]
             at += len(some)
             live |= await self._pages.read([one.page.item_id for same in some for one in same])
             alive = [[one for one in same if _may_be_shown(one, live, query.filters)] for same in some]
             kept += [same for same in alive if same]
             dropped += sum(not same for same in alive)
-        shown = [hit for same in kept[_start(query) :] for hit in same[0].hits]
+        shown = [hit for same in kept[query.start :] for hit in same[0].hits]
         texts = await self._follower.replica.texts(shown)
         is_swapped = any(found and not _is_live(one, live) for one, found in _known(groups[:at], live))
         is_behind = is_swapped or len(texts) < len(shown)
@@ -143,7 +169,7 @@ class Searcher:
         spoken = self._embedder.languages
         if query.lexical_weight >= 1.0 or not query.text.strip():
             return None, BY_WORDS
-        if replica_words.is_quoted(query.text):
+        if replica_terms.is_quoted(query.text):
             return None, QUOTED
         if spoken is not None and not _is_spoken(language_by_stop_words(query.text), spoken):
             return None, FOREIGN
@@ -180,7 +206,9 @@ class Searcher:
 
     # ── what hangs on a page ──
 
-    async def _with_aliases(self, results: Sequence[Result], live: Mapping[str, LivePage | None]) -> list[Result]:
+    async def _with_aliases(
+        self, results: Sequence[SearchResult], live: Mapping[str, LivePage | None]
+    ) -> list[SearchResult]:
         """Other URLs of each page: of the article by its uid, of a site's page by its item."""
         pipe = self._client.pipeline(transaction=False)
         for result in results:
@@ -200,16 +228,8 @@ class Searcher:
         return tuple(dict(zip(names, row, strict=True)) for row in (await pipe.execute() if children else []) if row[0])
 
 
-def _start(query: Query) -> int:
-    return (max(query.page, 1) - 1) * query.per_page
-
-
-def _end(query: Query) -> int:
-    return max(query.page, 1) * query.per_page
-
-
 def _limit(query: Query) -> int:
-    return CANDIDATES if _end(query) <= FIRST_RESULTS else MOST_CANDIDATES
+    return CANDIDATES if query.end <= FIRST_RESULTS else MOST_CANDIDATES
 
 
 def _names(page: LivePage) -> list[str]:
@@ -224,7 +244,7 @@ def _is_live(one: Candidate, live: Mapping[str, LivePage | None]) -> bool:
 def _may_be_shown(one: Candidate, live: Mapping[str, LivePage | None], filters: Filters) -> bool:
     """Its version is live, and the page as it is now is what was asked for."""
     found = live.get(one.page.item_id)
-    return found is not None and _is_live(one, live) and facets.fits(found.page, filters)
+    return found is not None and _is_live(one, live) and facets.matches(found.page, filters)
 
 
 def _known(

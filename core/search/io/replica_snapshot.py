@@ -9,30 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 from tantivy import Searcher
 
-from core.search import rank as fusion
-from core.search.io import replica_vectors, replica_words
-from core.search.io.protocols import ChunkText, Filters, Hit, Hits, Vector
-from core.search.io.replica_graph import Graph
-from core.search.io.replica_lexical import Lexical
-from core.search.io.replica_state import State
-from core.search.io.replica_table import Columns
+from core.search import fusion
+from core.search.io import replica_terms, replica_vectors
+from core.search.io.replica_graph import VectorGraph
+from core.search.io.replica_lexical import LexicalIndex
+from core.search.io.replica_state import ReplicaState
+from core.search.io.replica_table import ChunkColumns
 from core.search.io.replica_vectors import Matrix
+from core.search.models import ChunkText, Filters, Hit, Hits
+from core.search.protocols import Vector
 
-DEPTH = 200
+FUSION_DEPTH = 200
 """How many chunks each side contributes to what is joined. Further down there are words alone."""
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ReplicaSnapshot:
     """A replica as of one commit."""
 
-    state: State
-    columns: Columns
+    state: ReplicaState
+    columns: ChunkColumns
     languages: frozenset[str]
     matrix: Matrix | None
-    lexical: Lexical
+    lexical: LexicalIndex
     searcher: Searcher
-    graph: Graph | None = None
+    graph: VectorGraph | None = None
 
     def count(self) -> int:
         """How many chunks there are."""
@@ -56,19 +57,21 @@ class View:
         """The best chunks, best first."""
         if limit <= 0 or not self.columns.size:
             return Hits()
-        question = replica_words.question(text, {replica_words.stemmer(language) for language in self.languages})
+        question = replica_terms.question(text, {replica_terms.stemmer(language) for language in self.languages})
         if question.phrases:
             vector = None  # quotes ask for these very words; what only means the same is no answer
         weight = _weight(bool(question.terms), vector is not None, lexical_weight)
         unspoken = self.columns.unspoken(spoken) if vector is not None else None
         pending = self.columns.pending(unspoken) if vector is not None and weight > 0 else None
-        most = limit if limit > 2 * DEPTH else DEPTH + 1  # one more than is joined tells whether there are more
+        most = (
+            limit if limit > 2 * FUSION_DEPTH else FUSION_DEPTH + 1
+        )  # one more than is joined tells whether there are more
         by_words = _either(unspoken, pending)
         words = self._by_words(question, filters, most) if weight > 0 or by_words is not None else []
-        depth = DEPTH if weight > 0 else limit  # however few are asked for, the same are joined
+        depth = FUSION_DEPTH if weight > 0 else limit  # however few are asked for, the same are joined
         meaning = self._by_meaning(vector, filters, unspoken, depth) if vector is not None and weight < 1 else []
-        weight = fusion.comparable_weight(words[:DEPTH], weight, _among(pending))
-        joined = fusion.weighted(words[:DEPTH], meaning, weight, _among(by_words))
+        weight = fusion.comparable_weight(words[:FUSION_DEPTH], weight, _among(pending))
+        joined = fusion.weighted(words[:FUSION_DEPTH], meaning, weight, _among(by_words))
         return Hits(self._hits([*joined, *_below(words, joined)][:limit]), is_cut=len(words) >= most)
 
     def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
@@ -83,7 +86,7 @@ class View:
             if body.chunk_id == wanted[number]
         }
 
-    def _by_words(self, question: replica_words.Question, filters: Filters, depth: int) -> list[tuple[int, float]]:
+    def _by_words(self, question: replica_terms.QueryTerms, filters: Filters, depth: int) -> list[tuple[int, float]]:
         found = self.lexical.find(self.searcher, question, filters, depth)
         slots = self.columns.slots([number for number, _ in found])
         return [(slot, score) for slot, (_, score) in zip(slots, found, strict=True) if slot is not None]
@@ -117,7 +120,7 @@ def _below(words: Sequence[tuple[int, float]], joined: Sequence[fusion.Fused[int
     known, floor = {one.key for one in joined}, joined[-1].score if joined else 1.0
     return [
         fusion.Fused(slot, min(floor, score / words[0][1]), score / words[0][1], 0.0)
-        for slot, score in words[DEPTH:]
+        for slot, score in words[FUSION_DEPTH:]
         if slot not in known
     ]
 

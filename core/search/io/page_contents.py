@@ -17,10 +17,10 @@ from core.pages.stop_words import language_by_stop_words
 from core.search import chunk as chunking
 from core.search.io.chunk_reader import ChunkReader, StoredChunk
 from core.search.io.chunk_store import ChunkStore
-from core.search.io.live_texts import LiveTexts
-from core.search.io.pages import LivePage, PageReader
-from core.search.io.protocols import Embedder, Page
+from core.search.io.live_pages import LivePage, LivePageReader, LiveTextReader
 from core.search.io.vector_space import VectorSpaceStore
+from core.search.models import IndexedPage
+from core.search.protocols import Embedder
 from core.store.connect import Client, now
 
 log = logging.getLogger("search")
@@ -31,22 +31,22 @@ SAMPLE_CHUNKS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class PageContent:
     """One version of a page, whole."""
 
-    page: Page
+    page: IndexedPage
     chunks: Sequence[Chunk]
     vectors: Mapping[str, bytes] = field(default_factory=dict)
 
 
-class ContentReader:
+class PageContentReader:
     """Reads contents. A text that nobody has embedded yet is cut here, as a worker will, with the vectors there are: of
     a new page none, of a changed one those of all chunks that have stayed."""
 
     def __init__(self, client: Client, raw: Redis, keys: Keys, embedder: Embedder, *, mend: bool = False) -> None:
         """`mend`: a page with damaged vectors or lost chunks is made to wait for an embed worker."""
-        self._texts = LiveTexts(client, keys)
-        self._pages = PageReader(client, keys)
+        self._texts = LiveTextReader(client, keys)
+        self._pages = LivePageReader(client, keys)
         self._chunks = ChunkReader(raw, keys)
         self._store = ChunkStore(client, raw, keys)
         self._spaces = VectorSpaceStore(client, keys)
@@ -54,9 +54,9 @@ class ContentReader:
         self._embedder = embedder
         self._may_mend = mend
 
-    async def read(self, item_ids: Sequence[str], space: VectorSpace | None) -> dict[str, Content | None]:
+    async def read(self, item_ids: Sequence[str], space: VectorSpace | None) -> dict[str, PageContent | None]:
         """By item id; None: it may not be found."""
-        found: dict[str, Content | None] = {}
+        found: dict[str, PageContent | None] = {}
         left = list(item_ids)
         for look in range(MOST_LOOKS):
             pages = await self._pages.read(left)
@@ -71,7 +71,7 @@ class ContentReader:
 
     async def _read(
         self, pages: Mapping[str, LivePage], space: VectorSpace | None, *, is_last: bool
-    ) -> dict[str, Content | None]:
+    ) -> dict[str, PageContent | None]:
         """Pages whose chunks are not all there are left out, since they may be being swapped; at last they are cut."""
         embedded = {item_id: live.page.version for item_id, live in pages.items() if live.has_chunks}
         stored = await self._chunks.read(embedded, space)
@@ -120,7 +120,7 @@ class ContentReader:
     async def _cut(self, pages: Mapping[str, LivePage]) -> dict[str, list[Chunk]]:
         """Texts that wait for their vectors; one that has changed since is left out."""
         places = {item_id: live.text_key for item_id, live in pages.items()}
-        texts = await self._texts.at(places, {item_id: live.page.version for item_id, live in pages.items()})
+        texts = await self._texts.read_markdown(places, {item_id: live.page.version for item_id, live in pages.items()})
         count, most = self._embedder.count_tokens, self._embedder.most_tokens
         return {item_id: chunking.chunks(item_id, markdown, count, most) for item_id, markdown in texts.items()}
 
@@ -133,9 +133,9 @@ def _damage(known: Mapping[str, Sequence[StoredChunk]], lost: AbstractSet[str]) 
     return {item_id: own for item_id, own in found.items() if own or item_id in lost}
 
 
-def _content(page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, bytes]) -> Content:
+def _content(page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, bytes]) -> PageContent:
     """With the language that the page's beginning reads as."""
     read = language_by_stop_words("\n".join(one.text for one in chunks[:SAMPLE_CHUNKS]), page.language)
-    return Content(
+    return PageContent(
         replace(page, reads_as=read), chunks, {one.id: vectors[one.id] for one in chunks if one.id in vectors}
     )

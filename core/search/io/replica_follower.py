@@ -11,15 +11,17 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol, cast
+from typing import cast
 
 from core.keys import Keys
 from core.models import VectorSpace
 from core.registry.record import MAY_HAVE_TEXT
 from core.search.io import replica_state
 from core.search.io import vector_space as spaces
-from core.search.io.contents import Content, ContentReader
-from core.search.io.replica import Mark, Replica, ReplicaBroken
+from core.search.io.page_contents import PageContent, PageContentReader
+from core.search.io.replica import Replica
+from core.search.io.replica_opener import TEMPORARY, ReplicaOpener
+from core.search.io.replica_state import Checkpoint, ReplicaBroken
 from core.store.connect import Client, texts
 from core.store.events import EVENTS_KEPT
 
@@ -34,8 +36,7 @@ SAMPLE_ITEMS = 20
 """A process that searches for a long time looks at so many items of each kind so often."""
 WAIT_SECONDS = 0.05
 MOST_WAITS = 40
-SPARE = "Until then each search reads all texts from Redis, which takes longer."
-TELLING = {
+CONTENT_EVENTS = {
     "article.stored",
     "item.changed",
     "item.gone",
@@ -47,27 +48,15 @@ TELLING = {
 }
 
 
-class Opener(Protocol):
-    """Opens a replica for vectors of a space."""
-
-    async def open(self, space: VectorSpace | None) -> Replica:
-        """The replica of this host, or a spare one where that cannot be made."""
-        ...
-
-    async def open_spare(self, space: VectorSpace | None) -> Replica:
-        """One of this process alone, for when the disk of the other is full."""
-        ...
-
-
-class Follower:
+class ReplicaFollower:
     """Fills a replica from Redis, and opens it anew where it cannot be used."""
 
     def __init__(
         self,
         client: Client,
         keys: Keys,
-        contents: ContentReader,
-        opener: Opener,
+        contents: PageContentReader,
+        opener: ReplicaOpener,
         replica: Replica,
         space: VectorSpace | None,
     ) -> None:
@@ -77,7 +66,7 @@ class Follower:
         self._opener = opener
         self._turn = asyncio.Lock()
         self._sample_at = time.monotonic() + SAMPLE_SECONDS
-        self._has_warned = self._is_spare = False
+        self._has_warned = self._is_temporary = False
         self.replica = replica
         self.space = space
         """The space of the vectors in this replica."""
@@ -109,13 +98,13 @@ class Follower:
             return 0
         try:
             await self._apply(wrong)
-            await self.replica.commit(self.replica.mark)
+            await self.replica.commit(self.replica.checkpoint)
         finally:
             await asyncio.to_thread(self.replica.stop_writing)
         log.warning("🩹 %d items of the search replica were not as in Redis, and are set right", len(wrong))
         return len(wrong)
 
-    def has(self, item_id: str, content: Content | None) -> bool:
+    def has(self, item_id: str, content: PageContent | None) -> bool:
         """Has the replica of an item just this? A text without a word has no chunks, and is not missing."""
         wanted = [(content.page, frozenset(chunk.id for chunk in content.chunks))] if content else []
         held = self.replica.held(item_id)
@@ -124,7 +113,7 @@ class Follower:
     @property
     def is_building(self) -> bool:
         """Does another process build the replica, which so far has a part of everything?"""
-        return not self.replica.mark.position
+        return not self.replica.checkpoint.position
 
     async def rebuild(self) -> int:
         """Look at every item that may have a text, and take away what is no more; 0 if another process writes."""
@@ -163,18 +152,20 @@ class Follower:
             return await self._sync()
 
     async def _go_on_without_room(self, full: replica_state.ReplicaUnusable) -> bool:
-        """Stay with what the replica has, if that was whole once (True), or change to a spare one. Raises what else the
-        disk's trouble is."""
-        if not isinstance(full, replica_state.ReplicaFull) or self._is_spare:
+        """Keep the replica if it was complete once (True), or change to a temporary one. Raises errors that are not
+        about room."""
+        if not isinstance(full, replica_state.ReplicaFull) or self._is_temporary:
             raise full
-        mark = self.replica.mark
-        is_usable = bool(mark.position) and mark.space == self._space_name
+        checkpoint = self.replica.checkpoint
+        is_usable = bool(checkpoint.position) and checkpoint.space == self._space_name
         if not self._has_warned:
             self._has_warned = True
-            log.warning("⚠️ %s %s", full, "What it has is searched; newer texts are missing." if is_usable else SPARE)
+            log.warning(
+                "⚠️ %s %s", full, "What it has is searched; newer texts are missing." if is_usable else TEMPORARY
+            )
         if not is_usable:
             self.replica.close()
-            self.replica, self._is_spare = await self._opener.open_spare(self.space), True
+            self.replica, self._is_temporary = await self._opener.open_temporary(self.space), True
         return is_usable
 
     async def _sync(self) -> int | None:
@@ -183,15 +174,15 @@ class Follower:
         if live != self.space:  # somebody cut over to another model, or to none
             self.space = live
             await self._reopen()
-        if self.replica.mark == Mark(last, self._space_name):
+        if self.replica.checkpoint == Checkpoint(last, self._space_name):
             return 0
         if not self.replica.try_write_lock():
             return None
         try:
-            mark = self.replica.mark
-            if mark.space != self._space_name or not await self._can_follow(mark.position):
+            checkpoint = self.replica.checkpoint
+            if checkpoint.space != self._space_name or not await self._can_follow(checkpoint.position):
                 return await self._rebuild()
-            return await self._follow(mark.position)
+            return await self._follow(checkpoint.position)
         finally:
             await asyncio.to_thread(self.replica.stop_writing)  # it may wait for tantivy to merge
 
@@ -225,10 +216,10 @@ class Follower:
             events = cast(list[tuple[str, dict[str, str]]], reply)
             if not events:
                 break  # trimmed meanwhile
-            item_ids = {fields["id"] for _, fields in events if fields.get("type") in TELLING and "id" in fields}
+            item_ids = {fields["id"] for _, fields in events if fields.get("type") in CONTENT_EVENTS and "id" in fields}
             await self._apply(sorted(item_ids))
             position = events[-1][0]
-            await self.replica.commit(Mark(position, self._space_name))
+            await self.replica.commit(Checkpoint(position, self._space_name))
             looked_at += len(item_ids)
         return looked_at
 
@@ -251,9 +242,9 @@ class Follower:
             known.difference_update(await self._apply(some))
             looked_at += len(some)
             if looked_at % ITEMS_PER_COMMIT < len(some):
-                await self.replica.commit(Mark("", self._space_name))
+                await self.replica.commit(Checkpoint("", self._space_name))
         await self.replica.delete(sorted(known))
-        await self.replica.commit(Mark(position, self._space_name))
+        await self.replica.commit(Checkpoint(position, self._space_name))
         log.info("🔧 The search replica has %d items", looked_at)
         # What changed meanwhile was perhaps read halfway.
         return looked_at + await self._follow(position)
@@ -281,7 +272,7 @@ class Follower:
             for item_id, content in found.items():
                 if content:
                     await self.replica.upsert(content.page, content.chunks, content.vectors)
-                    await self.replica.flip(item_id, content.page.version)
+                    await self.replica.keep_only(item_id, content.page.version)
                     alive.add(item_id)
         return alive
 

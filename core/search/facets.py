@@ -1,14 +1,14 @@
-"""What filters can ask of a page, and whether it fits."""
+"""The facets of a page that filters can ask for, and whether a page matches them."""
 
 from __future__ import annotations
 
-from core.search.io.protocols import Filters, Page
+from core.search.models import Filters, IndexedPage
 
 
-def fits(page: Page, filters: Filters) -> bool:
-    """Do the filters let this page through?"""
-    facets, date = set(facets_of(page)), date_of(page)
-    if not all(facets.intersection(choices) for choices in facet_choices(filters)):
+def matches(page: IndexedPage, filters: Filters) -> bool:
+    """Whether the filters let this page through."""
+    facets, date = set(page_facets(page)), page_date(page)
+    if not all(facets.intersection(choices) for choices in required_facets(filters)):
         return False
     if filters.since_ts is None and filters.until_ts is None:
         return True
@@ -16,8 +16,8 @@ def fits(page: Page, filters: Filters) -> bool:
     return date > 0 and is_late_enough and (filters.until_ts is None or date <= filters.until_ts)
 
 
-def facets_of(page: Page) -> list[str]:
-    """What filters can ask of a page."""
+def page_facets(page: IndexedPage) -> list[str]:
+    """Return the facets of a page."""
     return [
         *(f"category:{name}" for name in page.categories),
         *(f"domain:{name}" for name in page.domains),
@@ -27,8 +27,8 @@ def facets_of(page: Page) -> list[str]:
     ]
 
 
-def facet_choices(filters: Filters) -> list[list[str]]:
-    """For each kind that is limited its choices, of which a page must have one."""
+def required_facets(filters: Filters) -> list[list[str]]:
+    """Return for each kind that is limited its choices, of which a page must have one."""
     kinds = {
         "category": filters.categories,
         "domain": filters.domains,
@@ -39,6 +39,6 @@ def facet_choices(filters: Filters) -> list[list[str]]:
     return [[f"{kind}:{value}" for value in values] for kind, values in kinds.items() if values]
 
 
-def date_of(page: Page) -> float:
-    """What date filters compare: when it was published, else when it last changed; 0 is unknown and never matches."""
+def page_date(page: IndexedPage) -> float:
+    """Return the date that filters compare: of publication, else of the last change; 0 is unknown, matching none."""
     return page.published_ts or page.updated_ts

@@ -63,7 +63,7 @@ _PHRASE = re.compile('["“”„«»]([^"“”„«»]+)["“”„«»]')
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QueryTerms:
     """A query as terms."""
 
     terms: tuple[str, ...] = ()
@@ -91,12 +91,12 @@ def is_quoted(text: str) -> bool:
     return bool(_PHRASE.search(text[:MOST_QUERY_CHARS]))
 
 
-def question(text: str, languages: Iterable[str]) -> Question:
+def question(text: str, languages: Iterable[str]) -> QueryTerms:
     """A query, for an index that holds these languages."""
     asked, text = tuple(languages) or ("",), text[:MOST_QUERY_CHARS]
     found = dict.fromkeys(term for language in asked for term in _query_terms(text, language))
     phrases = (_in_languages(quoted, asked) for quoted in _PHRASE.findall(text))
-    return Question(tuple(found), tuple(phrase for phrase in phrases if phrase))
+    return QueryTerms(tuple(found), tuple(phrase for phrase in phrases if phrase))
 
 
 def _in_languages(phrase: str, languages: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

@@ -1,0 +1,150 @@
+"""What search takes and returns: pages, filters, hits, queries and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+LEXICAL_WEIGHT = 0.55
+"""Of the score; nDCG@10 on Cranfield through the whole product: .45 .567, .5 .570, .55 .571; words alone .535."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedPage:
+    """What search knows of an item beside its chunks."""
+
+    item_id: str
+    version: str
+    """The content hash its chunks were made of."""
+    url: str = ""
+    title: str = ""
+    language: str = ""
+    type: str = "url"
+    host: str = ""
+    categories: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    published_ts: float = 0.0
+    updated_ts: float = 0.0
+    author: str = ""
+    image: str = ""
+    group: str = ""
+    """`contentGroupId`: the same for all pages at one host and path, by http or https and whatever the query."""
+    reads_as: str = ""
+    """The language detected in its text, whatever the page declares; empty: not known, and in Latin letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a search is limited to; empty: everything."""
+
+    categories: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    since_ts: float | None = None
+    until_ts: float | None = None
+
+
+class Hit(NamedTuple):
+    """A chunk that was found, with the parts of its score. A tuple, since every query makes hundreds."""
+
+    chunk_id: str
+    item_id: str
+    version: str
+    score: float
+    lexical: float = 0.0
+    semantic: float = 0.0
+    """The parts of the score, each between 0 and 1, for `explain`."""
+    page: IndexedPage | None = None
+    number: int = 0
+    """Under which the index finds the chunk again."""
+
+
+class Hits(list[Hit]):
+    """Chunks, best first."""
+
+    def __init__(self, hits: Iterable[Hit] = (), *, is_cut: bool = False) -> None:
+        super().__init__(hits)
+        self.is_cut = is_cut
+        """More chunks matched by words than are listed here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkText:
+    """The text of a chunk. Not part of a hit: hundreds are ranked and some thirty shown, and reading costs."""
+
+    text: str
+    headings: tuple[str, ...] = ()
+    level: int = 0
+    types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A search query with its filters and options."""
+
+    text: str
+    filters: Filters = field(default_factory=Filters)
+    page: int = 1
+    per_page: int = 10
+    nest_images: bool = False
+    freshness: float = 0.0
+    """0: age does not matter; 1: a page of today counts twice as much as a very old one."""
+    lexical_weight: float = LEXICAL_WEIGHT
+
+    @property
+    def start(self) -> int:
+        """Place of the first result on this page of results."""
+        return (max(self.page, 1) - 1) * self.per_page
+
+    @property
+    def end(self) -> int:
+        """Place after the last result on this page of results."""
+        return max(self.page, 1) * self.per_page
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedPassage:
+    """A snippet of a page that matches the query."""
+
+    chunk_id: str
+    headings: tuple[str, ...]
+    level: int
+    types: tuple[str, ...]
+    snippet: str
+    highlights: tuple[tuple[int, int], ...]
+    """Where in the snippet the words of the query are."""
+    score: float
+    lexical: float
+    semantic: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """One page with its passages, best first, and the pages with the same text."""
+
+    page: IndexedPage
+    score: float
+    passages: tuple[MatchedPassage, ...]
+    duplicates: tuple[str, ...] = ()
+    """Other pages with the same text, and this page by http or https."""
+    aliases: tuple[str, ...] = ()
+    """Other URLs of this page."""
+    images: tuple[Mapping[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResults:
+    """One page of results."""
+
+    results: tuple[SearchResult, ...]
+    total: int
+    """How many results there are on all pages."""
+    is_more: bool
+    """Further results exist, but are too far down to be ranked."""
+    by: str
+    """`words and meaning`, or `words` with the reason."""
+    pending: int = 0
+    """Texts that wait for their vectors, and are found by words alone until they have them."""

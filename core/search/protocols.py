@@ -1,0 +1,100 @@
+"""The two protocols of search: an embedder turns text into vectors, an index keeps and finds chunks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol
+
+from core.errors import FreshetError
+from core.models import Chunk, VectorSpace
+from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage
+
+Vector = bytes
+"""float32, little-endian, of length 1: what Redis keeps and what can be compared by a dot product."""
+
+
+class EmbedderUnavailable(FreshetError):
+    """The model or its endpoint cannot answer now; retry after so many seconds. Never the fault of a text."""
+
+    def __init__(self, sentence: str, retry_after_seconds: float = 60.0) -> None:
+        super().__init__(sentence)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of one space."""
+
+    async def prepare(self) -> None:
+        """Load the model, or ask the endpoint for its dimension. Call before `space`. Raises EmbedderUnavailable."""
+        ...
+
+    @property
+    def space(self) -> VectorSpace | None:
+        """The space of its vectors; None: it makes none, and search is by words alone."""
+        ...
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """The languages its model understands (ISO 639 codes); None: all, as far as we know."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """Return the length of a text in tokens of the model."""
+        ...
+
+    @property
+    def most_tokens(self) -> int:
+        """The longest text a chunk may have."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Return one vector for each text, in order. Raises EmbedderUnavailable; any other exception is a bug."""
+        ...
+
+    async def close(self) -> None:
+        """Release the model or the connections."""
+        ...
+
+
+class Index(Protocol):
+    """Keeps chunks and finds them. The searcher checks its hits against the live versions in Redis."""
+
+    async def upsert(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+        """Add this version of a page beside older ones; chunks without a vector are found by words alone."""
+        ...
+
+    async def keep_only(self, item_id: str, version: str) -> None:
+        """Remove all other versions of the page."""
+        ...
+
+    async def delete(self, item_ids: Sequence[str]) -> None:
+        """Remove all versions of these pages."""
+        ...
+
+    def iter_ids(self) -> AsyncIterator[tuple[str, str, str]]:
+        """Yield id, item id and version of every chunk."""
+        ...
+
+    async def search(
+        self,
+        text: str,
+        vector: Vector | None,
+        filters: Filters,
+        limit: int,
+        lexical_weight: float = 0.5,
+        spoken: frozenset[str] | None = None,
+    ) -> Hits:
+        """Return the best chunks, best first.
+
+        `spoken`: the languages that the model understands; None: all. A page in another language is found by its words
+        alone, and these then count in full.
+        """
+        ...
+
+    async def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
+        """Return the texts of these hits by chunk id, without those that were removed since the search."""
+        ...
+
+    async def count(self) -> int:
+        """Return the number of chunks."""
+        ...

@@ -1,0 +1,96 @@
+"""From ranked chunks to results: one for each page, pages with the same text folded into one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core.pages.stop_words import without_stop_words
+from core.search import highlight
+from core.search.facets import page_date
+from core.search.models import ChunkText, Hit, IndexedPage, MatchedPassage, SearchResult
+
+PASSAGES_PER_PAGE = 3
+SNIPPET_CHARS = 280
+FRESH_DAYS = 30.0
+DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A page that was found, with the best of its chunks."""
+
+    page: IndexedPage
+    score: float
+    hits: tuple[Hit, ...]
+
+
+def group_by_page(hits: Sequence[Hit], freshness: float, now: float) -> list[Candidate]:
+    """Return one candidate for each page, best first."""
+    by_page: dict[tuple[str, str], list[Hit]] = {}
+    for hit in hits:
+        by_page.setdefault((hit.item_id, hit.version), []).append(hit)
+    candidates = [_candidate(page_hits, freshness, now) for page_hits in by_page.values()]
+    return sorted(candidates, key=lambda candidate: -candidate.score)
+
+
+def fold_duplicates(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Group pages with the same text, in the place of their best; and a page by http with the same page by https.
+
+    Pages of one content group with another query and another text are other pages: `?id=1` and `?id=2`.
+    """
+    groups: list[list[Candidate]] = []
+    place_of: dict[tuple[str, ...], int] = {}
+    for candidate in candidates:
+        places = {place_of[key] for key in _fold_keys(candidate.page) if key in place_of}
+        first, *others = sorted(places) or [len(groups)]
+        if first == len(groups):
+            groups.append([])
+        joined = [*(member for place in others for member in groups[place]), candidate]
+        groups[first] += joined
+        for place in others:
+            groups[place] = []
+        for member in joined:
+            place_of |= dict.fromkeys(_fold_keys(member.page), first)
+    return [group for group in groups if group]
+
+
+def build_result(
+    group: Sequence[Candidate], pages: Mapping[str, IndexedPage], texts: Mapping[str, ChunkText], query: str
+) -> SearchResult:
+    """Return the first page of a group with its passages, and the URLs of the others as its duplicates."""
+    first, *others = group
+    words = highlight.words(without_stop_words(query))
+    passages = [_passage(hit, texts[hit.chunk_id], words) for hit in first.hits if hit.chunk_id in texts]
+    return SearchResult(
+        pages[first.page.item_id],
+        first.score,
+        tuple(passages),
+        duplicates=tuple(pages[other.page.item_id].url for other in others),
+    )
+
+
+def _fold_keys(page: IndexedPage) -> list[tuple[str, ...]]:
+    """What a page shares with those it is folded with: its text, or its address but for the scheme."""
+    scheme, _, address = page.url.partition("://")
+    by_scheme = [(page.group, address)] if page.group and scheme in ("http", "https") else []
+    return [(page.version,), *by_scheme]
+
+
+def _candidate(hits: Sequence[Hit], freshness: float, now: float) -> Candidate:
+    page = hits[0].page
+    assert page  # every index fills it in
+    return Candidate(page, hits[0].score * _freshness_factor(page, freshness, now), tuple(hits[:PASSAGES_PER_PAGE]))
+
+
+def _passage(hit: Hit, chunk: ChunkText, words: tuple[str, ...]) -> MatchedPassage:
+    snippet, ranges = highlight.snippet(chunk.text, words, SNIPPET_CHARS)
+    scores = (hit.score, hit.lexical, hit.semantic)
+    return MatchedPassage(hit.chunk_id, chunk.headings, chunk.level, chunk.types, snippet, tuple(ranges), *scores)
+
+
+def _freshness_factor(page: IndexedPage, weight: float, now: float) -> float:
+    date = page_date(page)
+    age_days = max(now - date, 0.0) / DAY_SECONDS if date else math.inf
+    return 1.0 + weight * math.exp(-age_days / FRESH_DAYS)
