@@ -1,6 +1,6 @@
 """Nothing new among a million known links: what a run of the canonical fetcher costs us and the server.
 
-Beside it, in the same run, the way spec 004 writes it: SMEMBERS of both sets and a difference of Python sets.
+Sidecar it, in the same run, the way spec 004 writes it: SMEMBERS of both sets and a difference of Python sets.
 
     python -m bench.noop [--links N] [--categories N]
 """

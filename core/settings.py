@@ -169,7 +169,7 @@ class Settings(BaseSettings):
         return self.fetch_concurrency + 50
 
     @property
-    def lane_width(self) -> int:
+    def parallel_per_domain(self) -> int:
         """How many of one domain are worked on at once."""
         return self.host_parallel or self.fetch_concurrency
 

@@ -19,7 +19,7 @@ from core.doctor.io.doctor import Doctor
 from core.doctor.problems import Finding, Problem
 from core.keys import Keys
 from core.runtime import progress
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.searcher import open_searcher
 from core.settings import Settings
@@ -78,7 +78,7 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
         if not report.unreadable:
             await _look_at_replica(settings, keys, client, report, fix)
         report.waiting = await EmbedQueue(client, keys).count()
-    say(report.as_json() if as_json else _page(report, fix))
+    echo(report.as_json() if as_json else _page(report, fix))
     return 1 if report.left else 0
 
 

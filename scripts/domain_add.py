@@ -9,7 +9,7 @@ from pathlib import Path
 from core.keys import Keys
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.registrar import Listing, Registrar, item_id_of
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from core.settings import Settings
 from core.sources.domain import Domain, DomainFileError, SourceRecord
 from core.sources.io import domain_file, read_permission
@@ -37,15 +37,15 @@ async def add(what: str, name: str | None) -> int:
         # With those that go, until they are gone: broken off in between, the next add goes on.
         await store.save(domain, [*(one.sid for one in sources), *dropped], now)
         await _add_sources(SourceStore(client, keys), _registrar(settings, keys, client), sources, now)
-        say(f"{'Updated' if before else 'Added'} {domain.id}: {domain.name}")
+        echo(f"{'Updated' if before else 'Added'} {domain.id}: {domain.name}")
         for sid in dropped:
-            say(f"{sid} is no longer in it; it goes with the items that no other source lists.")
+            echo(f"{sid} is no longer in it; it goes with the items that no other source lists.")
             forgetter = ItemForgetter(client, keys)
             await forgetter.source(sid)
-            say(f"  {told(forgetter.counts)}")
+            echo(f"  {told(forgetter.counts)}")
         await store.save(domain, [one.sid for one in sources], now)
-    say(table(("SOURCE", "KIND", "WHERE"), [(one.sid, one.kind, location(one)) for one in sources]))
-    say(f"Next: python -m scripts.domain crawl {domain.id}")
+    echo(table(("SOURCE", "KIND", "WHERE"), [(one.sid, one.kind, location(one)) for one in sources]))
+    echo(f"Next: python -m scripts.domain crawl {domain.id}")
     return 0
 
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from core.errors import FreshetError
 from core.runtime.context import Context, build_context
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from core.sources.io.crawl import Mode
 from core.sources.io.crawl import crawl as one_pass
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.io.dry_run import Plan, plan
 from core.sources.io.source_store import DAY_SECONDS
 from core.store import connect
-from core.store.cancelling import Canceller
+from core.store.cancellation import Canceller
 from scripts import session
 from scripts.domain_remove import known
 from scripts.domain_report import COUNTERS
@@ -69,7 +69,7 @@ async def crawl(asked: Asked) -> int:
     async with session.open_session() as (settings, keys, client), build_context(settings, client, keys) as context:
         wanted = _wanted(await known(DomainStore(client, keys), asked.domain_id), asked.source)
         if asked.dry_run:
-            say(_planned([await plan(context, sid, asked.mode) for sid in wanted]))
+            echo(_planned([await plan(context, sid, asked.mode) for sid in wanted]))
             return 0
         if asked.yes:
             until = await connect.now(client) + DAY_SECONDS
@@ -133,7 +133,7 @@ async def _stoppable(stop: Stop) -> AsyncIterator[None]:
         if not stop.is_wanted:
             raise
     finally:
-        canceller.call_off()
+        canceller.disarm()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
 
@@ -144,12 +144,12 @@ async def _stoppable(stop: Stop) -> AsyncIterator[None]:
 def _tell(ended: list[Ended], stop: Stop) -> int:
     head = ("SOURCE", "END", "KNOWN", "VISITED", "CHANGED", "UNCHANGED", "GONE", "FAILED", "NOT FOR US")
     rows = [(one.sid, one.run["status"], *(one.run.get(name, "0") for name in COUNTERS)) for one in ended]
-    say(table(head, rows))
+    echo(table(head, rows))
     for one in ended:
         if one.sentence:
-            say(one.sentence, file=sys.stderr if one.is_trouble else sys.stdout)
+            echo(one.sentence, file=sys.stderr if one.is_trouble else sys.stdout)
     if stop.is_wanted:
-        say("Stopped. What is left is due; the next crawl, or the timer, goes on with it.", file=sys.stderr)
+        echo("Stopped. What is left is due; the next crawl, or the timer, goes on with it.", file=sys.stderr)
         return INTERRUPTED
     return int(any(one.is_trouble for one in ended))
 

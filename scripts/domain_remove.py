@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.errors import FreshetError
 from core.registry.io.item_forgetter import ForgetCounts, ItemForgetter
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from scripts import session
 
@@ -15,7 +15,7 @@ async def remove(domain_id: str, dry_run: bool) -> int:
         domain = await known(DomainStore(client, keys), domain_id)
         forgetter = ItemForgetter(client, keys, dry_run=dry_run)
         await forgetter.domain(domain)
-    say(f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {told(forgetter.counts)}")
+    echo(f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {told(forgetter.counts)}")
     return 0
 
 

@@ -11,7 +11,7 @@ from core.registry.io.due import DueItems
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.runs import KEPT, RunStore
 from core.registry.record import Status
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
@@ -54,9 +54,9 @@ async def list_domains() -> int:
             for sid in domain.sources if domain else ():
                 rows.append((domain_id, *await _row(client, keys, sid, now)))
     if not rows:
-        say("There is no domain yet. python -m scripts.domain add URL|FOLDER|domain.json")
+        echo("There is no domain yet. python -m scripts.domain add URL|FOLDER|domain.json")
         return 0
-    say(table(("DOMAIN", "SOURCE", "KIND", "ITEMS", "DUE", "LAST LISTED", "HOW IT ENDED"), rows))
+    echo(table(("DOMAIN", "SOURCE", "KIND", "ITEMS", "DUE", "LAST LISTED", "HOW IT ENDED"), rows))
     return 0
 
 
@@ -94,7 +94,7 @@ async def report(domain_id: str) -> int:
         lines += await _open_questions(client, keys, domain, "\n".join(lines))
         lines += await _refused(client, keys, domain)
         lines += await _items(client, keys, domain)
-    say("\n".join(lines))
+    echo("\n".join(lines))
     return 0
 
 

@@ -28,7 +28,7 @@ from core.keys import Keys
 from core.models import DiscoveredFeed, Failed, RejectedUrl
 from core.pages.printable import printable_line
 from core.runtime.context import build_context
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from core.settings import Settings
 from core.store import connect
 from core.urls.normalise import clean_url
@@ -44,7 +44,7 @@ async def import_file(path: Path) -> int:
     wanted = feed_file.read(path)
     async with session.open_session() as (_, keys, client):
         added, removed = await Subscriptions(client, keys).sync(str(path), wanted)
-    say(f"{added} feeds added, {removed} removed.")
+    echo(f"{added} feeds added, {removed} removed.")
     return 0
 
 
@@ -75,11 +75,11 @@ async def add(category: str, url: str) -> int:
             )
         best, *others = found.feeds
         await Subscriptions(client, keys).add(slug, best.url)
-    say(f"Added to {slug}: {redact(best.url)} ({printable_line(best.title) or 'untitled'})")
+    echo(f"Added to {slug}: {redact(best.url)} ({printable_line(best.title) or 'untitled'})")
     if best.url != clean:
-        say(f"It was found by way of {redact(clean)}, which is a page and no feed.")
+        echo(f"It was found by way of {redact(clean)}, which is a page and no feed.")
     for other in others:
-        say(f"Also there: {_add_command(slug, other)}")
+        echo(f"Also there: {_add_command(slug, other)}")
     return 0
 
 
@@ -102,9 +102,9 @@ async def remove(url: str) -> int:
         was_in = await Subscriptions(client, keys).remove(url)
     if not was_in:
         raise FeedFileError(_UNKNOWN.format(redact(url)))
-    say(f"Removed from {', '.join(was_in)}: {redact(url)}")
+    echo(f"Removed from {', '.join(was_in)}: {redact(url)}")
     if _is_listed(settings.feeds_file, url):
-        say(
+        echo(
             f"{settings.feeds_file} still lists it and adds it again when Freshet starts or that file changes. "
             "Delete its line there, too."
         )
@@ -125,7 +125,7 @@ async def list_feeds() -> int:
     async with session.open_session() as (_, keys, client):
         feeds = await Subscriptions(client, keys).by_category()
     for category, listed in feeds.items():
-        say(printable_line(category), *(f"    {printable_line(url)}" for url in listed), sep="\n")
+        echo(printable_line(category), *(f"    {printable_line(url)}" for url in listed), sep="\n")
     return 0
 
 
@@ -137,7 +137,7 @@ async def health(url: str | None) -> int:
             raise FeedFileError(_UNKNOWN.format(redact(url)))
         states = await _states(settings, keys, client, [url] if url else sorted(by_feed))
         now = await connect.now(client)
-    say(_story(states[0], now) if url else _overview(states, now))
+    echo(_story(states[0], now) if url else _overview(states, now))
     return 0
 
 

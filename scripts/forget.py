@@ -19,7 +19,7 @@ from core.feeds.io import feed_file
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.link_forgetter import LinkForgetter
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from core.settings import Settings
 from core.urls.secrets import redact
 from scripts import domain_remove, session
@@ -41,12 +41,12 @@ async def forget(word: str, dry_run: bool) -> int:
         if not await links.page(named.item_id, named.uid):
             raise FreshetError(f"{redact(word)} is neither in the registry nor in a link set; there is nothing of it.")
     counts = forgetter.counts
-    say(f"{_verb(dry_run)} {redact(word)}: {told(counts)}")
+    echo(f"{_verb(dry_run)} {redact(word)}: {told(counts)}")
     if counts.links or counts.articles or counts.aliases:
-        say("Its links leave the link sets too, else it would be fetched again in the next minute.")
-        say("A feed that still lists it brings it back when the feed changes.")
+        echo("Its links leave the link sets too, else it would be fetched again in the next minute.")
+        echo("A feed that still lists it brings it back when the feed changes.")
     for sid in sorted(counts.comes_back_by):
-        say(f"If {sid} still lists it or links to it, the next crawl finds it again.")
+        echo(f"If {sid} still lists it or links to it, the next crawl finds it again.")
     return 0
 
 
@@ -58,9 +58,9 @@ async def forget_feed(url: str, dry_run: bool) -> int:
     if was_in is None:
         raise FeedFileError(f"{redact(url)} is in no category. `python -m scripts.feeds list` shows what is there.")
     listed = f" (in {', '.join(was_in)})" if was_in else ""
-    say(f"{_verb(dry_run)} the feed {redact(url)}{listed}: {told(forgetter.counts)}")
+    echo(f"{_verb(dry_run)} the feed {redact(url)}{listed}: {told(forgetter.counts)}")
     if _is_in_file(url, settings):
-        say(f"It still stands in {settings.feeds_file}; remove it there too, or it comes back.")
+        echo(f"It still stands in {settings.feeds_file}; remove it there too, or it comes back.")
     return 0
 
 

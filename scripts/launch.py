@@ -19,7 +19,7 @@ from typing import IO
 
 from core.errors import FreshetError, SettingsError
 from core.runtime import logs
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from core.settings import Settings, load
 from core.store import private_files
 from scripts import launch_sample, launch_work, process_tree
@@ -49,7 +49,7 @@ def main() -> int:
     try:
         settings = load()
     except FreshetError as error:
-        say(error, file=sys.stderr)
+        echo(error, file=sys.stderr)
         return FAILED
     logs.configure(settings)
     os.environ.update(logs.reported_environment())
@@ -65,7 +65,7 @@ def _try(settings: Settings, stop: Stop, once: bool) -> int:
         _make_folder(settings.persistent_storage_path)
         return _run(settings, stop, once)
     except FreshetError as error:
-        say(error, file=sys.stderr)
+        echo(error, file=sys.stderr)
         return FAILED
     except Stopped:
         return 0
@@ -83,7 +83,7 @@ def _make_folder(path: Path) -> None:
 def _run(settings: Settings, stop: Stop, once: bool) -> int:
     with _ownership(settings.persistent_storage_path / LOCK, stop) as (lock, is_owner):
         if not is_owner and not once:
-            say(_refusal(settings.persistent_storage_path), file=sys.stderr)
+            echo(_refusal(settings.persistent_storage_path), file=sys.stderr)
             return FAILED
         with Family(lock) as family, _server(settings, family, stop, is_owner) as look_at_server:
             up = launch_work.Up(settings, family, stop, look_at_server)

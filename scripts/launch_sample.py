@@ -20,8 +20,7 @@ from core.feeds.io.subscription_sync import SubscriptionSync
 from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
 from core.settings import Settings
-from core.store import connect, embedded
-from core.store import redis_health as presence
+from core.store import connect, embedded, redis_health
 from scripts.launch_family import Family, Process
 from scripts.launch_stop import Stop
 
@@ -88,8 +87,8 @@ async def _subscriptions(
     settings: Settings, stop: Stop, patient: bool = False
 ) -> AsyncIterator[tuple[connect.Client, Subscriptions]]:
     async with connect.open_store(settings) as client:
-        give_up_seconds = None if patient else presence.ONCE_WAIT_SECONDS
-        await presence.wait(client, settings, stop.sleep, give_up_seconds)
+        give_up_seconds = None if patient else redis_health.ONCE_WAIT_SECONDS
+        await redis_health.wait_for_server(client, settings, stop.sleep, give_up_seconds)
         yield client, Subscriptions(client, Keys.of(settings))
 
 

@@ -18,10 +18,9 @@ import redis
 from redis.exceptions import RedisError, ResponseError
 
 from core.errors import FreshetError
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from core.settings import load
-from core.store import connect
-from core.store import redis_health as presence
+from core.store import connect, redis_health
 
 PROGRAMS = ("redis-cli", "valkey-cli")
 
@@ -34,7 +33,7 @@ def main() -> int:
         url = connect.url_of(settings)
         client = connect.open_bytes(settings, url)  # says what is wrong with the URL, if something is
     except FreshetError as error:
-        say(error, file=sys.stderr)
+        echo(error, file=sys.stderr)
         return 2
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program and "sentinel" not in urlsplit(url).scheme:
@@ -48,7 +47,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     except (RedisError, OSError) as error:
-        say(presence.explain(error, url), file=sys.stderr)
+        echo(redis_health.explain(error, url), file=sys.stderr)
         return 2
 
 
@@ -74,7 +73,7 @@ def command(url: str) -> tuple[list[str], dict[str, str]]:
 def speak(client: redis.Redis, arguments: list[str]) -> int:
     """Send one command, or those of standard input line by line; the exit code."""
     if arguments and arguments[0].startswith("-"):
-        say("Options need redis-cli itself, which is not installed; without options commands work.", file=sys.stderr)
+        echo("Options need redis-cli itself, which is not installed; without options commands work.", file=sys.stderr)
         return 2
     client.response_callbacks.clear()  # answers as the server gives them
     lines = [arguments] if arguments else _typed()
@@ -93,10 +92,10 @@ def _send(client: redis.Redis, words: list[str]) -> int:
     try:
         answer = client.execute_command(*map(os.fsencode, words))
     except ResponseError as error:
-        say(f"(error) {error}")
+        echo(f"(error) {error}")
         return 1
     for line in shown(answer):
-        say(line)
+        echo(line)
     return 0
 
 

@@ -34,8 +34,8 @@ from core.registry.io.item_queries import ItemQueries
 from core.registry.io.overview import Overview
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, iso
 from core.runtime import progress
-from core.runtime.send import Sender
-from core.runtime.terminal import say
+from core.runtime.job_queues import JobQueues
+from core.runtime.terminal import echo
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embedders import open_embedder
 from core.search.io.migrate import Migration, MigrationEstimate
@@ -100,7 +100,7 @@ async def reindex(asked: Asked) -> int:
             return await migrate(settings, keys, client, dry_run=asked.dry_run)
         chosen = await choose(settings, keys, client, asked)
         if asked.dry_run:
-            say(_counted(await _count(keys, client, chosen), asked.force))
+            echo(_counted(await _count(keys, client, chosen), asked.force))
             return 0
         return await _mark(settings, keys, client, chosen, asked.force)
 
@@ -218,12 +218,12 @@ async def _mark(settings: Settings, keys: Keys, client: Client, chosen: Chosen, 
     async for uids in chosen.links:
         await FailedLinks(client, keys).try_again(uids, now)
         retried.update(uids)
-    say(f"Due now: {counted(marked, 'item')}, to be {'read anew' if force else 'checked by validators'}.")
+    echo(f"Due now: {counted(marked, 'item')}, to be {'read anew' if force else 'checked by validators'}.")
     if retried:
         links = counted(len(retried), "link")
-        say(f"Without an article so far: {links}; the next run of the canonical fetcher tries again.")
+        echo(f"Without an article so far: {links}; the next run of the canonical fetcher tries again.")
     if first:
-        say(await asyncio.to_thread(_wake, settings, first, now, token))
+        echo(await asyncio.to_thread(_wake, settings, first, now, token))
     return 0
 
 
@@ -231,13 +231,13 @@ def _wake(settings: Settings, item_ids: list[str], now: float, token: str) -> st
     """Jobs for the first of them; a sentence about it."""
     batch, sent = settings.refresh_batch_items, 0
     try:
-        sender = Sender(settings)
+        queues = JobQueues(settings)
         try:
             for start in range(0, len(item_ids), batch):
                 some = item_ids[start : start + batch]
-                sent += sender.send("workers.jobs.reindex", some, now, id_words=("reindex", token, str(start)))
+                sent += queues.enqueue("workers.jobs.reindex", some, now, id_words=("reindex", token, str(start)))
         finally:
-            sender.close()
+            queues.close()
     except (RedisError, OSError) as error:
         return f"The queue's server does not answer ({type(error).__name__}); the timer brings them when it is back."
     return (
@@ -255,24 +255,24 @@ async def migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: bo
     try:
         space, before = await migration.space(), await VectorSpaceStore(client, keys).current()
         count = await migration.count()
-        say(_plan(before, space, count))
+        echo(_plan(before, space, count))
         if dry_run:
-            say("Nothing was changed.")
+            echo("Nothing was changed.")
             return 0
         with progress.bar(count.chunks if space else 0, "Embedding") as bar:
             embedded, waiting = await migration.run(bar.update)
     except EmbedderUnavailable as away:
-        say(f"{away} What is embedded is kept, and search is as before; the same command goes on.", file=sys.stderr)
+        echo(f"{away} What is embedded is kept, and search is as before; the same command goes on.", file=sys.stderr)
         return 2
     finally:
         await embedder.close()
         await raw.aclose()
     live, swapped = space.name if space else "no vectors", counted(waiting, "item")
-    say(f"Embedded: {counted(embedded, 'chunk')}. Live now: {live}; {swapped} to be swapped.")
+    echo(f"Embedded: {counted(embedded, 'chunk')}. Live now: {live}; {swapped} to be swapped.")
     if waiting:
-        say("`python -m workers embed` and the timer do that; search answers meanwhile.")
+        echo("`python -m workers embed` and the timer do that; search answers meanwhile.")
     if space is None:
-        say("A worker whose settings name a model would bring vectors back: end those first.")
+        echo("A worker whose settings name a model would bring vectors back: end those first.")
     return 0
 
 

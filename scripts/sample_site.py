@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from sample_site.web import Site
 
 HOST = "127.0.0.1"
@@ -39,7 +39,7 @@ async def serve(port: int, change_every_seconds: float) -> None:
     await runner.setup()
     try:
         await web.TCPSite(runner, HOST, port).start()
-        say(f"[sample] 🗞️ Serving the sample site → http://{HOST}:{runner.addresses[0][1]}/", flush=True)
+        echo(f"[sample] 🗞️ Serving the sample site → http://{HOST}:{runner.addresses[0][1]}/", flush=True)
         await _turn_pages(site, change_every_seconds or None, stop)
     finally:
         await runner.cleanup()

@@ -19,7 +19,7 @@ from core.errors import FreshetError
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.pages.printable import printable, printable_line
-from core.runtime.terminal import Styled, bold, say
+from core.runtime.terminal import Styled, bold, echo
 from core.search.facets import page_date
 from core.search.io.searcher import MOST_CANDIDATES, open_searcher
 from core.search.models import LEXICAL_WEIGHT, Filters, IndexedPage, Query, SearchResult, SearchResults
@@ -45,7 +45,7 @@ async def search(query: Query, *, as_json: bool, explain: bool) -> int:
         found = await searcher.search(query, await connect.now(client))
         unknown = [] if found.results else await _unknown(client, keys, query.filters)
     for line in [_as_json(found, query)] if as_json else [*_page(found, query, explain), *unknown]:
-        say(line)
+        echo(line)
     return 0 if found.results else 1
 
 

@@ -13,10 +13,9 @@ from redis.exceptions import RedisError
 from core.errors import FreshetError
 from core.keys import Keys
 from core.runtime import logs
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from core.settings import Settings, load
-from core.store import connect
-from core.store import redis_health as presence
+from core.store import connect, redis_health
 
 
 @contextlib.asynccontextmanager
@@ -26,7 +25,7 @@ async def open_session() -> AsyncIterator[tuple[Settings, Keys, connect.Client]]
     logs.configure(settings)
     client = connect.open_store(settings)
     try:
-        await presence.require(client, settings)
+        await redis_health.require_server(client, settings)
         yield settings, Keys.of(settings), client
     finally:
         await client.aclose()
@@ -37,10 +36,10 @@ def run(work: Coroutine[object, object, int]) -> int:
     try:
         return asyncio.run(work)
     except FreshetError as error:
-        say(error, file=sys.stderr)
+        echo(error, file=sys.stderr)
         return 2
     except RedisError as error:
-        say(presence.explain(error, connect.url_of(load())), file=sys.stderr)
+        echo(redis_health.explain(error, connect.url_of(load())), file=sys.stderr)
         return 2
     except BrokenPipeError:
         # `… | head` has seen enough. Python would complain once more when it closes standard output.

@@ -17,10 +17,9 @@ from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.registry import field_parsing
 from core.registry.io.overview import Overview
-from core.runtime.terminal import say
+from core.runtime.terminal import echo
 from core.settings import Settings
-from core.store import connect
-from core.store import redis_health as presence
+from core.store import connect, redis_health
 from core.urls import redis_url
 from core.urls.normalise import host_of
 from core.urls.secrets import redact
@@ -46,7 +45,7 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
             "url": redis_url.masked(connect.url_of(settings)),
             "used_memory_human": memory,
             "keys": key_count,
-            "warnings": await presence.dangers(client),
+            "warnings": await redis_health.dangers(client),
         },
         "categories": {
             category: await _category(overview, category, len(by_category.get(category, [])))
@@ -158,7 +157,7 @@ async def status(as_json: bool) -> int:
     """Print it."""
     async with session.open_session() as (settings, keys, client):
         seen = await collect(settings, keys, client)
-    say(json.dumps(seen, indent=2, ensure_ascii=False) if as_json else page(seen))
+    echo(json.dumps(seen, indent=2, ensure_ascii=False) if as_json else page(seen))
     return 0
 
 

@@ -12,8 +12,8 @@ from core.registry import field_parsing
 from core.registry.io.overview import Overview
 from core.registry.io.runs import RunStore
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
+from core.runtime.job_queues import JobQueues
 from core.runtime.queue_names import QueueName
-from core.runtime.send import Sender
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
@@ -71,11 +71,11 @@ async def _due(overview: Overview, sources: list[str], now: float) -> dict[str, 
 def _queues(settings: Settings) -> dict[str, int] | str:
     """Waiting jobs of each queue; or a sentence, where the queue's own server is away."""
     try:
-        sender = Sender(settings)
+        queues = JobQueues(settings)
         try:
-            return {str(name): sender.waiting(name) for name in QueueName}
+            return {str(name): queues.count_waiting(name) for name in QueueName}
         finally:
-            sender.close()
+            queues.close()
     except (RedisError, OSError) as error:
         secret = settings.queue_redis_url
         where = redis_url.masked(secret.get_secret_value() if secret else connect.url_of(settings))

@@ -18,7 +18,7 @@ from core import ids
 from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE
 from core.runtime.context import Context, open_context
-from core.runtime.send import Sender
+from core.runtime.job_queues import JobQueues
 from core.search.io.searcher import open_searcher
 from core.search.models import Query
 from core.settings import Settings
@@ -137,11 +137,11 @@ class Scene:
         await jobs._visit(self.context, limit, articles, now, ARTICLES_SOURCE)
 
     async def tick(self) -> None:
-        sender = Sender(self.settings)
+        queues = JobQueues(self.settings)
         try:
-            await Timer(self.settings, self.client, self.keys, sender).tick()
+            await Timer(self.settings, self.client, self.keys, queues).tick()
         finally:
-            sender.close()
+            queues.close()
 
     async def embed(self) -> None:
         waiting = connect.texts(await self.client.zrange(self.keys.embed_due, 0, -1))

@@ -19,7 +19,7 @@ import msgspec
 
 from core.errors import FailCode, FailDetail
 from core.models import Failed
-from core.runtime import tasks
+from core.runtime import parse_tasks
 from core.runtime.context import Context
 from core.search.io.searcher import open_searcher
 from core.search.models import Query, SearchResults
@@ -37,7 +37,7 @@ class PoolAtHome:
     """Reads pages in this process: these tests are not about parse children, and starting one takes a second."""
 
     async def run(self, task: str, request: object) -> Any:
-        spec = tasks.TASKS[task]
+        spec = parse_tasks.TASKS[task]
         try:
             return msgspec.msgpack.decode(msgspec.msgpack.encode(spec.run(request)), type=spec.result)
         except spec.refusals as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from core.errors import NotAFeed
-from core.runtime.tasks import Task
+from core.runtime.parse_tasks import ParseTask
 
 
 class Text(msgspec.Struct):
@@ -133,4 +133,4 @@ _RUNS: tuple[Callable[[Text], object], ...] = (
     echo, shout, answer_garbage, hang_up, work, burn_cpu, eat_memory, exit_now, kill_self, die_first, segfault,
     wait_for_ever, recurse, refuse, stumble, answer_wrong_type, keep_memory,
 )  # fmt: skip
-TASKS = {run.__name__: Task(Text, run, Echoed) for run in _RUNS}
+TASKS = {run.__name__: ParseTask(Text, run, Echoed) for run in _RUNS}

@@ -12,12 +12,12 @@ import sys
 import time
 from pathlib import Path
 
-from core.runtime.job_types import JobSpec
-from core.runtime.pace import Pace
+from core.runtime.allowed_jobs import JobSpec
 from core.runtime.queue_names import QueueName
+from core.runtime.worker_timing import WorkerTiming
 from workers.__main__ import main
 
-QUICK = Pace(beat=1, grace=1, maintenance=1, lock=2, wait=1)
+QUICK = WorkerTiming(beat=1, grace=1, maintenance=1, lock=2, wait=1)
 RETRIES = (1, 1)
 PATIENCE_SECONDS = 60.0
 
@@ -82,4 +82,4 @@ def hold_politely(path: str, go: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(allowed=ALLOWED, pace=QUICK))
+    sys.exit(main(allowed=ALLOWED, timing=QUICK))

@@ -17,7 +17,7 @@ from core.registry.io.article_expiry import ArticleExpiry
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.link_forgetter import LinkForgetter
 from core.registry.io.registrar import Listing
-from core.runtime.send import Sender
+from core.runtime.job_queues import JobQueues
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.searcher import open_searcher
 from core.settings import Settings
@@ -339,11 +339,11 @@ async def test_timer_notices_the_end(press: Press) -> None:
     await press.store(is_listed_by_site=True)
     await press.client.delete(press.keys.document(press.paper.id))
     await press.end()
-    sender = Sender(press.library.settings)
+    queues = JobQueues(press.library.settings)
     try:
-        await Timer(press.library.settings, press.client, press.keys, sender).tick()
+        await Timer(press.library.settings, press.client, press.keys, queues).tick()
     finally:
-        sender.close()
+        queues.close()
 
     record = await press.paper.item()
     assert (record["status"], record["articleUid"]) == ("Pending", "")

@@ -12,8 +12,7 @@ from rq import Queue
 
 from core.errors import SettingsError, StoreUnreachable
 from core.settings import Settings
-from core.store import connect, embedded
-from core.store import redis_health as presence
+from core.store import connect, embedded, redis_health
 from tests import ports
 
 
@@ -41,7 +40,7 @@ async def test_unreachable_is_one_sentence_without_the_password() -> None:
     """A script learns where it looked and what to do, and never prints the password."""
     client = connect.open_store(unreachable())
     with pytest.raises(StoreUnreachable) as caught:
-        await presence.require(client, unreachable())
+        await redis_health.require_server(client, unreachable())
     await client.aclose()
 
     assert "127.0.0.1:1" in str(caught.value)
@@ -65,7 +64,7 @@ async def test_wait_says_it_once_and_returns_when_the_server_is_back(
             started.append(embedded.start(tmp_path, port))
 
     with caplog.at_level(logging.INFO, "store"):
-        await presence.wait(client, settings, sleep)
+        await redis_health.wait_for_server(client, settings, sleep)
     await client.aclose()
     started[0].stop()
 
@@ -105,11 +104,11 @@ def test_private_name_of_the_wheel_still_exists() -> None:
 
 async def test_dangers_are_told(redis: connect.Client) -> None:
     """An evicting policy and a server without persistence are each a sentence; a good server is none."""
-    assert await presence.dangers(redis) == []
+    assert await redis_health.dangers(redis) == []
     await redis.config_set("maxmemory-policy", "allkeys-lru")
     await redis.config_set("appendonly", "no")
     try:
-        told = await presence.dangers(redis)
+        told = await redis_health.dangers(redis)
     finally:
         await redis.config_set("maxmemory-policy", "noeviction")
         await redis.config_set("appendonly", "yes")

@@ -16,7 +16,7 @@ from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, Request
 from core.net.fetcher import Fetcher, open_fetcher
 from core.runtime.context import Context, open_context
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.sitemaps import SitemapTask
 from core.store.connect import Client

@@ -20,8 +20,8 @@ from core.pages.extract import (
     document_from_feed_text,
     extract_document,
 )
-from core.runtime.pool import ParsePool
-from core.runtime.tasks import PageResult, PageTask
+from core.runtime.parse_pool import ParsePool
+from core.runtime.parse_tasks import PageResult, PageTask
 from tests.pages import ARTICLE, PARAGRAPH, URL, page
 
 ROOT = Path(__file__).parents[1]
@@ -223,7 +223,7 @@ async def test_through_the_parse_pool() -> None:
 def test_processes_load_no_parser() -> None:
     """The ingestor and the fetcher's decisions load neither trafilatura nor any HTML parser."""
     code = (
-        "import workers.ingestor, core.pages.extract, core.runtime.tasks, sys;"
+        "import workers.ingestor, core.pages.extract, core.runtime.parse_tasks, sys;"
         "print({'trafilatura', 'lxml.html', 'selectolax', 'htmldate', 'py3langid', 'numpy'} & set(sys.modules))"
     )
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

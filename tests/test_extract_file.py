@@ -15,8 +15,8 @@ from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
 from core.pages.extract import EXTRACTOR_VERSION
 from core.pages.text_cleaning import content_hash
-from core.runtime.pool import ParsePool
-from core.runtime.tasks import DocumentTask, PageResult
+from core.runtime.parse_pool import ParsePool
+from core.runtime.parse_tasks import DocumentTask, PageResult
 from tests import files
 from tests.pages import ARTICLE, PARAGRAPH, URL, page
 
@@ -168,7 +168,7 @@ def test_without_the_extra(module: str, name: str, shown: str) -> None:
 def test_the_parent_loads_no_reader() -> None:
     """Importing the tasks, or the door itself, loads no parser of documents."""
     code = (
-        "import sys; import core.runtime.tasks, core.documents.extract_file\n"
+        "import sys; import core.runtime.parse_tasks, core.documents.extract_file\n"
         "print([name for name in ('pypdf', 'mammoth', 'markdown_it', 'lxml') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -14,8 +14,8 @@ import pytest_asyncio
 from core.errors import FailCode
 from core.models import Document, Failed
 from core.pages.extract import extract_document
-from core.runtime.pool import ParsePool
-from core.runtime.tasks import PageResult, PageTask
+from core.runtime.parse_pool import ParsePool
+from core.runtime.parse_tasks import PageResult, PageTask
 from tests import hostile
 from tests.pages import ARTICLE, page
 

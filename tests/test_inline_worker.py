@@ -9,7 +9,7 @@ import signal
 import psutil
 import pytest
 
-from core.runtime.send import Sender
+from core.runtime.job_queues import JobQueues
 from core.search.io.embed_run import ITEMS_AT_ONCE
 from core.settings import Settings
 from core.store import connect
@@ -28,12 +28,12 @@ def indexed(worker: Worker) -> int:
 
 def send(settings: Settings, item_ids: list[str]) -> None:
     """A job for each item."""
-    sender = Sender(settings)
+    queues = JobQueues(settings)
     try:
         for item_id in item_ids:
-            sender.send("workers.embed_jobs.embed", [item_id], id_words=("embed", item_id))
+            queues.enqueue("workers.embed_jobs.embed", [item_id], id_words=("embed", item_id))
     finally:
-        sender.close()
+        queues.close()
 
 
 async def test_model_is_loaded_once_for_many_jobs(settings: Settings, server: EmbeddedServer) -> None:
@@ -72,9 +72,9 @@ async def test_stop_ends_after_the_current_group(settings: Settings, server: Emb
 
         library.server.then_data(lambda data: data)
         library.server._script.append(slow)  # type: ignore[arg-type]
-        sender = Sender(library.settings)
-        sender.send("workers.embed_jobs.embed", await library.waiting(), id_words=("embed", "all"))
-        sender.close()
+        queues = JobQueues(library.settings)
+        queues.enqueue("workers.embed_jobs.embed", await library.waiting(), id_words=("embed", "all"))
+        queues.close()
         environment = {"EMBEDDER": "openai", "EMBED_API_URL": library.server.url, "EMBED_MODEL": "first"}
         with Worker(settings.persistent_storage_path, server.url, "workers", "embed", **environment) as worker:
             await asyncio.wait_for(reached.wait(), 30)

@@ -12,8 +12,8 @@ import pytest
 from core.doctor.io.doctor import Doctor
 from core.doctor.problems import Problem
 from core.runtime.context import open_context
-from core.runtime.queue_names import QueueName, queue_name
-from core.runtime.send import Sender
+from core.runtime.job_queues import JobQueues
+from core.runtime.queue_names import QueueName, rq_queue_name
 from core.settings import Settings
 from core.store import connect
 from scripts import doctor
@@ -281,15 +281,15 @@ async def chunks(scene: Scene, item_id: str) -> Sequence[str]:
 
 
 def send(scene: Scene, n: int) -> str:
-    sender = Sender(scene.settings)
-    sender.send("workers.jobs.refresh", ["url_x"], 0.0, "urls", id_words=("refresh", f"x{n}"))
-    sender.close()
+    queues = JobQueues(scene.settings)
+    queues.enqueue("workers.jobs.refresh", ["url_x"], 0.0, "urls", id_words=("refresh", f"x{n}"))
+    queues.close()
     return f"refresh-x{n}"
 
 
 def with_queue(scene: Scene, use: Callable[[Any, str], object]) -> None:
     client = connect.open_queue(scene.settings)
-    use(client, queue_name(scene.settings, QueueName.REFRESH))
+    use(client, rq_queue_name(scene.settings, QueueName.REFRESH))
     client.close()
 
 

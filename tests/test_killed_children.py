@@ -16,7 +16,7 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed
 from core.registry import classify
 from core.runtime.context import Context, open_context
-from core.runtime.pool import MOST_CRASHES, ParsePool
+from core.runtime.parse_pool import MOST_CRASHES, ParsePool
 from core.settings import Settings
 from core.store.connect import Client
 from tests.test_canonical_fetcher import add, article, run

@@ -8,8 +8,8 @@ from core.models import Document, Failed
 from core.pages.extract import extract_page
 from core.pages.metadata import MetadataElement
 from core.pages.outlinks import MAX_LINKS, collect_outlinks, is_nofollow, is_noindex
-from core.runtime.pool import ParsePool
-from core.runtime.tasks import PageResult, PageTask
+from core.runtime.parse_pool import ParsePool
+from core.runtime.parse_tasks import PageResult, PageTask
 from tests.pages import URL, head, meta, page
 
 BASE = "https://mill.example"

@@ -12,18 +12,18 @@ from redis.exceptions import ResponseError
 
 from core.errors import StoreUnreachable
 from core.keys import Keys
-from core.runtime import rq_worker as worker_module
+from core.runtime import queue_worker
+from core.runtime.job_queues import JobQueues
 from core.runtime.queue_names import QueueName, job_id
-from core.runtime.rq_worker import QueueUnusable
-from core.runtime.send import Sender
+from core.runtime.queue_worker import QueueUnusable
 from core.settings import Settings
 from core.store import redis_health, rq_keys
 from core.store.embedded import EmbeddedServer
 from tests import queue_jobs
 from tests.faults.process import Worker
-from tests.test_queues import NOTE, RUNNER, Paper, burst, client, paper, sender
+from tests.test_queues import NOTE, RUNNER, Paper, burst, client, job_queues, paper
 
-__all__ = ["client", "paper", "sender"]  # fixtures
+__all__ = ["client", "job_queues", "paper"]  # fixtures
 
 OF_QUEUE = (
     *("rq:queues", "rq:workers", "rq:workers:{queue}", "rq:queue:{queue}", "rq:queue:{queue}:intermediate"),
@@ -49,18 +49,18 @@ def put_aside(client: sync_redis.Redis, keys: Keys) -> list[str]:
 
 
 class Deployment:
-    """One prefix: its sender, and its names."""
+    """One prefix: its job_queues, and its names."""
 
     def __init__(self, settings: Settings, prefix: str) -> None:
         self.settings = settings.model_copy(update={"key_prefix": prefix})
         self.keys = Keys.of(self.settings)
-        self.sender = Sender(self.settings, queue_jobs.ALLOWED)
+        self.job_queues = JobQueues(self.settings, queue_jobs.ALLOWED)
 
     def name(self, family: str, word: str = "first") -> str:
         return family.format(queue=f"{self.settings.key_prefix}refresh", job=job_id(self.settings, word))
 
     def send(self, paper: Paper, word: str) -> None:
-        assert self.sender.send(NOTE, str(paper), word, id_words=[word])
+        assert self.job_queues.enqueue(NOTE, str(paper), word, id_words=[word])
 
 
 @pytest.fixture(params=["", "a:"], ids=["plain", "prefix"])
@@ -154,10 +154,10 @@ def test_sending_deletes_nothing_of_another_type(
 
 
 async def test_a_maintenance_lock_without_an_end_ends(
-    sender: Sender, client: sync_redis.Redis, server: EmbeddedServer, paper: Paper, tmp_path: Path
+    job_queues: JobQueues, client: sync_redis.Redis, server: EmbeddedServer, paper: Paper, tmp_path: Path
 ) -> None:
     """Whatever its type: the job of a dead worker comes back all the same."""
-    sender.send(NOTE, str(paper), "back", id_words=["lost"])
+    job_queues.enqueue(NOTE, str(paper), "back", id_words=["lost"])
     client.delete("rq:queue:refresh")
     client.zadd("rq:wip:refresh", {"lost:0123abcd": 1})
     client.sadd("rq:clean_registries:refresh", "x")
@@ -168,11 +168,11 @@ async def test_a_maintenance_lock_without_an_end_ends(
 
 @pytest.mark.parametrize("queues", [("refresh",), ()], ids=["one", "three"])
 async def test_an_id_that_is_no_text_is_one_line(
-    sender: Sender, client: sync_redis.Redis, server: EmbeddedServer, paper: Paper, tmp_path: Path, queues: Any
+    job_queues: JobQueues, client: sync_redis.Redis, server: EmbeddedServer, paper: Paper, tmp_path: Path, queues: Any
 ) -> None:
     """Dropped and named, without a traceback; the next job runs."""
     client.rpush("rq:queue:refresh", b"\xff\x00")
-    sender.send(NOTE, str(paper), "next", id_words=["next"])
+    job_queues.enqueue(NOTE, str(paper), "next", id_words=["next"])
 
     worker = await burst(server, tmp_path, *queues)
 
@@ -191,13 +191,13 @@ def failing(error: Exception) -> Callable[..., None]:
 
 @pytest.mark.parametrize("error", [ResponseError("OOM"), ValueError("odd")], ids=["redis", "other"])
 def test_a_burst_ends_whatever_happens(
-    sender: Sender, settings: Settings, paper: Paper, monkeypatch: pytest.MonkeyPatch, error: Exception
+    job_queues: JobQueues, settings: Settings, paper: Paper, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """A job that can be taken and never begun ends the burst with a sentence, not in a loop."""
-    monkeypatch.setattr(worker_module, "TROUBLE_SECONDS", 0)
+    monkeypatch.setattr(queue_worker, "TROUBLE_SECONDS", 0)
     monkeypatch.setattr(redis_health, "ONCE_WAIT_SECONDS", 0.01)
-    sender.send(NOTE, str(paper), "first", id_words=["first"])
-    worker = worker_module.Worker(settings, [QueueName.REFRESH], queue_jobs.ALLOWED)
+    job_queues.enqueue(NOTE, str(paper), "first", id_words=["first"])
+    worker = queue_worker.Worker(settings, [QueueName.REFRESH], queue_jobs.ALLOWED)
     monkeypatch.setattr(worker, "_install_signal_handlers", lambda: None)
     monkeypatch.setattr(worker, "_run" if isinstance(error, ValueError) else "prepare_execution", failing(error))
     if isinstance(error, ValueError):

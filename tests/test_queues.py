@@ -16,11 +16,11 @@ from rq import Queue, Repeat, Retry
 from rq.job import Callback, Job, JobStatus, validate_job_id
 from rq.serializers import JSONSerializer
 
-from core.runtime import job_types as jobs
-from core.runtime.job_types import JOBS, JobRefused, JobSpec
-from core.runtime.pace import Pace
-from core.runtime.queue_names import QueueName, job_id, queue_name
-from core.runtime.send import Sender
+from core.runtime import allowed_jobs
+from core.runtime.allowed_jobs import ALLOWED_JOBS, JobRefused, JobSpec
+from core.runtime.job_queues import JobQueues
+from core.runtime.queue_names import QueueName, job_id, rq_queue_name
+from core.runtime.worker_timing import WorkerTiming
 from core.settings import Settings
 from core.store import connect
 from core.store.embedded import EmbeddedServer
@@ -42,8 +42,8 @@ def client(settings: Settings) -> Iterator[sync_redis.Redis]:
 
 
 @pytest.fixture
-def sender(settings: Settings, client: sync_redis.Redis) -> Iterator[Sender]:
-    opened = Sender(settings, queue_jobs.ALLOWED)
+def job_queues(settings: Settings, client: sync_redis.Redis) -> Iterator[JobQueues]:
+    opened = JobQueues(settings, queue_jobs.ALLOWED)
     yield opened
     opened.close()
 
@@ -99,7 +99,7 @@ def test_a_prefix_is_in_every_name() -> None:
     """Two deployments on one server have neither a queue nor a job in common."""
     one, other = Settings(key_prefix="a:"), Settings(key_prefix="a_")
 
-    assert queue_name(one, QueueName.REFRESH) == "a:refresh"
+    assert rq_queue_name(one, QueueName.REFRESH) == "a:refresh"
     assert job_id(one, "crawl", "x") != job_id(other, "crawl", "x")
     assert job_id(Settings(key_prefix="a"), "b") != job_id(Settings(), "a", "b")
 
@@ -121,39 +121,39 @@ def test_different_words_make_different_ids() -> None:
 
 def test_a_killed_workers_job_is_back_within_two_minutes() -> None:
     """The constants of production add up, for every function of the list."""
-    assert all(Pace().back_within(spec.retry_seconds[0]) < 120 for spec in JOBS.values())
+    assert all(WorkerTiming().back_within(spec.retry_seconds[0]) < 120 for spec in ALLOWED_JOBS.values())
 
 
 def test_every_function_of_the_list_is_retried_and_limited() -> None:
     """No function without Retry and without a timeout."""
-    assert all(spec.retry_seconds and 0 < spec.timeout_seconds <= 600 for spec in JOBS.values())
+    assert all(spec.retry_seconds and 0 < spec.timeout_seconds <= 600 for spec in ALLOWED_JOBS.values())
 
 
 def test_the_list_names_functions_that_exist() -> None:
     """Every name on the list can be called."""
-    found = {name: name.rpartition(".") for name in JOBS}
+    found = {name: name.rpartition(".") for name in ALLOWED_JOBS}
 
     assert [n for n, (path, _, f) in found.items() if not callable(getattr(import_module(path), f, None))] == []
 
 
-def test_only_listed_functions_can_be_sent(sender: Sender) -> None:
+def test_only_listed_functions_can_be_sent(job_queues: JobQueues) -> None:
     """A foreign function is refused where it is sent, and nothing is queued."""
     with pytest.raises(JobRefused, match=r"'os\.system' is not on the list"):
-        sender.send("os.system", "true", id_words=["x"])
+        job_queues.enqueue("os.system", "true", id_words=["x"])
 
-    assert sender.waiting(QueueName.REFRESH) == 0
+    assert job_queues.count_waiting(QueueName.REFRESH) == 0
 
 
-def test_only_json_can_be_sent(sender: Sender) -> None:
+def test_only_json_can_be_sent(job_queues: JobQueues) -> None:
     """An argument that is no JSON is refused where it is sent."""
     with pytest.raises(JobRefused, match="not JSON"):
-        sender.send(NOTE, Path(), id_words=["x"])  # type: ignore[arg-type]
+        job_queues.enqueue(NOTE, Path(), id_words=["x"])  # type: ignore[arg-type]
 
 
 def test_callbacks_cannot_be_sent(client: sync_redis.Redis) -> None:
     """A callback is a function too."""
     with pytest.raises(JobRefused, match="callbacks"):
-        jobs.job_class(queue_jobs.ALLOWED).create(NOTE, connection=client, on_failure=Callback("os.system"))
+        allowed_jobs.job_class(queue_jobs.ALLOWED).create(NOTE, connection=client, on_failure=Callback("os.system"))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_no_payload_gets_past_the_list(client: sync_redis.Redis, payload: bytes)
     """Whatever bytes are in a job's hash, it is read without harm and its function is not reached."""
     client.hset("rq:job:x", mapping={"data": payload, "status": "queued", "retries_left": 3})
 
-    job = jobs.job_class(queue_jobs.ALLOWED).fetch("x", connection=client)
+    job = allowed_jobs.job_class(queue_jobs.ALLOWED).fetch("x", connection=client)
 
     assert not job.should_retry
     with pytest.raises(JobRefused):
@@ -186,25 +186,27 @@ def test_no_payload_gets_past_the_list(client: sync_redis.Redis, payload: bytes)
 # ── sending ──
 
 
-def test_a_job_waits_with_retry_timeout_and_an_end(sender: Sender, client: sync_redis.Redis, paper: Paper) -> None:
+def test_a_job_waits_with_retry_timeout_and_an_end(
+    job_queues: JobQueues, client: sync_redis.Redis, paper: Paper
+) -> None:
     """Every job that is sent has Retry, its timeout, and lives for ever only while it waits."""
-    assert sender.send(NOTE, str(paper), id_words=["note", "1"])
+    assert job_queues.enqueue(NOTE, str(paper), id_words=["note", "1"])
 
     job = Job.fetch("note-1", connection=client, serializer=JSONSerializer)
     spec = queue_jobs.ALLOWED[NOTE]
     assert (job.retries_left, job.retry_intervals, job.timeout) == (2, [1, 1], spec.timeout_seconds)
     assert (job.result_ttl, job.failure_ttl, job.ttl) == (60, 86_400, None)
     assert client.ttl(job.key) == -1
-    assert (sender.waiting(QueueName.REFRESH), sender.waiting(QueueName.REINDEX)) == (1, 0)
+    assert (job_queues.count_waiting(QueueName.REFRESH), job_queues.count_waiting(QueueName.REINDEX)) == (1, 0)
     assert [queue.name for queue in Queue.all(connection=client)] == ["refresh"]
 
 
-def test_a_waiting_job_is_not_sent_again(sender: Sender, paper: Paper) -> None:
+def test_a_waiting_job_is_not_sent_again(job_queues: JobQueues, paper: Paper) -> None:
     """One id, one job, also from many threads at once."""
     with ThreadPoolExecutor(8) as threads:
-        sent = list(threads.map(lambda _: sender.send(NOTE, str(paper), id_words=["note"]), range(40)))
+        sent = list(threads.map(lambda _: job_queues.enqueue(NOTE, str(paper), id_words=["note"]), range(40)))
 
-    assert (sent.count(True), sender.waiting(QueueName.REFRESH)) == (1, 1)
+    assert (sent.count(True), job_queues.count_waiting(QueueName.REFRESH)) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -212,32 +214,34 @@ def test_a_waiting_job_is_not_sent_again(sender: Sender, paper: Paper) -> None:
     [("rq:scheduled:refresh", "note"), ("rq:deferred:refresh", "note"), ("rq:wip:refresh", "note:0123abcd")],
 )
 def test_a_job_that_runs_or_is_to_be_tried_again_is_not_sent(
-    sender: Sender, client: sync_redis.Redis, paper: Paper, place: str, member: str
+    job_queues: JobQueues, client: sync_redis.Redis, paper: Paper, place: str, member: str
 ) -> None:
     """Scheduled, deferred or started is as good as queued."""
-    sender.send(NOTE, str(paper), id_words=["note"])
+    job_queues.enqueue(NOTE, str(paper), id_words=["note"])
     client.delete("rq:queue:refresh")
     client.zadd(place, {member: 2e9})
 
-    assert not sender.send(NOTE, str(paper), id_words=["note"])
+    assert not job_queues.enqueue(NOTE, str(paper), id_words=["note"])
 
 
-def test_a_job_that_was_lost_does_not_block_its_id(sender: Sender, client: sync_redis.Redis, paper: Paper) -> None:
+def test_a_job_that_was_lost_does_not_block_its_id(
+    job_queues: JobQueues, client: sync_redis.Redis, paper: Paper
+) -> None:
     """A hash that says `queued` while no queue has it (its worker was killed on taking it) is replaced."""
-    sender.send(NOTE, str(paper), id_words=["note"])
+    job_queues.enqueue(NOTE, str(paper), id_words=["note"])
     client.delete("rq:queue:refresh")
 
-    assert sender.send(NOTE, str(paper), id_words=["note"])
-    assert sender.waiting(QueueName.REFRESH) == 1
+    assert job_queues.enqueue(NOTE, str(paper), id_words=["note"])
+    assert job_queues.count_waiting(QueueName.REFRESH) == 1
 
 
 # ── running ──
 
 
-async def test_each_queue_is_run(sender: Sender, server: EmbeddedServer, paper: Paper, tmp_path: Path) -> None:
+async def test_each_queue_is_run(job_queues: JobQueues, server: EmbeddedServer, paper: Paper, tmp_path: Path) -> None:
     """A burst runs what waits in all its queues, in children of its own but for embed, and ends."""
     for function in ("note", "note_reindex", "note_embed"):
-        assert sender.send(f"{RUNNER}.{function}", str(paper), function, id_words=[function])
+        assert job_queues.enqueue(f"{RUNNER}.{function}", str(paper), function, id_words=[function])
 
     worker = await burst(server, tmp_path)
 
@@ -250,19 +254,19 @@ async def test_each_queue_is_run(sender: Sender, server: EmbeddedServer, paper: 
 
 
 async def test_a_worker_leaves_other_queues_alone(
-    sender: Sender, server: EmbeddedServer, paper: Paper, tmp_path: Path
+    job_queues: JobQueues, server: EmbeddedServer, paper: Paper, tmp_path: Path
 ) -> None:
     """Only the queues of the command line are worked on."""
-    sender.send(NOTE, str(paper), id_words=["note"])
+    job_queues.enqueue(NOTE, str(paper), id_words=["note"])
 
     await burst(server, tmp_path, "reindex")
 
     assert paper.lines == []
-    assert sender.waiting(QueueName.REFRESH) == 1
+    assert job_queues.count_waiting(QueueName.REFRESH) == 1
 
 
 async def test_a_foreign_function_never_runs(
-    sender: Sender,
+    job_queues: JobQueues,
     stranger: Callable[..., Queue],
     client: sync_redis.Redis,
     server: EmbeddedServer,
@@ -272,13 +276,13 @@ async def test_a_foreign_function_never_runs(
     """`os.system` by plain RQ: failed at once in spite of its retries, logged, not run; the next job runs."""
     marker = tmp_path / "marker"
     job = stranger().enqueue("os.system", f"touch {marker}", retry=Retry(3))
-    sender.send(NOTE, str(paper), "next", id_words=["next"])
+    job_queues.enqueue(NOTE, str(paper), "next", id_words=["next"])
 
     worker = await burst(server, tmp_path)
 
     assert not marker.exists()
     assert status(client, job.id) is JobStatus.FAILED
-    assert 0 < client.ttl(job.key) <= jobs.FAILURE_SECONDS
+    assert 0 < client.ttl(job.key) <= allowed_jobs.FAILURE_SECONDS
     assert worker.lines("[queue] 🚫 Refused job")
     assert "next" in paper.words
 
@@ -295,7 +299,7 @@ class Trap:
 
 @pytest.mark.parametrize("queues", [("refresh",), ("refresh", "reindex")], ids=["one queue", "two queues"])
 async def test_a_pickle_is_never_opened(
-    sender: Sender,
+    job_queues: JobQueues,
     stranger: Callable[..., Queue],
     client: sync_redis.Redis,
     server: EmbeddedServer,
@@ -308,7 +312,7 @@ async def test_a_pickle_is_never_opened(
     bomb = pickle.dumps(Trap(str(marker)))
     job = stranger(pickle).enqueue(NOTE, str(marker))
     client.hset(job.key, mapping={"data": bomb, "meta": bomb, "result": bomb})
-    sender.send(NOTE, str(paper), "next", id_words=["next"])
+    job_queues.enqueue(NOTE, str(paper), "next", id_words=["next"])
 
     worker = await burst(server, tmp_path, *queues)
 
@@ -333,13 +337,13 @@ async def test_a_listed_function_with_foreign_callbacks_does_not_run(
 
 
 async def test_rubbish_in_a_queue_does_not_end_the_worker(
-    sender: Sender, client: sync_redis.Redis, server: EmbeddedServer, paper: Paper, tmp_path: Path
+    job_queues: JobQueues, client: sync_redis.Redis, server: EmbeddedServer, paper: Paper, tmp_path: Path
 ) -> None:
     """Ids that are none, hashes that cannot be read, jobs that are not there: the next job runs."""
     client.hset("rq:job:odd", mapping={"data": b"x", "status": "no such status", "timeout": "soon"})
     client.set("rq:job:text", "no hash")
     client.rpush("rq:queue:refresh", "no such job", "a/b", b"\xff\xfe", "odd", "text", "gone")
-    sender.send(NOTE, str(paper), "next", id_words=["next"])
+    job_queues.enqueue(NOTE, str(paper), "next", id_words=["next"])
 
     worker = await burst(server, tmp_path)
 
@@ -348,7 +352,7 @@ async def test_rubbish_in_a_queue_does_not_end_the_worker(
 
 
 async def test_a_job_that_repeats_itself_is_refused(
-    sender: Sender,
+    job_queues: JobQueues,
     stranger: Callable[..., Queue],
     client: sync_redis.Redis,
     server: EmbeddedServer,
@@ -357,7 +361,7 @@ async def test_a_job_that_repeats_itself_is_refused(
 ) -> None:
     """A million repeats by plain RQ would never end: failed with a sentence, not run, not scheduled; the next runs."""
     job = stranger().enqueue(NOTE, str(paper), "again", repeat=Repeat(times=1_000_000, interval=0))
-    sender.send(NOTE, str(paper), "next", id_words=["next"])
+    job_queues.enqueue(NOTE, str(paper), "next", id_words=["next"])
 
     worker = await burst(server, tmp_path)
 
@@ -368,7 +372,7 @@ async def test_a_job_that_repeats_itself_is_refused(
 
 
 async def test_a_job_with_too_many_ids_is_refused(
-    sender: Sender,
+    job_queues: JobQueues,
     stranger: Callable[..., Queue],
     client: sync_redis.Redis,
     server: EmbeddedServer,
@@ -378,9 +382,9 @@ async def test_a_job_with_too_many_ids_is_refused(
     """300,000 ids in one job would keep the server from everybody: refused where sent, and where found; others run."""
     many = [f"url_{n:026}" for n in range(300_000)]
     with pytest.raises(JobRefused, match="300,000 ids, and a job has at most 2,000; send them in several jobs"):
-        sender.send(NOTE, str(paper), many, id_words=["many"])
+        job_queues.enqueue(NOTE, str(paper), many, id_words=["many"])
     job = stranger().enqueue(NOTE, str(paper), many)
-    sender.send(NOTE, str(paper), "next", id_words=["next"])
+    job_queues.enqueue(NOTE, str(paper), "next", id_words=["next"])
 
     worker = await burst(server, tmp_path)
 
@@ -389,26 +393,26 @@ async def test_a_job_with_too_many_ids_is_refused(
     assert status(client, job.id) is JobStatus.FAILED
 
 
-def test_as_many_ids_as_a_batch_may_have_are_taken(sender: Sender) -> None:
+def test_as_many_ids_as_a_batch_may_have_are_taken(job_queues: JobQueues) -> None:
     """The largest REFRESH_BATCH_ITEMS fits into one job."""
     largest = next(limit.le for limit in Settings.model_fields["refresh_batch_items"].metadata if hasattr(limit, "le"))
 
-    assert sender.send("tests.queue_jobs.note", "x", [f"url_{n:026}" for n in range(largest)], id_words=["x"])
-    assert largest == jobs.MOST_IDS
+    assert job_queues.enqueue("tests.queue_jobs.note", "x", [f"url_{n:026}" for n in range(largest)], id_words=["x"])
+    assert largest == allowed_jobs.MOST_IDS
 
 
 def test_retries_are_those_of_the_list(client: sync_redis.Redis, stranger: Callable[..., Queue]) -> None:
     """A job that fails is not tried a million times because somebody wrote so."""
     job = stranger().enqueue(NOTE, "x", retry=Retry(max=1_000_000))
 
-    assert jobs.job_class(queue_jobs.ALLOWED).fetch(job.id, connection=client).retries_left == 2
+    assert allowed_jobs.job_class(queue_jobs.ALLOWED).fetch(job.id, connection=client).retries_left == 2
 
 
 async def test_bytes_in_a_registry_do_not_break_maintenance(
-    sender: Sender, client: sync_redis.Redis, server: EmbeddedServer, paper: Paper, tmp_path: Path
+    job_queues: JobQueues, client: sync_redis.Redis, server: EmbeddedServer, paper: Paper, tmp_path: Path
 ) -> None:
     """What is no job is dropped and named; the job of a dead worker beside it comes back."""
-    sender.send(NOTE, str(paper), "back", id_words=["lost"])
+    job_queues.enqueue(NOTE, str(paper), "back", id_words=["lost"])
     client.delete("rq:queue:refresh")
     client.set("rq:job:text", "no hash")
     client.zadd("rq:wip:refresh", {b"\xff": 1, "no colon": 1, b"a:\xfe": 1, "text:1": 1, "lost:0123abcd": 1})
@@ -425,10 +429,10 @@ async def test_bytes_in_a_registry_do_not_break_maintenance(
 
 
 async def test_a_failure_is_tried_again_and_does_not_block_its_id(
-    sender: Sender, client: sync_redis.Redis, server: EmbeddedServer, paper: Paper, tmp_path: Path
+    job_queues: JobQueues, client: sync_redis.Redis, server: EmbeddedServer, paper: Paper, tmp_path: Path
 ) -> None:
     """Three attempts, then failed; and the same id can be sent at once."""
-    sender.send(f"{RUNNER}.fail", str(paper), id_words=["fail"])
+    job_queues.enqueue(f"{RUNNER}.fail", str(paper), id_words=["fail"])
 
     with Worker(tmp_path, server.url, RUNNER, "refresh") as worker:
         await worker.until(lambda: client.hget("rq:job:fail", "status") == b"failed")
@@ -436,11 +440,11 @@ async def test_a_failure_is_tried_again_and_does_not_block_its_id(
         assert paper.words == ["failing"] * 3
         assert len(worker.lines("ValueError: on purpose")) == 3
         assert worker.lines("given up")
-        assert sender.send(NOTE, str(paper), "again", id_words=["fail"])
+        assert job_queues.enqueue(NOTE, str(paper), "again", id_words=["fail"])
         await worker.until(lambda: "again" in paper.words)
         await worker.until(lambda: status(client, "fail") is JobStatus.FINISHED)
     assert client.zscore("rq:failed:refresh", "fail") is None
-    assert sender.send(NOTE, str(paper), "more", id_words=["fail"])
+    assert job_queues.enqueue(NOTE, str(paper), "more", id_words=["fail"])
 
 
 async def test_deployments_do_not_run_each_others_jobs(
@@ -448,8 +452,8 @@ async def test_deployments_do_not_run_each_others_jobs(
 ) -> None:
     """A worker with a prefix runs what was sent with that prefix, and nothing else."""
     for prefix in ("", "a:", "b:"):
-        other = Sender(settings.model_copy(update={"key_prefix": prefix}), queue_jobs.ALLOWED)
-        assert other.send(NOTE, str(paper), f"of={prefix}", id_words=["note"])
+        other = JobQueues(settings.model_copy(update={"key_prefix": prefix}), queue_jobs.ALLOWED)
+        assert other.enqueue(NOTE, str(paper), f"of={prefix}", id_words=["note"])
         other.close()
 
     await burst(server, tmp_path, KEY_PREFIX="a:")

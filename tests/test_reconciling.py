@@ -8,7 +8,7 @@ import pytest
 
 from core.doctor.io.index_repair import Finding, IndexRepair, Problem
 from core.models import Chunk, VectorSpace
-from core.runtime.send import Sender
+from core.runtime.job_queues import JobQueues
 from core.search.io.chunk_store import ChunkStore
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
@@ -372,8 +372,8 @@ async def test_timer_takes_away_what_is_astray(library: Library) -> None:
     for number in range(1_200):
         await client.hset(keys.chunk(f"c_{number}"), mapping={"item": "url_nobody", "text": "Old."})
         await client.set(keys.vector(f"v_{number}"), "x" * 64)
-    sender = Sender(library.settings)
-    timer = Timer(library.settings, client, keys, sender)
+    queues = JobQueues(library.settings)
+    timer = Timer(library.settings, client, keys, queues)
     left = []
     try:
         for _ in range(20):
@@ -383,7 +383,7 @@ async def test_timer_takes_away_what_is_astray(library: Library) -> None:
             if not left[-1]:
                 break
     finally:
-        sender.close()
+        queues.close()
 
     assert 0 < left[0] < 2_400
     assert left[-1] == 0
@@ -482,8 +482,8 @@ async def test_nothing_is_healed_that_is_well_again(library: Library) -> None:
 async def test_timer_heals_a_sample_once_a_minute(library: Library) -> None:
     """At its first tick and then not before a minute has passed."""
     client, keys = library.context.client, library.context.keys
-    sender = Sender(library.settings)
-    timer = Timer(library.settings, client, keys, sender)
+    queues = JobQueues(library.settings)
+    timer = Timer(library.settings, client, keys, queues)
     try:
         await without_vector(library)
         await timer.tick()
@@ -494,7 +494,7 @@ async def test_timer_heals_a_sample_once_a_minute(library: Library) -> None:
         timer._reconciled_ts -= 60
         await timer.tick()
     finally:
-        sender.close()
+        queues.close()
 
     assert (healed["status"], too_soon) == ("Crawled", None)
     assert await client.zscore(keys.embed_due, library.id("/b"))

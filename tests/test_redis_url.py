@@ -12,8 +12,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from core.errors import SettingsError
 from core.runtime import logs
 from core.settings import Settings
-from core.store import connect
-from core.store import redis_health as presence
+from core.store import connect, redis_health
 from core.urls import redis_url
 
 CUT = [
@@ -56,7 +55,7 @@ def test_password_that_cuts_the_url_is_never_shown(url: str) -> None:
         connect.open_store(settings)
     stream = io.StringIO()
     logs.configure(settings, stream)
-    logging.getLogger("up").error("it said hun#ter2 of %s", presence.explain(RedisConnectionError("x"), url))
+    logging.getLogger("up").error("it said hun#ter2 of %s", redis_health.explain(RedisConnectionError("x"), url))
 
     for text in (redis_url.masked(url), str(caught.value)):
         assert not [half for half in ("hun", "ter2", "12") if half in text], text

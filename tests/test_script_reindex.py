@@ -12,8 +12,8 @@ from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Link
 from core.registry.io.articles import ArticleStore
+from core.runtime.job_queues import JobQueues
 from core.runtime.queue_names import QueueName
-from core.runtime.send import Sender
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Leases
@@ -56,9 +56,9 @@ async def due_now(redis: Client, keys: Keys) -> int:
 
 
 def waiting(settings: Settings) -> int:
-    sender = Sender(settings)
-    count = sender.waiting(QueueName.REINDEX)
-    sender.close()
+    queues = JobQueues(settings)
+    count = queues.count_waiting(QueueName.REINDEX)
+    queues.close()
     return count
 
 

@@ -16,7 +16,7 @@ from core.models import Batch, End, Fetched, FetchResult, Ref
 from core.net.fetcher import open_fetcher
 from core.registry.io.registrar import item_id_of
 from core.registry.record import Item
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.io.folder import FolderSource
 from core.sources.io.github import GithubSource

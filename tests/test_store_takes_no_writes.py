@@ -13,8 +13,7 @@ from redis.exceptions import ResponseError
 
 from core.errors import StoreUnreachable
 from core.settings import Settings
-from core.store import connect, embedded
-from core.store import redis_health as presence
+from core.store import connect, embedded, redis_health
 from core.store.connect import Client
 from tests import commands, ports
 from tests.library import Library, open_library
@@ -98,7 +97,7 @@ async def test_workers_wait_for_a_server_that_takes_writes(library: Library) -> 
     client = connect.open_store(library.settings)
     try:
         with pytest.raises(StoreUnreachable, match="cannot write to its disk"):
-            await presence.wait(client, library.settings, sleep, give_up_seconds=5)
+            await redis_health.wait_for_server(client, library.settings, sleep, give_up_seconds=5)
     finally:
         await client.aclose()
     assert slept

@@ -15,7 +15,7 @@ import pytest
 
 from core.pages.printable import printable, printable_line
 from core.runtime import logs, progress
-from core.runtime.terminal import Styled, bold, say
+from core.runtime.terminal import Styled, bold, echo
 from core.settings import Settings
 from core.store.connect import Client
 from scripts import search
@@ -61,7 +61,7 @@ def test_json_stays_json() -> None:
 
 def test_say_lets_only_our_own_style_pass(capsys: pytest.CaptureFixture[str]) -> None:
     """A styled line is printed as it is, and what it was made of is not."""
-    say("name", EVIL, Styled(bold("x\x1b[5m")))
+    echo("name", EVIL, Styled(bold("x\x1b[5m")))
 
     assert capsys.readouterr().out == f"name {printable(EVIL)} \x1b[1mx\\u001b[5m\x1b[0m\n"
 

@@ -17,8 +17,8 @@ from core.keys import Keys
 from core.models import Ref
 from core.registry.io.due import HOLD_SECONDS
 from core.registry.io.registrar import Listing, Registrar
-from core.runtime import job_types as jobs
-from core.runtime.send import Sender
+from core.runtime import allowed_jobs
+from core.runtime.job_queues import JobQueues
 from core.settings import Settings
 from core.sources.domain import DomainFileError
 from core.sources.io.domain_file import parse
@@ -34,13 +34,13 @@ class Clockwork:
 
     def __init__(self, settings: Settings, client: connect.Client, keys: Keys) -> None:
         self.settings, self.client, self.keys = settings, client, keys
-        self.sender = Sender(settings)
+        self.queues = JobQueues(settings)
         self.registrar = Registrar(client, keys, "host")
         self.sources = SourceStore(client, keys)
         self.queue = Queue("refresh", connection=connect.open_queue(settings), serializer=JSONSerializer)
 
     def timer(self, **changes: Any) -> Timer:
-        return Timer(self.settings.model_copy(update=changes), self.client, self.keys, self.sender)
+        return Timer(self.settings.model_copy(update=changes), self.client, self.keys, self.queues)
 
     async def due(self, source: str, many: int, ago: float = 100.0, host: str = "") -> None:
         """So many items of the source that are due, the first of them since `ago`."""
@@ -57,7 +57,7 @@ class Clockwork:
 
     @property
     def jobs(self) -> list[Job]:
-        made = jobs.job_class(jobs.JOBS)
+        made = allowed_jobs.job_class(allowed_jobs.ALLOWED_JOBS)
         return [made.fetch(name, connection=self.queue.connection) for name in self.queue.job_ids]
 
     @property
@@ -66,7 +66,7 @@ class Clockwork:
         return [(job.func_name.rpartition(".")[2], job.args) for job in self.jobs]
 
     def close(self) -> None:
-        self.sender.close()
+        self.queues.close()
         self.queue.connection.close()
 
 
@@ -225,11 +225,11 @@ async def test_prefix_is_in_every_name(clockwork: Clockwork) -> None:
     changed = clockwork.settings.model_copy(update={"key_prefix": "other:"})
     keys = Keys.of(changed)
     await Registrar(clockwork.client, keys, "host").register([Ref("https://a.example/")], Listing("urls"), 1.0)
-    sender = Sender(changed)
+    queues = JobQueues(changed)
     try:
-        assert await Timer(changed, clockwork.client, keys, sender).tick() == 1
+        assert await Timer(changed, clockwork.client, keys, queues).tick() == 1
     finally:
-        sender.close()
+        queues.close()
 
     assert clockwork.queue.job_ids == []
     assert await clockwork.client.llen("rq:queue:other:refresh") == 1

@@ -95,7 +95,7 @@ class Up:
 
     def until_busy(self) -> None:
         """Wait until every kind of process runs."""
-        self.until(lambda: all(self.find(role) for role in ROLES) and self.find("core.runtime.child"))
+        self.until(lambda: all(self.find(role) for role in ROLES) and self.find("core.runtime.parse_child"))
 
     def assert_everything_ends(self) -> None:
         self.until(lambda: not self.processes())
@@ -253,7 +253,7 @@ def test_nohup_outlives_its_terminal(ups: Callable[..., Up]) -> None:
 def test_ctrl_c_ends_a_pass_of_once(ups: Callable[..., Up]) -> None:
     """`--once` in the middle of a stage: the stage ends in good order, exit code 0."""
     up = ups(f"exec {UP} --once")
-    up.until(lambda: up.find("core.runtime.child"))
+    up.until(lambda: up.find("core.runtime.parse_child"))
     _ctrl_c(up)
 
     up.assert_everything_ends()

@@ -12,7 +12,7 @@ from core.keys import Keys
 from core.models import Batch, Deferred, End, Fetched, FetchResult, Ref, RejectedUrl, Request
 from core.net.fetcher import Fetcher, open_fetcher
 from core.registry.record import Item
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.io import sitemap_walk
 from core.sources.io.web import BATCH_REFS, MOST_REFUSED, WebSource

@@ -17,19 +17,16 @@ from redis.exceptions import RedisError
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.runtime import logs
-from core.runtime import sidecar as beside
-from core.runtime import signals as stopping
-from core.runtime.inline import InlineWorker
-from core.runtime.job_types import JOBS, Allowed
-from core.runtime.pace import Pace
+from core.runtime import logs, sidecar, signals
+from core.runtime.allowed_jobs import ALLOWED_JOBS, AllowedJobs
+from core.runtime.inline_worker import InlineWorker
 from core.runtime.queue_names import QueueName
-from core.runtime.rq_worker import Worker, hush_rq
-from core.runtime.sidecar import Beside
-from core.runtime.terminal import say
+from core.runtime.queue_worker import Worker, quiet_rq_logging
+from core.runtime.sidecar import Sidecar
+from core.runtime.terminal import echo
+from core.runtime.worker_timing import WorkerTiming
 from core.settings import Settings, load
-from core.store import connect, version
-from core.store import redis_health as presence
+from core.store import connect, redis_health, version
 from workers.embed_dispatch import EmbedDispatcher
 
 PRELOAD: tuple[str, ...] = ()
@@ -46,11 +43,13 @@ class Asked:
     """The process that started this one beside itself."""
 
 
-def main(arguments: Sequence[str] | None = None, allowed: Allowed = JOBS, pace: Pace | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None, allowed: AllowedJobs = ALLOWED_JOBS, timing: WorkerTiming | None = None
+) -> int:
     """The command line."""
     asked = _parse(arguments)
     if asked.parent is not None:
-        beside.tie(asked.parent)
+        sidecar.stop_with_parent(asked.parent)
     ready: list[Settings] = []
 
     async def get_ready() -> None:
@@ -59,8 +58,8 @@ def main(arguments: Sequence[str] | None = None, allowed: Allowed = JOBS, pace: 
         await _wait_for_store(settings, asked.burst)
         ready.append(settings)
 
-    code = stopping.run(get_ready)
-    return _serve(ready[0], asked, allowed, pace) if ready else code
+    code = signals.run_until_stopped(get_ready)
+    return _serve(ready[0], asked, allowed, timing) if ready else code
 
 
 def _parse(arguments: Sequence[str] | None) -> Asked:
@@ -81,37 +80,41 @@ def _parse(arguments: Sequence[str] | None) -> Asked:
 async def _wait_for_store(settings: Settings, burst: bool) -> None:
     client = connect.open_store(settings)
     try:
-        await presence.wait(client, settings, give_up_seconds=presence.ONCE_WAIT_SECONDS if burst else None)
+        await redis_health.wait_for_server(
+            client, settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS if burst else None
+        )
         await version.check(client, Keys.of(settings))
     finally:
         await client.aclose()
 
 
-def _serve(settings: Settings, asked: Asked, allowed: Allowed, pace: Pace | None) -> int:
+def _serve(settings: Settings, asked: Asked, allowed: AllowedJobs, timing: WorkerTiming | None) -> int:
     """Embedding has a process of its own, in which the model stays; in a burst it comes last."""
-    hush_rq(settings)
+    quiet_rq_logging(settings)
     others = [name for name in asked.queues if name is not QueueName.EMBED]
     is_embedding = len(others) < len(asked.queues)
     try:
         if others and is_embedding and not asked.burst:
-            with Beside(_embedding()) as second:
-                Worker(settings, others, allowed, PRELOAD, pace, beside=second.look).serve()
-            return stopping.STOPPED
+            with Sidecar(_embedding()) as second:
+                Worker(settings, others, allowed, PRELOAD, timing, beside=second.look).serve()
+            return signals.EXIT_OK
         if others:
-            Worker(settings, others, allowed, PRELOAD, pace).serve(asked.burst)
+            Worker(settings, others, allowed, PRELOAD, timing).serve(asked.burst)
         if is_embedding:
-            _embed(settings, asked, allowed, pace)
+            _embed(settings, asked, allowed, timing)
     except (FreshetError, RedisError) as error:
-        sentence = str(error) if isinstance(error, FreshetError) else presence.explain(error, connect.url_of(settings))
-        say(sentence, file=sys.stderr)
-        return stopping.FAILED
-    return stopping.STOPPED
+        sentence = (
+            str(error) if isinstance(error, FreshetError) else redis_health.explain(error, connect.url_of(settings))
+        )
+        echo(sentence, file=sys.stderr)
+        return signals.EXIT_FAILED
+    return signals.EXIT_OK
 
 
-def _embed(settings: Settings, asked: Asked, allowed: Allowed, pace: Pace | None) -> None:
+def _embed(settings: Settings, asked: Asked, allowed: AllowedJobs, timing: WorkerTiming | None) -> None:
     waiting, parent = EmbedDispatcher(settings), asked.parent
-    look = partial(beside.end_with, parent) if parent is not None else None
-    InlineWorker(settings, [QueueName.EMBED], allowed, (), pace, find=waiting.send, beside=look).serve(asked.burst)
+    look = partial(sidecar.stop_if_orphaned, parent) if parent is not None else None
+    InlineWorker(settings, [QueueName.EMBED], allowed, (), timing, find=waiting.send, beside=look).serve(asked.burst)
     if asked.burst:
         waiting.tell()
 

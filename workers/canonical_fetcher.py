@@ -21,11 +21,9 @@ from core.keys import Keys
 from core.registry.io.articles import ArticleStore
 from core.registry.io.pruner import Pruner
 from core.registry.page_url import LinkResult
-from core.runtime import logs, progress
-from core.runtime import signals as stopping
+from core.runtime import logs, progress, signals
 from core.settings import Settings, load
-from core.store import connect, version
-from core.store import redis_health as presence
+from core.store import connect, redis_health, version
 from core.store.clock import ServerClock
 
 if TYPE_CHECKING:
@@ -116,7 +114,7 @@ async def _main(settings: Settings) -> None:
     logs.configure(settings)
     keys, client = Keys.of(settings), connect.open_store(settings)
     try:
-        await presence.wait(client, settings, give_up_seconds=presence.ONCE_WAIT_SECONDS)
+        await redis_health.wait_for_server(client, settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS)
         await version.check(client, keys)
         run = await look(client, keys, settings)
         if run.findings.links:
@@ -134,7 +132,7 @@ def main() -> int:
     argparse.ArgumentParser(
         prog="python -m workers.canonical_fetcher", description=__doc__.splitlines()[0]
     ).parse_args()
-    return stopping.run(lambda: _main(load()))
+    return signals.run_until_stopped(lambda: _main(load()))
 
 
 if __name__ == "__main__":

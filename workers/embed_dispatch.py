@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from core.keys import Keys
-from core.runtime.send import Sender
+from core.runtime.job_queues import JobQueues
 from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings
 from core.store import connect
@@ -71,8 +71,8 @@ class EmbedDispatcher:
 
 async def send(settings: Settings, client: connect.Client, keys: Keys) -> int:
     """Jobs for what waits, as far as there is room; how many were sent."""
-    sender = Sender(settings)
+    queues = JobQueues(settings)
     try:
-        return await Timer(settings, client, keys, sender).send_embeds()
+        return await Timer(settings, client, keys, queues).send_embeds()
     finally:
-        sender.close()
+        queues.close()

@@ -12,7 +12,7 @@ from collections import Counter
 
 from core.errors import FreshetError, SettingsError
 from core.keys import Keys
-from core.runtime import logs, progress, stop
+from core.runtime import logs, progress, signals
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embed_run import EmbedRun
@@ -20,8 +20,7 @@ from core.search.io.embedders import open_embedder
 from core.search.io.local_embedder import LocalEmbedder
 from core.search.protocols import Embedder, EmbedderUnavailable
 from core.settings import Settings, load
-from core.store import connect
-from core.store import redis_health as presence
+from core.store import connect, redis_health
 from core.store.clock import ServerClock
 from core.store.commit import Leases
 from workers import embed_dispatch as embed_waiting
@@ -47,14 +46,16 @@ async def embed_items(settings: Settings, item_ids: list[str], ends_at: float) -
     keys, client, raw = Keys.of(settings), connect.open_store(settings), connect.open_raw(settings)
     embedder = _open(settings)
     try:
-        await presence.wait(client, settings, give_up_seconds=presence.ONCE_WAIT_SECONDS)
+        await redis_health.wait_for_server(client, settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS)
         clock, leases = await ServerClock.ask(client), Leases(client, keys)
         store = ChunkStore(client, raw, keys)
         with progress.bar(len(item_ids), "Embedding") as bar:
             embedding = EmbedRun(client, keys, leases, store, embedder, clock, bar.update)
             async with leases.keep_alive():
                 try:
-                    await embedding.embed_many(item_ids, lambda: stop.is_requested() or time.monotonic() > ends_at)
+                    await embedding.embed_many(
+                        item_ids, lambda: signals.is_stop_requested() or time.monotonic() > ends_at
+                    )
                 except EmbedderUnavailable as away:
                     await _pause(client, keys, away, away.retry_after_seconds)
                 except SettingsError as refused:
@@ -87,7 +88,7 @@ async def _pause(client: connect.Client, keys: Keys, why: FreshetError, seconds:
 
 async def _go_on(settings: Settings, client: connect.Client, keys: Keys) -> None:
     """What waits next need not wait for the timer."""
-    if not stop.is_requested():
+    if not signals.is_stop_requested():
         await embed_waiting.send(settings, client, keys)
 
 

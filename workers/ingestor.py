@@ -19,12 +19,10 @@ from core import ids
 from core.errors import FreshetError, ParserUnavailable
 from core.feeds.io import ingest_stats, sample
 from core.feeds.io.poller import MAX_WAIT_SECONDS, PollCycle, give_back, poll, settle_unreached
-from core.runtime import lanes, progress
-from core.runtime import signals as stopping
-from core.runtime.context import Context, lane_of, open_context
+from core.runtime import per_domain, progress, signals
+from core.runtime.context import Context, domain_of, open_context
 from core.settings import Settings, load
-from core.store import cancelling, connect
-from core.store import redis_health as presence
+from core.store import cancellation, connect, redis_health
 from core.store.clock import ServerClock
 from workers import canonical_fetcher
 
@@ -56,10 +54,10 @@ async def run_cycle(context: Context) -> PollCycle:
             await poll(context, cycle, url)
             bar.update()
 
-        by_domain = lanes.by_lane(due, lane_of)
+        by_domain = per_domain.group(due, domain_of)
         try:
-            width, at_once = context.settings.lane_width, context.settings.polls_at_once
-            await lanes.drive(by_domain, work, width, lambda: cycle.network.should_stop, at_once, _gaps(context))
+            width, at_once = context.settings.parallel_per_domain, context.settings.polls_at_once
+            await per_domain.run(by_domain, work, width, lambda: cycle.network.should_stop, at_once, _gaps(context))
             await settle_unreached(context, cycle)
         except BaseException:
             await give_back(context, cycle)
@@ -139,7 +137,7 @@ async def run_forever(context: Context) -> None:
         while True:
             is_done = await _unless_away(context, run_cycle(context))
             if is_done and (fetching is None or fetching.done()):
-                # Beside us, not in line: articles of a slow host must not keep the feeds of all others waiting.
+                # Sidecar us, not in line: articles of a slow host must not keep the feeds of all others waiting.
                 articles = canonical_fetcher.run_once(context, context.settings.canonical_budget_seconds)
                 fetching = asyncio.create_task(_unless_away(context, articles))
             await asyncio.sleep(context.settings.ingest_cycle_seconds)
@@ -147,7 +145,7 @@ async def run_forever(context: Context) -> None:
                 fetching.result()
     finally:
         if fetching:
-            await cancelling.end(fetching)
+            await cancellation.cancel_and_wait(fetching)
 
 
 async def _unless_away(context: Context, work: Coroutine[object, object, object]) -> bool:
@@ -157,23 +155,25 @@ async def _unless_away(context: Context, work: Coroutine[object, object, object]
         await work
         is_done = True
     except* ParserUnavailable as trouble:
-        log.error("⚠️ Broken off: %s", stopping.first(trouble))
+        log.error("⚠️ Broken off: %s", signals.first_error(trouble))
     except* (RedisError, OSError) as trouble:
-        log.error("⚠️ Broken off: %s", presence.explain(stopping.first(trouble), connect.url_of(context.settings)))
-        await presence.wait(context.client, context.settings)
+        log.error(
+            "⚠️ Broken off: %s", redis_health.explain(signals.first_error(trouble), connect.url_of(context.settings))
+        )
+        await redis_health.wait_for_server(context.client, context.settings)
     return is_done
 
 
 async def _main(settings: Settings, once: bool) -> None:
     if once:
-        async with open_context(settings, give_up_seconds=presence.ONCE_WAIT_SECONDS) as context:
+        async with open_context(settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS) as context:
             await run_once(context)
     while not once:
         try:
             async with open_context(settings) as context:
                 await run_forever(context)
         except RedisError as error:  # it answers, and refuses what we need to begin: a replica, or full
-            log.error("⚠️ %s Trying again.", presence.explain(error, connect.url_of(settings)))
+            log.error("⚠️ %s Trying again.", redis_health.explain(error, connect.url_of(settings)))
             await asyncio.sleep(REFUSED_PAUSE_SECONDS)
 
 
@@ -182,7 +182,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m workers.ingestor", description=__doc__.splitlines()[0])
     parser.add_argument("--once", action="store_true", help="poll what is due, then end")
     once = parser.parse_args().once
-    return stopping.run(lambda: _main(load(), once))
+    return signals.run_until_stopped(lambda: _main(load(), once))
 
 
 if __name__ == "__main__":

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 
 from core.registry.io.visitor import Visitor
 from core.runtime.context import Context, open_context
-from core.runtime.send import Sender
+from core.runtime.job_queues import JobQueues
 from core.settings import load
 from core.sources.domain import DomainFileError
 from core.sources.io import crawl as passes
 from core.sources.io.open_sources import OpenSources
-from core.store import connect
-from core.store import redis_health as presence
-from core.store.cancelling import Canceller
+from core.store import connect, redis_health
+from core.store.cancellation import Canceller
 from core.store.clock import ServerClock
 from workers.timer import Timer
 
@@ -66,7 +65,7 @@ class Limit:
 async def _job(work: Callable[[Context, Limit], Awaitable[None]]) -> None:
     settings = load()
     limit = Limit(time.monotonic() + settings.refresh_budget_seconds)
-    async with open_context(settings, give_up_seconds=presence.ONCE_WAIT_SECONDS) as context, _stoppable(limit):
+    async with open_context(settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS) as context, _stoppable(limit):
         await work(context, limit)
 
 
@@ -88,7 +87,7 @@ async def _stoppable(limit: Limit) -> AsyncIterator[None]:
         if not limit.is_stopped:
             raise
     finally:
-        canceller.call_off()
+        canceller.disarm()
         loop.remove_signal_handler(signal.SIGTERM)
 
 
@@ -109,8 +108,8 @@ def _tell(counts: Counter[str]) -> None:
 
 async def _go_on(context: Context, source: str) -> None:
     """Pages may have led to new ones: their jobs follow at once, they need not wait for the timer."""
-    sender = Sender(context.settings)
-    await Timer(context.settings, context.client, context.keys, sender).send_due(
+    queues = JobQueues(context.settings)
+    await Timer(context.settings, context.client, context.keys, queues).send_due(
         [source], await connect.now(context.client)
     )
 

@@ -23,16 +23,14 @@ from core.registry.io.article_expiry import ArticleExpiry
 from core.registry.io.due import HOLD_SECONDS, NO_SHARE, DueItems
 from core.registry.io.purger import Purger
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
-from core.runtime import logs
-from core.runtime import signals as stopping
+from core.runtime import logs, signals
+from core.runtime.job_queues import Argument, JobQueues
 from core.runtime.queue_names import QueueName
-from core.runtime.send import Argument, Sender
 from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings, load
 from core.sources.io.source_store import SourceStore
 from core.sources.source_state import LossLimit
-from core.store import connect, version
-from core.store import redis_health as presence
+from core.store import connect, redis_health, version
 
 log = logging.getLogger("timer")
 
@@ -48,11 +46,11 @@ RECONCILE_ITEMS = 50
 class Timer:
     """Picks and sends."""
 
-    def __init__(self, settings: Settings, client: connect.Client, keys: Keys, sender: Sender) -> None:
+    def __init__(self, settings: Settings, client: connect.Client, keys: Keys, queues: JobQueues) -> None:
         self._settings = settings
         self._client = client
         self._keys = keys
-        self._sender = sender
+        self._queues = queues
         self._due = DueItems(client, keys)
         self._embed_queue = EmbedQueue(client, keys)
         self._sources = SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent))
@@ -93,7 +91,7 @@ class Timer:
     async def send_due(self, sources: Sequence[str], now: float) -> int:
         """Batches of due items, oldest first; each source and each host has its share."""
         batch = self._settings.refresh_batch_items
-        waiting = await asyncio.to_thread(self._sender.waiting, QueueName.REFRESH)
+        waiting = await asyncio.to_thread(self._queues.count_waiting, QueueName.REFRESH)
         room = max(MOST_WAITING_JOBS - waiting, 0)
         busy = await self._busy(sources, now) if room else []
         sent = 0
@@ -109,7 +107,7 @@ class Timer:
         """Texts that search does not know yet, newest first; none while the embedder is away."""
         if await self._embed_queue.away():
             return 0
-        room = MOST_EMBED_JOBS - await asyncio.to_thread(self._sender.waiting, QueueName.EMBED)
+        room = MOST_EMBED_JOBS - await asyncio.to_thread(self._queues.count_waiting, QueueName.EMBED)
         newest = await self._embed_queue.newest(room * EMBED_BATCH)
         sent = 0
         for start in range(0, len(newest), EMBED_BATCH):
@@ -129,16 +127,18 @@ class Timer:
         return max(int(self._settings.refresh_budget_seconds / gap), 1) if gap else NO_SHARE
 
     async def _send(self, function: str, arguments: list[Argument], id_words: tuple[str, ...]) -> bool:
-        return await asyncio.to_thread(self._sender.send, function, *arguments, id_words=id_words)
+        return await asyncio.to_thread(self._queues.enqueue, function, *arguments, id_words=id_words)
 
 
 async def _main(settings: Settings, once: bool) -> None:
     logs.configure(settings)
-    keys, client, sender = Keys.of(settings), connect.open_store(settings), Sender(settings)
+    keys, client, queues = Keys.of(settings), connect.open_store(settings), JobQueues(settings)
     try:
-        await presence.wait(client, settings, give_up_seconds=presence.ONCE_WAIT_SECONDS if once else None)
+        await redis_health.wait_for_server(
+            client, settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS if once else None
+        )
         await version.check(client, keys)
-        timer = Timer(settings, client, keys, sender)
+        timer = Timer(settings, client, keys, queues)
         while True:
             await _tick(timer, settings, client, once)
             if once:
@@ -154,8 +154,8 @@ async def _tick(timer: Timer, settings: Settings, client: connect.Client, once: 
     except RedisError as error:
         if once:
             raise
-        log.error("⚠️ %s", presence.explain(error, connect.url_of(settings)))
-        await presence.wait(client, settings)
+        log.error("⚠️ %s", redis_health.explain(error, connect.url_of(settings)))
+        await redis_health.wait_for_server(client, settings)
         return
     if sent:
         log.info("⏰ %d jobs sent", sent)
@@ -166,7 +166,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m workers.timer", description=__doc__.splitlines()[0])
     parser.add_argument("--once", action="store_true", help="send what is due now, then end")
     once = parser.parse_args().once
-    return stopping.run(lambda: _main(load(), once))
+    return signals.run_until_stopped(lambda: _main(load(), once))
 
 
 if __name__ == "__main__":

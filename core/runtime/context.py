@@ -27,14 +27,13 @@ from core.registry.io.items import ItemStore
 from core.registry.io.registrar import Registrar
 from core.registry.io.runs import RunStore
 from core.runtime import logs
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.io import read_permission
 from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
 from core.sources.source_state import LossLimit
-from core.store import connect, version
-from core.store import redis_health as presence
+from core.store import connect, redis_health, version
 from core.store.commit import Leases
 from core.urls.normalise import politeness_key, split_url
 
@@ -76,8 +75,8 @@ async def open_context(settings: Settings, give_up_seconds: float | None = None)
     keys = Keys.of(settings)
     client = connect.open_store(settings)
     try:
-        await presence.wait(client, settings, give_up_seconds=give_up_seconds)
-        await presence.warn(client)
+        await redis_health.wait_for_server(client, settings, give_up_seconds=give_up_seconds)
+        await redis_health.log_dangers(client)
         await version.check(client, keys)
         async with build_context(settings, client, keys) as context:
             yield context
@@ -136,7 +135,7 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
         )
 
 
-def lane_of(url: str) -> str:
+def domain_of(url: str) -> str:
     """The domain a URL belongs to: who shares a lane shares a gate."""
     found = split_url(url)
     return politeness_key(found.host, found.port) if found else ""

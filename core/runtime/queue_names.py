@@ -20,7 +20,7 @@ class QueueName(StrEnum):
     EMBED = "embed"
 
 
-def queue_name(settings: Settings, name: QueueName) -> str:
+def rq_queue_name(settings: Settings, name: QueueName) -> str:
     """The queue as RQ knows it."""
     return f"{settings.key_prefix}{name}"
 

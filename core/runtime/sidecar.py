@@ -26,7 +26,7 @@ PR_SET_PDEATHSIG = 1
 """From linux/prctl.h."""
 
 
-class Beside:
+class Sidecar:
     """Runs a command as long as the `with` lasts."""
 
     def __init__(self, command: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
@@ -67,14 +67,14 @@ class Beside:
         self._delay = min(self._delay * 2, LONGEST_DELAY_SECONDS)
 
 
-def tie(parent: int) -> None:
+def stop_with_parent(parent: int) -> None:
     """From now on this process is told to stop when its parent dies, be it by kill -9 (Linux; see `end_with`)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    end_with(parent)
+    stop_if_orphaned(parent)
 
 
-def end_with(parent: int) -> None:
+def stop_if_orphaned(parent: int) -> None:
     """Stop if the parent is dead: for systems whose kernel does not tell, and for a death before `tie`."""
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGTERM)

@@ -1,35 +1,45 @@
-"""Begin and end cleanly: what cannot start says one sentence; SIGTERM and Ctrl-C give back what is held."""
+"""Start and stop a process cleanly: SIGTERM and Ctrl-C cancel the work, errors become one sentence and an exit code."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import sys
+import threading
 from collections.abc import Callable, Coroutine
-from typing import TypeVar
 
 from redis.exceptions import RedisError
 
 from core.errors import FreshetError
-from core.runtime.terminal import say
-from core.store import redis_health as presence
-from core.store.cancelling import Canceller
+from core.runtime.terminal import echo
+from core.store import redis_health
+from core.store.cancellation import Canceller
 
-T = TypeVar("T")
+EXIT_OK = 0
+EXIT_FAILED = 2
 
-STOPPED = 0
-FAILED = 2
+_stop_requested = threading.Event()
 
 
-def run(start: Callable[[], Coroutine[object, object, None]]) -> int:
-    """Run to the end or to a signal; the exit code of the process."""
+def request_stop() -> None:
+    """Ask jobs that run in this process to come to their end; they cannot handle its signals themselves."""
+    _stop_requested.set()
+
+
+def is_stop_requested() -> bool:
+    """Should a job in this process come to its end?"""
+    return _stop_requested.is_set()
+
+
+def run_until_stopped(start: Callable[[], Coroutine[object, object, None]]) -> int:
+    """Run to the end or to a signal; return the exit code of the process."""
     try:
         return asyncio.run(_until_signal(start))
     except FreshetError as error:
-        return _say(str(error))
+        echo(error, file=sys.stderr)
     except RedisError as error:
-        return _say(presence.explain(error, ""))
+        echo(redis_health.explain(error, ""), file=sys.stderr)
+    return EXIT_FAILED
 
 
 async def _until_signal(start: Callable[[], Coroutine[object, object, None]]) -> int:
@@ -40,32 +50,15 @@ async def _until_signal(start: Callable[[], Coroutine[object, object, None]]) ->
     try:
         await task
     except asyncio.CancelledError:
-        return STOPPED
+        return EXIT_OK
     except BaseExceptionGroup as group:
-        raise first(group) from group
-    return 0
+        raise first_error(group) from group
+    return EXIT_OK
 
 
-async def finish(work: Coroutine[object, object, T]) -> T:
-    """Run to its end, whatever cancellations come meanwhile: for the last writes of something that is being stopped.
-
-    The caller is on its way out already and raises on; so no cancellation is lost.
-    """
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(task)
-    return task.result()
-
-
-def first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first real exception of a group: many lanes meet the same trouble."""
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first real exception of a group: concurrent tasks usually fail for the same reason."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _say(sentence: str) -> int:
-    say(sentence, file=sys.stderr)
-    return FAILED

@@ -19,7 +19,7 @@ def bold(text: str) -> str:
     return f"\033[1m{printable(text)}\033[0m"
 
 
-def say(*values: object, sep: str = " ", file: TextIO | None = None, flush: bool = False) -> None:
+def echo(*values: object, sep: str = " ", file: TextIO | None = None, flush: bool = False) -> None:
     """Print these; what others wrote in them is made printable."""
     told = sep.join(value if isinstance(value, Styled) else printable(str(value)) for value in values)
     print(told, file=file or sys.stdout, flush=flush)

@@ -21,7 +21,7 @@ from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
 from core.keys import Keys
-from core.store import cancelling, commit_scripts
+from core.store import cancellation, commit_scripts
 from core.store.connect import Client
 from core.store.packing import packed_json
 
@@ -223,12 +223,12 @@ class Leases:
         try:
             yield
         finally:
-            await cancelling.end(renewing)
+            await cancellation.cancel_and_wait(renewing)
             with contextlib.suppress(RedisError, OSError):
                 await self._give_back()
 
     async def _renew_forever(self) -> None:
-        while not cancelling.is_cancelled():
+        while not cancellation.is_cancelled():
             await asyncio.sleep(RENEW_EVERY_SECONDS)
             with contextlib.suppress(RedisError, OSError):  # whoever works will meet the same trouble and tell
                 await self.renew()

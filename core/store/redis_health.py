@@ -1,4 +1,4 @@
-"""Is the server there, and is it safe? What to say and do when not."""
+"""Check that the Redis server answers and keeps its data; explain what is wrong and what to do if not."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ DISK_FULL = (
     "as status and search do."
 )
 ONCE_WAIT_SECONDS = 15.0
-"""How long what runs once waits for a server that is just starting."""
+"""How long a command that runs once waits for a server that is just starting."""
 
 
-async def require(client: Client, settings: Settings) -> None:
-    """One PING; `StoreUnreachable` with a sentence when there is no answer. For scripts.
+async def require_server(client: Client, settings: Settings) -> None:
+    """Send one PING; raise `StoreUnreachable` with a sentence if there is no answer. For scripts.
 
-    A server that takes no writes has answered: what only reads goes on, and what writes is told by its own error.
+    A server that takes no writes has answered: reading works, and writing fails with an error of its own.
     """
     try:
         await client.ping()
@@ -36,13 +36,13 @@ async def require(client: Client, settings: Settings) -> None:
             raise StoreUnreachable(explain(error, url_of(settings))) from error
 
 
-async def wait(
+async def wait_for_server(
     client: Client,
     settings: Settings,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     give_up_seconds: float | None = None,
 ) -> None:
-    """Return when the server answers; say once that it does not, and again when it does. For workers."""
+    """Return when the server answers; log once that it does not, and again when it does. For workers."""
     pause, waited = 0.5, 0.0
     while True:
         try:
@@ -63,10 +63,7 @@ async def wait(
 
 
 def explain(error: BaseException, url: str) -> str:
-    """What a person should know and do about a server that does not answer, or answers with an error.
-
-    Without `url` it is not said where that server is.
-    """
+    """Return a sentence on what is wrong with the server and what to do; without `url` it does not say which server."""
     where = f"Redis at {redis_url.masked(url)}" if url else "Redis"
     if isinstance(error, AuthenticationError):
         return f"{where} refuses our password. Check REDIS_URL, or, if it is unset, restart ./scripts/up."
@@ -80,34 +77,34 @@ def explain(error: BaseException, url: str) -> str:
 
 
 def _takes_no_writes(error: BaseException) -> bool:
-    """Its disk is full, or gone: it refuses everything that may write, and PING as well."""
+    """Is its disk full or gone? Then it refuses everything that may write, and PING as well."""
     return isinstance(error, ResponseError) and str(error).startswith("MISCONF")
 
 
-async def warn(client: Client) -> None:
-    """Log every danger, loudly."""
+async def log_dangers(client: Client) -> None:
+    """Log a warning for every danger."""
     for sentence in await dangers(client):
         log.warning("🚨 %s", sentence)
 
 
 async def dangers(client: Client) -> list[str]:
-    """Sentences about a configuration that can lose data; empty when all is well (trap T19)."""
+    """Return sentences about a configuration that can lose data, e.g. one that evicts keys."""
     info = await client.info()
-    found = []
+    sentences = []
     if any(str(info.get(name, "ok")) != "ok" for name in ("aof_last_write_status", "rdb_last_bgsave_status")):
-        found.append(f"Redis {DISK_FULL}")
+        sentences.append(f"Redis {DISK_FULL}")
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
-        found.append(
+        sentences.append(
             f"Redis evicts keys (maxmemory-policy {policy}): it may drop feeds, links and leases. Set it to noeviction."
         )
-    if not int(info.get("aof_enabled", 0)) and not await _snapshots(client):
-        found.append("Redis keeps nothing on disk: a restart loses everything. Set appendonly yes.")
-    return found
+    if not int(info.get("aof_enabled", 0)) and not await _has_snapshots(client):
+        sentences.append("Redis keeps nothing on disk: a restart loses everything. Set appendonly yes.")
+    return sentences
 
 
-async def _snapshots(client: Client) -> bool:
+async def _has_snapshots(client: Client) -> bool:
     try:
         return bool((await client.config_get("save")).get("save"))
     except RedisError:
-        return True  # managed servers forbid CONFIG; do not cry wolf
+        return True  # managed servers forbid CONFIG; no warning without evidence

@@ -14,19 +14,19 @@ Step = Callable[[int], Awaitable[tuple[Any, Any]]]
 """Cursor → next cursor and what was found."""
 
 
-async def members(client: Client, key: str, count: int = AT_ONCE) -> AsyncIterator[list[str]]:
+async def set_members(client: Client, key: str, count: int = AT_ONCE) -> AsyncIterator[list[str]]:
     """Members of a SET; one may come twice."""
     async for found in _batches(lambda cursor: client.sscan(key, cursor=cursor, count=count)):
         yield texts(found)
 
 
-async def ranked(client: Client, key: str, count: int = AT_ONCE) -> AsyncIterator[list[str]]:
+async def zset_members(client: Client, key: str, count: int = AT_ONCE) -> AsyncIterator[list[str]]:
     """Members of a ZSET, in no order; one may come twice."""
     async for found in _batches(lambda cursor: client.zscan(key, cursor=cursor, count=count)):
         yield texts(member for member, _ in found)
 
 
-async def names(client: Client, pattern: str, count: int = AT_ONCE) -> AsyncIterator[list[str]]:
+async def keys(client: Client, pattern: str, count: int = AT_ONCE) -> AsyncIterator[list[str]]:
     """Keys that match a glob; one may come twice."""
     async for found in _batches(lambda cursor: client.scan(cursor, match=pattern, count=count)):
         yield texts(found)
@@ -45,12 +45,12 @@ async def _batches(step: Step) -> AsyncIterator[Any]:
 # ── a little in each run ──
 
 
-async def next_members(client: Client, key: str, cursors: str, field: str, count: int) -> list[str]:
+async def next_set_members(client: Client, key: str, cursors: str, field: str, count: int) -> list[str]:
     """The next batch of a SET; the hash `cursors` keeps the position, so that processes share the round."""
     return texts(await _next(client, cursors, field, lambda cursor: client.sscan(key, cursor=cursor, count=count)))
 
 
-async def next_ranked(client: Client, key: str, cursors: str, field: str, count: int) -> list[str]:
+async def next_zset_members(client: Client, key: str, cursors: str, field: str, count: int) -> list[str]:
     """The same of a ZSET."""
     found = await _next(client, cursors, field, lambda cursor: client.zscan(key, cursor=cursor, count=count))
     return texts(member for member, _ in found)

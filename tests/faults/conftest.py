@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from redis.backoff import NoBackoff
 
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.store import embedded
 from core.store.embedded import EmbeddedServer
@@ -33,7 +33,7 @@ def in_step(monkeypatch: pytest.MonkeyPatch) -> None:
     def one_lane(items: Iterable[str], _: Callable[[str], str]) -> dict[str, deque[str]]:
         return {"": deque(items)}
 
-    monkeypatch.setattr("core.runtime.lanes.by_lane", one_lane)
+    monkeypatch.setattr("core.runtime.per_domain.group", one_lane)
     monkeypatch.setattr("random.random", lambda: 0.5)
 
 

@@ -32,7 +32,7 @@ from core.registry.io.runs import COUNTERS
 from core.registry.io.visitor import Visitor
 from core.registry.record import ARTICLES_SOURCE, iso
 from core.runtime.context import Context, open_context
-from core.runtime.send import Sender
+from core.runtime.job_queues import JobQueues
 from core.settings import Settings, load
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.domain_file import parse
@@ -171,11 +171,11 @@ class Scene:
 
     async def tick(self) -> int:
         """What the timer does."""
-        sender = Sender(self.settings)
+        queues = JobQueues(self.settings)
         try:
-            return await Timer(self.settings, self.client, self.keys, sender).tick()
+            return await Timer(self.settings, self.client, self.keys, queues).tick()
         finally:
-            sender.close()
+            queues.close()
 
     async def forget_rq(self) -> int:
         """Delete every key of RQ."""

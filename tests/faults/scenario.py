@@ -18,7 +18,7 @@ from core import ids
 from core.feeds.io.poller import PollCycle
 from core.keys import Keys
 from core.runtime.context import open_context
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.store import connect
 from tests.faults import state

@@ -11,7 +11,7 @@ import pytest
 
 from core.models import VectorSpace
 from core.registry.io.items import ItemStore
-from core.runtime.send import Sender
+from core.runtime.job_queues import JobQueues
 from core.search import chunk as chunking
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.searcher import Searcher, open_searcher
@@ -106,7 +106,7 @@ async def test_what_is_written_beside_ends_by_itself_unless_it_is_swapped_in(lib
     client, keys = library.context.client, library.context.keys
     raw, item_id = connect.open_raw(library.settings), library.id("/page")
     store = ChunkStore(client, raw, keys)
-    chunks = chunking.chunks(item_id, "Beside the page.", chunking.estimate_tokens)
+    chunks = chunking.chunks(item_id, "Sidecar the page.", chunking.estimate_tokens)
     name = chunks[0].id
     space = VectorSpace("first", 16, "1")
 
@@ -199,9 +199,9 @@ async def test_kill_9_of_the_worker(library: Library, settings: Settings, server
 
         library.server.then_data(lambda data: data)
         library.server._script.append(answer)
-        sender = Sender(library.settings)
-        sender.send("workers.embed_jobs.embed", await library.waiting(), id_words=("embed", str(delay)))
-        sender.close()
+        queues = JobQueues(library.settings)
+        queues.enqueue("workers.embed_jobs.embed", await library.waiting(), id_words=("embed", str(delay)))
+        queues.close()
         with process.Worker(settings.persistent_storage_path, server.url, "workers", "embed", **environment) as worker:
             await asyncio.wait_for(reached.wait(), 30)
             await asyncio.sleep(delay or 0.0)

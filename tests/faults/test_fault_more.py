@@ -16,7 +16,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from core import ids
 from core.feeds.feed_state import FeedState
 from core.feeds.io.feed_store import LeasedFeed
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Lease

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from core import ids
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.store import embedded
 from tests.faults import process, state

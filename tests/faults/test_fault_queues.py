@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
+from core.runtime.job_queues import JobQueues
 from core.runtime.queue_names import QueueName
-from core.runtime.send import Sender
 from core.settings import Settings
 from core.store import connect, embedded
 from core.store.embedded import EmbeddedServer
@@ -38,12 +38,12 @@ def client(settings: Settings) -> Iterator[sync_redis.Redis]:
 class Bench:
     """A job that holds until it is let go, and the lines it leaves."""
 
-    def __init__(self, folder: Path, url: str, sender: Sender) -> None:
-        self.folder, self.url, self.sender = folder, url, sender
+    def __init__(self, folder: Path, url: str, job_queues: JobQueues) -> None:
+        self.folder, self.url, self.job_queues = folder, url, job_queues
         self.paper, self.go = folder / "paper", folder / "go"
 
     def send(self, function: str, id_word: str = "held") -> bool:
-        return self.sender.send(f"{RUNNER}.{function}", str(self.paper), str(self.go), id_words=[id_word])
+        return self.job_queues.enqueue(f"{RUNNER}.{function}", str(self.paper), str(self.go), id_words=[id_word])
 
     def worker(self, *queues: str) -> Worker:
         return Worker(self.folder, self.url, RUNNER, *(queues or ("refresh", "reindex")))
@@ -59,11 +59,11 @@ class Bench:
 
 @pytest.fixture
 def bench(client: sync_redis.Redis, settings: Settings, server: EmbeddedServer, tmp_path: Path) -> Iterator[Bench]:
-    sender = Sender(settings, queue_jobs.ALLOWED)
-    opened = Bench(tmp_path, server.url, sender)
+    job_queues = JobQueues(settings, queue_jobs.ALLOWED)
+    opened = Bench(tmp_path, server.url, job_queues)
     yield opened
     opened.go.touch()  # whatever was left alone ends by itself
-    sender.close()
+    job_queues.close()
 
 
 def retries_left(client: sync_redis.Redis) -> int | None:
@@ -107,7 +107,7 @@ async def test_a_busy_worker_finds_the_jobs_of_dead_ones(bench: Bench, client: s
             await second.until(lambda: len(bench.lines("started")) == 2)
             first.kill()
             horse.kill()
-            await second.until(lambda: bench.sender.waiting(QueueName.REFRESH) == 1)
+            await second.until(lambda: bench.job_queues.count_waiting(QueueName.REFRESH) == 1)
             assert len(bench.lines("started")) == 2
             assert second.lines("tests.queue_jobs.hold (lost) lost its worker")
             bench.go.touch()
@@ -127,7 +127,7 @@ async def test_a_killed_worker_leaves_no_process_behind(bench: Bench) -> None:
 async def test_a_job_whose_child_dies_is_tried_again_and_then_given_up(bench: Bench, client: sync_redis.Redis) -> None:
     """A job that kills its process does so as often as it may, and no more; the worker lives."""
     # A name of its own: the child of an earlier test may still be ending under the other.
-    bench.sender.send(f"{RUNNER}.die", str(bench.paper), id_words=["doomed"])
+    bench.job_queues.enqueue(f"{RUNNER}.die", str(bench.paper), id_words=["doomed"])
     with bench.worker() as worker:
         await worker.until(lambda: client.hget("rq:job:doomed", "status") == b"failed")
         assert len(bench.lines("dying")) == 3
@@ -163,7 +163,7 @@ async def test_a_stopped_job_without_a_handler_is_back_at_once(
     with bench.worker(*queues) as worker:
         await worker.until(lambda: bool(bench.lines("started")))
         assert await worker.stopped() == 0
-    assert (bench.sender.waiting(QueueName.REFRESH), retries_left(client)) == (1, len(queue_jobs.RETRIES))
+    assert (bench.job_queues.count_waiting(QueueName.REFRESH), retries_left(client)) == (1, len(queue_jobs.RETRIES))
     assert worker.lines("goes back to its queue")
 
     bench.go.touch()
@@ -180,7 +180,7 @@ async def test_a_deaf_job_is_ended_when_patience_is(bench: Bench, client: sync_r
         assert await worker.stopped() == 0
         assert queue_jobs.QUICK.patience < time.monotonic() - asked_at < 5
     assert process.is_dead(horse)
-    assert (bench.sender.waiting(QueueName.REFRESH), retries_left(client)) == (1, len(queue_jobs.RETRIES))
+    assert (bench.job_queues.count_waiting(QueueName.REFRESH), retries_left(client)) == (1, len(queue_jobs.RETRIES))
 
 
 async def test_a_second_signal_ends_at_once(bench: Bench) -> None:
@@ -218,8 +218,8 @@ async def test_a_server_that_goes_and_comes_back(tmp_path: Path) -> None:
     server = embedded.start(tmp_path / "server", ports.take())
     port = server.port
     settings = Settings(redis_url=SecretStr(server.url), persistent_storage_path=tmp_path)
-    sender = Sender(settings, queue_jobs.ALLOWED)
-    bench = Bench(tmp_path, server.url, sender)
+    job_queues = JobQueues(settings, queue_jobs.ALLOWED)
+    bench = Bench(tmp_path, server.url, job_queues)
     try:
         with bench.worker() as worker:
             await worker.until(lambda: bool(worker.lines("Waiting for jobs")))
@@ -241,7 +241,7 @@ async def test_a_server_that_goes_and_comes_back(tmp_path: Path) -> None:
             assert await worker.stopped() == 0
             assert worker.tracebacks == []
     finally:
-        sender.close()
+        job_queues.close()
         server.stop()
 
 

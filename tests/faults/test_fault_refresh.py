@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from core.registry.io.due import HOLD_SECONDS
 from core.registry.io.visitor import Visitor
 from core.runtime.context import Context
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.io.crawl import Mode, crawl
 from core.sources.io.open_sources import OpenSources

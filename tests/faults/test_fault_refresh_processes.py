@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.io.crawl import Mode
 from core.store.embedded import EmbeddedServer

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.store import embedded
 from core.store.connect import Client

@@ -12,11 +12,9 @@ from core.doctor.io.record_recovery import RecordRecovery
 from core.doctor.problems import Finding, Problem
 from core.keys import Keys
 from core.settings import Settings
-from core.store import connect
-from core.store import redis_health as presence
+from core.store import connect, redis_health, scanning
 from core.store.connect import Client
 from core.store.key_families import KeyFamilies
-from core.store.scanning import names as scan
 
 MOST_SKEW_SECONDS = 5.0
 CONFIRM_SECONDS = 0.5
@@ -52,12 +50,12 @@ class Doctor:
         """Sentences about the server's configuration and about clocks, which only a person can change."""
         apart = abs(time.time() - await connect.now(self._client))
         skewed = [f"The clock here and that of Redis are {apart:.0f} s apart."] if apart > MOST_SKEW_SECONDS else []
-        return [*await presence.dangers(self._client), *skewed]
+        return [*await redis_health.dangers(self._client), *skewed]
 
     async def everything(self) -> AsyncIterator[list[Finding]]:
         """What is wrong anywhere, confirmed by a second look, in pieces; one has to be healed before the next."""
         # A lost record first: without it, what belongs to it would look as if it belonged to nothing.
-        async for some in scan(self._client, self._keys.article_pattern):
+        async for some in scanning.keys(self._client, self._keys.article_pattern):
             uids = [self._article.id_in(name) for name in some]
             yield await self._confirmed(
                 [Finding(Problem.RECORD_MISSING, uid) for uid in await self._records.look(uids)]

@@ -53,7 +53,7 @@ class KeyWalk:
 
     async def everything(self) -> AsyncIterator[list[Finding]]:
         """What is wrong anywhere, in pieces; types first, because no command can read what is of another."""
-        async for names in scanning.names(self._client, self._keys.all_pattern):
+        async for names in scanning.keys(self._client, self._keys.all_pattern):
             yield await self.look_at(names)
         async for where, some in self._members():
             self.looked_at += len(some)
@@ -97,11 +97,11 @@ class KeyWalk:
 
     async def _members(self) -> AsyncIterator[tuple[str, list[str]]]:
         keys, client = self._keys, self._client
-        async for sets in scanning.names(client, keys.articles_pattern):
+        async for sets in scanning.keys(client, keys.articles_pattern):
             for key in sets:
-                async for some in scanning.members(client, key):
+                async for some in scanning.set_members(client, key):
                     yield "category_members", [f"{key}\n{uid}" for uid in some]
-        async for some in scanning.members(client, keys.attempted):
+        async for some in scanning.set_members(client, keys.attempted):
             yield "attempted_members", some
         ranks = {
             keys.article_index: "index_members",
@@ -109,10 +109,10 @@ class KeyWalk:
             keys.failures: "failure_members",
         }
         for key, where in ranks.items():
-            async for some in scanning.ranked(client, key):
+            async for some in scanning.zset_members(client, key):
                 yield where, some
         for sid in await self._sets.sources():
-            async for some in scanning.ranked(client, keys.due(sid)):
+            async for some in scanning.zset_members(client, keys.due(sid)):
                 yield "due_members", [f"{sid}\n{item_id}" for item_id in some]
         for name in counters(keys):
             yield "counters", [name]

@@ -11,8 +11,8 @@ from rq.queue import Queue
 from rq.serializers import JSONSerializer
 
 from core.doctor.problems import Finding, Problem
-from core.runtime import sweeping
-from core.runtime.queue_names import QueueName, queue_name
+from core.runtime import queue_cleanup
+from core.runtime.queue_names import QueueName, rq_queue_name
 from core.settings import Settings
 from core.store import connect
 
@@ -107,12 +107,12 @@ class QueueChecks:
     def _ask(self, name: QueueName, jobs: Sequence[str]) -> list[Finding]:
         client = connect.open_queue(self._settings)
         try:
-            queue = Queue(queue_name(self._settings, name), connection=client, serializer=JSONSerializer)
+            queue = Queue(rq_queue_name(self._settings, name), connection=client, serializer=JSONSerializer)
             places = (queue.scheduled_job_registry, queue.deferred_job_registry, queue.failed_job_registry)
             keys = [queue.key, queue.intermediate_queue_key, queue.started_job_registry.key]
             keys += [*(place.key for place in places), queue.finished_job_registry.key]
             before = (datetime.now(UTC) - timedelta(seconds=TAKEN_SECONDS)).isoformat()
-            mistyped = client.mistyped(sweeping.keys_of(queue))
+            mistyped = client.mistyped(queue_cleanup.queue_keys(queue))
             reply = client.eval(_LOOK, len(keys), *keys, Job.redis_job_namespace_prefix, before, *jobs)
         finally:
             client.close()

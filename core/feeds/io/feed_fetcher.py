@@ -19,7 +19,7 @@ from core.registry import classify, http_headers, outcomes
 from core.registry.classify import ResponseKind
 from core.registry.outcomes import Broken, Missing
 from core.registry.page_url import permanent_target
-from core.runtime.tasks import FeedRequest
+from core.runtime.parse_tasks import FeedRequest
 
 ACCEPT = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.8"
 MOST_CHILD_SITEMAPS = 10

@@ -12,7 +12,7 @@ from core.errors import FailCode
 from core.feeds import autodiscovery
 from core.feeds.io.feed_fetcher import ACCEPT, Fetches, Parses
 from core.models import Deferred, DiscoveredFeed, Failed, FeedLinks, Fetched, Request
-from core.runtime.tasks import FeedRequest, PageRequest
+from core.runtime.parse_tasks import FeedRequest, PageRequest
 
 MOST_CANDIDATES = 12
 

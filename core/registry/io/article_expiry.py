@@ -61,7 +61,7 @@ class ArticleExpiry:
         count = 0
         for _ in range(BATCHES):
             refs, cursors = self._keys.refs(ARTICLES_SOURCE), self._keys.prune_cursors
-            item_ids = await scanning.next_ranked(self._client, refs, cursors, CURSOR_FIELD, BATCH)
+            item_ids = await scanning.next_zset_members(self._client, refs, cursors, CURSOR_FIELD, BATCH)
             # Every id is ASCII; what is not is the doctor's to find.
             count += await self._look([name for name in dict.fromkeys(item_ids) if name.isascii()], now)
             if str(await self._client.hget(cursors, CURSOR_FIELD) or "0") == "0":  # once around

@@ -12,7 +12,7 @@ from core.models import Document, Failed, Fetched
 from core.registry.io.items import LeasedItem
 from core.registry.record import Item
 from core.runtime.context import Context
-from core.runtime.tasks import DocumentTask, PageResult, PageTask
+from core.runtime.parse_tasks import DocumentTask, PageResult, PageTask
 from core.urls.normalise import split_url
 
 LONG = (FileKind.PDF, FileKind.DOCX)

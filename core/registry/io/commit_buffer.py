@@ -19,8 +19,8 @@ from core.registry import decide
 from core.registry.decide import Decision, RecheckPolicy, VisitContext, VisitResult
 from core.registry.io.items import LeasedItem
 from core.registry.outcomes import Moved, Outcome
-from core.runtime import signals as stopping
 from core.runtime.context import Context
+from core.store import cancellation
 from core.store.clock import ServerClock
 from core.store.commit import Answer, Command, Work
 
@@ -54,7 +54,7 @@ class DecidedVisit:
     chance: float
     decision: Decision
     commands: Sequence[Command] = ()
-    """Beside what the decision says of the record: text, images, outlinks."""
+    """Sidecar what the decision says of the record: text, images, outlinks."""
 
 
 class CommitBuffer:
@@ -99,7 +99,7 @@ class CommitBuffer:
     async def close(self) -> None:
         """Broken off: what was decided is written all the same; with the server away it is given back."""
         with contextlib.suppress(RedisError, OSError):  # whatever broke us off is told already
-            await stopping.finish(self.flush())
+            await cancellation.finish(self.flush())
 
     def _begin(self) -> None:
         self._timer = None

@@ -113,7 +113,7 @@ class ItemForgetter:
 
     async def _items_of(self, sid: str) -> int:
         seen = 0
-        async for names in scanning.ranked(self._client, self._keys.refs(sid), SCAN):
+        async for names in scanning.zset_members(self._client, self._keys.refs(sid), SCAN):
             records = await self.read(names)
             shared = [record for record in records if set(record.sources) - {sid}]
             await self.items([record for record in records if not set(record.sources) - {sid}])
@@ -127,7 +127,7 @@ class ItemForgetter:
         """Items that the source unlisted before, and that nobody has listed since."""
         for status in PURGED:
             found: dict[str, RemovableItem] = {}
-            async for names in scanning.members(self._client, self._keys.status(str(status)), SCAN):
+            async for names in scanning.set_members(self._client, self._keys.status(str(status)), SCAN):
                 records = await self.read(names)
                 found |= {one.id: one for one in records if one.last_source == sid and not one.sources}
             if self._dry_run:

@@ -114,7 +114,7 @@ class ItemQueries:
 
     async def of_category(self, category: str) -> AsyncIterator[list[str]]:
         """Items of the articles of a category."""
-        async for uids in scanning.members(self._client, self._keys.articles_by_category(category)):
+        async for uids in scanning.set_members(self._client, self._keys.articles_by_category(category)):
             pipe = self._client.pipeline(transaction=False)
             for uid in uids:
                 pipe.hget(self._keys.article(uid), "item_id")
@@ -123,7 +123,7 @@ class ItemQueries:
     async def of_sources(self, sources: Sequence[str]) -> AsyncIterator[list[str]]:
         """Items of these sources, each once."""
         for place, source in enumerate(sources):
-            async for some in scanning.ranked(self._client, self._keys.refs(source)):
+            async for some in scanning.zset_members(self._client, self._keys.refs(source)):
                 earlier = set(sources[:place])
                 yield [row.item_id for row in await self.rows(some) if not earlier.intersection(row.sources)]
 
@@ -137,12 +137,12 @@ class ItemQueries:
         """Items of a host."""
         names = (host,) if partition_strategy == "host" else ("http", "https")
         for name in names:
-            async for some in scanning.members(self._client, self._keys.partition(name)):
+            async for some in scanning.set_members(self._client, self._keys.partition(name)):
                 yield [row.item_id for row in await self.rows(some) if row.host == host and not row.is_image]
 
     async def of_status(self, status: Status) -> AsyncIterator[list[str]]:
         """Items of a status."""
-        async for some in scanning.members(self._client, self._keys.status(str(status))):
+        async for some in scanning.set_members(self._client, self._keys.status(str(status))):
             yield [row.item_id for row in await self.rows(some) if not row.is_image]
 
     async def count(self, status: Status) -> int:

@@ -174,7 +174,7 @@ class LinkForgetter:
     async def _aliases(self) -> AsyncIterator[tuple[str, str]]:
         """All aliases and what they stand for. Nobody keeps a list: a scan over all keys, for a person's wish only."""
         start = len(self._keys.alias(""))
-        async for names in scanning.names(self._client, self._keys.aliases_pattern):
+        async for names in scanning.keys(self._client, self._keys.aliases_pattern):
             for key, target in zip(names, await self._client.mget(names), strict=True):
                 if target:
                     yield key[start:], str(target)
@@ -184,7 +184,7 @@ class LinkForgetter:
     async def _places(self, uids: Set[str]) -> AsyncIterator[tuple[str, str]]:
         """Category and link of these uids, in all link sets."""
         for category in await self._subscriptions.categories() if uids else ():
-            async for links in scanning.members(self._client, self._keys.category_links(category)):
+            async for links in scanning.set_members(self._client, self._keys.category_links(category)):
                 for link in links:
                     if ids.article_uid(link) in uids:
                         yield category, link

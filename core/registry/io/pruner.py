@@ -69,7 +69,7 @@ class Pruner:
     async def _prune_index(self, categories: Sequence[str]) -> None:
         """Uids without a live article leave the global index and the categories."""
         index, cursors = self._keys.article_index, self._keys.prune_cursors
-        uids = await scanning.next_ranked(self._client, index, cursors, CURSOR_FIELD, BATCH)
+        uids = await scanning.next_zset_members(self._client, index, cursors, CURSOR_FIELD, BATCH)
         gone = await self._gone(uids)
         if not gone:
             return

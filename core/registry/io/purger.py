@@ -31,7 +31,7 @@ class Purger:
 
     async def _purge(self, status: Status, now: float) -> int:
         members, cursors = self._keys.status(str(status)), self._keys.prune_cursors
-        item_ids = await scanning.next_members(self._client, members, cursors, PURGED[status], BATCH)
+        item_ids = await scanning.next_set_members(self._client, members, cursors, PURGED[status], BATCH)
         old = await self._old(item_ids, status, now)
         known = {record.id: record for record in await self._remover.read(old)}
         # Revived in this very moment: then its status is another, and it stays.

@@ -19,10 +19,10 @@ from core.registry.io.link_visits import LinkVisits
 from core.registry.io.visit_engine import VisitEngine
 from core.registry.page_url import LinkResult
 from core.registry.record import Item
-from core.runtime import lanes
-from core.runtime import signals as stopping
-from core.runtime.context import Context, lane_of
+from core.runtime import per_domain
+from core.runtime.context import Context, domain_of
 from core.sources.io.open_sources import OpenSources
+from core.store import cancellation
 from core.store.clock import ServerClock
 from core.store.commit import Answer, Work
 
@@ -103,7 +103,7 @@ class Visitor:
         except BaseException:
             await self._buffer.close()
             held = [*self._engine.take_unreached(), *waiting.values()]
-            await stopping.finish(self._give_back(held))
+            await cancellation.finish(self._give_back(held))
             raise
         finally:
             self._held = {}
@@ -119,8 +119,8 @@ class Visitor:
     ) -> None:
         settings = self._context.settings
         should_stop = lambda: self.network.should_stop or is_over()  # noqa: E731
-        by_domain = lanes.by_lane(waiting, lane)
-        await lanes.drive(by_domain, visit, settings.lane_width, should_stop, settings.visits_at_once)
+        by_domain = per_domain.group(waiting, lane)
+        await per_domain.run(by_domain, visit, settings.parallel_per_domain, should_stop, settings.visits_at_once)
 
     async def _pass_over(self, waiting: dict[str, LeasedItem], picked_ts: float | None) -> None:
         """A job that was late, or sent twice: what was visited since it was made is left alone."""
@@ -177,12 +177,12 @@ class Visitor:
 
         try:
             for _ in range(LINK_ROUNDS):
-                await self._drive(waiting, lane_of, visit, is_over)
+                await self._drive(waiting, domain_of, visit, is_over)
                 waiting, self._links.held = self._links.held, []
             await self._engine.settle_unreached()
         except BaseException:
             held = [one.lease for one in self._engine.take_unreached()]
-            await stopping.finish(self._context.leases.release_many(held))
+            await cancellation.finish(self._context.leases.release_many(held))
             raise
         return list(waiting)
 
@@ -203,4 +203,4 @@ def _is_done(item: Item, picked_ts: float, now: float) -> bool:
 
 def _lane(leased: LeasedItem) -> str:
     address = leased.item.fetch_url
-    return lane_of(address) if address.startswith("http") else "file"
+    return domain_of(address) if address.startswith("http") else "file"

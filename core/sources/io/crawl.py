@@ -23,7 +23,6 @@ from core.registry.io.runs import COUNTERS
 from core.registry.io.visitor import Visitor
 from core.registry.record import iso
 from core.runtime import progress
-from core.runtime import signals as stopping
 from core.runtime.context import Context
 from core.sources.io import root_trouble
 from core.sources.io.heartbeat import Heartbeat
@@ -31,6 +30,7 @@ from core.sources.io.open_sources import OpenSources
 from core.sources.io.reachability import Reachability
 from core.sources.io.source import LINKS_DECIDE, UNCHANGED, Source
 from core.sources.io.unlist import Unlister
+from core.store import cancellation
 from core.store.clock import ServerClock
 from core.store.commit import Lease, new_token
 from core.store.events import event
@@ -136,7 +136,7 @@ async def _run(work: CrawlRun, mode: Mode, bar: progress.Bar) -> Mapping[str, st
         status = "failed"
         raise
     finally:
-        ended = await stopping.finish(_finish(work, status, sentence))
+        ended = await cancellation.finish(_finish(work, status, sentence))
     log.info(
         "🏁 %s: %s known, %s visited = %s changed, %s unchanged, %s gone, %s failed, %s not for us",
         *(sid, *(ended.get(name, "0") for name in COUNTERS)),

@@ -16,7 +16,7 @@ from core.registry.io.due import RUN_HOLD_SECONDS
 from core.registry.io.visitor import Visitor
 from core.runtime import progress
 from core.runtime.context import Context
-from core.store import cancelling
+from core.store import cancellation
 from core.store.clock import ServerClock
 
 log = logging.getLogger("refresh")
@@ -48,7 +48,7 @@ class Heartbeat:
         try:
             yield
         finally:
-            await cancelling.end(beats)
+            await cancellation.cancel_and_wait(beats)
 
     async def _forever(self) -> None:
         while True:

@@ -18,7 +18,7 @@ from core.models import Batch, End, Fetched, FetchResult, Ref
 from core.net.body_slot import BodySlot
 from core.net.fetcher import Fetcher
 from core.registry.record import Item
-from core.runtime.pool import ParsePool
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.domain import SourceConfig, SourceRecord
 from core.sources.source_state import SourceState

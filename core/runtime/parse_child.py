@@ -1,4 +1,4 @@
-"""A parse child: `python -m core.runtime.child OPTIONS`, started by the pool and by nobody else.
+"""A parse child: `python -m core.runtime.parse_child OPTIONS`, started by the pool and by nobody else.
 
 Reads one call at a time from the socket it got as standard input, answers, and exits on end of file.
 It limits itself; whatever still goes wrong is the parent's to see and to clean up.
@@ -19,8 +19,7 @@ from types import TracebackType
 import msgspec
 
 from core.errors import CutShort
-from core.runtime import parse_wire as wire
-from core.runtime import tasks
+from core.runtime import parse_protocol, parse_tasks
 
 OPEN_FILES = 64
 PR_SET_PDEATHSIG = 1
@@ -29,30 +28,32 @@ PR_SET_PDEATHSIG = 1
 
 def main(argument: str) -> None:
     """Serve calls until the parent hangs up, or until it is better to start afresh."""
-    options = msgspec.json.decode(argument, type=wire.ChildOptions)
+    options = msgspec.json.decode(argument, type=parse_protocol.ChildOptions)
     _die_with_parent(options.parent_pid)
     connection = _take_socket()
-    registry = tasks.load(options.registry)
+    registry = parse_tasks.load(options.registry)
     _limit(options.memory_bytes)
-    connection.sendall(wire.HEADER.pack(0))  # ready: from here on, a death is blamed on the body
+    connection.sendall(parse_protocol.HEADER.pack(0))  # ready: from here on, a death is blamed on the body
     _silence()
     try:
         serve(connection, registry, options)
     except MemoryError:
-        os._exit(wire.EXIT_MEMORY)
+        os._exit(parse_protocol.EXIT_MEMORY)
     except ConnectionError:
         pass  # the parent went away while we were answering; nobody is left to tell
 
 
-def serve(connection: socket.socket, registry: Mapping[str, tasks.Task], options: wire.ChildOptions) -> None:
+def serve(
+    connection: socket.socket, registry: Mapping[str, parse_tasks.ParseTask], options: parse_protocol.ChildOptions
+) -> None:
     """Answer calls one by one."""
     stream = connection.makefile("rb")
     for count in range(1, options.max_tasks + 1):
-        header = stream.read(wire.HEADER.size)
-        if len(header) < wire.HEADER.size:
+        header = stream.read(parse_protocol.HEADER.size)
+        if len(header) < parse_protocol.HEADER.size:
             return
-        (length,) = wire.HEADER.unpack(header)
-        call = wire.call_decoder.decode(stream.read(length))
+        (length,) = parse_protocol.HEADER.unpack(header)
+        call = parse_protocol.call_decoder.decode(stream.read(length))
         task = registry[call.task]
         _raise_cpu_limit(options.cpu_seconds * task.patience)
         is_last = count == options.max_tasks
@@ -62,21 +63,23 @@ def serve(connection: socket.socket, registry: Mapping[str, tasks.Task], options
             return
 
 
-def answer(task: tasks.Task, request: msgspec.Raw, is_last: bool, memory_bytes: int) -> tuple[bytearray, bool]:
+def answer(
+    task: parse_tasks.ParseTask, request: msgspec.Raw, is_last: bool, memory_bytes: int
+) -> tuple[bytearray, bool]:
     """Run one task; the framed reply, and whether this child should end after it."""
     try:
         result = task.run(msgspec.msgpack.decode(request, type=task.request))
         is_spent = is_last or _rss_bytes() > memory_bytes // 2
-        return wire.reply_frame(wire.Status.DONE, is_spent, result=result), is_spent
+        return parse_protocol.reply_frame(parse_protocol.ReplyStatus.DONE, is_spent, result=result), is_spent
     except MemoryError:
         # Answered by a child that is then replaced: what is left of its heap is of no use to the next body.
-        return wire.reply_frame(wire.Status.MEMORY, True), True
+        return parse_protocol.reply_frame(parse_protocol.ReplyStatus.MEMORY, True), True
     except CutShort as error:
-        return wire.reply_frame(wire.Status.CUT_SHORT, is_last, text=str(error)), is_last
+        return parse_protocol.reply_frame(parse_protocol.ReplyStatus.CUT_SHORT, is_last, text=str(error)), is_last
     except task.refusals as error:
-        return wire.reply_frame(wire.Status.REFUSED, is_last, text=str(error)), is_last
+        return parse_protocol.reply_frame(parse_protocol.ReplyStatus.REFUSED, is_last, text=str(error)), is_last
     except Exception as error:  # noqa: BLE001 - parsers raise anything on hostile input; the parent records it
-        return wire.reply_frame(wire.Status.RAISED, is_last, text=_describe(error)), is_last
+        return parse_protocol.reply_frame(parse_protocol.ReplyStatus.RAISED, is_last, text=_describe(error)), is_last
 
 
 def _describe(error: Exception) -> str:

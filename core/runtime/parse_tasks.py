@@ -19,7 +19,7 @@ from core.sources.sitemaps import SitemapResult, SitemapTask, read_sitemap
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ParseTask:
     """One thing a child can do. `refusals` are the exceptions it raises on purpose, text fit for a person."""
 
     request: type
@@ -141,18 +141,18 @@ def _result(
     return PageResult(document=feed_links.by_settings(answer, tracking_params), links=targets, is_noindex=is_noindex)
 
 
-TASKS: Mapping[str, Task] = {
-    "feed": Task(FeedRequest, harvest_feed, FeedLinks),
-    "discover": Task(PageRequest, discover_feeds, tuple[DiscoveredFeed, ...]),
-    "page": Task(PageTask, read_page, PageResult),
-    "document": Task(DocumentTask, read_document, PageResult),
-    "long_document": Task(DocumentTask, read_document, PageResult, patience=8),
-    "sitemap": Task(SitemapTask, read_sitemap, SitemapResult),
+TASKS: Mapping[str, ParseTask] = {
+    "feed": ParseTask(FeedRequest, harvest_feed, FeedLinks),
+    "discover": ParseTask(PageRequest, discover_feeds, tuple[DiscoveredFeed, ...]),
+    "page": ParseTask(PageTask, read_page, PageResult),
+    "document": ParseTask(DocumentTask, read_document, PageResult),
+    "long_document": ParseTask(DocumentTask, read_document, PageResult, patience=8),
+    "sitemap": ParseTask(SitemapTask, read_sitemap, SitemapResult),
 }
 
 
-def load(registry: str) -> Mapping[str, Task]:
+def load(registry: str) -> Mapping[str, ParseTask]:
     """The registry named `module:attribute`; parent and child load the same one."""
     module, _, attribute = registry.partition(":")
-    tasks: Mapping[str, Task] = getattr(importlib.import_module(module), attribute)
+    tasks: Mapping[str, ParseTask] = getattr(importlib.import_module(module), attribute)
     return tasks

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.errors import FailCode, FailDetail
 from core.models import Failed
-from core.runtime import parse_wire as wire
+from core.runtime import parse_protocol
 
 TEXT_CHARS = 300
 
@@ -24,12 +24,12 @@ class Death:
         return self.status is not None and self.status < 0 and self.status != -signal.SIGXCPU
 
 
-def of_death(death: Death, options: wire.ChildOptions) -> Failed:
+def of_death(death: Death, options: parse_protocol.ChildOptions) -> Failed:
     """What a death says about the body; of one that may be chance, the last of several."""
     status = death.status
     if status == -signal.SIGXCPU:
         return _failed(FailDetail.CPU, "Reading this took more CPU time than it may have.")
-    if status == wire.EXIT_MEMORY:
+    if status == parse_protocol.EXIT_MEMORY:
         return _out_of_memory(options)
     if status is None:
         return _failed(FailDetail.CRASH, "The parser hung up without an answer.")
@@ -47,13 +47,13 @@ def of_starts(death: Death, times: int) -> str:
     )
 
 
-def of_reply(reply: wire.Reply, options: wire.ChildOptions) -> Failed:
+def of_reply(reply: parse_protocol.Reply, options: parse_protocol.ChildOptions) -> Failed:
     """From an answer that is not a result."""
-    if reply.status == wire.Status.REFUSED:
+    if reply.status == parse_protocol.ReplyStatus.REFUSED:
         return _failed(FailDetail.TYPE, reply.text)
-    if reply.status == wire.Status.CUT_SHORT:
+    if reply.status == parse_protocol.ReplyStatus.CUT_SHORT:
         return _failed(FailDetail.TRUNCATED, reply.text)
-    if reply.status == wire.Status.MEMORY:
+    if reply.status == parse_protocol.ReplyStatus.MEMORY:
         return _out_of_memory(options)
     return _failed(FailDetail.CRASH, f"The parser failed: {reply.text}.")
 
@@ -68,7 +68,7 @@ def of_clock(wall_seconds: float) -> Failed:
     return _failed(FailDetail.CPU, f"Reading this took longer than {wall_seconds:g} s.")
 
 
-def _out_of_memory(options: wire.ChildOptions) -> Failed:
+def _out_of_memory(options: parse_protocol.ChildOptions) -> Failed:
     megabytes = options.memory_bytes // 1_000_000
     return _failed(FailDetail.MEMORY, f"Reading this needed more than {megabytes} MB of memory.")
 

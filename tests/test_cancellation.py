@@ -8,9 +8,8 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from core.keys import Keys
-from core.runtime import lanes
-from core.runtime import signals as stopping
-from core.store import cancelling, commit
+from core.runtime import per_domain, signals
+from core.store import cancellation, commit
 from core.store.commit import Leases
 from core.store.connect import Client
 
@@ -20,7 +19,7 @@ ENDS = 30.0
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cancelling, "AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(cancellation, "REPEAT_SECONDS", 0.001)
 
 
 async def deaf(times: int, began: asyncio.Event) -> None:
@@ -47,7 +46,7 @@ async def test_lost_cancellation_is_sent_again() -> None:
     """However often it is lost, the task is over when `end` returns."""
     task = await begun(5)
     async with asyncio.timeout(ENDS):
-        await cancelling.end(task)
+        await cancellation.cancel_and_wait(task)
 
     assert task.cancelled()
 
@@ -60,7 +59,7 @@ async def test_task_that_has_ended_is_left_alone() -> None:
 
     task = asyncio.create_task(fail())
     await asyncio.wait({task})
-    await cancelling.end(task)
+    await cancellation.cancel_and_wait(task)
 
     assert isinstance(task.exception(), ValueError)
 
@@ -68,7 +67,7 @@ async def test_task_that_has_ended_is_left_alone() -> None:
 async def test_whoever_is_cancelled_while_ending_a_task_ends_it_first() -> None:
     """A stop in the middle of a stop leaves no task behind, and is still a stop."""
     inner = await begun(50)
-    outer = asyncio.create_task(cancelling.end(inner))
+    outer = asyncio.create_task(cancellation.cancel_and_wait(inner))
     await asyncio.sleep(0)
     outer.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -92,7 +91,7 @@ async def test_lanes_are_ended_though_their_work_loses_cancellations() -> None:
 
     with pytest.raises(ValueError, match="bad"):
         async with asyncio.timeout(ENDS):
-            await lanes.drive(lanes.by_lane(["deaf", "bad"], str), work, 1, lambda: False)
+            await per_domain.run(per_domain.group(["deaf", "bad"], str), work, 1, lambda: False)
 
     assert ended == ["deaf"]
 
@@ -107,11 +106,11 @@ async def test_signal_ends_a_process_that_loses_cancellations(monkeypatch: pytes
     def start() -> Coroutine[object, object, None]:
         return deaf(3, began)
 
-    process = asyncio.create_task(stopping._until_signal(start))
+    process = asyncio.create_task(signals._until_signal(start))
     await began.wait()
     handlers[0]()
     async with asyncio.timeout(ENDS):
-        assert await process == stopping.STOPPED
+        assert await process == signals.EXIT_OK
 
 
 class LosesCancellations:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class WorkerTiming:
     """Seconds, whole ones: RQ's alarms know no others."""
 
     beat: int = 2

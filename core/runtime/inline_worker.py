@@ -12,8 +12,8 @@ from rq.job import Job
 from rq.queue import Queue
 from rq.worker.base import WorkerStatus
 
-from core.runtime import stop
-from core.runtime.rq_worker import Worker
+from core.runtime import signals
+from core.runtime.queue_worker import Worker
 
 log = logging.getLogger("queue")
 
@@ -36,7 +36,7 @@ class InlineWorker(Worker):
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """The job looks at this between its items."""
-        stop.request()
+        signals.request_stop()
         super().request_stop(signum, frame)
 
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:

@@ -20,7 +20,7 @@ EXIT_MEMORY = 86
 _encoder = msgspec.msgpack.Encoder()
 
 
-class Status(IntEnum):
+class ReplyStatus(IntEnum):
     """How a task ended in the child."""
 
     DONE = 0
@@ -52,7 +52,7 @@ class Call(msgspec.Struct, frozen=True, array_like=True):
 class Reply(msgspec.Struct, frozen=True, array_like=True):
     """The child's answer."""
 
-    status: Status
+    status: ReplyStatus
     retiring: bool
     """True: the child exits now; take another one next time."""
     text: str
@@ -68,7 +68,7 @@ def call_frame(task: str, request: object) -> bytearray:
     return _frame((task, request))
 
 
-def reply_frame(status: Status, retiring: bool, text: str = "", result: object = None) -> bytearray:
+def reply_frame(status: ReplyStatus, retiring: bool, text: str = "", result: object = None) -> bytearray:
     """The bytes of a `Reply`, header included."""
     return _frame((status, retiring, text, result))
 

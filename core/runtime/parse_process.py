@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from core.errors import ParserUnavailable
-from core.runtime import parse_wire as wire
+from core.runtime import parse_protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
@@ -27,14 +27,14 @@ END_POLL_SECONDS = 0.002
 END_WAIT_SECONDS = 2.0
 
 
-class Garbage(Exception):
+class InvalidReply(Exception):
     """The child's answer is not a frame we accept."""
 
 
-class Child:
+class ParseProcess:
     """A running child process with our end of its socket."""
 
-    def __init__(self, options: wire.ChildOptions) -> None:
+    def __init__(self, options: parse_protocol.ChildOptions) -> None:
         self._process, self._connection = _spawn(options)
         self.pid = self._process.pid
 
@@ -43,7 +43,7 @@ class Child:
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._receive()
-        except (TimeoutError, EOFError, ConnectionError, Garbage) as error:
+        except (TimeoutError, EOFError, ConnectionError, InvalidReply) as error:
             raise ParserUnavailable("A parse process did not start; its own words are on stderr.") from error
 
     async def ask(self, frame: bytearray) -> bytes:
@@ -73,32 +73,32 @@ class Child:
 
     async def _receive(self) -> bytes:
         buffer = bytearray()
-        needed = wire.HEADER.size
+        needed = parse_protocol.HEADER.size
         while len(buffer) < needed:
             piece = await asyncio.get_running_loop().sock_recv(self._connection, READ_BYTES)
             if not piece:
                 raise EOFError
             buffer += piece
-            if needed == wire.HEADER.size <= len(buffer):
+            if needed == parse_protocol.HEADER.size <= len(buffer):
                 needed += _payload_length(buffer)
         if len(buffer) > needed:  # we speak in turns: nothing may follow an answer
-            raise Garbage
-        return bytes(memoryview(buffer)[wire.HEADER.size :])
+            raise InvalidReply
+        return bytes(memoryview(buffer)[parse_protocol.HEADER.size :])
 
 
 def _payload_length(buffer: bytearray) -> int:
-    (length,) = wire.HEADER.unpack_from(buffer)
-    if length > wire.MAX_REPLY_BYTES:
-        raise Garbage
+    (length,) = parse_protocol.HEADER.unpack_from(buffer)
+    if length > parse_protocol.MAX_REPLY_BYTES:
+        raise InvalidReply
     return int(length)
 
 
-def _spawn(options: wire.ChildOptions) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def _spawn(options: parse_protocol.ChildOptions) -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     try:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [sys.executable, "-m", "core.runtime.child", msgspec.json.encode(options).decode()],
+            [sys.executable, "-m", "core.runtime.parse_child", msgspec.json.encode(options).decode()],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             cwd=ROOT,

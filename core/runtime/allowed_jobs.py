@@ -22,7 +22,7 @@ from core.runtime.queue_names import QueueName
 log = logging.getLogger("queue")
 
 RETRY_SECONDS = (10, 60, 300)
-"""Also what a killed worker's job waits: the first of them is part of the two minutes (see `pace`)."""
+"""Also what a killed worker's job waits: the first of them is part of the two minutes (see `WorkerTiming`)."""
 RESULT_SECONDS = 60
 """Not 0: RQ then deletes the job at its end, and a second run of it (its first worker was cut off) ends in an error."""
 MOST_IDS = 2_000
@@ -46,9 +46,9 @@ class JobSpec:
         return Retry(max=len(self.retry_seconds), interval=list(self.retry_seconds))
 
 
-Allowed = Mapping[str, JobSpec]
+AllowedJobs = Mapping[str, JobSpec]
 
-JOBS: Allowed = {
+ALLOWED_JOBS: AllowedJobs = {
     "workers.jobs.refresh": JobSpec(QueueName.REFRESH, timeout_seconds=600),
     "workers.jobs.reindex": JobSpec(QueueName.REINDEX, timeout_seconds=600),
     "workers.jobs.crawl": JobSpec(QueueName.REFRESH, timeout_seconds=600),
@@ -63,7 +63,7 @@ class JobRefused(FreshetError):
 class AllowedJob(Job):
     """A job that only ever calls functions of the list. Made for a list by `job_class`."""
 
-    allowed: ClassVar[Allowed] = {}
+    allowed: ClassVar[AllowedJobs] = {}
     problem: str | None = None
     """Why it must not run; None: it may."""
 
@@ -165,6 +165,6 @@ def _too_much(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
     return None
 
 
-def job_class(allowed: Allowed) -> type[AllowedJob]:
+def job_class(allowed: AllowedJobs) -> type[AllowedJob]:
     """The job that holds itself against this list."""
     return type("AllowedJob", (AllowedJob,), {"allowed": allowed, "__doc__": AllowedJob.__doc__})

@@ -20,8 +20,8 @@ from rq.queue import Queue
 from rq.utils import now
 from rq.worker import Worker as RqWorker
 
-from core.runtime import job_types as jobs
-from core.runtime.pace import Pace
+from core.runtime import allowed_jobs
+from core.runtime.worker_timing import WorkerTiming
 
 log = logging.getLogger("queue")
 
@@ -31,7 +31,7 @@ STOPS = (signal.SIGTERM, signal.SIGINT)
 class ForkingWorker(RqWorker):
     """RQ's worker with a stop that loses nothing."""
 
-    pace = Pace()
+    timing = WorkerTiming()
     _stop_asked_at: float | None = None
     _is_waiting_for_horse = False
 
@@ -57,8 +57,8 @@ class ForkingWorker(RqWorker):
             signal.alarm(1)  # the wait under way began with a longer one
 
     def _end_patience(self) -> None:
-        if self._stop_asked_at is not None and time.monotonic() - self._stop_asked_at > self.pace.patience:
-            log.warning("⚠️ The job did not end in %.1f s; it is ended.", self.pace.patience)
+        if self._stop_asked_at is not None and time.monotonic() - self._stop_asked_at > self.timing.patience:
+            log.warning("⚠️ The job did not end in %.1f s; it is ended.", self.timing.patience)
             self.kill_horse()
 
     def wait_for_horse(self) -> tuple[int | None, int | None, Any]:
@@ -102,7 +102,7 @@ class ForkingWorker(RqWorker):
 
     def handle_exception(self, job: Job, *exc_info: Any) -> None:
         """In the child: the job raised."""
-        if isinstance(exc_info[1], jobs.JobRefused):
+        if isinstance(exc_info[1], allowed_jobs.JobRefused):
             log.error("🚫 %s", exc_info[1])
         else:
             log.error("❌ %s failed; %s", _shown(job), _what_next(job), exc_info=exc_info)
@@ -120,5 +120,5 @@ def _what_next(job: Job) -> str:
 
 def say_abandoned(job: Job, kind: type[BaseException], *_: object) -> None:
     """The worker of this job is not heard of any more; RQ retries it."""
-    if kind is AbandonedJobError and not (isinstance(job, jobs.AllowedJob) and job.problem):
+    if kind is AbandonedJobError and not (isinstance(job, allowed_jobs.AllowedJob) and job.problem):
         log.warning("💥 %s lost its worker; %s", _shown(job), _what_next(job))

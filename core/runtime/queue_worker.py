@@ -26,15 +26,13 @@ from rq.serializers import JSONSerializer
 from rq.worker.base import DequeueStrategy, WorkerStatus
 
 from core.errors import FreshetError, StoreUnreachable
-from core.runtime import forking, sweeping
-from core.runtime import job_types as jobs
+from core.runtime import allowed_jobs, forking_worker, queue_cleanup
 from core.runtime import queue_scripts as scripts
-from core.runtime.forking import ForkingWorker
-from core.runtime.pace import Pace
-from core.runtime.queue_names import QueueName, queue_name
+from core.runtime.forking_worker import ForkingWorker
+from core.runtime.queue_names import QueueName, rq_queue_name
+from core.runtime.worker_timing import WorkerTiming
 from core.settings import Settings
-from core.store import connect
-from core.store import redis_health as presence
+from core.store import connect, redis_health
 from core.urls import redis_url
 
 log = logging.getLogger("queue")
@@ -58,7 +56,7 @@ class PreloadFailed(FreshetError):
 class PromptQueue(Queue):
     """A queue whose maintenance is not blocked for 15 minutes by a worker that died during it."""
 
-    lock_seconds = Pace().lock
+    lock_seconds = WorkerTiming().lock
 
     def acquire_maintenance_lock(self) -> bool:
         """True: look after it now, nobody else does."""
@@ -75,7 +73,7 @@ class PromptQueue(Queue):
         """The next id from any of the queues; what is no text is dropped and named."""
         while True:
             taken = super().lpop(queue_keys, timeout, connection=connection)
-            if taken is None or sweeping.is_id(*taken):
+            if taken is None or queue_cleanup.is_job_id(*taken):
                 return cast(tuple[str | bytes, bytes] | None, taken)
 
     @classmethod
@@ -83,7 +81,7 @@ class PromptQueue(Queue):
         """The next id from one queue, noted as taken; what is no text is dropped and named."""
         while True:
             taken = super().lmove(connection, queue_key, timeout)
-            if taken is None or sweeping.is_id(*taken):
+            if taken is None or queue_cleanup.is_job_id(*taken):
                 return cast(tuple[str, bytes] | None, taken)
             connection.lrem(IntermediateQueue.get_intermediate_queue_key(queue_key), 1, taken[1])
 
@@ -95,14 +93,14 @@ class Worker(ForkingWorker):
         self,
         settings: Settings,
         queues: Sequence[QueueName],
-        allowed: jobs.Allowed = jobs.JOBS,
+        allowed: allowed_jobs.AllowedJobs = allowed_jobs.ALLOWED_JOBS,
         preload: Sequence[str] = (),
-        pace: Pace | None = None,
+        timing: WorkerTiming | None = None,
         find: Callable[[], bool] | None = None,
         beside: Callable[[], object] | None = None,
     ) -> None:
         """`find` is asked for jobs when none waits: True if it sent some. `beside` is called every few seconds."""
-        self.pace = pace or Pace()
+        self.timing = timing or WorkerTiming()
         self._find = find
         self._beside = beside
         self._where = _url(settings)
@@ -114,15 +112,15 @@ class Worker(ForkingWorker):
         self.jobs_taken = 0
         client = self._client = connect.open_queue(settings)
         super().__init__(
-            [queue_name(settings, name) for name in queues],
+            [rq_queue_name(settings, name) for name in queues],
             connection=client,
-            job_class=jobs.job_class(allowed),
-            queue_class=type("PromptQueue", (PromptQueue,), {"lock_seconds": self.pace.lock}),
+            job_class=allowed_jobs.job_class(allowed),
+            queue_class=type("PromptQueue", (PromptQueue,), {"lock_seconds": self.timing.lock}),
             serializer=JSONSerializer,
-            maintenance_interval=self.pace.maintenance,
-            job_monitoring_interval=self.pace.beat,
-            worker_ttl=self.pace.life,
-            exception_handlers=[forking.say_abandoned],
+            maintenance_interval=self.timing.maintenance,
+            job_monitoring_interval=self.timing.beat,
+            worker_ttl=self.timing.life,
+            exception_handlers=[forking_worker.say_abandoned],
         )
         # A queue that is always full must not keep the others waiting for ever.
         self._dequeue_strategy = DequeueStrategy.ROUND_ROBIN
@@ -203,14 +201,14 @@ class Worker(ForkingWorker):
     def _run(self, job: Job, queue: Queue) -> None:
         self.jobs_taken += 1
         job.redis_server_version = self.get_redis_server_version()  # type: ignore[no-untyped-call]
-        if isinstance(job, jobs.AllowedJob) and job.problem:
+        if isinstance(job, allowed_jobs.AllowedJob) and job.problem:
             self.refuse(job, queue)
         elif self._stop_requested:
             self._put_back(job, queue)
         else:
             self.execute_job(job, queue)
 
-    def refuse(self, job: jobs.AllowedJob, queue: Queue) -> None:
+    def refuse(self, job: allowed_jobs.AllowedJob, queue: Queue) -> None:
         """Failed, with a sentence, without a child: nothing of it is imported or called."""
         log.error("🚫 Refused job %s: %s.", job.id, job.problem)
         job.origin = queue.name
@@ -270,8 +268,8 @@ class Worker(ForkingWorker):
             )
         if self.should_run_maintenance_tasks:
             for queue in self.queues:
-                self._client.put_aside(sweeping.keys_of(queue))
-                sweeping.drop_unreadable(self.connection, queue)
+                self._client.put_aside(queue_cleanup.queue_keys(queue))
+                queue_cleanup.drop_unreadable(self.connection, queue)
             self.clean_registries()  # type: ignore[no-untyped-call]
 
     def maintain_heartbeats(self, job: Job) -> None:
@@ -300,11 +298,11 @@ class Worker(ForkingWorker):
     @property
     def dequeue_timeout(self) -> int:
         """How long it waits for a job at a time."""
-        return self.pace.wait
+        return self.timing.wait
 
     def get_heartbeat_ttl(self, job: Job) -> int:
         """How long the job counts as running after this beat."""
-        return self.pace.life
+        return self.timing.life
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
         """Say that this worker lives. For people; a server that is away hears it later."""
@@ -321,7 +319,7 @@ class Worker(ForkingWorker):
     def _say_cut_off(self, error: RedisError) -> None:
         if self._is_cut_off_since is None:
             self._is_cut_off_since = time.monotonic()
-            log.error("⚠️ %s The worker goes on when it is back.", presence.explain(error, self._where))
+            log.error("⚠️ %s The worker goes on when it is back.", redis_health.explain(error, self._where))
 
     def _is_back(self) -> None:
         if self._is_cut_off_since is not None:
@@ -333,11 +331,11 @@ class Worker(ForkingWorker):
     def _give_up(self, error: RedisError) -> None:
         """What runs once does not wait for ever."""
         since = self._is_cut_off_since
-        if self._is_burst and since is not None and time.monotonic() - since > presence.ONCE_WAIT_SECONDS:
-            raise StoreUnreachable(presence.explain(error, self._where)) from error
+        if self._is_burst and since is not None and time.monotonic() - since > redis_health.ONCE_WAIT_SECONDS:
+            raise StoreUnreachable(redis_health.explain(error, self._where)) from error
 
 
-def hush_rq(settings: Settings) -> None:
+def quiet_rq_logging(settings: Settings) -> None:
     """RQ says little: what a person needs is said by us."""
     log.setLevel(settings.log_level)
     logging.getLogger("rq").setLevel(logging.ERROR)

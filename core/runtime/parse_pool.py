@@ -15,12 +15,11 @@ from typing import Any, Self
 import msgspec
 
 from core.errors import ParserUnavailable
-from core.runtime import parse_wire as wire
-from core.runtime import tasks, verdicts
-from core.runtime.process import Child, Garbage
-from core.runtime.verdicts import Death
+from core.runtime import parse_failures, parse_protocol, parse_tasks
+from core.runtime.parse_failures import Death
+from core.runtime.parse_process import InvalidReply, ParseProcess
 
-DEFAULT_REGISTRY = "core.runtime.tasks:TASKS"
+DEFAULT_REGISTRY = "core.runtime.parse_tasks:TASKS"
 DEFAULT_MAX_TASKS = 5_000
 MOST_CRASHES = 3
 """Over the same body. A child may be killed by somebody who knows nothing of it, such as the system short of memory."""
@@ -48,17 +47,17 @@ class ParsePool:
         Args:
             wall_seconds: a task's limit on the clock; well above the CPU limit, or a busy machine fails good input.
             max_tasks: a child is replaced after that many tasks (or sooner, when it keeps half its memory limit).
-            registry: `module:attribute` of a mapping of `tasks.Task`, importable here and in the child.
+            registry: `module:attribute` of a mapping of `parse_tasks.ParseTask`, importable here and in the child.
         """
-        self._options = wire.ChildOptions(registry, os.getpid(), cpu_seconds, memory_bytes, max_tasks)
+        self._options = parse_protocol.ChildOptions(registry, os.getpid(), cpu_seconds, memory_bytes, max_tasks)
         self._wall_seconds = wall_seconds
         self._results: dict[str, msgspec.msgpack.Decoder[Any]] = {
-            name: msgspec.msgpack.Decoder(task.result) for name, task in tasks.load(registry).items()
+            name: msgspec.msgpack.Decoder(task.result) for name, task in parse_tasks.load(registry).items()
         }
         self._slots = asyncio.Semaphore(processes)
-        self._idle: list[Child] = []
-        self._busy: set[Child] = set()
-        self._dying: list[Child] = []
+        self._idle: list[ParseProcess] = []
+        self._busy: set[ParseProcess] = set()
+        self._dying: list[ParseProcess] = []
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -81,13 +80,15 @@ class ParsePool:
         """
         decoder = self._results[task]
         async with self._slots:
-            frame = wire.call_frame(task, request)  # in our turn: a thousand queued bodies are not copied at once
+            frame = parse_protocol.call_frame(
+                task, request
+            )  # in our turn: a thousand queued bodies are not copied at once
             answer: Any = None
             for _ in range(MOST_CRASHES):
                 answer = await self._try(frame, decoder)
                 if not isinstance(answer, Death) or not answer.may_be_chance:
                     break
-        return verdicts.of_death(answer, self._options) if isinstance(answer, Death) else answer
+        return parse_failures.of_death(answer, self._options) if isinstance(answer, Death) else answer
 
     async def _try(self, frame: bytearray, decoder: msgspec.msgpack.Decoder[Any]) -> Any:
         child = await self._take()
@@ -97,21 +98,23 @@ class ParsePool:
             self._discard(child)  # cancelled: its answer would otherwise be read as the next task's
             raise
 
-    async def _ask(self, child: Child, frame: bytearray, decoder: msgspec.msgpack.Decoder[Any]) -> Any:
+    async def _ask(self, child: ParseProcess, frame: bytearray, decoder: msgspec.msgpack.Decoder[Any]) -> Any:
         try:
             async with asyncio.timeout(self._wall_seconds):
-                reply = wire.reply_decoder.decode(await child.ask(frame))
-            result = decoder.decode(reply.result) if reply.status == wire.Status.DONE else None
+                reply = parse_protocol.reply_decoder.decode(await child.ask(frame))
+            result = decoder.decode(reply.result) if reply.status == parse_protocol.ReplyStatus.DONE else None
         except TimeoutError:
             self._discard(child)
-            return verdicts.of_clock(self._wall_seconds)
+            return parse_failures.of_clock(self._wall_seconds)
         except (EOFError, ConnectionError):
             return await self._death(child)
-        except (Garbage, msgspec.MsgspecError, RecursionError, UnicodeError):
+        except (InvalidReply, msgspec.MsgspecError, RecursionError, UnicodeError):
             self._discard(child)
-            return verdicts.of_garbage()
+            return parse_failures.of_garbage()
         self._release(child, reply.retiring)
-        return result if reply.status == wire.Status.DONE else verdicts.of_reply(reply, self._options)
+        return (
+            result if reply.status == parse_protocol.ReplyStatus.DONE else parse_failures.of_reply(reply, self._options)
+        )
 
     async def close(self) -> None:
         """Kill every child and wait until the kernel has them; calls still running raise `ParserUnavailable`."""
@@ -123,7 +126,7 @@ class ParsePool:
         await asyncio.gather(*(child.exit_status() for child in (*self._busy, *self._dying)))
         self._dying.clear()
 
-    async def _take(self) -> Child:
+    async def _take(self) -> ParseProcess:
         self._refuse_if_closed()
         self._dying = [child for child in self._dying if child.is_alive()]
         while self._idle:
@@ -134,10 +137,10 @@ class ParsePool:
             self._discard(child)
         return await self._start()
 
-    async def _start(self) -> Child:
+    async def _start(self) -> ParseProcess:
         """A fresh child. One that is killed while it starts says nothing about us: another follows a little later."""
         for attempt in range(1, MOST_STARTS + 1):
-            child = Child(self._options)
+            child = ParseProcess(self._options)
             self._busy.add(child)
             try:
                 await child.ready()
@@ -147,7 +150,7 @@ class ParsePool:
                 if not death.may_be_chance:
                     raise
                 if attempt == MOST_STARTS:
-                    raise ParserUnavailable(verdicts.of_starts(death, attempt)) from error
+                    raise ParserUnavailable(parse_failures.of_starts(death, attempt)) from error
             except BaseException:
                 self._discard(child)
                 raise
@@ -156,20 +159,20 @@ class ParsePool:
             self._refuse_if_closed()
         raise AssertionError("the last try returns or raises")
 
-    def _release(self, child: Child, is_retiring: bool) -> None:
+    def _release(self, child: ParseProcess, is_retiring: bool) -> None:
         if is_retiring or self._is_closed:
             self._discard(child)
         else:
             self._busy.discard(child)
             self._idle.append(child)
 
-    def _discard(self, child: Child) -> None:
+    def _discard(self, child: ParseProcess) -> None:
         self._busy.discard(child)
         child.kill()
         child.hang_up()
         self._dying.append(child)  # its exit status is collected later: nobody should wait for a dying process
 
-    async def _death(self, child: Child) -> Death:
+    async def _death(self, child: ParseProcess) -> Death:
         status = await child.exit_status()
         self._discard(child)
         self._refuse_if_closed()  # then the death was our doing

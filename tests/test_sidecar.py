@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from core.runtime.sidecar import Beside
+from core.runtime.sidecar import Sidecar
 
 
 class Clock:
@@ -23,7 +23,7 @@ class Clock:
 def test_delays_grow_and_begin_anew(caplog: pytest.LogCaptureFixture) -> None:
     """1, 2, 4 … 60 s for what dies at once; 1 s for what lived for a minute. No start before its time."""
     clock, said = Clock(), []
-    with Beside([sys.executable, "-c", "raise SystemExit(3)"], clock) as beside, caplog.at_level(logging.ERROR):
+    with Sidecar([sys.executable, "-c", "raise SystemExit(3)"], clock) as beside, caplog.at_level(logging.ERROR):
         for number in range(10):
             first = beside._process
             assert first
@@ -43,7 +43,9 @@ def test_delays_grow_and_begin_anew(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_one_that_is_started_too_late_ends_at_once() -> None:
     """Its parent died before it could be tied to it."""
-    code = "import os, time; from core.runtime.sidecar import tie; tie(os.getppid() + 1); time.sleep(60)"
+    code = (
+        "import os, time; from core.runtime import sidecar as s; s.stop_with_parent(os.getppid() + 1); time.sleep(60)"
+    )
     late = subprocess.run([sys.executable, "-c", code], timeout=30, check=False)
 
     assert late.returncode == -signal.SIGTERM

@@ -23,7 +23,7 @@ _EXECUTION = re.compile(rb"([A-Za-z0-9_-]+):[A-Za-z0-9_-]+")
 _READABLE_KINDS = {b"hash", b"none"}
 
 
-def keys_of(queue: Queue) -> list[str]:
+def queue_keys(queue: Queue) -> list[str]:
     """The keys that a queue has besides its jobs'."""
     registries = (queue.scheduled_job_registry, queue.deferred_job_registry, queue.failed_job_registry)
     more = (*registries, queue.finished_job_registry, queue.canceled_job_registry)
@@ -62,7 +62,7 @@ def _drop(key: str, members: list[bytes], remove: Callable[[bytes], object]) -> 
         _say_dropped(key, member)
 
 
-def is_id(key: str | bytes, member: bytes) -> bool:
+def is_job_id(key: str | bytes, member: bytes) -> bool:
     """Whether what was taken from a queue can be a job's id; what cannot is named as dropped."""
     if _is_text(member):
         return True

@@ -1,0 +1,85 @@
+"""Work on the items of many domains at once, so that a slow or rate-limited domain holds up no other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
+
+from core.store import cancellation
+
+T = TypeVar("T")
+
+
+def group(items: Iterable[T], domain_of: Callable[[T], str]) -> dict[str, deque[T]]:
+    """Group items by domain, each domain's in their order."""
+    domains: dict[str, deque[T]] = {}
+    for item in items:
+        domains.setdefault(domain_of(item), deque()).append(item)
+    return domains
+
+
+class _StartGap:
+    """Lets the items of a domain start one after another, so many seconds apart."""
+
+    def __init__(self, gap_seconds: float) -> None:
+        self._gap = gap_seconds
+        self._next_at = 0.0
+
+    async def wait(self) -> None:
+        """Reserve the next start and wait for it."""
+        if not self._gap:
+            return
+        now = asyncio.get_running_loop().time()
+        at = max(now, self._next_at)
+        self._next_at = at + self._gap
+        await asyncio.sleep(at - now)
+
+
+async def run(
+    domains: Mapping[str, deque[T]],
+    work: Callable[[T], Awaitable[None]],
+    per_domain: int,
+    should_stop: Callable[[], bool],
+    at_once: int | None = None,
+    gap_of: Callable[[str], float] = lambda domain: 0.0,
+) -> None:
+    """Run `work` for every item, at most `per_domain` at a time of each domain; the first exception ends all.
+
+    `at_once` limits all domains together. Work that waits at its domain's gate occupies one of these places;
+    `gap_of` a domain delays its items before they start, when they occupy nothing yet.
+    """
+    limit: contextlib.AbstractAsyncContextManager[object] = (
+        asyncio.Semaphore(at_once) if at_once else contextlib.nullcontext()
+    )
+
+    async def work_through(items: deque[T], gap: _StartGap) -> None:
+        while items and not should_stop() and not cancellation.is_cancelled():
+            item = items.popleft()
+            await gap.wait()
+            async with limit:
+                if should_stop():
+                    items.appendleft(item)
+                else:
+                    await work(item)
+
+    tasks = []
+    for domain, items in domains.items():
+        gap = _StartGap(gap_of(domain))
+        tasks += [asyncio.create_task(work_through(items, gap)) for _ in range(min(per_domain, len(items)))]
+    await _wait_for_all(tasks)
+
+
+async def _wait_for_all(tasks: list[asyncio.Task[None]]) -> None:
+    """Wait for all; when one fails, or the caller is cancelled, end the others first."""
+    if not tasks:
+        return
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        done = [task for task in tasks if task.done()]
+        await cancellation.cancel_and_wait(*tasks)
+    for task in done:
+        task.result()
