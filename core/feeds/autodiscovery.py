@@ -12,8 +12,8 @@ from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
 
+from core.feeds.elements import without_unstorable
 from core.feeds.encoding import is_utf_8
-from core.feeds.text import storable
 from core.models import DiscoveredFeed
 
 _MAX_HTML_BYTES = 2_000_000
@@ -113,4 +113,4 @@ def _joined(base: str, href: str) -> str:
 
 
 def _title(text: str) -> str:
-    return " ".join(storable(text).split())[:200]
+    return " ".join(without_unstorable(text).split())[:200]

@@ -1,7 +1,7 @@
-"""Read the dates that feeds really carry: epoch seconds, or None when no reading makes sense.
+"""Parse the dates that feeds and pages really carry: epoch seconds, or None when no reading makes sense.
 
-The forms and their order are those of feedparser, so that both agree on every date it can read. Unlike feedparser we
-look at no clock: a date that does not name its year is no date. Nothing in here raises on what a publisher wrote.
+The forms and their order are those of feedparser, so that both agree on every date it can read. Unlike feedparser this
+reads no clock: a date that does not name its year is no date. `parse_date` never raises on what a publisher wrote.
 """
 
 from __future__ import annotations
@@ -9,42 +9,26 @@ from __future__ import annotations
 import re
 from calendar import timegm
 
-from core.feeds import dates_local
-
 _LONGEST_DATE_CHARS = 100
 # Years 1 to 9999: what Python's datetime, and so every reader of the store, can show.
 _EARLIEST_TS, _LATEST_TS = -62_135_596_800, 253_402_300_799
 
-_MONTHS = {
-    name: number
-    for number, name in enumerate(
-        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1
-    )
-}
+
+def _month_numbers(names: str) -> dict[str, int]:
+    """Number the months of a list; commas separate months, blanks the spellings of one."""
+    return {name: number for number, spellings in enumerate(names.split(","), 1) for name in spellings.split()}
+
+
+_MONTHS = _month_numbers("jan, feb, mar, apr, may, jun, jul, aug, sep, oct, nov, dec")
 _DAYS = frozenset(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))
 # RFC 822 §5.1, and the short forms seen in feeds. Any other name counts as UTC: wrong by hours at most.
 _ZONE_HOURS = {
-    "adt": -3,
-    "ast": -4,
-    "at": -4,
-    "edt": -4,
-    "est": -5,
-    "et": -5,
-    "cdt": -5,
-    "cst": -6,
-    "ct": -6,
-    "mdt": -6,
-    "mst": -7,
-    "mt": -7,
-    "pdt": -7,
-    "pst": -8,
-    "pt": -8,
-    "a": -1,
-    "n": 1,
-    "m": -12,
-    "y": 12,
-    "met": 1,
-    "mest": 2,
+    name: hours
+    for hours, names in (
+        *((-12, "m"), (-8, "pst pt"), (-7, "pdt mst mt"), (-6, "mdt cst ct"), (-5, "cdt est et")),
+        *((-4, "edt ast at"), (-3, "adt"), (-1, "a"), (1, "n met"), (2, "mest"), (12, "y")),
+    )
+    for name in names.split()
 }
 
 _W3C = re.compile(
@@ -67,13 +51,13 @@ _RFC_822 = re.compile(
 
 
 def parse_date(text: str) -> float | None:
-    """The moment a feed's date names, in seconds since 1970 UTC; None when it names none."""
+    """Return the date as seconds since 1970 UTC; None when it cannot be read as one."""
     text = text.strip()
     if not text or len(text) > _LONGEST_DATE_CHARS:
         return None
-    for read in (_w3c, _rfc_822, _compact, _asctime, _local):
+    for parse in (_w3c, _rfc_822, _compact, _asctime, _local_style):
         try:
-            seconds = read(text)
+            seconds = parse(text)
         except (ValueError, OverflowError, IndexError):
             seconds = None
         if seconds is not None:
@@ -82,13 +66,13 @@ def parse_date(text: str) -> float | None:
 
 
 def _w3c(text: str) -> float | None:
-    found = _W3C.fullmatch(text)
-    return _from_parts(found.groupdict()) if found else None
+    match = _W3C.fullmatch(text)
+    return _from_parts(match.groupdict()) if match else None
 
 
 def _compact(text: str) -> float | None:
-    found = _COMPACT.fullmatch(text) or _SHORT_YEAR.fullmatch(text)
-    return _from_parts(found.groupdict()) if found else None
+    match = _COMPACT.fullmatch(text) or _SHORT_YEAR.fullmatch(text)
+    return _from_parts(match.groupdict()) if match else None
 
 
 def _from_parts(parts: dict[str, str | None]) -> float | None:
@@ -106,10 +90,10 @@ def _from_parts(parts: dict[str, str | None]) -> float | None:
 
 def _rfc_822(text: str) -> float | None:
     """The usual form by one expression; the sloppy ones word by word."""
-    found = _RFC_822.fullmatch(text)
-    if not found:
+    match = _RFC_822.fullmatch(text)
+    if not match:
         return _rfc_822_words(text.lower().split())
-    day, month, year, hour, minute, second, zone = found.groups()
+    day, month, year, hour, minute, second, zone = match.groups()
     words = [day, month.lower(), year, f"{hour}:{minute}:{second or 0}", zone.lower()]
     return _rfc_822_words(words)
 
@@ -157,12 +141,6 @@ def _asctime(text: str) -> float | None:
     return _rfc_822_words([words[0], words[2], words[1], words[5], words[3], words[4]])
 
 
-def _local(text: str) -> float | None:
-    """A date in a language or house style of its own, rewritten as one of the above."""
-    plain = dates_local.rewrite(text)
-    return (_w3c(plain) or _rfc_822(plain)) if plain else None
-
-
 def _zone_seconds(zone: str) -> int:
     if not zone or zone[0] not in "+-":
         return _ZONE_HOURS.get(zone, 0) * 3600
@@ -177,3 +155,65 @@ def _seconds(year: int, month: int, day: int, hour: int, minute: int, second: in
         raise ValueError("a date with zeros is a database's way of saying none")
     years, month = divmod(month - 1, 12)
     return float(timegm((year + years, month + 1, day, hour, minute, second)))
+
+
+# ── styles of a few publishers ──
+# The list is feedparser's: Korean (OnBlog, Nate), Greek, Hungarian, and Perforce's `Fri, 2006/09/15 08:19:53 EDT`.
+
+_KOREAN = re.compile(r"(\d{4})년\s+(\d{2})월\s+(\d{2})일\s+(\d{2}):(\d{2}):(\d{2})")
+_KOREAN_HALF_DAYS = re.compile(r"(\d{4})-(\d{2})-(\d{2})\s+(오전|오후)\s+(\d{1,2}):(\d{1,2}):(\d{1,2})")
+_PERFORCE = re.compile(r"\w{0,3}, (\d{4})/(\d{1,2})/(\d{2}) (\d{1,2}:\d{2}:\d{2}) (\w{0,3})")
+_HUNGARIAN = re.compile(r"(\d{4})-([^-\d]+)-(\d{1,2})T(\d{1,2}):(\d{2})([+-]\d{1,2}:\d{2})")
+_GREEK = re.compile(r"([^\s,]+),\s+(\d{2})\s+(\S+)\s+(\d{4}\s+\d{2}:\d{2}:\d{2}\s+\S+)")
+
+# With the misspellings that feedparser has met.
+_HUNGARIAN_MONTHS = _month_numbers(
+    "január, februári február, március, április, máujus május, június, július, augusztus, szeptember, október, "
+    "november, december"
+)
+_GREEK_MONTHS = _month_numbers(
+    "Ιαν, Φεβ, Μάώ Μαώ Μαρ Μάρ, Απρ, Μάι Μαϊ Μαι, Ιούν Ιον Ιουν, Ιούλ Ιολ Ιουλ, Αύγ Αυγ, Σεπ, Οκτ, Νοέ Νοε, Δεκ"
+)
+
+
+def _local_style(text: str) -> float | None:
+    """Rewrite a date in a publisher's own style as W3C-DTF or RFC 822, and parse that."""
+    for rewrite in (_korean, _korean_half_days, _perforce, _hungarian, _greek):
+        common = rewrite(text)
+        if common:
+            return _w3c(common) or _rfc_822(common)
+    return None
+
+
+def _korean(text: str) -> str:
+    match = _KOREAN.match(text)
+    return "{}-{}-{}T{}:{}:{}+09:00".format(*match.groups()) if match else ""
+
+
+def _korean_half_days(text: str) -> str:
+    match = _KOREAN_HALF_DAYS.match(text)
+    if not match:
+        return ""
+    year, month, day, half, hour, minute, second = match.groups()
+    hours = int(hour) + (12 if half == "오후" else 0)
+    return f"{year}-{month}-{day}T{hours:02}:{minute}:{second}+09:00"
+
+
+def _perforce(text: str) -> str:
+    match = _PERFORCE.search(text)
+    return "{}-{}-{} {} {}".format(*match.groups()) if match else ""
+
+
+def _hungarian(text: str) -> str:
+    match = _HUNGARIAN.match(text)
+    month = _HUNGARIAN_MONTHS.get(match[2]) if match else None
+    if not match or not month:
+        return ""
+    year, _, day, hour, minute, zone = match.groups()
+    return f"{year}-{month:02}-{int(day):02}T{int(hour):02}:{minute}{zone}"
+
+
+def _greek(text: str) -> str:
+    match = _GREEK.match(text)
+    month = _GREEK_MONTHS.get(match[3]) if match else None
+    return f"{match[2]} {list(_MONTHS)[month - 1]} {match[4]}" if match and month else ""

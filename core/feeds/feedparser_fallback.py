@@ -14,8 +14,8 @@ from typing import Any
 import feedparser
 
 from core.errors import NotAFeed
-from core.feeds import encoding, entry_links
-from core.feeds.text import storable
+from core.feeds import encoding
+from core.feeds.elements import resolve_link, without_unstorable
 from core.models import Entry, FeedKind, ParsedFeed
 
 # About a second and a half of CPU at feedparser's speed (6.0.14, the worst shape we found for each).
@@ -83,7 +83,7 @@ def _entry(entry: Any, is_atom: bool) -> Entry:
     # feedparser takes any Atom id for the link where there is none; see `feed_entries` for when that is right.
     is_name = is_atom and entry.get("guidislink") and not (contents and link.startswith("http"))
     return Entry(
-        link="" if is_name else entry_links.resolve("", link),
+        link="" if is_name else resolve_link("", link),
         id=_text(entry, "id"),
         title=_text(entry, "title"),
         published_ts=_moment(entry, "published_parsed"),
@@ -96,7 +96,7 @@ def _entry(entry: Any, is_atom: bool) -> Entry:
 
 def _text(fields: Any, key: str) -> str:
     value = fields.get(key)
-    return storable(value).strip() if isinstance(value, str) else ""
+    return without_unstorable(value).strip() if isinstance(value, str) else ""
 
 
 def _moment(entry: Any, key: str) -> float | None:

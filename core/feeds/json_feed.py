@@ -9,9 +9,8 @@ import json
 from typing import Any
 
 from core.errors import NotAFeed
-from core.feeds import entry_links
 from core.feeds.dates import parse_date
-from core.feeds.text import storable
+from core.feeds.elements import resolve_link, without_unstorable
 from core.models import Entry, FeedKind, ParsedFeed
 
 
@@ -43,7 +42,7 @@ def _is_feed(feed: Any) -> bool:
 def _entry(item: dict[str, Any], base: str) -> Entry:
     contents = (_text(item.get(key)) for key in ("content_html", "content_text", "summary"))
     return Entry(
-        link=entry_links.resolve(base, _text(item.get("url")) or _text(item.get("external_url"))),
+        link=resolve_link(base, _text(item.get("url")) or _text(item.get("external_url"))),
         id=_text(item.get("id")),
         title=_text(item.get("title")),
         published_ts=parse_date(_text(item.get("date_published"))),
@@ -64,5 +63,5 @@ def _author(item: dict[str, Any]) -> str:
 def _text(value: Any) -> str:
     """Text as it is, a number as its digits; empty for everything else."""
     if isinstance(value, str):
-        return storable(value).strip()
+        return without_unstorable(value).strip()
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
