@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import FeedFileError
-from core.feeds import categories, opml
+from core.feeds.feed_lists import category_slug, write_opml
 from core.feeds.feed_state import FeedState
-from core.feeds.io import feed_file
 from core.feeds.io.feed_finder import DiscoveryResult, FeedFinder
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
+from core.feeds.io.subscription_sync import read_feed_file
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.models import DiscoveredFeed, Failed, RejectedUrl
@@ -41,7 +41,7 @@ _UNKNOWN = "{} is in no category. `python -m scripts.feeds list` shows what is t
 
 async def import_file(path: Path) -> int:
     """Add the feeds of a file; `path` is absolute, it is the name under which the file is remembered."""
-    wanted = feed_file.read(path)
+    wanted = read_feed_file(path)
     async with session.open_session() as (_, keys, client):
         added, removed = await Subscriptions(client, keys).sync(str(path), wanted)
     echo(f"{added} feeds added, {removed} removed.")
@@ -53,7 +53,7 @@ async def export() -> int:
     async with session.open_session() as (settings, keys, client):
         feeds = await Subscriptions(client, keys).by_category()
         states = await _states(settings, keys, client, sorted({url for listed in feeds.values() for url in listed}))
-    sys.stdout.buffer.write(opml.write(feeds, {state.url: state.title for state in states}))
+    sys.stdout.buffer.write(write_opml(feeds, {state.url: state.title for state in states}))
     return 0
 
 
@@ -63,7 +63,7 @@ async def add(category: str, url: str) -> int:
     if isinstance(clean, RejectedUrl):
         raise FeedFileError(f"{redact(url)} is not a URL that can be fetched ({clean.reason}).")
     async with session.open_session() as (settings, keys, client), build_context(settings, client, keys) as context:
-        slug = categories.slug(category)
+        slug = category_slug(category)
         found = await FeedFinder(context.fetcher, context.pool).find(clean)
         if isinstance(found, Failed):
             raise FeedFileError(f"Cannot fetch {redact(clean)}: {found.text}")
@@ -115,7 +115,7 @@ def _is_listed(path: Path, url: str) -> bool:
     if not path.is_file():
         return False
     try:
-        return any(url in listed for listed in feed_file.read(path).values())
+        return any(url in listed for listed in read_feed_file(path).values())
     except FeedFileError:
         return False  # the ingestor says what is wrong with it, and adds nothing from it
 

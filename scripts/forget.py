@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from core.errors import FeedFileError, FreshetError
-from core.feeds.io import feed_file
+from core.feeds.io.subscription_sync import read_feed_file
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.link_forgetter import LinkForgetter
@@ -66,7 +66,7 @@ async def forget_feed(url: str, dry_run: bool) -> int:
 
 def _is_in_file(url: str, settings: Settings) -> bool:
     try:
-        return any(url in listed for listed in feed_file.read(settings.feeds_file).values())
+        return any(url in listed for listed in read_feed_file(settings.feeds_file).values())
     except (FeedFileError, OSError):
         return False
 

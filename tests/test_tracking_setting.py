@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core.feeds import feed_links
 from core.models import Document, Image
+from core.pages.tracker_removal import remove_trackers
 from core.registry.io.item_queries import ItemQueries
 from core.runtime.context import Context
 from core.settings import Settings
@@ -113,9 +113,9 @@ def test_a_document_by_the_settings() -> None:
     images = (Image("http://h/i.png?campaign=1", "first"), Image("http://h/i.png"))
     found = ("http://h/a?from_x=1", "http://h/a", "http://h/b?utm_x=1")
     document = Document(image=images[0].url, canonical_url="http://h/a?from_x=1", images=images, links=found)
-    cleaned = feed_links.by_settings(document, OURS)
+    cleaned = remove_trackers(document, OURS)
 
     assert (cleaned.image, cleaned.canonical_url) == ("http://h/i.png", "http://h/a")
     assert cleaned.images == (Image("http://h/i.png", "first"),)
     assert cleaned.links == ("http://h/a", "http://h/b")
-    assert feed_links.by_settings(document, ("utm_",)) == document
+    assert remove_trackers(document, ("utm_",)) == document

@@ -1,17 +1,16 @@
-"""From a parsed feed to the links worth fetching; the links of a page by the rules of the settings.
+"""From a parsed feed to the links worth fetching.
 
-Pure. Each entry's link is unwrapped, cleaned and checked; what is turned away is counted with its reason.
+Each entry's link is unwrapped, cleaned and checked; what is turned away is counted with its reason.
 The check of addresses here keeps nonsense out of the link set; the guard that counts is at connect time, because only
 there is it known what a name resolves to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
-from core.models import Document, Entry, FeedLinks, FeedText, Image, ParsedFeed, RejectedUrl
+from core.models import Entry, FeedLinks, FeedText, ParsedFeed, RejectedUrl
 from core.urls import addresses, secrets, trackers
 from core.urls.normalise import host_of, public_url, split_url
 from core.urls.unwrap import unwrap
@@ -84,37 +83,6 @@ def _with_source(rejected: RejectedUrl, entry: Entry) -> RejectedUrl:
     if rejected.reason != "aggregator_opaque" or not host:
         return rejected
     return RejectedUrl(rejected.link, f"{rejected.reason} (source {host})")
-
-
-# ── links of pages ──────────────────────────────────────────────────────────────────────────────
-
-
-def by_settings(document: Document, tracking_params: tuple[str, ...]) -> Document:
-    """The document whose addresses are also free of the trackers that only the settings name."""
-    if trackers.tracker_matcher(tracking_params) == trackers.tracker_matcher():
-        return document
-    images: dict[str, Image] = {}
-    for image in document.images:
-        images.setdefault(_by(tracking_params, image.url), image)
-    return replace(
-        document,
-        image=_by(tracking_params, document.image),
-        canonical_url=_by(tracking_params, document.canonical_url),
-        images=tuple(replace(image, url=url) for url, image in images.items()),
-        links=all_by_settings(document.links, tracking_params),
-    )
-
-
-def all_by_settings(found: Iterable[str], tracking_params: tuple[str, ...]) -> tuple[str, ...]:
-    """These links, each once, also free of the trackers that only the settings name."""
-    if trackers.tracker_matcher(tracking_params) == trackers.tracker_matcher():
-        return tuple(found)
-    return tuple(dict.fromkeys(_by(tracking_params, url) for url in found))
-
-
-def _by(tracking_params: tuple[str, ...], url: str) -> str:
-    cleaned = public_url(url, trackers.tracker_matcher(tracking_params)) if url else url
-    return url if isinstance(cleaned, RejectedUrl) else cleaned
 
 
 # ── private places ──────────────────────────────────────────────────────────────────────────────

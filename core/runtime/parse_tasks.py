@@ -133,12 +133,12 @@ def read_document(request: DocumentTask) -> PageResult:
 def _result(
     answer: Document | Failed, found: tuple[str, ...], is_noindex: bool, tracking_params: tuple[str, ...]
 ) -> PageResult:
-    from core.feeds import feed_links
+    from core.pages.tracker_removal import remove_trackers, remove_trackers_from_links
 
-    targets = feed_links.all_by_settings(found, tracking_params)
+    targets = remove_trackers_from_links(found, tracking_params)
     if isinstance(answer, Failed):
         return PageResult(failed=answer, links=targets, is_noindex=is_noindex)
-    return PageResult(document=feed_links.by_settings(answer, tracking_params), links=targets, is_noindex=is_noindex)
+    return PageResult(document=remove_trackers(answer, tracking_params), links=targets, is_noindex=is_noindex)
 
 
 TASKS: Mapping[str, ParseTask] = {

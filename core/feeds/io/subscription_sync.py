@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import logging
 import time
+from pathlib import Path
 
 from core.errors import FeedFileError
-from core.feeds.io import feed_file
+from core.feeds.feed_lists import parse_opml, parse_toml
 from core.feeds.io.link_store import LinkStore
 from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
+from core.models import RejectedUrl
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.link_forgetter import LinkForgetter
 from core.settings import Settings
 from core.store.connect import Client
+from core.urls.normalise import clean_url
 
 log = logging.getLogger("ingest")
 
 SMALL_STORE_KEYS = 20_000
 """Below this a SCAN for categories costs nothing and is done every cycle; above, hourly."""
 SCAN_EVERY_SECONDS = 3_600.0
-MISSING = (0, 0)
+NO_FILE = (0, 0)
+OPML_SUFFIXES = {".opml", ".xml"}
 
 
 class SubscriptionSync:
@@ -47,16 +51,16 @@ class SubscriptionSync:
         path = self._settings.feeds_file
         if not path.is_file():
             # A file that vanished is an accident, not a wish to unsubscribe.
-            if self._file_stamp != MISSING:
+            if self._file_stamp != NO_FILE:
                 log.warning("⚠️ There is no feed list at %s; the feeds known so far are kept", path)
-            self._file_stamp = MISSING
+            self._file_stamp = NO_FILE
             return
         stat = path.stat()
         stamp = (stat.st_mtime_ns, stat.st_size)
         if stamp == self._file_stamp:
             return
         try:
-            wanted = feed_file.read(path)
+            wanted = read_feed_file(path)
         except FeedFileError as error:
             log.error("⚠️ %s The feeds known so far are kept.", error)
         else:
@@ -87,3 +91,28 @@ class SubscriptionSync:
             await self._links.forget_category(category)
         await self._subscriptions.forget_origin(SAMPLE_ORIGIN)
         log.info("👋 You have feeds of your own: the sample and its data are gone")
+
+
+# ── the feed file ──
+
+
+def read_feed_file(path: Path) -> dict[str, list[str]]:
+    """Return the feed URLs by category slug, from OPML or TOML; `FeedFileError` says what is wrong with the file."""
+    try:
+        body = path.read_bytes()
+    except OSError as error:
+        raise FeedFileError(f"Cannot read the feed list {path}: {error.strerror}.") from error
+    if path.suffix.lower() in OPML_SUFFIXES:
+        return _without_bad_urls(parse_opml(body), path)
+    try:
+        return parse_toml(body.decode())
+    except UnicodeDecodeError as error:
+        raise FeedFileError(f"The feed list {path} is not UTF-8 text.") from error
+
+
+def _without_bad_urls(listed: dict[str, list[str]], path: Path) -> dict[str, list[str]]:
+    """OPML files come from other programs: one entry that is no URL does not spoil the others."""
+    bad = [url for feeds in listed.values() for url in feeds if isinstance(clean_url(url), RejectedUrl)]
+    if bad:
+        log.warning("⚠️ %d entries of %s are no http(s) URLs and are skipped, for example %s", len(bad), path, bad[0])
+    return {category: [url for url in feeds if url not in bad] for category, feeds in listed.items()}

@@ -1,0 +1,113 @@
+"""Lists of feeds as people keep them: `feeds.toml` in, OPML in, OPML 2.0 out; and category names as they stand in keys.
+
+Folders of OPML become categories, folders in folders one category with both names. Titles of feeds are not kept: the
+feeds say them themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lxml import etree
+
+from core.errors import FeedFileError
+from core.feeds.elements import attribute
+from core.feeds.xml_tree import parse_xml
+from core.pages.printable import printable
+
+UNCATEGORISED = "uncategorised"
+_DEEPEST = 20
+_OTHERS = re.compile(r"[^a-z0-9_-]+")
+
+
+def category_slug(name: str) -> str:
+    """Return the name in `[a-z0-9_-]`, stable and never empty: `Économie / Énergie` is `economie_energie`."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    slug = _OTHERS.sub("_", plain).strip("_-")
+    return slug or "category_" + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
+
+
+def parse_toml(text: str) -> dict[str, list[str]]:
+    """Return the feed URLs by category, repeats dropped; FeedFileError names the key that is wrong."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        raise FeedFileError(f"The feed list is not valid TOML: {exc}") from exc
+    table = document.get("categories")
+    if not isinstance(table, dict):
+        raise FeedFileError("The feed list has no [categories] table")
+    categories: dict[str, list[str]] = {}
+    for name, urls in table.items():
+        listed = categories.setdefault(category_slug(name), [])
+        listed += [url for url in dict.fromkeys(_checked(name, urls)) if url not in listed]
+    return categories
+
+
+def _checked(name: str, urls: Any) -> list[str]:
+    """Return the URLs of one category; FeedFileError says what is wrong with them."""
+    key = f"categories.{name}"
+    if not isinstance(urls, list):
+        raise FeedFileError(f"{key} must be a list of feed URLs")
+    for url in urls:
+        if not isinstance(url, str) or not url.strip().lower().startswith(("http://", "https://")):
+            raise FeedFileError(f"{key} lists {url!r}, which is not an http or https URL")
+    return [url.strip() for url in urls]
+
+
+# ── OPML ──
+
+
+def parse_opml(body: bytes) -> dict[str, list[str]]:
+    """Return the feed URLs by category, in the file's order, repeats dropped."""
+    tree = parse_xml(body)
+    if tree is None or not tree.is_sound:
+        raise FeedFileError("The OPML file is not valid XML")
+    if str(tree.root.tag).lower() != "opml":
+        raise FeedFileError(f"This is not an OPML file: its root is <{tree.root.tag}>")
+    categories: dict[str, list[str]] = {}
+    for folders, url in _feeds(tree.root, ()):
+        listed = categories.setdefault(category_slug("/".join(folders)) if folders else UNCATEGORISED, [])
+        listed.append(url)
+    return {category: list(dict.fromkeys(urls)) for category, urls in categories.items()}
+
+
+def _feeds(parent: etree._Element, folders: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield every feed below, with the folders it lies in. Deeper than anyone sorts is not followed."""
+    for child in parent.iterchildren("*"):
+        url = attribute(child, "xmlurl").strip()
+        if url:
+            yield folders or _own_folders(child), url
+        if len(folders) < _DEEPEST:
+            is_folder = str(child.tag).lower() == "outline" and not url
+            name = (attribute(child, "text") or attribute(child, "title")).strip() if is_folder else ""
+            yield from _feeds(child, (*folders, name) if name else folders)
+
+
+def _own_folders(outline: etree._Element) -> tuple[str, ...]:
+    """Return the first of OPML 2.0's `category="/News/World,/Other"`, for feeds in no folder."""
+    first = attribute(outline, "category").split(",")[0]
+    return tuple(name for name in first.strip().split("/") if name)
+
+
+def write_opml(categories: Mapping[str, Sequence[str]], titles: Mapping[str, str]) -> bytes:
+    """Return OPML 2.0, categories and feeds in order of their names, so that two exports can be compared."""
+    root = etree.Element("opml", version="2.0")
+    etree.SubElement(etree.SubElement(root, "head"), "title").text = "Freshet feeds"
+    body = etree.SubElement(root, "body")
+    for category in sorted(categories):
+        name = _printable(category)
+        folder = etree.SubElement(body, "outline", text=name, title=name)
+        for url in sorted(set(categories[category])):
+            title = _printable(titles.get(url) or url)
+            etree.SubElement(folder, "outline", type="rss", text=title, title=title, xmlUrl=_printable(url))
+    return etree.tostring(root, encoding="utf-8", xml_declaration=True, pretty_print=True)
+
+
+def _printable(text: str) -> str:
+    """Remove what XML cannot hold, and what a terminal would act on."""
+    return "".join(char for char in text if char >= " " and char not in "\ufffe\uffff" and printable(char) == char)
