@@ -25,7 +25,7 @@ from core.search.io.searcher import Searcher, open_searcher
 from core.search.models import LEXICAL_WEIGHT, Query
 from core.settings import Settings
 from core.sources.io import read_permission
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import quick
 from core.store import embedded
 from workers.embed_jobs import embed_items
@@ -61,7 +61,7 @@ async def fill(context: Context, folder: Path) -> None:
         (folder / f"{document['_id']}.md").write_text(f"# {document['title']}\n\n{document['text']}\n")
     for config in quick(str(folder), str(folder)).sources():
         await context.sources.add(read_permission.sign_source(context.settings, config), "", 0.0)
-        await crawl(context, config.sid, Mode.INCREMENTAL)
+        await crawl_source(context, config.sid, CrawlMode.INCREMENTAL)
     began = time.process_time()
     waiting = await context.client.zrange(context.keys.embed_due, 0, -1)
     counts = await embed_items(context.settings, list(waiting), time.monotonic() + 3_600)

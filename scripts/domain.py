@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from core.sources.io.crawl import Mode
+from core.sources.io.crawl import CrawlMode
 from scripts import domain_add, domain_crawl, domain_remove, domain_report, session
 
 
@@ -40,7 +40,9 @@ def _parser() -> argparse.ArgumentParser:
     removing.add_argument("--dry-run", action="store_true", help="say how much that is")
     crawling = commands.add_parser("crawl", help="one pass over its sources")
     crawling.add_argument("id")
-    crawling.add_argument("--mode", choices=[str(Mode.INCREMENTAL), str(Mode.FULL)], default=str(Mode.INCREMENTAL))
+    crawling.add_argument(
+        "--mode", choices=[str(CrawlMode.INCREMENTAL), str(CrawlMode.FULL)], default=str(CrawlMode.INCREMENTAL)
+    )
     crawling.add_argument("--scope", default="all", help="all; others are for SharePoint, later")
     crawling.add_argument("--source", metavar="ID", help="one source only: `docs.site`, or `site`")
     crawling.add_argument("--dry-run", action="store_true", help="tell what it would do; changes nothing")
@@ -57,7 +59,7 @@ def main() -> int:
         "list": domain_report.list_domains,
         "remove": lambda: domain_remove.remove(given.id, given.dry_run),
         "crawl": lambda: domain_crawl.crawl(
-            domain_crawl.Asked(given.id, Mode(given.mode), given.scope, given.source, given.dry_run, given.yes)
+            domain_crawl.Asked(given.id, CrawlMode(given.mode), given.scope, given.source, given.dry_run, given.yes)
         ),
         "report": lambda: domain_report.report(given.id),
     }

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from core.errors import FreshetError
 from core.runtime.context import Context, build_context
 from core.runtime.terminal import echo
-from core.sources.io.crawl import Mode
-from core.sources.io.crawl import crawl as one_pass
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_store import DomainStore, StoredDomain
-from core.sources.io.dry_run import Plan, plan
+from core.sources.io.dry_run import DryRunReport, dry_run
 from core.sources.io.source_store import DAY_SECONDS
 from core.store import connect
 from core.store.cancellation import Canceller
@@ -38,7 +37,7 @@ class Asked:
     """What the command line says."""
 
     domain_id: str
-    mode: Mode = Mode.INCREMENTAL
+    mode: CrawlMode = CrawlMode.INCREMENTAL
     scope: str = "all"
     source: str | None = None
     dry_run: bool = False
@@ -69,7 +68,7 @@ async def crawl(asked: Asked) -> int:
     async with session.open_session() as (settings, keys, client), build_context(settings, client, keys) as context:
         wanted = _wanted(await known(DomainStore(client, keys), asked.domain_id), asked.source)
         if asked.dry_run:
-            echo(_planned([await plan(context, sid, asked.mode) for sid in wanted]))
+            echo(_planned([await dry_run(context, sid, asked.mode) for sid in wanted]))
             return 0
         if asked.yes:
             until = await connect.now(client) + DAY_SECONDS
@@ -98,9 +97,9 @@ def _wanted(domain: StoredDomain, source: str | None) -> list[str]:
 # ── a pass ──
 
 
-async def _crawl_one(context: Context, sid: str, mode: Mode, stop: Stop) -> Ended:
+async def _crawl_one(context: Context, sid: str, mode: CrawlMode, stop: Stop) -> Ended:
     try:
-        run = await one_pass(context, sid, mode, should_stop=lambda: stop.is_wanted)
+        run = await crawl_source(context, sid, mode, should_stop=lambda: stop.is_wanted)
     except FreshetError as error:
         return Ended(sid, {"status": "failed"}, str(error), is_trouble=True)
     message = run.get("message", "")
@@ -154,7 +153,7 @@ def _tell(ended: list[Ended], stop: Stop) -> int:
     return int(any(one.is_trouble for one in ended))
 
 
-def _planned(plans: list[Plan]) -> str:
+def _planned(plans: list[DryRunReport]) -> str:
     head = ("SOURCE", "KIND", "ADDS", "CHANGED", "REMOVED", "UNCHANGED", "REFUSED", "REQUESTS", "THE LISTING")
     rows = [_plan_row(one) for one in plans]
     lines = [table(head, rows)]
@@ -164,6 +163,6 @@ def _planned(plans: list[Plan]) -> str:
     return "\n".join([*lines, "Nothing was changed."])
 
 
-def _plan_row(one: Plan) -> tuple[object, ...]:
+def _plan_row(one: DryRunReport) -> tuple[object, ...]:
     removed = one.removed if one.source.is_listing_evidence else "?"
     return (one.sid, one.kind, one.added, one.changed, removed, one.unchanged, one.refused, one.requests, one.how)

@@ -22,7 +22,7 @@ from core.runtime.job_queues import JobQueues
 from core.search.io.searcher import open_searcher
 from core.search.models import Query
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from core.urls.normalise import normalise_url, split_url
@@ -102,7 +102,7 @@ class Scene:
         await self._save_domain()
         await self.poll()
         await canonical_fetcher.run_once(self.context, 60.0)
-        await crawl(self.context, SID, Mode.INCREMENTAL)
+        await crawl_source(self.context, SID, CrawlMode.INCREMENTAL)
         await self.embed()
 
     async def _save_domain(self) -> None:

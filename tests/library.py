@@ -24,7 +24,7 @@ from core.runtime.context import Context
 from core.search.io.searcher import open_searcher
 from core.search.models import Query, SearchResults
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from tests.openai_server import EmbeddingServer
 from tests.site import Site
@@ -60,7 +60,7 @@ class Library:
     settings: Settings
 
     async def crawl(self) -> None:
-        await crawl(self.context, SID, Mode.INCREMENTAL)
+        await crawl_source(self.context, SID, CrawlMode.INCREMENTAL)
 
     async def waiting(self) -> list[str]:
         return list(await self.context.client.zrange(self.context.keys.embed_due, 0, -1, desc=True))

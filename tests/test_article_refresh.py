@@ -16,7 +16,7 @@ from core.registry.io.visitor import Visitor
 from core.registry.record import iso
 from core.runtime.context import Context, open_context
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse
 from core.sources.io.open_sources import OpenSources
 from core.store import connect
@@ -349,16 +349,16 @@ async def test_page_of_a_site_and_a_feed_is_followed_and_outlives_its_article(pa
         await paper.context.registrar.register([root], Listing(config.sid), now)
     paper.write('Corrected, with a <a href="/b">link</a>.')
 
-    await crawl(paper.context, "docs.site", Mode.INCREMENTAL)
+    await crawl_source(paper.context, "docs.site", CrawlMode.INCREMENTAL)
 
     assert "Corrected, with a" in (await paper.hash())["clean_text"]
     assert (await paper.item())["sources"] == "rss,docs.site"
     b = ids.item_id("url", normalise_url(paper.web.url("/b")))
     assert await paper.context.client.exists(paper.context.keys.document(b))
     await paper.context.client.delete(paper.context.keys.article(paper.uid))
-    await crawl(paper.context, "docs.site", Mode.INCREMENTAL)
+    await crawl_source(paper.context, "docs.site", CrawlMode.INCREMENTAL)
     assert "Corrected, with a" in await paper.context.client.hget(paper.context.keys.document(paper.id), "markdown")
     paper.web.requests.clear()
-    run = await crawl(paper.context, "docs.site", Mode.INCREMENTAL)
+    run = await crawl_source(paper.context, "docs.site", CrawlMode.INCREMENTAL)
     assert (run["unchanged"], run["changed"]) == ("3", "0")
     assert "if-none-match" in paper.web.asked("/a")[-1].headers

@@ -15,7 +15,7 @@ from core.registry.io.commit_buffer import Progress
 from core.registry.io.registrar import Listing, item_id_of
 from core.runtime.context import Context, open_context
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse
 from core.store import connect
 from core.urls.normalise import normalise_url
@@ -74,7 +74,7 @@ async def test_site_is_crawled_by_its_links(settings: Settings, site: Site) -> N
     site.page("/docs/c", "About gauges.")
     async with office(settings) as context:
         await add_site(context, site.url("/docs/"))
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert counts(run) == {"discovered": 4, "visited": 4, "changed": 4}
         assert sorted(site.web.paths) == sorted(["/docs/", "/docs/a", "/docs/b", "/docs/c", "/sitemap.xml"])
@@ -93,11 +93,11 @@ async def test_second_pass_asks_once_for_each_page_and_changes_nothing(settings:
     site.page("/b", links=["/"])
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         events = await context.client.xlen(context.keys.events)
         site.forget_requests()
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert counts(run) == {"discovered": 3, "visited": 3, "unchanged": 3}
         assert sorted(site.web.paths) == ["/", "/a", "/b", "/sitemap.xml"]
@@ -112,14 +112,14 @@ async def test_changed_new_and_removed_pages_are_found(settings: Settings, site:
     site.page("/b")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/", links=["/a", "/b", "/new"])
         site.page("/a", "Corrected.")
         site.page("/new", "Brand new.")
         site.remove("/b")
         seen: list[Progress] = []
 
-        run = await crawl(context, SID, Mode.INCREMENTAL, watch=seen.append)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL, watch=seen.append)
 
         assert counts(run) == {"discovered": 4, "visited": 4, "changed": 2, "unchanged": 1, "gone": 1}
         assert "Corrected." in await text(context, site.url("/a"))
@@ -145,13 +145,13 @@ async def test_404_comes_back(settings: Settings, site: Site) -> None:
     site.page("/a", "Here.")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a")
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         missing = await item(context, site.url("/a"))
         site.page("/a", "Here.")
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert (missing["status"], missing["httpStatusCode"], missing["missingChecks"]) == ("Error", "404", "1")
         back = await item(context, site.url("/a"))
@@ -166,11 +166,11 @@ async def test_orphan_is_removed_when_nothing_leads_to_it(settings: Settings, si
     site.page("/b", links=["/b"])
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/", links=["/a"])
         site.page("/a", "Another text.", links=[])
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert counts(run)["gone"] == 1
         assert (await item(context, site.url("/b")))["status"] == "Gone"
@@ -184,12 +184,12 @@ async def test_site_down_for_a_day_loses_nothing(settings: Settings, site: Site)
     site.page("/b")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         for status in (500, 404):
             for path in ("/", "/a", "/b"):
                 site.remove(path, status)
 
-            run = await crawl(context, SID, Mode.INCREMENTAL)
+            run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
             assert counts(run)["failed"] == 3
             assert all([await text(context, site.url(path)) for path in ("/", "/a", "/b")])
@@ -202,18 +202,18 @@ async def test_too_great_a_loss_stops_and_asks(settings: Settings, site: Site) -
         site.page(f"/p{n}")
     async with office(settings, loss_limit_items=2, loss_limit_percent=20.0) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         for n in range(6):
             site.remove(f"/p{n}", 410)
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         held = (await context.sources.details(SID))["held"]
         kept = [n for n in range(6) if await text(context, site.url(f"/p{n}"))]
         assert "python -m scripts.domain crawl docs --yes" in held
         assert len(kept) == 4
         await context.sources.allow_loss(SID, await connect.now(context.client) + 3600)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert not any([await text(context, site.url(f"/p{n}")) for n in range(6)])
 
 
@@ -223,10 +223,10 @@ async def test_full_mode_reads_everything_anew(settings: Settings, site: Site) -
     site.page("/a")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.forget_requests()
 
-        run = await crawl(context, SID, Mode.FULL)
+        run = await crawl_source(context, SID, CrawlMode.FULL)
 
         assert counts(run) == {"discovered": 2, "visited": 2, "unchanged": 2}
         assert not any("if-none-match" in seen.headers for seen in site.web.requests if seen.path in ("/", "/a"))
@@ -242,7 +242,7 @@ async def test_permanent_redirect_makes_an_alias(settings: Settings, site: Site)
     site.page("/new", "Moved here.")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         old = await item(context, site.url("/old"))
         assert old["aliasOf"] == item_id(site.url("/new"))
@@ -258,7 +258,7 @@ async def test_temporary_redirect_changes_no_name(settings: Settings, site: Site
     site.page("/new", "For now.")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         record = await item(context, site.url("/old"))
         assert record["aliasOf"] == ""
@@ -273,7 +273,7 @@ async def test_robots_are_respected(settings: Settings, site: Site) -> None:
     site.page("/secret/a")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         record = await item(context, site.url("/secret/a"))
         assert (record["status"], record["httpRobotsAllowed"]) == ("OutOfScope", "false")
@@ -287,7 +287,7 @@ async def test_depth_and_page_limits_hold(settings: Settings, site: Site) -> Non
         site.page(f"/q{n}")
     async with office(settings) as context:
         await add_site(context, site.url("/p0"), scope="host", max_depth=3, max_pages=6)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         refs = await context.client.zrange(context.keys.refs(SID), 0, -1, withscores=True)
         assert len(refs) == 6
@@ -301,12 +301,12 @@ async def test_sitemap_brings_pages_that_nothing_links(settings: Settings, site:
     site.web.page("/sitemap.xml", _sitemap(site, "2026-01-01"), media_type="application/xml")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert "In the sitemap alone." in await text(context, site.url("/hidden"))
         site.page("/hidden", "Corrected.")
         site.web.page("/sitemap.xml", _sitemap(site, "2026-02-02"), media_type="application/xml")
 
-        run = await crawl(context, SID, Mode.SCHEDULED)
+        run = await crawl_source(context, SID, CrawlMode.SCHEDULED)
 
         assert counts(run)["changed"] == 1
         assert "Corrected." in await text(context, site.url("/hidden"))
@@ -325,17 +325,17 @@ async def test_false_304_is_found_and_the_host_distrusted(settings: Settings, si
     site.web.lying_etag("/liar", _long("First."))
     async with office(settings, audit_every_checks=2) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.web.lying_etag("/liar", _long("Second."))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert "First." in await text(context, site.url("/liar"))
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert "Second." in await text(context, site.url("/liar"))
         assert await context.client.hget(context.keys.trust("127.0.0.1"), "false_304") == "1"
         site.forget_requests()
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert "if-none-match" not in site.web.asked("/liar")[-1].headers
 
 
@@ -367,15 +367,15 @@ async def test_page_of_two_sources_goes_with_the_last(settings: Settings, site: 
         )
         for config in domain.sources():
             await context.sources.add(config, item_id(site.url("/b/")), now)
-        await crawl(context, SID, Mode.INCREMENTAL)
-        await crawl(context, "two.b", Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
+        await crawl_source(context, "two.b", CrawlMode.INCREMENTAL)
         assert (await item(context, site.url("/shared")))["sources"] == "docs.site,two.b"
         site.page("/a/", "No more.", links=["/a/x"])
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         kept = await item(context, site.url("/shared"))
         assert (kept["sources"], kept["status"]) == ("two.b", "Crawled")
         site.page("/b/", "No more.")
-        await crawl(context, "two.b", Mode.INCREMENTAL)
+        await crawl_source(context, "two.b", CrawlMode.INCREMENTAL)
         assert (await item(context, site.url("/shared")))["status"] == "Gone"
         assert await text(context, site.url("/shared")) == ""
 
@@ -387,10 +387,10 @@ async def test_narrower_scope_lets_go_of_what_it_had(settings: Settings, site: S
     site.page("/b")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await add_site(context, site.url("/"), exclude=["/b"])
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert (await item(context, site.url("/b")))["status"] == "OutOfScope"
         assert await text(context, site.url("/a"))
@@ -403,7 +403,7 @@ async def test_noindex_is_respected(settings: Settings, site: Site) -> None:
     site.page("/b")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert (await item(context, site.url("/a")))["status"] == "OutOfScope"
         assert await text(context, site.url("/b"))
@@ -417,7 +417,7 @@ async def test_canonical_page_keeps_the_text(settings: Settings, site: Site) -> 
     async with office(settings) as context:
         await add_site(context, site.url("/"))
         for _ in range(2):
-            await crawl(context, SID, Mode.INCREMENTAL)
+            await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
             assert (await item(context, site.url("/x")))["aliasOf"] == item_id(site.url("/real"))
             assert (await item(context, site.url("/real")))["status"] == "Crawled"
@@ -431,7 +431,7 @@ async def test_canonical_that_leads_nowhere_costs_no_text(settings: Settings, si
     async with office(settings) as context:
         await add_site(context, site.url("/"))
         for _ in range(2):
-            await crawl(context, SID, Mode.INCREMENTAL)
+            await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
             assert "One text." in await text(context, site.url("/x"))
 
@@ -443,10 +443,10 @@ async def test_alias_is_checked_by_one_tiny_answer(settings: Settings, site: Sit
     site.page("/new", "Moved here.")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.forget_requests()
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert all("if-none-match" in seen.headers for seen in site.web.asked("/new"))
         assert counts(run)["unchanged"] == 3
@@ -459,7 +459,7 @@ async def test_stranger_in_a_due_set_is_struck_off(settings: Settings, site: Sit
     async with office(settings) as context:
         await add_site(context, site.url("/"))
         await context.client.zadd(context.keys.due(SID), {"url_bogus": 0})
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert await context.client.zscore(context.keys.due(SID), "url_bogus") is None
 
@@ -476,11 +476,11 @@ async def test_shared_orphans_leave_one_source_together(settings: Settings, site
         other = {"id": "b", "url": site.url("/b/"), "scope": "host", "include": ["/b/*", "/s*"]}
         for config in parse(json.dumps({"id": "two", "web_sources": [other]}), "/").sources():
             await context.sources.add(config, item_id(site.url("/b/")), await connect.now(context.client))
-        await crawl(context, SID, Mode.INCREMENTAL)
-        await crawl(context, "two.b", Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
+        await crawl_source(context, "two.b", CrawlMode.INCREMENTAL)
         site.page("/a/", "No more.")
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert [(await item(context, site.url(path)))["sources"] for path in shared] == ["two.b"] * 4
         assert [key async for key in context.client.scan_iter(context.keys.lease("*"))] == []
@@ -498,7 +498,7 @@ async def test_pages_are_told_in_sum(
         site.remove(path, 500)
     async with office(settings, log_level=level) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     lines = capsys.readouterr().err.splitlines()
     named = {f"[refresh] ✅ Stored → {site.url(path)}" for path in ("/", "/a", "/b")}

@@ -24,7 +24,7 @@ from core.search.io.searcher import open_searcher
 from core.search.io.vector_space import VectorSpaceStore
 from core.search.models import Filters, Query, SearchResults
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from core.store.clock import ServerClock
 from core.store.commit import Leases
@@ -64,7 +64,7 @@ async def test_question_finds_the_right_page_by_its_meaning(settings: Settings, 
     site.page("/b", FOOTBALL)
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         counts = await embed(context)
 
         found = await ask(context, "who won the strike vote")
@@ -82,7 +82,7 @@ async def test_text_is_found_by_words_before_it_is_embedded(settings: Settings, 
     site.page("/", "A page about sluice gates.")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert [one.page.url for one in (await ask(context, "sluice gates")).results] == [site.url("/")]
 
@@ -93,11 +93,11 @@ async def test_gone_page_is_never_found(settings: Settings, site: Site) -> None:
     site.page("/a", STRIKE)
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await embed(context)
         assert len((await ask(context, "dockers ballot")).results) >= 1
         site.remove("/a", 410)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         found = await ask(context, "dockers ballot")
 
@@ -113,14 +113,14 @@ async def test_small_change_embeds_only_what_is_new(settings: Settings, site: Si
     site.page("/", "</p><p>".join(paragraphs))
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         first = await embed(context)
         changed = [*paragraphs[:30], "A new sentence stands here.", *paragraphs[30:]]
         site.page("/", "</p><p>".join(changed))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         second = await embed(context)
         site.page("/", "</p><p>".join(paragraphs))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         third = await embed(context)
 
         assert first["embedded"] >= 4
@@ -133,7 +133,7 @@ async def test_text_that_changes_meanwhile_is_superseded(settings: Settings, sit
     site.page("/", "First text.")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         waiting = await context.client.zrange(context.keys.embed_due, 0, -1)
         await context.client.hset(context.keys.item(waiting[0]), "contentHash", "another")
 
@@ -151,7 +151,7 @@ async def test_filters_and_duplicates(settings: Settings, site: Site) -> None:
     site.web.page("/b", body)
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await embed(context)
 
         found = await ask(context, "dockers ballot walkout")
@@ -169,7 +169,7 @@ async def test_aliases_are_named_in_the_one_result(settings: Settings, site: Sit
     site.page("/new", STRIKE)
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         found = await ask(context, "dockers ballot")
 

@@ -27,7 +27,7 @@ from core.registry.record import iso
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io import folder as folder_source
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse
 from core.sources.io.open_sources import OpenSources
 from core.store import connect
@@ -72,8 +72,8 @@ class Shelf:
         found = await self.context.client.xrange(self.context.keys.events)
         return [fields for _, fields in found if fields["type"] == kind]
 
-    async def crawl(self, mode: Mode = Mode.INCREMENTAL, **more: Any) -> dict[str, str]:
-        return dict(await crawl(self.context, SID, mode, **more))
+    async def crawl(self, mode: CrawlMode = CrawlMode.INCREMENTAL, **more: Any) -> dict[str, str]:
+        return dict(await crawl_source(self.context, SID, mode, **more))
 
     async def add(self, **options: Any) -> None:
         source = {"id": "shelf", "path": str(self.root), **options}
@@ -358,7 +358,7 @@ async def test_too_large_file_is_hashed_as_a_stream_once(shelf: Shelf, opened: l
     opened.clear()
     now = await connect.now(shelf.context.client)
     await shelf.context.forcing.make_due([shelf.id("big.md")], now, iso(now))
-    await shelf.crawl(Mode.SCHEDULED)
+    await shelf.crawl(CrawlMode.SCHEDULED)
     assert len(opened) == 1  # looked at, not hashed: its metadata is what it was
 
 
@@ -442,13 +442,13 @@ async def test_due_files_of_a_vanished_root_are_failures(shelf: Shelf) -> None:
     away = shelf.root.with_name("away")
     shelf.root.rename(away)
 
-    run = await shelf.crawl(Mode.FULL)
+    run = await shelf.crawl(CrawlMode.FULL)
 
     assert counts(run)["failed"] == 8
     assert all([await shelf.text(f"{n}.md") for n in range(8)])
     assert "is it mounted?" in (await shelf.item("0.md"))["errorMessage"]
     away.rename(shelf.root)
-    await shelf.crawl(Mode.FULL)
+    await shelf.crawl(CrawlMode.FULL)
     assert (await shelf.item("0.md"))["status"] == "Crawled"
 
 
@@ -498,7 +498,7 @@ async def test_full_mode_reads_every_file_anew(shelf: Shelf, opened: list[str]) 
     await shelf.crawl()
     opened.clear()
 
-    run = await shelf.crawl(Mode.FULL)
+    run = await shelf.crawl(CrawlMode.FULL)
 
     assert counts(run) == {"discovered": 2, "visited": 2, "unchanged": 2}
     assert len(opened) == 2

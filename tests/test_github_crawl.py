@@ -12,7 +12,7 @@ from core import ids
 from core.registry.record import iso
 from core.runtime.context import Context
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse
 from core.store import connect
 from core.urls.normalise import normalise_url
@@ -51,11 +51,11 @@ class Repository:
         found = await self.context.client.xrange(self.context.keys.events)
         return [fields for _, fields in found if fields["type"] == kind]
 
-    async def crawl(self, mode: Mode = Mode.INCREMENTAL) -> dict[str, str]:
+    async def crawl(self, mode: CrawlMode = CrawlMode.INCREMENTAL) -> dict[str, str]:
         """A pass; requests and quota are counted from its start."""
         self.hub.requests.clear()
         self.hub.quota_used = 0
-        return dict(await crawl(self.context, SID, mode))
+        return dict(await crawl_source(self.context, SID, mode))
 
 
 def words(text: str) -> bytes:
@@ -246,7 +246,7 @@ async def test_full_mode_reads_every_file_anew(repo: Repository) -> None:
     repo.put("a.md", "A.")
     await repo.crawl()
 
-    run = await repo.crawl(Mode.FULL)
+    run = await repo.crawl(CrawlMode.FULL)
 
     assert counts(run) == {"discovered": 1, "visited": 1, "unchanged": 1}
     assert "/o/r/main/a.md" in repo.hub.paths
@@ -260,7 +260,7 @@ async def test_due_file_that_is_as_listed_costs_no_request(repo: Repository) -> 
     now = await connect.now(repo.context.client)
     await repo.context.forcing.make_due([repo.id("a.md")], now, iso(now))
 
-    run = await repo.crawl(Mode.SCHEDULED)
+    run = await repo.crawl(CrawlMode.SCHEDULED)
 
     assert counts(run) == {"discovered": 1, "visited": 1, "unchanged": 1}
     assert repo.hub.paths == ["/repos/o/r/commits/HEAD"]

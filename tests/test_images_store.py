@@ -13,7 +13,7 @@ from core.registry.io.purger import Purger
 from core.registry.record import Status
 from core.runtime.context import Context
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from core.urls.normalise import normalise_url
 from tests.site import FILLER, Site
@@ -44,7 +44,7 @@ class Gallery:
         self.site.web.page("/gallery", body, etag=f'"{self._edition}"')
 
     async def crawl(self) -> None:
-        await crawl(self.context, SID, Mode.INCREMENTAL)
+        await crawl_source(self.context, SID, CrawlMode.INCREMENTAL)
 
     async def record(self) -> dict[str, str]:
         return await item(self.context, self.url)

@@ -9,7 +9,7 @@ import pytest
 from core.registry.io.purger import Purger
 from core.runtime.context import Context
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from core.store.connect import Client
 from core.urls.scope import Scope
@@ -45,7 +45,7 @@ async def test_scope_follows_the_root(
     async with office(settings) as context:
         await add_site(context, site.url("/v1.0/guide"))
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert await texts(context, site, "/v2.0/guide/a", "/v2.0/guide/b") == [True, True]
         assert run["status"] == "finished"
@@ -59,17 +59,17 @@ async def test_old_tree_is_not_lost(settings: Settings, site: Site, status: int)
     tree(site, "/v1.0/guide", "a", "b")
     async with office(settings) as context:
         await add_site(context, site.url("/v1.0/guide"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         tree(site, "/v2.0/guide", "a", "c")
         site.web.redirect("/v1.0/guide", "/v2.0/guide", status)
 
         for _ in range(3):
-            await crawl(context, SID, Mode.INCREMENTAL)
+            await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert await texts(context, site, "/v2.0/guide/a", "/v2.0/guide/c") == [True, True]
         assert await texts(context, site, "/v1.0/guide/a", "/v1.0/guide/b") == [True, True]
         site.remove("/v1.0/guide/b", 410)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert await texts(context, site, "/v1.0/guide/a", "/v1.0/guide/b") == [True, False]
 
 
@@ -80,14 +80,14 @@ async def test_root_that_moves_again_and_again(settings: Settings, site: Site) -
         for version in ("/1.2", "/1.3", "/1.4"):
             tree(site, f"{version}/", "a")
             site.web.redirect("/stable/", f"{version}/")
-            await crawl(context, SID, Mode.INCREMENTAL)
-            await crawl(context, SID, Mode.INCREMENTAL)
+            await crawl_source(context, SID, CrawlMode.INCREMENTAL)
+            await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert await texts(context, site, "/1.2/a", "/1.3/a", "/1.4/a") == [True, True, True]
         await context.sources.allow_loss(SID, await connect.now(context.client) + 3600)
         site.page("/1.4/", "Guide", links=["/1.4/a", "/1.4/b"])
         site.page("/1.4/b", "New.")
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert await texts(context, site, "/1.2/a", "/1.3/a", "/1.4/a", "/1.4/b") == [False, False, True, True]
 
 
@@ -97,13 +97,13 @@ async def test_redirect_that_ends_brings_the_scope_back(settings: Settings, site
     tree(site, "/maintenance/", "soon")
     async with office(settings) as context:
         await add_site(context, site.url("/docs/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.web.redirect("/docs/", "/maintenance/")
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/docs/", "Back again", links=["/docs/a", "/docs/b"])
         site.page("/docs/b", "New.")
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert await texts(context, site, "/docs/a", "/docs/b", "/maintenance/soon") == [True, True, True]
 
@@ -113,12 +113,12 @@ async def test_scope_does_not_follow_into_a_login(settings: Settings, site: Site
     tree(site, "/p/", "a", "b")
     async with office(settings) as context:
         await add_site(context, site.url("/p/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/login", "Please log in.", links=["/login/help"])
         for path in ("/p/", "/p/a", "/p/b"):
             site.web.redirect(path, f"/login?next={path}")
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert "the scope follows" not in run["message"]
         assert (await context.sources.details(SID)).get("notes", "{}") == "{}"
@@ -131,18 +131,18 @@ async def test_scope_does_not_follow_to_a_notice(settings: Settings, site: Site,
     tree(site, "/docs/", "a", "b")
     async with office(settings) as context:
         await add_site(context, site.url("/docs/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page(notice, "We are back soon.", links=["/contact", "/"])
         site.web.redirect("/docs/", notice)
 
         for _ in range(2):
-            run = await crawl(context, SID, Mode.INCREMENTAL)
+            run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
             assert "does not look like the place itself" in run["message"]
             assert await texts(context, site, "/docs/a", "/docs/b") == [True, True]
             assert "Guide at /docs/" in await text(context, site.url("/docs/"))
         tree(site, "/docs/", "a", "c")
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert (run["status"], run["message"]) == ("finished", "")
         assert await texts(context, site, "/docs/a", "/docs/b", "/docs/c") == [True, False, True]
 
@@ -153,10 +153,10 @@ async def test_words_about_the_root_are_true(settings: Settings, site: Site) -> 
     site.web.redirect("/stable/", "/1.2/")
     async with office(settings) as context:
         await add_site(context, site.url("/stable/"))
-        first = await crawl(context, SID, Mode.INCREMENTAL)
-        again = await crawl(context, SID, Mode.INCREMENTAL)
+        first = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
+        again = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         tree(site, "/stable/", "b")
-        back = await crawl(context, SID, Mode.INCREMENTAL)
+        back = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert first["message"].endswith("/1.2/ now, and the scope follows it")
     assert again["message"] == ""
@@ -200,7 +200,7 @@ async def test_scope_grows_to_nothing_above_it(settings: Settings, site: Site, r
     async with office(settings) as context:
         await add_site(context, site.url(root))
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert why in run["message"]
         assert await texts(context, site, "/shop/1", f"{to}other") == [False, False]
@@ -241,14 +241,14 @@ async def test_purged_page_that_comes_back_is_found(settings: Settings, site: Si
     site.page("/a", "Here.")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a", 410)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         now = await connect.now(context.client)
         assert await Purger(context.client, context.keys, 100).run(now + 200) == 1
         assert await item(context, site.url("/a")) == {}
         site.page("/a", "Here again.")
 
-        await crawl(context, SID, Mode.SCHEDULED)
+        await crawl_source(context, SID, CrawlMode.SCHEDULED)
 
         assert "Here again." in await text(context, site.url("/a"))

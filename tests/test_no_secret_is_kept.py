@@ -16,7 +16,7 @@ from core.runtime.context import Context
 from core.search.io.searcher import open_searcher
 from core.search.models import Query
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store.connect import Client, now
 from tests import commands
 from tests.site import html
@@ -133,8 +133,8 @@ async def everything_runs(context: Context, web: FakeWeb, canaries: Canaries) ->
     for given in (blob, canaries.sign(web.url("/docs/page?given=1"), 10)):
         assert isinstance(await context.registrar.add(given, "url", await now(context.client)), str)
     await add_site(context, web.url("/docs/"))
-    for mode in (Mode.INCREMENTAL, Mode.FULL, Mode.INCREMENTAL):
-        await crawl(context, SID, mode)
+    for mode in (CrawlMode.INCREMENTAL, CrawlMode.FULL, CrawlMode.INCREMENTAL):
+        await crawl_source(context, SID, mode)
     waiting = await context.client.zrange(context.keys.embed_due, 0, -1)
     await embed_items(context.settings, list(waiting), time.monotonic() + 60)
     async with open_searcher(context.settings, context.client, context.keys) as searcher:

@@ -12,7 +12,7 @@ from core.registry.io.visitor import Visitor
 from core.runtime.context import Context, open_context
 from core.search.models import Filters
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
@@ -74,7 +74,7 @@ async def test_a_circle_of_canonicals_keeps_one_text(
     for path in paths:
         site.page(path)
     await add_site(context, site.url("/"))
-    await crawl(context, SID, Mode.INCREMENTAL)
+    await crawl_source(context, SID, CrawlMode.INCREMENTAL)
     for path, following in zip(paths, (*paths[1:], paths[0]), strict=True):
         site.page(path, head=f'<link rel=canonical href="{site.url(following)}">')
         if is_304:  # as a crawl leaves it that read all of them at the same moment
@@ -83,7 +83,7 @@ async def test_a_circle_of_canonicals_keeps_one_text(
     await visit(context, *map(site.url, paths), via=SID)
     left = []
     for _ in range(3):
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         texts = [path for path in paths if await text(context, site.url(path))]
         left.append(texts)
         assert len(texts) == 1
@@ -102,7 +102,7 @@ async def test_a_first_crawl_of_a_circle_keeps_one_text(context: Context, site: 
     await add_site(context, site.url("/"))
     left = []
     for _ in range(3):
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         left.append([path for path in paths if await text(context, site.url(path))])
 
     assert left[0]
@@ -153,12 +153,12 @@ async def test_page_metadata_is_corrected_while_the_text_stays(
     site.page("/", links=["/a"])
     site.page("/a")
     await add_site(context, site.url("/"))
-    await crawl(context, SID, Mode.INCREMENTAL)
+    await crawl_source(context, SID, CrawlMode.INCREMENTAL)
     await context.client.delete(context.keys.embed_due)
     site.page("/a", head=head)
 
-    changed = await crawl(context, SID, Mode.INCREMENTAL)
-    again = await crawl(context, SID, Mode.INCREMENTAL)
+    changed = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
+    again = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert counts(changed) == {"discovered": 2, "visited": 2, "changed": 1, "unchanged": 1}
     assert await context.client.hget(context.keys.document(item_id(site.url("/a"))), field) == value
@@ -172,10 +172,15 @@ async def test_full_mode_counts_what_differs(context: Context, site: Site) -> No
     site.page("/a")
     site.page("/b")
     await add_site(context, site.url("/"))
-    await crawl(context, SID, Mode.INCREMENTAL)
+    await crawl_source(context, SID, CrawlMode.INCREMENTAL)
     site.page("/b", "Rewritten.")
 
-    assert counts(await crawl(context, SID, Mode.FULL)) == {"discovered": 3, "visited": 3, "changed": 1, "unchanged": 2}
+    assert counts(await crawl_source(context, SID, CrawlMode.FULL)) == {
+        "discovered": 3,
+        "visited": 3,
+        "changed": 1,
+        "unchanged": 2,
+    }
 
 
 # ── feeds and sites share a page ────────────────────────────────────────────────────────────────
@@ -188,7 +193,7 @@ async def test_a_feed_adds_itself_to_the_sources_of_a_page(context: Context, sit
     site.page("/a", f"About weirs. {picture}", links=["/b"])
     site.page("/b")
     await add_site(context, site.url("/"))
-    await crawl(context, SID, Mode.INCREMENTAL)
+    await crawl_source(context, SID, CrawlMode.INCREMENTAL)
     url, keys = site.url("/a"), context.keys
     before = await item(context, url)
     images = await context.client.smembers(keys.images(item_id(url)))
@@ -413,7 +418,7 @@ async def test_robots_allow_again(settings: Settings, site: Site) -> None:
             for key in await context.client.keys("fetch:robots*"):
                 await context.client.delete(key)
             await add_site(context, site.url("/"))
-            await crawl(context, SID, Mode.INCREMENTAL)
+            await crawl_source(context, SID, CrawlMode.INCREMENTAL)
             allowed.append((await item(context, site.url("/a")))["httpRobotsAllowed"])
 
     assert allowed == ["true", "false", "true"]
@@ -424,7 +429,7 @@ async def test_broken_link_on_a_first_crawl_is_a_failure(context: Context, site:
     site.page("/", links=["/nowhere"])
     await add_site(context, site.url("/"))
 
-    ended = await crawl(context, SID, Mode.INCREMENTAL)
+    ended = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert counts(ended) == {"discovered": 2, "visited": 2, "changed": 1, "failed": 1}
     assert (await item(context, site.url("/nowhere")))["errorMessage"].startswith("HTTP 404")
@@ -473,10 +478,10 @@ async def test_force_accuses_nobody_of_lying(context: Context, site: Site) -> No
     site.page("/", links=["/a"])
     site.page("/a")
     await add_site(context, site.url("/"))
-    for mode in (*[Mode.INCREMENTAL] * 5, Mode.FULL):
-        await crawl(context, SID, mode)
+    for mode in (*[CrawlMode.INCREMENTAL] * 5, CrawlMode.FULL):
+        await crawl_source(context, SID, mode)
     site.forget_requests()
-    await crawl(context, SID, Mode.INCREMENTAL)
+    await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert not [key async for key in context.client.scan_iter(context.keys.trust("*"))]
     assert "if-none-match" in site.web.asked("/a")[-1].headers
@@ -487,13 +492,13 @@ async def test_equal_text_read_anew_is_not_updated(context: Context, site: Site)
     site.page("/", links=["/a"])
     site.page("/a", head=f'<link rel=canonical href="{site.url("/a")}">')
     await add_site(context, site.url("/"))
-    await crawl(context, SID, Mode.INCREMENTAL)
+    await crawl_source(context, SID, CrawlMode.INCREMENTAL)
     key = context.keys.document(item_id(site.url("/a")))
     before = await context.client.hgetall(key)
-    await crawl(context, SID, Mode.FULL)
+    await crawl_source(context, SID, CrawlMode.FULL)
     forced = await context.client.hgetall(key)
     site.page("/a", head='<link rel=canonical href="https://elsewhere.example/a">')
-    await crawl(context, SID, Mode.INCREMENTAL)
+    await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert before == forced == await context.client.hgetall(key)
 
@@ -508,7 +513,7 @@ async def test_alias_that_leads_elsewhere_is_no_name_of_its_old_page(context: Co
     names = []
     for change in (lambda: None, lambda: site.web.redirect("/latest", "/v2", 301), lambda: site.page("/latest")):
         change()
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         known = [
             await context.client.smembers(context.keys.aliases(item_id(site.url(path)))) for path in ("/v1", "/v2")
         ]
@@ -526,7 +531,7 @@ async def test_deferral_is_told_once_and_in_the_record(
     for path in paths:
         site.page(path)
     await add_site(context, site.url("/"))
-    await crawl(context, SID, Mode.INCREMENTAL)
+    await crawl_source(context, SID, CrawlMode.INCREMENTAL)
     for path in ("/", *paths):
         site.web.retry_after(path, 503, "5000")
     await visit(context, site.url("/0"))

@@ -17,7 +17,7 @@ from core.registry.record import Item
 from core.settings import Settings
 from core.sources.domain import SourceRecord
 from core.sources.io import read_permission
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import quick
 from core.store import connect
 from core.store.connect import Client
@@ -64,7 +64,7 @@ async def test_record_that_somebody_wrote_into_redis_reads_nothing(
         config = config_of(private)
         await context.sources.add(config, "", await connect.now(redis))
 
-        run = await crawl(context, config.sid, Mode.INCREMENTAL)
+        run = await crawl_source(context, config.sid, CrawlMode.INCREMENTAL)
 
     assert run["status"] == "incomplete"
     assert "may not be read" in run["message"]
@@ -101,7 +101,7 @@ async def test_source_of_an_earlier_version_loses_nothing(
     del record["signature"]
     await redis.hset(keys.source(sid), "config", json.dumps(record))
 
-    for mode in (Mode.INCREMENTAL, Mode.FULL):
+    for mode in (CrawlMode.INCREMENTAL, CrawlMode.FULL):
         assert await domain_crawl.crawl(Asked("notes", mode)) == 1
         assert "scripts.domain add" in capsys.readouterr().err
         assert await count_texts(redis, keys) == 1
@@ -198,8 +198,8 @@ async def test_sparse_file_holds_up_nobody(settings: Settings, redis: Client, ke
         config = config_of(private)
         await context.sources.add(config, "", await connect.now(redis))
 
-        run = await crawl(context, config.sid, Mode.INCREMENTAL)
-        again = await crawl(context, config.sid, Mode.INCREMENTAL)
+        run = await crawl_source(context, config.sid, CrawlMode.INCREMENTAL)
+        again = await crawl_source(context, config.sid, CrawlMode.INCREMENTAL)
 
     assert (run["changed"], run["excluded"]) == ("1", "1")
     assert (again["status"], again["unchanged"]) == ("finished", "2")

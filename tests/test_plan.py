@@ -15,9 +15,9 @@ from core.models import Ref
 from core.registry.io.registrar import Listing, item_id_of
 from core.runtime.context import Context, build_context
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse, quick
-from core.sources.io.dry_run import plan
+from core.sources.io.dry_run import dry_run
 from core.store import connect
 from core.store.connect import Client
 from tests import commands
@@ -61,12 +61,12 @@ async def test_a_folder(context: Context, tmp_path: Path) -> None:
     for name in ("a.md", "b.md", "c.md"):
         write(tmp_path, name)
     sid = await add(context, str(tmp_path))
-    first = await plan(context, sid, Mode.INCREMENTAL)
-    await crawl(context, sid, Mode.INCREMENTAL)
+    first = await dry_run(context, sid, CrawlMode.INCREMENTAL)
+    await crawl_source(context, sid, CrawlMode.INCREMENTAL)
     write(tmp_path, "b.md", "another text")
     write(tmp_path, "d.md")
     (tmp_path / "c.md").unlink()
-    second = await plan(context, sid, Mode.INCREMENTAL)
+    second = await dry_run(context, sid, CrawlMode.INCREMENTAL)
 
     assert (first.added, first.changed, first.removed, first.unchanged) == (3, 0, 0, 0)
     assert (second.added, second.changed, second.removed, second.unchanged) == (1, 1, 1, 1)
@@ -78,7 +78,7 @@ async def test_a_folder_costs_no_write(context: Context, redis: Client, tmp_path
     write(tmp_path, "a.md")
     sid = await add(context, str(tmp_path))
     before = await commands.everything(redis)
-    await plan(context, sid, Mode.FULL)
+    await dry_run(context, sid, CrawlMode.FULL)
 
     assert await commands.everything(redis) == before
 
@@ -88,10 +88,10 @@ async def test_a_loss_that_would_be_held_is_told(context: Context, redis: Client
     write(tmp_path, "a.md")
     write(tmp_path, "b.md")
     sid = await add(context, str(tmp_path))
-    await crawl(context, sid, Mode.INCREMENTAL)
+    await crawl_source(context, sid, CrawlMode.INCREMENTAL)
     (tmp_path / "a.md").unlink()
     (tmp_path / "b.md").unlink()
-    made = await plan(context, sid, Mode.INCREMENTAL)
+    made = await dry_run(context, sid, CrawlMode.INCREMENTAL)
 
     assert (made.removed, "2 of 2 items" in made.held) == (2, True)
     assert await redis.hget(keys.source(sid), "held") is None
@@ -103,9 +103,9 @@ async def test_a_folder_that_cannot_be_listed_loses_nothing(context: Context, tm
     folder.mkdir()
     write(folder, "a.md")
     sid = await add(context, str(folder))
-    await crawl(context, sid, Mode.INCREMENTAL)
+    await crawl_source(context, sid, CrawlMode.INCREMENTAL)
     folder.rename(tmp_path / "moved")
-    made = await plan(context, sid, Mode.INCREMENTAL)
+    made = await dry_run(context, sid, CrawlMode.INCREMENTAL)
 
     assert (made.removed, made.unchanged) == (0, 1)
     assert "cannot be read" in made.how
@@ -118,11 +118,11 @@ async def test_a_site(context: Context, redis: Client, keys: Keys) -> None:
         site.page("/", links=["/a"])
         site.page("/a")
         sid = await add(context, site.url())
-        await crawl(context, sid, Mode.INCREMENTAL)
+        await crawl_source(context, sid, CrawlMode.INCREMENTAL)
         sitemap(web, "/", "/a", "/b", "/c")
         site.forget_requests()
         before = await redis.zcard(keys.refs(sid))
-        made = await plan(context, sid, Mode.INCREMENTAL)
+        made = await dry_run(context, sid, CrawlMode.INCREMENTAL)
 
     assert (made.added, made.unchanged, made.removed) == (2, 2, 0)
     assert made.requests == 2 + 4
@@ -133,7 +133,7 @@ async def test_a_site(context: Context, redis: Client, keys: Keys) -> None:
 async def test_a_root_that_nobody_has_read_is_an_addition(context: Context) -> None:
     """It is registered when the domain is added, and new all the same."""
     async with FakeWeb() as web:
-        made = await plan(context, await add(context, web.url()), Mode.INCREMENTAL)
+        made = await dry_run(context, await add(context, web.url()), CrawlMode.INCREMENTAL)
 
     assert (made.added, made.unchanged) == (1, 0)
 
@@ -147,12 +147,12 @@ async def test_a_repository(settings: Settings, redis: Client, keys: Keys) -> No
             sid = await add_repository(context)
             for name in ("a.md", "b.md"):
                 hub.file(name, f"# {name}\n\n{FILLER}".encode())
-            first = await plan(context, sid, Mode.INCREMENTAL)
-            await crawl(context, sid, Mode.INCREMENTAL)
-            same = await plan(context, sid, Mode.INCREMENTAL)
-            full = await plan(context, sid, Mode.FULL)
+            first = await dry_run(context, sid, CrawlMode.INCREMENTAL)
+            await crawl_source(context, sid, CrawlMode.INCREMENTAL)
+            same = await dry_run(context, sid, CrawlMode.INCREMENTAL)
+            full = await dry_run(context, sid, CrawlMode.FULL)
             hub.file("b.md", f"# b\n\n{FILLER} changed".encode())
-            moved = await plan(context, sid, Mode.INCREMENTAL)
+            moved = await dry_run(context, sid, CrawlMode.INCREMENTAL)
 
     assert (first.added, first.requests) == (2, 3 + 2)
     assert (same.unchanged, same.requests, same.how) == (2, 1, "unchanged")
@@ -169,4 +169,4 @@ async def add_repository(context: Context) -> str:
 async def test_no_source_is_a_sentence(context: Context) -> None:
     """As for a crawl."""
     with pytest.raises(FreshetError, match=r"There is no source docs\.none"):
-        await plan(context, "docs.none", Mode.INCREMENTAL)
+        await dry_run(context, "docs.none", CrawlMode.INCREMENTAL)

@@ -11,7 +11,7 @@ from core.models import Ref
 from core.registry.io.purger import BATCH, Purger
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from tests.site import Site
 from tests.test_crawl import SID, add_site, item, item_id, office
@@ -92,11 +92,11 @@ async def test_page_that_is_gone_for_long_vanishes_everywhere(settings: Settings
     site.page("/a", links=["/"], head='<meta property="og:image" content="/weir.jpg">')
     async with office(settings, snapshot_days=1) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         name = item_id(site.url("/a"))
         site.page("/", "No link any more.")
         site.remove("/a", 410)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert (await item(context, site.url("/a")))["status"] == "Gone"
         later = await connect.now(context.client) + settings.gone_ttl_seconds + 10
 
@@ -118,15 +118,15 @@ async def test_purged_page_that_is_found_again_is_new(settings: Settings, site: 
     site.page("/a")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a", 410)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         later = await connect.now(context.client) + settings.gone_ttl_seconds + 10
         await Purger(context.client, context.keys, settings.gone_ttl_seconds).run(later)
         site.page("/a", "Back after years.")
         site.page("/", "With a new menu.", links=["/a"])
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert (await item(context, site.url("/a")))["status"] == "Crawled"
 
@@ -137,15 +137,15 @@ async def test_purged_page_is_found_again_by_links_that_did_not_change(settings:
     site.page("/a", "First.")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a", 410)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         later = await connect.now(context.client) + settings.gone_ttl_seconds + 10
         assert await Purger(context.client, context.keys, settings.gone_ttl_seconds).run(later) == 1
         site.page("/a", "Back after years.")
         site.forget_requests()
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert "if-none-match" in site.web.asked("/")[-1].headers
         assert (await item(context, site.url("/a")))["status"] == "Crawled"

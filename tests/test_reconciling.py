@@ -11,7 +11,7 @@ from core.models import Chunk, VectorSpace
 from core.runtime.job_queues import JobQueues
 from core.search.io.chunk_store import ChunkStore
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from core.store.commit import Leases
 from tests.library import Library, open_library
@@ -337,7 +337,7 @@ async def test_crawl_brings_back_what_lost_its_record(library: Library, path: st
     await client.delete(keys.item(library.id(path)))
     assert await heal(library, await look(library)) == 1
     left = set(await client.zrange(keys.refs(SID), 0, -1))
-    await crawl(library.context, SID, Mode.INCREMENTAL)
+    await crawl_source(library.context, SID, CrawlMode.INCREMENTAL)
     await library.embed()
 
     assert left == known - {library.id(path)}

@@ -17,7 +17,7 @@ from core.registry.io.force import Forcing
 from core.registry.io.registrar import Listing, Registered, Registrar, item_id_of, named
 from core.registry.record import Status
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store.connect import Client
 from core.urls.normalise import normalise_url
 from tests.site import Site
@@ -478,13 +478,13 @@ async def test_nearer_way_opens_what_was_too_deep(settings: Settings, redis: Cli
         for path, link in (("/", "/1"), ("/1", "/2"), ("/2", "/deep"), ("/deep", "/deeper"), ("/deeper", "/")):
             site.page(path, links=[link])
         await add_site(context, site.url("/"), max_depth=3, sitemap=False)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         refs = context.keys.refs(SID)
         assert await redis.zscore(refs, item_id_of(Ref(site.url("/deep")))) == 3
         assert await redis.zscore(refs, item_id_of(Ref(site.url("/deeper")))) is None
         site.page("/", "A new menu.", links=["/1", "/deep"])
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert await redis.zscore(refs, item_id_of(Ref(site.url("/deep")))) == 1
         assert await redis.zscore(refs, item_id_of(Ref(site.url("/deeper")))) == 2
@@ -498,7 +498,7 @@ async def test_signature_in_a_link_is_stored_nowhere(settings: Settings, redis: 
         site.page("/a", "Behind a signature.")
         await add_site(context, site.url("/"))
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert [seen.target for seen in web.asked("/a")] == ["/a?x=1"]
         for key in await redis.keys("*"):

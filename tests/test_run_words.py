@@ -15,7 +15,7 @@ from core.registry.io.purger import Purger
 from core.registry.record import Status
 from core.runtime.context import Context
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from core.store.connect import Client
 from scripts import domain_add, domain_crawl, domain_report, status
@@ -49,16 +49,16 @@ def write(path: Path, text: str = "") -> None:
     os.utime(path, (1_700_000_000, 1_700_000_000 + len(text)))
 
 
-async def crawl_folder(context: Context, mode: Mode = Mode.INCREMENTAL) -> Mapping[str, str]:
+async def crawl_folder(context: Context, mode: CrawlMode = CrawlMode.INCREMENTAL) -> Mapping[str, str]:
     [sid] = await context.sources.ids()
-    return await crawl(context, sid, mode)
+    return await crawl_source(context, sid, mode)
 
 
 # ── counts ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("mode", [Mode.INCREMENTAL, Mode.FULL])
-async def test_counts_of_a_folder_add_up(settings: Settings, adopted: None, tmp_path: Path, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [CrawlMode.INCREMENTAL, CrawlMode.FULL])
+async def test_counts_of_a_folder_add_up(settings: Settings, adopted: None, tmp_path: Path, mode: CrawlMode) -> None:
     """Every file counts once: changed, as it was, new, and gone."""
     folder = tmp_path / "notes"
     for name in ("a", "b", "c"):
@@ -84,10 +84,10 @@ async def test_counts_of_orphans_add_up(settings: Settings, site: Site) -> None:
     site.page("/b")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/", links=["/a"])
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert counts(run) == {"discovered": 3, "visited": 3, "unchanged": 2, "gone": 1}
 
@@ -99,11 +99,11 @@ async def test_counts_of_failing_orphans_add_up(settings: Settings, site: Site) 
     site.page("/b")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/", links=["/a"])
         site.remove("/b", 500)
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert adds_up(run), run
     assert (run["unchanged"], run["gone"], run["failed"]) == ("2", "1", "0")
@@ -167,17 +167,17 @@ async def test_guard_counts_a_loss_once(settings: Settings, site: Site, status: 
     site.page("/", links=pages)
     async with office(settings, loss_limit_percent=20.0) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         for page in pages[:12]:
             site.remove(page, status)
-        lost = await crawl(context, SID, Mode.INCREMENTAL)
+        lost = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/", links=pages[12:])
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert (lost["gone"], run["status"], run["message"]) == ("12", "finished", "")
         site.page("/", links=pages[24:])
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert run["status"] == "held"  # 12 more are a loss indeed
         assert "24 of 41 items would be gone" in run["message"]
 
@@ -193,10 +193,10 @@ async def test_guard_does_not_count_what_has_no_text(settings: Settings, site: S
     site.page("/", links=[*dead, *names, *pages])
     async with office(settings, loss_limit_percent=20.0) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/", links=pages[2:])
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert (run["status"], run["message"], run["gone"]) == ("finished", "", "2")
 
@@ -234,19 +234,19 @@ async def test_tombstones_take_no_place(settings: Settings, site: Site) -> None:
     site.page("/b")
     async with office(settings) as context:
         await add_site(context, site.url("/"), max_pages=3)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a", 410)
         site.page("/", links=["/a", "/b", "/c", "/d"])
         site.page("/c")
         site.page("/d")
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert [bool(await text(context, site.url(path))) for path in ("/b", "/c", "/d")] == [True, True, False]
         assert "max_pages (3) is reached" in run["message"]
         site.remove("/c", 410)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert await text(context, site.url("/d"))  # a place was free, though the page that links to it answered 304
 
 
@@ -262,10 +262,10 @@ async def test_excluded_page_is_out_of_scope_and_not_gone(
     site.page("/b")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await add_site(context, site.url("/"), exclude=["/b"])
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         record = await item(context, site.url("/b"))
         assert counts(run) == {"discovered": 3, "visited": 3, "unchanged": 2, "excluded": 1}
@@ -334,7 +334,7 @@ async def test_full_mode_counts_as_changed_what_differs(
     site.page("/b", "Corrected.")
     capsys.readouterr()
 
-    await domain_crawl.crawl(Asked("docs", Mode.FULL))
+    await domain_crawl.crawl(Asked("docs", CrawlMode.FULL))
 
     head, row = (line.split() for line in capsys.readouterr().out.splitlines()[:2])
     said = dict(zip(head[1:7], row[1:7], strict=True))
@@ -346,6 +346,6 @@ async def test_run_without_trouble_says_nothing(settings: Settings, site: Site) 
     site.page("/")
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert (run["status"], run["message"]) == ("finished", "")

@@ -19,7 +19,7 @@ from core.keys import Keys
 from core.models import Ref
 from core.registry.io.registrar import Listing, Registrar
 from core.settings import Settings
-from core.sources.io.crawl import Mode
+from core.sources.io.crawl import CrawlMode
 from core.store.commit import Leases
 from core.store.connect import Client
 from core.urls.normalise import normalise_url
@@ -217,7 +217,7 @@ async def test_a_full_crawl_reads_everything_anew(site: Site) -> None:
     await domain_add.add(site.url(), "docs")
     await domain_crawl.crawl(Asked("docs"))
     site.forget_requests()
-    await domain_crawl.crawl(Asked("docs", Mode.FULL))
+    await domain_crawl.crawl(Asked("docs", CrawlMode.FULL))
 
     assert sorted(path for path in site.web.paths if path != "/sitemap.xml") == ["/", "/a", "/b"]
     assert not any("if-none-match" in seen.headers for seen in site.web.requests if seen.path != "/sitemap.xml")

@@ -19,7 +19,7 @@ from core.search.io.replica_state import try_lock
 from core.search.io.searcher import open_searcher
 from core.search.models import LEXICAL_WEIGHT, Filters, Query
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from tests.library import Library, open_library
 from tests.site import html
@@ -284,7 +284,7 @@ async def test_domains_and_categories_are_those_of_now(settings: Settings) -> No
 
         await ask()
         await add_site(context, library.site.url("/"), "more")
-        await crawl(context, "more.site", Mode.INCREMENTAL)
+        await crawl_source(context, "more.site", CrawlMode.INCREMENTAL)
         await ask()
         (item,) = await context.items.read([library.id("/a")])
         await context.leases.run(context.items.unlist(item, SID))

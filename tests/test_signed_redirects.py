@@ -11,7 +11,7 @@ from core.models import Fetched, Hop, Request
 from core.net.fetcher import open_fetcher
 from core.registry.page_url import permanent_target
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from tests.site import Site, html
 from tests.test_canonical_fetcher import article
@@ -101,8 +101,8 @@ async def test_page_behind_a_signed_target_keeps_its_own_name(settings: Settings
         web.page(f"/store?sig=CANARY{number}", html("File", "About weirs."), etag='"1"')
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        for mode in (Mode.INCREMENTAL, Mode.FULL):
-            await crawl(context, SID, mode)
+        for mode in (CrawlMode.INCREMENTAL, CrawlMode.FULL):
+            await crawl_source(context, SID, mode)
         record = await item(context, web.url("/file"))
 
         assert (record["status"], record["fetchUrl"], record["aliasOf"]) == ("Crawled", web.url("/file"), "")

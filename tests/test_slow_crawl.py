@@ -14,7 +14,7 @@ from core.registry.io import commit_buffer as buffer
 from core.registry.io.runs import RunStore
 from core.settings import Settings
 from core.sources.io import heartbeat
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.heartbeat import waiting_reason
 from core.store import connect
 from core.store.commit import LEASE_SECONDS
@@ -60,7 +60,7 @@ async def test_what_was_read_is_stored_while_other_pages_are_awaited(
     async with office(settings) as context:
         was_stored = answer_after(site, "/slow", lambda: _has_text(context, site.url("/quick")))
         await add_site(context, site.url("/"))
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert was_stored == [True]
     assert run["visited"] == run["changed"] == "3"
@@ -84,7 +84,7 @@ async def test_living_run_beats_while_it_waits(settings: Settings, site: Site, m
 
         was_beating = answer_after(site, "/slow", has_beaten)
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert was_beating == [True]
 
@@ -103,7 +103,7 @@ async def test_living_run_keeps_its_hold(settings: Settings, site: Site, monkeyp
 
         was_renewed = answer_after(site, "/slow", is_renewed)
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
     assert was_renewed == [True]
 

@@ -11,7 +11,7 @@ import pytest
 from core.pages.extract import EXTRACTOR_VERSION
 from core.runtime.context import Context
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from tests.site import Site
 from tests.test_crawl import SID, add_site, counts, item, item_id, office, text
@@ -45,7 +45,7 @@ async def test_body_is_kept_compressed_with_an_end(settings: Settings, site: Sit
     """The bytes as served, smaller than they were, for SNAPSHOT_DAYS."""
     async with office(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         key = context.keys.snapshot(item_id(site.url("/a")))
         kept = await context.client.hgetall(key)
@@ -61,7 +61,7 @@ async def test_no_snapshot_unless_asked_for(settings: Settings, site: Site) -> N
     """SNAPSHOT_DAYS is 0 by default: nothing is kept."""
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert await context.client.keys(context.keys.snapshot("*")) == []
 
@@ -70,13 +70,13 @@ async def test_new_extractor_reads_the_snapshot_behind_a_304(settings: Settings,
     """One tiny request per page, no body on the wire, the text is read anew; no event, for nothing changed there."""
     async with office(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         events = await context.client.xlen(context.keys.events)
         before = await item(context, site.url("/a"))
         await age(context, site.url("/"), site.url("/a"))
         site.forget_requests()
 
-        run = await crawl(context, SID, Mode.INCREMENTAL)
+        run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert counts(run) == {"discovered": 2, "visited": 2, "unchanged": 2}
         assert bodies(site, "/a") == bodies(site, "/") == [True]
@@ -87,7 +87,11 @@ async def test_new_extractor_reads_the_snapshot_behind_a_304(settings: Settings,
             assert after[name] == before[name], name
         assert await context.client.xlen(context.keys.events) == events + 1  # run.finished
         site.forget_requests()
-        assert counts(await crawl(context, SID, Mode.INCREMENTAL)) == {"discovered": 2, "visited": 2, "unchanged": 2}
+        assert counts(await crawl_source(context, SID, CrawlMode.INCREMENTAL)) == {
+            "discovered": 2,
+            "visited": 2,
+            "unchanged": 2,
+        }
         assert bodies(site, "/a") == [True]
 
 
@@ -95,11 +99,11 @@ async def test_without_a_snapshot_the_page_is_fetched_whole(settings: Settings, 
     """A 304 would keep the old text for ever, so no validator is sent."""
     async with office(settings) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await age(context, site.url("/a"))
         site.forget_requests()
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert bodies(site, "/a") == [False]
         assert "About weirs." in await text(context, site.url("/a"))
@@ -110,11 +114,11 @@ async def test_changed_page_is_read_from_the_wire(settings: Settings, site: Site
     """The snapshot is for the page we have; a 200 brings the one there is, and its snapshot."""
     async with office(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await age(context, site.url("/a"))
         site.page("/a", "About sluices.")
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert "About sluices." in await text(context, site.url("/a"))
         kept = await context.client.hget(context.keys.snapshot(item_id(site.url("/a"))), "body")
@@ -125,14 +129,14 @@ async def test_snapshot_of_another_version_is_not_believed(settings: Settings, s
     """What does not belong to the stored text is not read; the page is had the next time."""
     async with office(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await age(context, site.url("/a"))
         key = context.keys.snapshot(item_id(site.url("/a")))
         await context.client.hset(key, "body_hash", "of another page")
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await context.client.delete(key)
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert "About weirs." in await text(context, site.url("/a"))
 
@@ -144,10 +148,10 @@ async def test_page_behind_a_temporary_redirect_keeps_its_name(settings: Setting
     site.page("/now", "For the moment.")
     async with office(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await age(context, site.url("/a"))
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert (await item(context, site.url("/a")))["aliasOf"] == ""
         assert "For the moment." in await text(context, site.url("/a"))
@@ -157,9 +161,9 @@ async def test_snapshot_goes_with_the_page(settings: Settings, site: Site) -> No
     """410: the bytes are no longer kept either."""
     async with office(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a", 410)
 
-        await crawl(context, SID, Mode.INCREMENTAL)
+        await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert not await context.client.exists(context.keys.snapshot(item_id(site.url("/a"))))

@@ -12,7 +12,7 @@ from core.pages.tracker_removal import remove_trackers
 from core.registry.io.item_queries import ItemQueries
 from core.runtime.context import Context
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store.connect import Client, now
 from tests import commands
 from tests.site import Site
@@ -38,7 +38,7 @@ async def sources_of(context: Context) -> set[str]:
 
 async def crawled(context: Context, site: Site) -> None:
     await add_site(context, site.url("/"))
-    await crawl(context, SID, Mode.INCREMENTAL)
+    await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
 
 async def test_followed_links_are_cleaned(settings: Settings, site: Site) -> None:

@@ -19,7 +19,7 @@ from core.runtime.context import Context, open_context
 from core.runtime.job_queues import JobQueues
 from core.settings import load
 from core.sources.domain import DomainFileError
-from core.sources.io import crawl as passes
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.open_sources import OpenSources
 from core.store import connect, redis_health
 from core.store.cancellation import Canceller
@@ -120,7 +120,7 @@ async def _crawl(context: Context, limit: Limit, source_id: str) -> None:
             return  # removed since the job was sent
     except DomainFileError:
         return  # its record was put aside, and named then
-    run = await passes.crawl(context, source_id, passes.Mode.SCHEDULED, should_stop=limit.is_over)
+    run = await crawl_source(context, source_id, CrawlMode.SCHEDULED, should_stop=limit.is_over)
     if run["status"] == "finished" and run.get("message"):
         log.warning("⚠️ %s: %s", source_id, run["message"])
     elif run["status"] != "stopped" and run.get("message"):

@@ -34,7 +34,7 @@ from core.registry.record import ARTICLES_SOURCE, iso
 from core.runtime.context import Context, open_context
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings, load
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse
 from core.sources.io.open_sources import OpenSources
 from core.store import connect
@@ -129,11 +129,11 @@ class Scene:
         async with open_context(self.settings.model_copy(update=url)) as context:
             yield context
 
-    async def run(self, mode: Mode = Mode.INCREMENTAL, redis_url: str = "") -> None:
+    async def run(self, mode: CrawlMode = CrawlMode.INCREMENTAL, redis_url: str = "") -> None:
         """A pass over both sources, and a job for the article."""
         async with self.context(redis_url) as context:
-            await crawl(context, WEB, mode)
-            await crawl(context, FOLDER, mode)
+            await crawl_source(context, WEB, mode)
+            await crawl_source(context, FOLDER, mode)
             await refresh_articles(context)
 
     async def rewind(self) -> None:
@@ -264,8 +264,8 @@ class Scene:
         async with self.context() as context:
             await canonical_fetcher.run_once(context, 60)
             await add_sources(context, site.url("/docs/"), self.folder)
-            await crawl(context, WEB, Mode.INCREMENTAL)
-            await crawl(context, FOLDER, Mode.INCREMENTAL)
+            await crawl_source(context, WEB, CrawlMode.INCREMENTAL)
+            await crawl_source(context, FOLDER, CrawlMode.INCREMENTAL)
 
     async def _change(self) -> None:
         site, keys = self.site, self.keys
@@ -341,10 +341,10 @@ async def refresh_articles(context: Context) -> None:
     await visitor.visit_many(picked, picked_ts=now, via=ARTICLES_SOURCE)
 
 
-async def _main(sid: str, mode: Mode) -> None:
+async def _main(sid: str, mode: CrawlMode) -> None:
     async with open_context(load()) as context:
-        await crawl(context, sid, mode)
+        await crawl_source(context, sid, mode)
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(sys.argv[1], Mode(sys.argv[2])))
+    asyncio.run(_main(sys.argv[1], CrawlMode(sys.argv[2])))

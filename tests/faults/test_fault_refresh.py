@@ -18,7 +18,7 @@ from core.registry.io.visitor import Visitor
 from core.runtime.context import Context
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
-from core.sources.io.crawl import Mode, crawl
+from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.open_sources import OpenSources
 from core.store import connect, embedded
 from core.store.clock import ServerClock
@@ -55,7 +55,7 @@ async def test_crash_before_every_command_then_the_timer_brings_it_to_its_end(
             await scene.run()
         broken = await scene.broken()
         await scene.let_time_pass()
-        await scene.run(Mode.SCHEDULED)
+        await scene.run(CrawlMode.SCHEDULED)
 
         assert broken == [], point
         assert await scene.astray() == "", point
@@ -135,7 +135,7 @@ async def test_server_gone_at_any_command_then_a_clean_pass(
         await proxy.on()
         broken = await scene.broken()
         await scene.let_time_pass()
-        await scene.run(Mode.SCHEDULED)
+        await scene.run(CrawlMode.SCHEDULED)
 
         assert broken == [], number
         assert await scene.astray() == "", number
@@ -173,11 +173,11 @@ async def test_poison_is_parked_after_three_deaths_and_nothing_else_is(scene: Sc
     for _ in range(3):
         await _die_over(scene, b"Corrected.")
         await scene.let_time_pass()
-    await scene.run(Mode.SCHEDULED)
+    await scene.run(CrawlMode.SCHEDULED)
     parked, stamp = await scene.item("/docs/changed"), await scene.due("/docs/changed")
     statuses = await scene.statuses()
     asked = scene.asked["/docs/changed"]
-    await scene.run(Mode.INCREMENTAL)
+    await scene.run(CrawlMode.INCREMENTAL)
 
     assert (parked["status"], parked["nextCrawlAt"], stamp) == ("Error", "", None)
     assert parked["errorMessage"] == "Reading this killed Freshet 3 times; it is parked. `scripts.reindex` unparks it."
@@ -189,10 +189,10 @@ async def test_poison_is_parked_after_three_deaths_and_nothing_else_is(scene: Sc
     for _ in range(3):
         await _die_over(scene, b"Corrected.")
         await scene.let_time_pass()
-    await scene.run(Mode.SCHEDULED)
+    await scene.run(CrawlMode.SCHEDULED)
     again = await scene.item("/docs/changed")
     await scene.force("/docs/changed")
-    await scene.run(Mode.SCHEDULED)
+    await scene.run(CrawlMode.SCHEDULED)
     free = await scene.item("/docs/changed")
 
     assert (again["status"], again["nextCrawlAt"]) == ("Error", "")
@@ -204,7 +204,7 @@ async def _die_over(scene: Scene, words: bytes) -> None:
     """A pass whose whole process dies while it reads the page with these words."""
     async with scene.context() as context:
         with Point(ENDLESS) as point, _deadly(context, words, point):
-            await crawl(context, WEB, Mode.SCHEDULED)
+            await crawl_source(context, WEB, CrawlMode.SCHEDULED)
     assert point.is_dead
 
 

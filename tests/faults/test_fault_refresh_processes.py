@@ -11,7 +11,7 @@ import pytest
 
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
-from core.sources.io.crawl import Mode
+from core.sources.io.crawl import CrawlMode
 from core.store.embedded import EmbeddedServer
 from tests.faults import process, state
 from tests.faults.process import Worker
@@ -59,7 +59,7 @@ async def _settle(scene: Scene, folder: Path) -> None:
     with Worker(folder, scene.redis_url, *WORKERS, **ENVIRONMENT) as worker:
         assert await worker.ended() == 0, worker.log
     assert worker.tracebacks == []
-    await scene.run(Mode.SCHEDULED)
+    await scene.run(CrawlMode.SCHEDULED)
 
 
 def _horse(worker: Worker) -> psutil.Process:
@@ -150,7 +150,7 @@ async def test_stopped_past_its_lease_the_late_writer_is_refused(scene: Scene, t
         horse.suspend()
         await process.until(lambda: horse.status() == psutil.STATUS_STOPPED)
         await scene.let_time_pass()
-        await scene.run(Mode.SCHEDULED)
+        await scene.run(CrawlMode.SCHEDULED)
         before = await scene.dump()
         gate.open()
         horse.resume()
@@ -177,7 +177,7 @@ async def test_every_rq_key_deleted_while_jobs_wait(scene: Scene, tmp_path: Path
         assert await worker.ended() == 0
     asked = dict(scene.asked)
     await scene.let_time_pass()
-    await scene.run(Mode.SCHEDULED)
+    await scene.run(CrawlMode.SCHEDULED)
 
     # One job is for the queue embed, whose items nobody holds back: it is sent again at once, and then waits.
     assert (sent, too_early, again) == (5, 1, 4)
@@ -204,7 +204,7 @@ async def test_timer_and_worker_as_people_start_them(scene: Scene, tmp_path: Pat
 
 async def test_two_passes_over_one_source_at_once(scene: Scene, tmp_path: Path) -> None:
     """Two processes, one site: each page is asked for once, and the end is that of one pass."""
-    command = ("tests.faults.refresh_scene", WEB, str(Mode.INCREMENTAL))
+    command = ("tests.faults.refresh_scene", WEB, str(CrawlMode.INCREMENTAL))
     # While the first one lists: so both were asked for before any page was visited, however slowly a process starts.
     gate = scene.hold("/sitemap.xml")
     with (
@@ -215,7 +215,7 @@ async def test_two_passes_over_one_source_at_once(scene: Scene, tmp_path: Path) 
         gate.open()
         codes = [await a.ended(), await b.ended()]
     asked = dict(scene.asked)
-    await scene.run(Mode.SCHEDULED)
+    await scene.run(CrawlMode.SCHEDULED)
 
     assert codes == [0, 0], a.log + b.log
     assert {path for path, count in asked.items() if count > 1} <= ROOT
@@ -226,7 +226,7 @@ async def test_two_passes_over_one_source_at_once(scene: Scene, tmp_path: Path) 
 
 async def test_kill_9_at_any_moment(scene: Scene, proxy: Proxy, tmp_path: Path, full: bool) -> None:
     """A pass in a process of its own, killed at moments spread over its work: sound at once, and well after a pass."""
-    command = ("tests.faults.refresh_scene", WEB, str(Mode.INCREMENTAL))
+    command = ("tests.faults.refresh_scene", WEB, str(CrawlMode.INCREMENTAL))
     with Worker(tmp_path, proxy.url, *command, **ENVIRONMENT) as whole:
         assert await whole.ended() == 0
     commands, kills = proxy.count, 200 if full else 5
@@ -243,7 +243,7 @@ async def test_kill_9_at_any_moment(scene: Scene, proxy: Proxy, tmp_path: Path, 
         await process.until(lambda: all(map(process.is_dead, family)), lambda: str(family))  # noqa: B023
         broken = await scene.broken()
         await scene.let_time_pass()
-        await scene.run(Mode.SCHEDULED)
+        await scene.run(CrawlMode.SCHEDULED)
 
         assert broken == [], number
         assert await scene.astray() == "", f"killed at command {number} of {commands}"

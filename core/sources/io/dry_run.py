@@ -1,6 +1,6 @@
-"""What would a pass over a source do? Lists it and compares; visits nothing and writes nothing to the registry.
+"""Tell what a crawl of a source would do: list it and compare; visit nothing and write nothing to the registry.
 
-Listing a folder asks nobody. Listing a site or a repository sends the same few requests as a pass would, and the
+Listing a folder sends no request. Listing a site or a repository sends the same few requests as a crawl would, and the
 fetcher keeps its politeness in Redis as always: gates and robots.txt. All counts are of this moment: pages that only
 links of unread pages lead to are not known before those are read.
 """
@@ -8,10 +8,9 @@ links of unread pages lead to are not known before those are read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import cast
 
-from core.errors import FreshetError
 from core.models import End, FetchResult, Ref, Request
 from core.net.body_slot import BodySlot
 from core.net.fetcher import Fetcher
@@ -19,17 +18,17 @@ from core.registry.io.deletion_guard import PossibleLoss, count_possible_loss
 from core.registry.io.registrar import item_id_of
 from core.registry.record import Status
 from core.runtime.context import Context
-from core.sources.io.crawl import CUT_SHORT, Mode
+from core.sources.io.crawl import CrawlMode
 from core.sources.io.open_sources import OpenSources
-from core.sources.io.source import Source
+from core.sources.io.source import Source, describe_end
 from core.store import connect
 
-SCAN = 1_000
+BATCH_ITEMS = 1_000
 
 
 @dataclass(slots=True)
-class Plan:
-    """What a pass would find and ask for."""
+class DryRunReport:
+    """What a crawl of one source would find and ask for."""
 
     sid: str
     kind: str
@@ -37,132 +36,124 @@ class Plan:
     added: int = 0
     """Not known yet, or known and never read."""
     changed: int = 0
-    """Known, and the listing says that it has moved. A site's pages say so themselves, when they are asked."""
+    """Known, and the listing says that it has moved. A site's pages say so only when they are fetched."""
     removed: int = 0
-    """A complete listing lacks them; of a site: unknown."""
+    """Missing from a complete listing; unknown for a site."""
     unchanged: int = 0
     refused: int = 0
     listing_requests: int = 0
     visits: int = 0
-    """Requests for the items themselves, at most: a folder asks nobody."""
+    """Requests for the items themselves, at most; a folder needs none."""
     how: str = ""
     """How the listing ended."""
     held: str = ""
-    """Why a pass would not remove so many."""
+    """Why a crawl would not remove so many."""
 
     @property
     def requests(self) -> int:
-        """All requests a pass would make."""
+        """All requests that a crawl would send."""
         return self.listing_requests + self.visits
 
 
-async def plan(context: Context, sid: str, mode: Mode) -> Plan:
+async def dry_run(context: Context, sid: str, mode: CrawlMode) -> DryRunReport:
     """Compare what the source has with what is known of it."""
-    asking = _Asking(context.fetcher)
+    fetcher = _CountingFetcher(context.fetcher)
     now = await connect.now(context.client)
-    watched = replace(context, fetcher=cast(Fetcher, asking))
-    source = await OpenSources(watched, now).open(sid)
-    if source is None or source.is_built_in:
-        raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
-    work = _Planning(context, source, Plan(sid, source.state.record.kind, source), now)
-    made = await work.run()
-    made.listing_requests = asking.count
-    made.visits = _visits(made, mode)
-    if work.at_stake.texts and source.state.loss_allowed_until <= now:
+    source = await OpenSources(replace(context, fetcher=cast(Fetcher, fetcher)), now).require(sid)
+    comparison = _Comparison(context, source, now)
+    report = await comparison.run()
+    report.listing_requests = fetcher.count
+    report.visits = _visits(report, mode)
+    if comparison.possible_loss.texts and source.state.loss_allowed_until <= now:
         lost, left = await context.sources.losses(sid, now)
-        made.held = context.sources.limit.refusal(work.at_stake.texts, lost, left - work.at_stake.empty)
-    return made
+        loss = comparison.possible_loss
+        report.held = context.sources.limit.refusal(loss.texts, lost, left - loss.empty)
+    return report
 
 
-def _visits(made: Plan, mode: Mode) -> int:
-    if made.source.asks_nobody:
+def _visits(report: DryRunReport, mode: CrawlMode) -> int:
+    if report.source.asks_nobody:
         return 0
-    if made.source.is_listing_evidence and mode is not Mode.FULL:
-        return made.added + made.changed
-    return made.added + made.changed + made.unchanged
+    if report.source.is_listing_evidence and mode is not CrawlMode.FULL:
+        return report.added + report.changed
+    return report.added + report.changed + report.unchanged
 
 
-@dataclass(slots=True)
-class _Planning:
-    """One comparison."""
+class _Comparison:
+    """Compares one listing with the registry."""
 
-    context: Context
-    source: Source
-    plan: Plan
-    now: float
-    at_stake: PossibleLoss = field(default_factory=PossibleLoss)
-    """What a complete listing lacks, as the loss guard counts it."""
-    listed: set[int] = field(default_factory=set)
-    """What the listing has named; numbers instead of ids take a third of the memory."""
-    room: int = 0
-    """How many more the source may have."""
+    def __init__(self, context: Context, source: Source, now: float) -> None:
+        self._members = context.members
+        self._context = context
+        self._source = source
+        self._now = now
+        self._report = DryRunReport(source.sid, source.state.record.kind, source)
+        self._listed: set[int] = set()
+        """What the listing has named; numbers instead of ids take a third of the memory."""
+        self._room = 0
+        """How many more items the source may have."""
+        self.possible_loss = PossibleLoss()
+        """What a complete listing lacks, as the deletion guard counts it."""
 
-    async def run(self) -> Plan:
-        most = self.source.most_items
-        self.room = most - await self.context.members.count_alive(self.plan.sid)
+    async def run(self) -> DryRunReport:
+        self._room = self._source.most_items - await self._members.count_alive(self._source.sid)
         end = await self._list()
-        self.plan.how = "complete" if end and end.is_complete else (end.reason if end else CUT_SHORT)
-        await self._rest(is_complete=bool(end and end.is_complete))
-        return self.plan
+        self._report.how = describe_end(end)
+        await self._compare_unlisted(is_complete=bool(end and end.is_complete))
+        return self._report
 
     async def _list(self) -> End | None:
-        async for part in self.source.list(self.source.state.memory):
+        async for part in self._source.list(self._source.state.memory):
             if isinstance(part, End):
                 return part
-            self.plan.refused += len(part.refused)
-            for start in range(0, len(part.refs), SCAN):
-                await self._compare(part.refs[start : start + SCAN])
+            self._report.refused += len(part.refused)
+            for start in range(0, len(part.refs), BATCH_ITEMS):
+                await self._compare(part.refs[start : start + BATCH_ITEMS])
         return None
 
     async def _compare(self, refs: Sequence[Ref]) -> None:
-        by_id = {item_id_of(ref): ref for ref in refs}
-        for item_id, known in zip(by_id, await self._known(list(by_id)), strict=True):
-            ref = by_id[item_id]
-            is_new = hash(item_id) not in self.listed
-            self.listed.add(hash(item_id))
-            if not is_new:
-                continue
-            if known is None:
-                self.plan.added += self.room > 0
-                self.room -= 1
+        by_id = {item_id: ref for ref in refs if hash(item_id := item_id_of(ref)) not in self._listed}
+        self._listed.update(map(hash, by_id))
+        known = await self._members.states(self._source.sid, list(by_id))
+        for ref, state in zip(by_id.values(), known, strict=True):
+            if state is None:
+                self._report.added += self._room > 0
+                self._room -= 1
             else:
-                self._count(known, self._has_moved(ref, *known))
+                self._count(state[0], self._has_moved(ref, *state))
 
     def _has_moved(self, ref: Ref, status: str, visited_version: str) -> bool:
         """Would the listing alone make it due?"""
-        if self.source.is_listing_evidence:
-            return status == Status.GONE or (bool(ref.version) and ref.version != visited_version)
-        return self.source.state.lastmod_trust.is_trusted and bool(ref.version) and ref.version != visited_version
+        has_new_version = bool(ref.version) and ref.version != visited_version
+        if self._source.is_listing_evidence:
+            return status == Status.GONE or has_new_version
+        return self._source.state.lastmod_trust.is_trusted and has_new_version
 
-    def _count(self, known: tuple[str, str], has_moved: bool) -> None:
-        if known[0] == Status.PENDING:
-            self.plan.added += 1
+    def _count(self, status: str, has_moved: bool) -> None:
+        if status == Status.PENDING:
+            self._report.added += 1
         elif has_moved:
-            self.plan.changed += 1
+            self._report.changed += 1
         else:
-            self.plan.unchanged += 1
+            self._report.unchanged += 1
 
-    async def _rest(self, *, is_complete: bool) -> None:
-        """What is known and was not listed: gone, if the listing was complete; else as it was."""
-        async for some in self.context.members.scanned(self.plan.sid):
-            left = [name for name in some if hash(name) not in self.listed]
-            is_removed = is_complete and self.source.is_listing_evidence
-            if is_removed:
-                self.at_stake += await count_possible_loss(self.context, self.plan.sid, left, self.now)
-            for known in await self._known(left):
-                if is_removed:
-                    self.plan.removed += 1
-                elif known is not None:
-                    self._count(known, has_moved=False)
-            self.listed.update(map(hash, left))  # a scan may name one twice
-
-    async def _known(self, item_ids: Sequence[str]) -> list[tuple[str, str] | None]:
-        """Status and version at the last visit of those that the source has."""
-        return await self.context.members.states(self.plan.sid, item_ids)
+    async def _compare_unlisted(self, *, is_complete: bool) -> None:
+        """Count what is known and was not listed: gone if the listing was complete, else as it was."""
+        sid = self._source.sid
+        async for item_ids in self._members.scanned(sid):
+            left = [item_id for item_id in item_ids if hash(item_id) not in self._listed]
+            self._listed.update(map(hash, left))  # a scan may name one twice
+            if is_complete and self._source.is_listing_evidence:
+                self.possible_loss += await count_possible_loss(self._context, sid, left, self._now)
+                self._report.removed += len(left)
+                continue
+            for state in await self._members.states(sid, left):
+                if state is not None:
+                    self._count(state[0], has_moved=False)
 
 
-class _Asking:
-    """The fetcher, and how often it was asked."""
+class _CountingFetcher:
+    """The fetcher, counting its requests."""
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher

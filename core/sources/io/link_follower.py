@@ -109,7 +109,7 @@ class LinkFollower:
         registered = await self._context.registrar.register(refs, listing, self._clock.now())
         if registered.left_out and source.sid not in self._is_full:
             self._is_full.add(source.sid)
-            told = await self._context.sources.fill(source.sid, listing.most)
+            told = await self._context.sources.mark_full(source.sid, listing.most)
             if not self._is_told_by_run:
                 log.warning("🚧 %s: %s", source.sid, told)
         return [*registered.new, *registered.moved, *registered.known]

@@ -53,6 +53,13 @@ class OpenSources:
             self._open[sid] = await self._read(sid)
         return self._open[sid]
 
+    async def require(self, sid: str) -> Source:
+        """Return a source of a domain; raise FreshetError if there is none of that id."""
+        source = await self.open(sid)
+        if source is None or source.is_built_in:
+            raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
+        return source
+
     async def _read(self, sid: str) -> Source | None:
         source_context = SourceContext(self._context.settings, self._context.fetcher, self._context.pool, self._now)
         if sid in BUILT_IN:

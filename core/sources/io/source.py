@@ -29,6 +29,14 @@ UNCHANGED = "unchanged"
 """Why a listing ended at once: nothing has changed since the last one."""
 LINKS_DECIDE = "links decide"
 """Why a listing is never complete: it only adds to what links lead to."""
+CUT_SHORT = "the listing was cut short"
+
+
+def describe_end(end: End | None) -> str:
+    """Say how a listing ended, for people."""
+    if end is None:
+        return CUT_SHORT
+    return "complete" if end.is_complete else end.reason
 
 
 @dataclass(frozen=True, slots=True)

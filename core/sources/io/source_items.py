@@ -45,7 +45,7 @@ class SourceItems:
         gone = await self._client.zintercard(2, [self._keys.refs(sid), self._keys.status(str(Status.GONE))])
         return await self.count(sid) - int(gone)
 
-    async def pieces(self, sid: str) -> AsyncIterator[list[str]]:
+    async def batches(self, sid: str) -> AsyncIterator[list[str]]:
         """All of them by depth, in pieces; for a source whose items stay while this goes on."""
         start = 0
         while some := texts(await self._client.zrange(self._keys.refs(sid), start, start + AT_ONCE - 1)):
@@ -63,7 +63,7 @@ class SourceItems:
 
     async def addresses(self, sid: str) -> AsyncIterator[tuple[str, str]]:
         """All of them, with what is fetched."""
-        async for some in self.pieces(sid):
+        async for some in self.batches(sid):
             pipe = self._client.pipeline(transaction=False)
             for item_id in some:
                 pipe.hget(self._keys.item(item_id), "fetchUrl")
@@ -178,7 +178,7 @@ class SourceItems:
     async def added_since(self, sid: str, since: float, most: int) -> dict[str, str]:
         """By the hash of their bytes, items that were added to the source after that time."""
         names: dict[str, str] = {}
-        async for some in self.pieces(sid):
+        async for some in self.batches(sid):
             pipe = self._client.pipeline(transaction=False)
             for item_id in some:
                 pipe.hmget(self._keys.item(item_id), ["addedTs", "bodyHash"])

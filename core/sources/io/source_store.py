@@ -188,7 +188,7 @@ class SourceStore:
                 break
         return int(await self._client.hlen(key)), some
 
-    async def forget_refused(self, sid: str) -> None:
+    async def clear_refused(self, sid: str) -> None:
         """A new listing tells anew."""
         await self._client.delete(self._keys.refused(sid))
 
@@ -198,11 +198,11 @@ class SourceStore:
         """The command that notes that links have changed."""
         return ("HSET", self._keys.source(sid), "links_dirty", "1")
 
-    async def look(self, sid: str) -> None:
+    async def begin_link_check(self, sid: str) -> None:
         """About to look which pages are linked; it stays dirty until the look has come to its end."""
         await self._client.hset(self._keys.source(sid), "links_dirty", "looking")
 
-    async def looked(self, sid: str) -> None:
+    async def end_link_check(self, sid: str) -> None:
         """The look has come to its end; what changed meanwhile is for the next time."""
         await self._client.eval(_LOOKED, 1, self._keys.source(sid))
 
@@ -243,11 +243,11 @@ class SourceStore:
         await self._client.hset(self._keys.source(state.sid), "held", told)
         return told
 
-    async def let_go(self, sid: str) -> None:
+    async def clear_notices(self, sid: str) -> None:
         """A new pass judges anew."""
         await self._client.hdel(self._keys.source(sid), "held", "full")
 
-    async def fill(self, sid: str, most: int) -> str:
+    async def mark_full(self, sid: str, most: int) -> str:
         """There is no place for more pages; the sentence that tells people. Links are looked at again: for a place."""
         told = f"max_pages ({most:,}) is reached, and further pages are left out; a larger max_pages takes them in"
         await self._client.hset(self._keys.source(sid), mapping={"full": told, "links_dirty": "1"})

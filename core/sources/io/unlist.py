@@ -21,6 +21,8 @@ from core.store.commit import Command
 
 log = logging.getLogger("refresh")
 
+MOST_RENAMES = 5_000
+
 
 class Unlister:
     """Removes items of one source."""
@@ -33,14 +35,13 @@ class Unlister:
         clock: ServerClock,
         run_id: str = "",
         run_began: float = 0.0,
-        new_names: Mapping[str, str] | None = None,
         watch: Callable[[Progress], None] | None = None,
     ) -> None:
-        """`new_names`: by the hash of their bytes, the items that this source did not have before."""
         self._context = context
         self._source = source
         self._clock = clock
-        self._new_names = new_names or {}
+        self._added: Mapping[str, str] = {}
+        """By the hash of their bytes, items that this source did not have before."""
         self._run_id = run_id
         self._run_began = run_began
         self._guard = DeletionGuard(context, open_sources, clock, is_told_by_run=bool(run_id))
@@ -51,10 +52,13 @@ class Unlister:
     async def unlist_unseen(self, before: float) -> str:
         """Remove everything not listed or linked since then; or why that would be too much."""
         members, sid = self._context.members, self._source.sid
-        at_stake = PossibleLoss()
+        if self._source.is_listing_evidence and await members.count_unseen(sid, before):
+            # New is what was added since the last run came to its end: an interrupted one may have registered it.
+            self._added = await members.added_since(sid, self._source.state.listed_ts, MOST_RENAMES)
+        loss = PossibleLoss()
         async for some in members.unseen(sid, before):
-            at_stake += await count_possible_loss(self._context, sid, some, self._clock.now())
-        refusal = await self._guard.may_lose(self._source, at_stake.texts, at_stake.empty)
+            loss += await count_possible_loss(self._context, sid, some, self._clock.now())
+        refusal = await self._guard.may_lose(self._source, loss.texts, loss.empty)
         if refusal:
             return refusal
         async for some in members.unseen(sid, before):
@@ -79,7 +83,7 @@ class Unlister:
         chance = random.random()
         decision = decide.decide(item, outcome, now, chance, policy, around)
         decision.next_at, decision.fields["nextCrawlAt"] = None, ""  # no source is left that could make it due
-        moved_to = self._new_names.get(item.body_hash, "") if item.body_hash else ""
+        moved_to = self._added.get(item.body_hash, "") if item.body_hash else ""
         commands = [*await self._context.documents.apply(leased, decision, outcome, now)]
         commands += self._guard.consequences(item, self._source, decision, now)
         if moved_to:
