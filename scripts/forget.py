@@ -37,7 +37,7 @@ async def forget(word: str, dry_run: bool) -> int:
                 f"{redact(word)} is an image of {parent} and goes with it: python -m scripts.forget {parent}"
             )
         forgetter = ItemForgetter(client, keys, dry_run=dry_run)
-        links = LinkForgetter(client, keys, forgetter, dry_run=dry_run)
+        links = LinkForgetter(forgetter)
         if not await links.page(named.item_id, named.uid):
             raise FreshetError(f"{redact(word)} is neither in the registry nor in a link set; there is nothing of it.")
     counts = forgetter.counts
@@ -54,7 +54,7 @@ async def forget_feed(url: str, dry_run: bool) -> int:
     """A feed and what it alone listed."""
     async with session.open_session() as (settings, keys, client):
         forgetter = ItemForgetter(client, keys, dry_run=dry_run)
-        was_in = await LinkForgetter(client, keys, forgetter, dry_run=dry_run).feed(url)
+        was_in = await LinkForgetter(forgetter).feed(url)
     if was_in is None:
         raise FeedFileError(f"{redact(url)} is in no category. `python -m scripts.feeds list` shows what is there.")
     listed = f" (in {', '.join(was_in)})" if was_in else ""

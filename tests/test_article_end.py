@@ -13,7 +13,7 @@ import pytest
 from core.feeds.io.link_store import Ttls
 from core.models import Ref
 from core.registry.io.article_end import ArticleEnd
-from core.registry.io.article_expiry import ArticleExpiry
+from core.registry.io.cleanup import ArticleExpiry
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.link_forgetter import LinkForgetter
 from core.registry.io.registrar import Listing
@@ -205,7 +205,7 @@ async def test_forgotten_feed_leaves_the_page_its_text(press: Press) -> None:
     """`forget --feed` ends the article in the same way."""
     await press.store(is_listed_by_site=True)
     forgetter = ItemForgetter(press.client, press.keys)
-    await LinkForgetter(press.client, press.keys, forgetter).category("world")
+    await LinkForgetter(forgetter).category("world")
 
     assert (await press.paper.item())["sources"] == SID
     assert forgetter.counts.kept == 1

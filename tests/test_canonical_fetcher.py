@@ -496,7 +496,7 @@ async def test_old_failures_and_items_are_forgotten(context: Context, web: FakeW
     clock = (await canonical_fetcher.look(context.client, context.keys, context.settings)).clock
     later = dataclasses.replace(clock, server_ts=clock.server_ts + 38 * DAY)
     from core.feeds.io.link_store import Ttls
-    from core.registry.io.pruner import Pruner
+    from core.registry.io.cleanup import Pruner
 
     pruning = Pruner(context.client, context.keys, Ttls.of(context.settings))
     await pruning.forget_old_attempts(later.now())

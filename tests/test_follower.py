@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.models import Chunk
+from core.registry.io.item_forgetter import ItemForgetter
 from core.search.io.replica_opener import replica_folder
 from core.search.io.replica_state import try_lock
 from core.search.io.searcher import open_searcher
@@ -288,6 +289,7 @@ async def test_store_without_vectors_is_the_same_to_all(library: Library, caplog
 
 async def test_forgotten_item_is_told(library: Library) -> None:
     """Whoever removes a record from everywhere tells the replica."""
-    await library.context.items.forget(library.id("/a"))
+    forgetter = ItemForgetter(library.context.client, library.context.keys)
+    await forgetter.items(await forgetter.remover.read([library.id("/a")]))
 
     assert await compared(library) == {"pages": 2, "chunks": 2, "missing": 0, "extra": 0}

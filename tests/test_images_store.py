@@ -8,8 +8,9 @@ import pytest
 
 from core import ids
 from core.doctor.io.index_repair import IndexRepair
+from core.registry.io.cleanup import Purger
+from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.item_queries import ItemQueries
-from core.registry.io.purger import Purger
 from core.registry.record import Status
 from core.runtime.context import Context
 from core.settings import Settings
@@ -251,7 +252,8 @@ async def test_children_are_forgotten_with_the_page(gallery: Gallery) -> None:
     await gallery.crawl()
     children = await gallery.context.client.smembers(gallery.context.keys.images(gallery.id))
 
-    await gallery.context.items.forget(gallery.id)
+    forgetter = ItemForgetter(gallery.context.client, gallery.context.keys)
+    await forgetter.items(await forgetter.remover.read([gallery.id]))
 
     assert len(children) == 2
     for name in (gallery.id, *children):

@@ -8,7 +8,7 @@ import pytest
 
 from core.keys import Keys
 from core.models import Ref
-from core.registry.io.purger import BATCH, Purger
+from core.registry.io.cleanup import PURGE_BATCH, Purger
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
@@ -73,7 +73,7 @@ async def test_damaged_time_stops_nobody(redis: connect.Client, keys: Keys) -> N
 
 async def test_many_go_in_pieces(redis: connect.Client, keys: Keys) -> None:
     """A tick never stops for a mass of them, and the round comes to its end."""
-    names = await gone(redis, keys, 3 * BATCH, NOW)
+    names = await gone(redis, keys, 3 * PURGE_BATCH, NOW)
     purging, rounds, most = Purger(redis, keys, LIFE), 0, 0
 
     while await redis.exists(keys.status("Gone")):
@@ -82,7 +82,7 @@ async def test_many_go_in_pieces(redis: connect.Client, keys: Keys) -> None:
         assert rounds < 100
 
     assert rounds >= 2
-    assert most < 3 * BATCH
+    assert most < 3 * PURGE_BATCH
     assert await redis.exists(*(keys.item(name) for name in names)) == 0
 
 

@@ -11,10 +11,9 @@ from core import ids
 from core.errors import FailCode
 from core.feeds.io.link_store import Ttls
 from core.models import Failed, Link, Ref
+from core.registry.io.cleanup import Pruner, Purger
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.link_forgetter import LinkForgetter
-from core.registry.io.pruner import Pruner
-from core.registry.io.purger import Purger
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.runtime.context import Context
 from core.settings import Settings
@@ -114,7 +113,7 @@ async def test_forget_leaves_nothing(scene: Scene) -> None:
     """By the wish of a person: also the memory of the link, and its places in link sets."""
     context = scene.context
     forgetter = ItemForgetter(context.client, context.keys)
-    assert await LinkForgetter(context.client, context.keys, forgetter).page(scene.paper.id, scene.paper.uid)
+    assert await LinkForgetter(forgetter).page(scene.paper.id, scene.paper.uid)
 
     assert await scene.traces() == []
     assert await scene.library.astray() == []
@@ -159,7 +158,7 @@ async def test_category_takes_its_articles_along(settings: Settings) -> None:
     async with open_library(settings, {"/x": "Nothing of interest."}, snapshot_days=1) as library:
         scene = await build_context(library, is_listed_by_site=False)
         context = scene.context
-        await LinkForgetter(context.client, context.keys, ItemForgetter(context.client, context.keys)).category("world")
+        await LinkForgetter(ItemForgetter(context.client, context.keys)).category("world")
 
         assert await scene.traces([context.keys.attempted]) == []  # of the alias: its own link set would say
         assert await library.astray() == []
@@ -172,7 +171,7 @@ async def test_article_of_another_category_only_leaves_this_one(scene: Scene) ->
     await context.client.sadd(context.keys.categories, "world", "local")
     await context.articles.enter_categories(paper.uid, ["local"])
     before = await context.client.zcard(context.keys.chunks(paper.id))
-    await LinkForgetter(context.client, context.keys, ItemForgetter(context.client, context.keys)).category("world")
+    await LinkForgetter(ItemForgetter(context.client, context.keys)).category("world")
 
     assert await context.client.hmget(context.keys.article(paper.uid), ["category", "categories"]) == ["local", "local"]
     assert await context.client.exists(context.keys.articles_by_category("world")) == 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.feeds.io.link_store import Ttls
-from core.registry.io.pruner import Pruner
+from core.registry.io.cleanup import Pruner
 from core.registry.record import ARTICLES_SOURCE
 from core.search.io.replica_opener import replica_folder
 from core.search.io.replica_snapshot import FUSION_DEPTH

@@ -19,7 +19,7 @@ from core.feeds.io.new_links import NewLinkFinder, NewLinks
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.registry.io.articles import ArticleStore
-from core.registry.io.pruner import Pruner
+from core.registry.io.cleanup import Pruner
 from core.registry.page_url import LinkResult
 from core.runtime import logs, progress, signals
 from core.settings import Settings, load
@@ -51,10 +51,10 @@ async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
     clock, categories = await ServerClock.ask(client), await subscriptions.categories()
     frontier = NewLinkFinder(client, keys)
     articles = ArticleStore(client, keys, Ttls.of(settings))
-    pruning = Pruner(client, keys, Ttls.of(settings))
-    await pruning.forget_old_attempts(clock.now())
+    pruner = Pruner(client, keys, Ttls.of(settings))
+    await pruner.forget_old_attempts(clock.now())
     for category in categories:
-        await pruning.drop_stale_stamps(category)
+        await pruner.drop_stale_stamps(category)
         by_hand = await frontier.unstamped(category)
         await articles.renewal([category], by_hand, clock.now())
     return Run(clock, await frontier.look(categories, clock.now()), categories)

@@ -19,9 +19,8 @@ from redis.exceptions import RedisError
 from core.doctor.io.doctor import Doctor
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
-from core.registry.io.article_expiry import ArticleExpiry
+from core.registry.io.cleanup import ArticleExpiry, Purger
 from core.registry.io.due import HOLD_SECONDS, NO_SHARE, DueItems
-from core.registry.io.purger import Purger
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
 from core.runtime import logs, signals
 from core.runtime.job_queues import Argument, JobQueues
@@ -55,17 +54,17 @@ class Timer:
         self._embed_queue = EmbedQueue(client, keys)
         self._sources = SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent))
         self._reconciled_ts = -math.inf
-        self._expiring = ArticleExpiry(client, keys, Ttls.of(settings))
-        self._purging = Purger(client, keys, settings.gone_ttl_seconds)
+        self._article_expiry = ArticleExpiry(client, keys, Ttls.of(settings))
+        self._purger = Purger(client, keys, settings.gone_ttl_seconds)
 
     async def tick(self) -> int:
         """Send jobs for all that is due, as far as they have room; how many were sent."""
         now = await connect.now(self._client)
-        await self._expiring.run(now)
+        await self._article_expiry.run(now)
         sent = await self.send_listings(now)
         sent += await self.send_due([ARTICLES_SOURCE, URLS_SOURCE, *await self._sources.readable()], now)
         sent += await self.send_embeds()
-        await self._purging.run(now)
+        await self._purger.run(now)
         await self._reconcile(now)
         return sent
 

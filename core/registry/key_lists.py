@@ -24,10 +24,10 @@ def item_keys(keys: Keys, item_id: str) -> list[str]:
 
 def text_keys(keys: Keys, item_id: str) -> list[str]:
     """Of these, what is left of its text: a tombstone has none of them."""
-    return [*shown_keys(keys, item_id), keys.snapshot(item_id), keys.aliases(item_id)]
+    return [*visible_keys(keys, item_id), keys.snapshot(item_id), keys.aliases(item_id)]
 
 
-def shown_keys(keys: Keys, item_id: str) -> list[str]:
+def visible_keys(keys: Keys, item_id: str) -> list[str]:
     """Of these, what search and people see: a page that is missing for the moment has none of them."""
     return [keys.document(item_id), keys.images(item_id), keys.chunks(item_id)]
 

@@ -197,6 +197,14 @@ def parse_record(
     return known
 
 
+def listing_sources(stored: str | None) -> tuple[str, ...]:
+    """Return the ids of the sources that list an item, from its `sources` field.
+
+    A record without the field was written before there were other sources than feeds.
+    """
+    return (ARTICLES_SOURCE,) if stored is None else tuple(filter(None, stored.split(",")))
+
+
 def parse_status(value: object, item_id: str = "", damaged: set[str] | None = None) -> Status:
     """A status by its name; what is no name of one is Pending."""
     try:

@@ -42,7 +42,7 @@ class DanglingIds:
         return [
             *await self._chunks.of(item_id),
             ("DEL", *key_lists.text_keys(keys, item_id), keys.crashes(item_id)),
-            *self._remover.children(await self._remover.children_of(item_id)),
+            *self._remover.images(await self._remover.images_of(item_id)),
             *(("SREM", key, item_id) for key in self._sets(sources, place)),
             *(("ZREM", key, item_id) for key in key_lists.item_ranks(keys, sources)),
             *await self._look_anew(item_id, sources),

@@ -84,7 +84,7 @@ class SubscriptionSync:
             await self._subscriptions.forget_origin(SAMPLE_ORIGIN)  # left behind by a crash in the lines below
             return
         keys = Keys.of(self._settings)
-        forgetter = LinkForgetter(self._client, keys, ItemForgetter(self._client, keys))
+        forgetter = LinkForgetter(ItemForgetter(self._client, keys))
         for category in sample:
             await self._subscriptions.drop_category(category)
             await forgetter.category(category)

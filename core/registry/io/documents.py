@@ -49,7 +49,7 @@ class DocumentStore:
             case TextAction.REPLACE if isinstance(outcome, Changed):
                 return await self._replace(leased, decision, outcome, now)
             case TextAction.HIDE:
-                return [*self._hidden(leased), *await self._remover.shown(leased.item.id)]
+                return [*self._hidden(leased), *await self._remover.visible_text(leased.item.id)]
             case TextAction.DELETE:
                 return [*await self._deleted(leased), *self._named(leased.item, outcome)]
         return await self._copied(leased, now)
@@ -122,7 +122,7 @@ class DocumentStore:
         """The text for good; an article's link is still known, so that it does not bring the article back."""
         item, gone = leased.item, await self._remover.text(leased.item.id)
         if leased.article:
-            gone += await self._remover.articles([item.article_uid], [item.content_hash], keeps_memory=True)
+            gone += await self._remover.articles([item.article_uid], [item.content_hash], keep_attempted=True)
         return gone
 
     def _named(self, item: Item, outcome: object) -> list[Command]:

@@ -30,11 +30,11 @@ class ImageStore:
         """Commands that make a page's children those that it shows now."""
         records = [record for image in images if (record := self._record(page, image, now))]
         names = list(dict.fromkeys(record["id"] for record in records))
-        old = await self._remover.children_of(page.id)
+        old = await self._remover.images_of(page.id)
         left = {name: partition for name, partition in old.items() if name not in names}
         commands = [command for record in records for command in self._saved(record)]
         if left:
-            commands += [("SREM", self._keys.images(page.id), *left), *self._remover.children(left)]
+            commands += [("SREM", self._keys.images(page.id), *left), *self._remover.images(left)]
         if names:
             commands.append(("SADD", self._keys.images(page.id), *names))
         return [*commands, ("HSET", self._keys.item(page.id), "imageCount", len(names))]

@@ -12,7 +12,6 @@ from core.models import Link
 from core.pages.extract import EXTRACTOR_VERSION
 from core.registry import field_parsing
 from core.registry.decide import Decision
-from core.registry.io.remover import Remover
 from core.registry.record import ARTICLES_SOURCE, FIELDS, Item, Status, iso, parse_record, parse_status, with_text
 from core.registry.stored_fields import ARTICLE_BEFORE
 from core.store.commit import LEASE_SECONDS, Command, Lease, Leases
@@ -252,10 +251,6 @@ class ItemStore:
             ("HSET", self._keys.item(item.id), "sources", left, "lastSource", source, "lockedUntil", ""),
             event(self._keys, "item.listed", id=item.id, source=item.source),
         ]
-
-    async def forget(self, item_id: str) -> None:
-        """Remove a record from everywhere."""
-        await Remover(self._client, self._keys).forget([item_id])
 
 
 def _article(values: Sequence[Any]) -> dict[str, str]:
