@@ -18,7 +18,7 @@ from core.net.fetcher import Fetcher, open_fetcher
 from core.runtime.context import Context, open_context
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
-from core.sources.sitemaps import SitemapTask
+from core.sources.sitemap_pages import SitemapTask
 from core.store.connect import Client
 from tests import web_replies as replies
 from tests.test_article_refresh import Paper

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.models import Ref, RejectedUrl
-from core.sources import github_rest as github
+from core.sources import github_rest
 from core.sources.github_rest import BranchFilter, Repository, TreeEntry
 from core.urls.patterns import DOCUMENTS, PathPatterns
 from tests.github_server import Branch
@@ -38,7 +38,7 @@ NOW = 1_700_000_000.0
 )
 def test_repositories(text: str, web: str, expected: Repository) -> None:
     """A name or a URL, as people copy them."""
-    assert github.repository(text, web) == expected
+    assert github_rest.repository(text, web) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_repositories(text: str, web: str, expected: Repository) -> None:
             "https://github.com/",
             "ftp://github.com/o/r",
         ),
-        *("https://github.com:8443/o/r", "git@github.com:o/r.git", "https://github.com/o/r/tree/%2e%2e/x"),
+        *("https://github.com:8443/o/r", "git@github_rest.com:o/r.git", "https://github.com/o/r/tree/%2e%2e/x"),
     ],
 )
 def test_no_repositories(text: str) -> None:
     """What names no repository is turned away with a sentence."""
-    found = github.repository(text, WEB)
+    found = github_rest.repository(text, WEB)
 
     assert isinstance(found, RejectedUrl)
     assert found.reason.endswith(".")
@@ -76,7 +76,7 @@ def test_no_repositories(text: str) -> None:
 )
 def test_branches(name: str, expected: bool) -> None:
     """As `git check-ref-format` has it."""
-    assert github.is_branch(name) is expected
+    assert github_rest.is_branch(name) is expected
 
 
 @pytest.mark.parametrize(
@@ -85,16 +85,16 @@ def test_branches(name: str, expected: bool) -> None:
 )
 def test_base_urls_are_cleaned(url: str, expected: str) -> None:
     """However the setting is written, the URLs that begin with it are clean."""
-    assert github.base(url, "GITHUB_WEB_URL") == expected
+    assert github_rest.base(url, "GITHUB_WEB_URL") == expected
 
 
 @pytest.mark.parametrize(
-    "url", ["", "github.com", "ftp://github.com", "https://u:p@github.com", "https://a.example/?x"]
+    "url", ["", "github.com", "ftp://github.com", "https://u:p@github_rest.com", "https://a.example/?x"]
 )
 def test_base_urls_that_cannot_be(url: str) -> None:
     """The sentence names the setting and not its value, which could hold a password."""
     with pytest.raises(ValueError, match=r"^GITHUB_API_URL is no URL that others can begin with\.$"):
-        github.base(url, "GITHUB_API_URL")
+        github_rest.base(url, "GITHUB_API_URL")
 
 
 # ── trees ───────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +170,7 @@ ROW = {"path": "a", "mode": "100644", "type": "blob", "sha": SHA, "size": 1, "ur
 )
 def test_trees(body: object, expected: tuple[TreeEntry, ...] | None) -> None:
     """Read with types; one that does not say whether it is whole is none."""
-    found = github.tree(json.dumps(body).encode())
+    found = github_rest.tree(json.dumps(body).encode())
 
     assert (found.tree if found else None) == expected
 
@@ -180,15 +180,15 @@ def test_trees(body: object, expected: tuple[TreeEntry, ...] | None) -> None:
 )
 def test_broken_answers(body: bytes) -> None:
     """Whatever comes, nothing is raised."""
-    assert (github.tree(body), github.default_branch(body), github.commit_sha(body)) == (None, "", "")
+    assert (github_rest.tree(body), github_rest.default_branch(body), github_rest.commit_sha(body)) == (None, "", "")
 
 
 def test_small_answers() -> None:
     """A default branch must be a branch, and a sha a sha."""
-    assert github.default_branch(b'{"default_branch": "trunk", "x": 1}') == "trunk"
-    assert github.default_branch(b'{"default_branch": "../x"}') == ""
-    assert github.commit_sha(f"{SHA}\n".encode()) == SHA
-    assert github.commit_sha(b"<html>") == ""
+    assert github_rest.default_branch(b'{"default_branch": "trunk", "x": 1}') == "trunk"
+    assert github_rest.default_branch(b'{"default_branch": "../x"}') == ""
+    assert github_rest.commit_sha(f"{SHA}\n".encode()) == SHA
+    assert github_rest.commit_sha(b"<html>") == ""
 
 
 def test_shas_are_gits(tmp_path: Path) -> None:
@@ -208,8 +208,8 @@ def test_shas_are_gits(tmp_path: Path) -> None:
     branch = Branch({name: ("100644", content) for name, content in files.items()})
 
     assert branch.commits[branch.head()] == git("write-tree")
-    assert github.blob_sha(files["a/b.md"]) == git("hash-object", "a/b.md")
-    assert github.blob_sha(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    assert github_rest.blob_sha(files["a/b.md"]) == git("hash-object", "a/b.md")
+    assert github_rest.blob_sha(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────
@@ -232,13 +232,13 @@ def test_shas_are_gits(tmp_path: Path) -> None:
 )
 def test_content_types(stated: str, url: str, body: bytes, expected: str) -> None:
     """By the name where the server says nothing; a charset only where it is true, and never over a page's own."""
-    assert github.content_type(stated, url, body) == expected
+    assert github_rest.content_type(stated, url, body) == expected
 
 
 @pytest.mark.parametrize(("etag", "expected"), [(f'"{SHA}"', SHA), (f'W/"{SHA}"', SHA), (SHA, SHA), ("", "")])
 def test_shas_come_back_from_etags(etag: str, expected: str) -> None:
     """Also when a proxy made them weak."""
-    assert github.sha_of_etag(etag) == expected
+    assert github_rest.sha_of_etag(etag) == expected
 
 
 @pytest.mark.parametrize(
@@ -263,4 +263,4 @@ def test_shas_come_back_from_etags(etag: str, expected: str) -> None:
 )
 def test_limits(name: str, status: int, headers: dict[str, str], body: bytes, expected: float) -> None:
     """Both kinds of rate limit, by header or by word."""
-    assert github.limit_seconds(status, headers, body, NOW) == expected, name
+    assert github_rest.limit_seconds(status, headers, body, NOW) == expected, name

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from core.errors import NotAFeed
-from core.sources.sitemaps import MAX_BYTES, MOST_CHARS, MOST_LISTED, SitemapResult, SitemapTask, read_sitemap
+from core.sources.sitemap_pages import MAX_BYTES, MOST_CHARS, MOST_LISTED, SitemapResult, SitemapTask, read_sitemap
 
 URL = "https://e.org/sitemap.xml"
 SPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

@@ -28,7 +28,7 @@ _WRAPPED = frozenset(("rss", "feed", "rdf:rdf", "urlset", "sitemapindex"))
 
 def parse_feed(body: bytes, url: str, content_type: str = "") -> ParsedFeed:
     """The feed in this body, links made absolute against `url`; raises NotAFeed when there is none."""
-    body = _inflated(body) if body.startswith(GZIP_MAGIC) else body
+    body = decompress_body(body)
     start = body[:2048].removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)[:1024].lower()
     if not start:
         raise NotAFeed("The body is empty")
@@ -78,12 +78,14 @@ def _what_else(root: etree._Element) -> str:
     return f"This is XML, but not a feed: its root is <{name[:40]}>"
 
 
-def _inflated(body: bytes) -> bytes:
-    """What the gzip holds. Sitemaps come as `.xml.gz` files, which HTTP delivers as they are."""
+def decompress_body(body: bytes, kind: str = "feed") -> bytes:
+    """Return what a gzip file holds, and any other body as it is: HTTP delivers a `.xml.gz` without unpacking it."""
+    if not body.startswith(GZIP_MAGIC):
+        return body
     try:
         inflated = gunzip(body, MAX_INFLATED_BYTES)
     except Damaged as exc:
         raise NotAFeed("This is a damaged gzip file") from exc
     if len(inflated) > MAX_INFLATED_BYTES:
-        raise NotAFeed("The compressed feed is too large")
+        raise NotAFeed(f"The compressed {kind} is too large")
     return inflated

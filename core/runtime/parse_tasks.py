@@ -15,7 +15,7 @@ import msgspec
 
 from core.errors import FreshetError, NotAFeed
 from core.models import DiscoveredFeed, Document, Failed, FeedLinks
-from core.sources.sitemaps import SitemapResult, SitemapTask, read_sitemap
+from core.sources.sitemap_pages import SitemapResult, SitemapTask, read_sitemap
 
 
 @dataclass(frozen=True, slots=True)

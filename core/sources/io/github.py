@@ -20,12 +20,13 @@ from pydantic import AfterValidator
 
 from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Ref, RejectedUrl, Request
 from core.net.body_slot import BodySlot
+from core.net.fetcher import Fetcher
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources import github_rest as github
+from core.sources import github_rest
 from core.sources.domain import GITHUB_URL, Globs, SourceConfig, SourceRecord
 from core.sources.github_rest import BranchFilter, GitTree, Repository, TreeEntry
-from core.sources.io.github_client import RAW, SHA, Fetches, GithubClient
+from core.sources.io.github_client import RAW, SHA, GithubClient
 from core.sources.io.source import UNCHANGED, Source, SourceContext
 from core.sources.io.web import WebConfig
 from core.urls.normalise import clean_url, origin_of, split_url
@@ -43,7 +44,7 @@ PRESENT_SECONDS = 60.0
 _WILD = re.compile(r"[*?\[]")
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}", re.ASCII)
 _BRANCH = re.compile(r"(?!.*\.\.)[^\s~^:?*\[\\\x00-\x20\x7f]{0,255}")
-# First parts of a path on github.com that are no owner of a repository.
+# First parts of a path on github_rest.com that are no owner of a repository.
 _NO_OWNERS = frozenset({"about", "apps", "collections", "enterprise", "explore", "features", "login", "marketplace"})
 _NO_OWNERS |= {"orgs", "pricing", "search", "settings", "sponsors", "topics", "trending", "users"}
 
@@ -112,7 +113,7 @@ class GithubSource(Source):
     def __init__(
         self,
         settings: Settings,
-        fetcher: Fetches,
+        fetcher: Fetcher,
         repo: str,
         branch: str = "",
         include: Sequence[str] = (),
@@ -125,9 +126,9 @@ class GithubSource(Source):
         self._patterns = PathPatterns(include or DOCUMENTS, exclude)
         self._max_bytes = settings.fetch_max_bytes
         self._clock = clock
-        self._blobs = github.blobs_url(github.base(settings.github_web_url, "GITHUB_WEB_URL"), self._repo)
-        self._raw = github.raw_url(github.base(settings.github_raw_url, "GITHUB_RAW_URL"), self._repo)
-        self._base = github.api_url(github.base(settings.github_api_url, "GITHUB_API_URL"), self._repo)
+        self._blobs = github_rest.blobs_url(github_rest.base(settings.github_web_url, "GITHUB_WEB_URL"), self._repo)
+        self._raw = github_rest.raw_url(github_rest.base(settings.github_raw_url, "GITHUB_RAW_URL"), self._repo)
+        self._base = github_rest.api_url(github_rest.base(settings.github_api_url, "GITHUB_API_URL"), self._repo)
         self._present_until = 0.0
 
     @classmethod
@@ -145,7 +146,7 @@ class GithubSource(Source):
     def unwanted(self, address: str) -> str:
         """What the patterns shut out."""
         at = address.removeprefix(self._blobs)
-        branch = f"{github.escaped(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
+        branch = f"{github_rest.escaped(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
         is_ours = address.startswith(self._blobs) and at.startswith(branch)
         return EXCLUDED if is_ours and not self._patterns.takes(unquote(at.removeprefix(branch))) else ""
 
@@ -178,7 +179,7 @@ class GithubSource(Source):
         branch = self._repo.branch or "HEAD"
         etag, url = known.get("etag", ""), known.get("etag_url", "")
         answer = await self._api.ask(
-            f"{self._base}/commits/{github.escaped(branch)}",
+            f"{self._base}/commits/{github_rest.escaped(branch)}",
             accept=SHA,
             conditional={"If-None-Match": etag} if etag else {},
             conditional_url=url,
@@ -193,14 +194,14 @@ class GithubSource(Source):
         found = self._good(answer, f"the commit of {branch}")
         if isinstance(found, ListingFailure):
             return found
-        commit = github.commit_sha(found.body)
+        commit = github_rest.commit_sha(found.body)
         return BranchHead(commit, found.header("etag"), found.final_url) if commit else self._unreadable("commit")
 
     async def _default_branch(self) -> str | ListingFailure:
         answer = self._good(await self._api.ask(self._base, max_bytes=SMALL_BYTES), "the repository")
         if isinstance(answer, ListingFailure):
             return answer
-        return github.default_branch(answer.body) or self._unreadable("repository")
+        return github_rest.default_branch(answer.body) or self._unreadable("repository")
 
     async def _walk(self, commit: str, branch_filter: BranchFilter) -> AsyncIterator[Batch | ListingFailure]:
         """All folders at once; where that is too much for one answer, folder by folder."""
@@ -226,7 +227,7 @@ class GithubSource(Source):
         answer = self._good(await self._api.ask(url, max_bytes=TREE_BYTES), "a part of the tree")
         if isinstance(answer, ListingFailure):
             return answer
-        return github.tree(answer.body) or self._unreadable("tree")
+        return github_rest.tree(answer.body) or self._unreadable("tree")
 
     def _good(self, answer: FetchResult, what: str) -> Fetched | ListingFailure:
         match answer:
@@ -245,7 +246,7 @@ class GithubSource(Source):
         return ListingFailure(f"GitHub's answer about the {what} of {self._repo.full_name} cannot be read.")
 
     def _branch_filter(self, branch: str) -> BranchFilter:
-        return BranchFilter(f"{self._blobs}{github.escaped(branch)}/", self._patterns, self._max_bytes)
+        return BranchFilter(f"{self._blobs}{github_rest.escaped(branch)}/", self._patterns, self._max_bytes)
 
     def _memory(self, head: BranchHead, branch: str) -> dict[str, str]:
         return {
@@ -268,7 +269,7 @@ class GithubSource(Source):
         url = item.fetch_url
         if not url.startswith(self._blobs):
             return await self._page(item, conditional, slot)
-        known = github.sha_of_etag(_if_none_match(conditional))
+        known = github_rest.sha_of_etag(_if_none_match(conditional))
         if known and known == item.listed_version:
             return _unchanged(url, known)
         answer = await self._api.ask(self._raw + url.removeprefix(self._blobs), accept="*/*", slot=slot)
@@ -287,7 +288,7 @@ class GithubSource(Source):
     async def _as_listed(self, item: Item, answer: Fetched, slot: BodySlot | None) -> FetchResult:
         """The version that the listing saw. Raw files come from a cache that may be five minutes behind."""
         listed = item.listed_version
-        if not github.is_sha(listed) or github.blob_sha(answer.body) == listed:
+        if not github_rest.is_sha(listed) or github_rest.blob_sha(answer.body) == listed:
             return answer
         exact = await self._api.ask(f"{self._base}/git/blobs/{listed}", accept=RAW, slot=slot)
         # Gone from the repository, by a force push: then the listing is what is old.
@@ -296,10 +297,10 @@ class GithubSource(Source):
     def _file(self, item: Item, answer: FetchResult, known: str) -> FetchResult:
         if not isinstance(answer, Fetched):
             return answer
-        url, sha = item.fetch_url, github.blob_sha(answer.body)
+        url, sha = item.fetch_url, github_rest.blob_sha(answer.body)
         if sha == known:
             return _unchanged(url, sha)
-        kind = github.content_type(answer.header("content-type"), url, answer.body)
+        kind = github_rest.content_type(answer.header("content-type"), url, answer.body)
         headers = {**answer.headers, "etag": f'"{sha}"', "content-type": kind}
         return replace(_at(answer, url), headers=headers)
 
@@ -316,10 +317,10 @@ class GithubSource(Source):
 
 
 def _checked(repo: str, branch: str, web_url: str) -> Repository:
-    found = github.repository(repo, web_url)
+    found = github_rest.repository(repo, web_url)
     if isinstance(found, RejectedUrl):
         raise ValueError(f"{found.reason} (got {repo[:80]!r})")
-    if branch and not github.is_branch(branch):
+    if branch and not github_rest.is_branch(branch):
         raise ValueError(f"A branch cannot have this name. (got {branch[:80]!r})")
     return found._replace(branch=branch or found.branch)
 

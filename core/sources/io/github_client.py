@@ -6,13 +6,13 @@ The token goes to the API and to raw files, nowhere else: the fetcher drops it w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Failed, Fetched, FetchResult, Request
 from core.net.body_slot import BodySlot
+from core.net.fetcher import Fetcher
 from core.settings import Settings
-from core.sources import github_rest as github
+from core.sources import github_rest
 from core.sources.github_rest import Repository
 
 JSON = "application/vnd.github+json"
@@ -25,20 +25,10 @@ MAX_WAIT_SECONDS = 5.0
 """Longer than this we do not sit at a shut gate: the work comes back later."""
 
 
-class Fetches(Protocol):
-    """The guarded fetcher, as far as we need it."""
-
-    async def fetch(self, request: Request, slot: BodySlot | None = None) -> FetchResult:
-        """Fetch, with everything that can go wrong as a value."""
-
-    async def hold_off(self, url: str, seconds: float, why: str) -> None:
-        """Nobody asks the domain of this URL for so long."""
-
-
 class GithubClient:
     """One repository's door to the API and to its raw files."""
 
-    def __init__(self, settings: Settings, fetcher: Fetches, repo: Repository, clock: Callable[[], float]) -> None:
+    def __init__(self, settings: Settings, fetcher: Fetcher, repo: Repository, clock: Callable[[], float]) -> None:
         self._token = settings.github_token
         self._fetcher = fetcher
         self._repo = repo
@@ -74,10 +64,10 @@ class GithubClient:
         return headers | {"Authorization": f"Bearer {token}"} if token else headers
 
     async def _judged(self, answer: Fetched) -> FetchResult:
-        wait = github.limit_seconds(answer.status, answer.headers, answer.body, self._clock())
+        wait = github_rest.limit_seconds(answer.status, answer.headers, answer.body, self._clock())
         if wait:
             await self._fetcher.hold_off(answer.final_url, wait, LIMIT_REASON)
-            if answer.status in github.LIMIT_STATUSES:
+            if answer.status in github_rest.LIMIT_STATUSES:
                 return Deferred(wait, LIMIT_REASON)
         return self.denied(answer.status) if answer.status in (401, 403) else answer
 

@@ -18,7 +18,6 @@ from core.settings import Settings
 from core.sources.domain import SourceRecord
 from core.sources.io import read_permission
 from core.sources.io.folder import FolderSource
-from core.sources.io.sitemap_walk import Fetches
 from core.sources.io.source import Source, SourceContext
 from core.urls import file_paths
 
@@ -83,7 +82,7 @@ def page_request(item: Item, conditional: Mapping[str, str], method: str = "GET"
     )
 
 
-async def look_and_fetch(fetcher: Fetches, item: Item, request: Request, slot: BodySlot | None = None) -> FetchResult:
+async def look_and_fetch(fetcher: Fetcher, item: Item, request: Request, slot: BodySlot | None = None) -> FetchResult:
     """A GET; before it a HEAD for large binaries, for servers that send megabytes whatever validators say."""
     if request.conditional and _is_large_binary(item):
         answer = await fetcher.fetch(replace(request, method="HEAD"))

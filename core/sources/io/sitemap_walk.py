@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import msgspec
 
 from core import ids
 from core.models import Deferred, Failed, Fetched, FetchResult, Request
-from core.net.body_slot import BodySlot
+from core.net.fetcher import Fetcher
 from core.registry import classify
 from core.registry.classify import ResponseKind
+from core.runtime.parse_pool import ParsePool
 from core.sources import lastmod
-from core.sources.sitemaps import MAX_BYTES, MOST_LISTED, Listed, SitemapResult, SitemapTask
+from core.sources.sitemap_pages import MAX_BYTES, MOST_LISTED, Listed, SitemapResult, SitemapTask
 from core.urls import secrets
 from core.urls.normalise import registrable_domain
 
@@ -30,20 +30,6 @@ ASK_ANYWAY_SECONDS = 7 * 86_400
 """A sitemap whose index says that it has not moved is asked this often all the same: indexes forget."""
 MOST_NOTES = 5
 _ACCEPT = {"Accept": "application/xml, text/xml;q=0.9, */*;q=0.8"}
-
-
-class Fetches(Protocol):
-    """The guarded fetcher, as far as we need it."""
-
-    async def fetch(self, request: Request, slot: BodySlot | None = None) -> FetchResult:
-        """Fetch, with everything that can go wrong as a value."""
-
-
-class Parses(Protocol):
-    """The parse pool, as far as we need it."""
-
-    async def run(self, task: str, request: object) -> Any:
-        """Run a task in a child: its result, or `Failed`."""
 
 
 class SitemapState(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -81,8 +67,8 @@ class SitemapWalk:
 
     def __init__(
         self,
-        fetcher: Fetches,
-        pool: Parses,
+        fetcher: Fetcher,
+        pool: ParsePool,
         remembered: Mapping[str, str],
         tracking_params: tuple[str, ...],
         clock: Callable[[], float],

@@ -17,14 +17,16 @@ from pydantic import AfterValidator, Field
 
 from core.models import Batch, End, Fetched, FetchResult, Ref, RejectedUrl
 from core.net.body_slot import BodySlot
+from core.net.fetcher import Fetcher
 from core.pages.canonical import is_login_or_error_url
 from core.registry.record import Item
+from core.runtime.parse_pool import ParsePool
 from core.sources import lastmod
 from core.sources.domain import SourceConfig, SourceRecord, UrlGlobs, slug
 from core.sources.io.single_items import look_and_fetch, page_request
-from core.sources.io.sitemap_walk import Fetches, Parses, SitemapWalk
+from core.sources.io.sitemap_walk import SitemapWalk
 from core.sources.io.source import LINKS_DECIDE, Source, SourceContext
-from core.sources.sitemaps import Listed
+from core.sources.sitemap_pages import Listed
 from core.urls import secrets
 from core.urls.normalise import clean_url, display_url, origin_of
 from core.urls.scope import OUT_OF_SCOPE, Scope
@@ -92,8 +94,8 @@ class WebSource(Source):
 
     def __init__(
         self,
-        fetcher: Fetches,
-        pool: Parses,
+        fetcher: Fetcher,
+        pool: ParsePool,
         scope: Scope,
         *,
         max_pages: int,

@@ -1,7 +1,7 @@
-"""A sitemap's bytes into the pages it lists, or the sitemaps that an index names. Runs in a parse child.
+"""Read the pages that a sitemap lists, or the sitemaps that an index names. Runs in a parse child.
 
-Reads what sitemaps.org allows: XML, an index, a list of lines, a feed; each also as a gzip file. Unlike a feed, which
-is read for its newest entries, a sitemap is read up to the protocol's own 50,000.
+Reads what sitemaps.org allows: XML, an index, a list of lines, a feed; each also as a gzip file. Titles and news
+elements, for which `core.feeds.sitemap` reads the same files, are left aside: a site may list millions of pages.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from core.documents.decompress import GZIP_MAGIC, gunzip
-from core.errors import Damaged, NotAFeed
 from core.feeds.dates import parse_date
 from core.models import RejectedUrl
 from core.urls import trackers
@@ -22,11 +20,13 @@ from core.urls.normalise import join_url, public_url
 if TYPE_CHECKING:
     from lxml import etree
 
+    from core.feeds.elements import ElementNames
+
 MOST_LISTED = 50_000
 MAX_BYTES = 50_000_000
 """Inflated. The protocol's limit (sitemaps.org), for the file and for what a gzip file holds."""
 MOST_CHARS = 40_000_000
-"""Of all addresses together: an answer that the pool takes, whatever a hostile file lists."""
+"""Of all addresses together: a result that the parse pool accepts, whatever a hostile file lists."""
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 Listed = tuple[str, float | None]
@@ -49,26 +49,27 @@ class SitemapResult:
     children: tuple[Listed, ...] = ()
     """The sitemaps that an index names."""
     is_truncated: bool = False
-    """More were there than we read."""
+    """The sitemap lists more than was read."""
 
 
 def read_sitemap(task: SitemapTask) -> SitemapResult:
-    """What this sitemap lists; raises NotAFeed, with a sentence, when it is none."""
+    """Return what this sitemap lists; raise NotAFeed, with a sentence, when it is none."""
     from core.feeds.elements import ElementNames
-    from core.feeds.parse import parse_feed
+    from core.feeds.parse import decompress_body, parse_feed
     from core.feeds.xml_tree import parse_xml
 
-    body = _inflated(task.body) if task.body.startswith(GZIP_MAGIC) else task.body
+    body = decompress_body(task.body, "sitemap")
     start = body[:2_048].lstrip(_BLANK)[:8].lower()
     if start.startswith((b"http://", b"https://")):
         return _result(_lines(body), [], task)
     tree = parse_xml(body, task.content_type) if start.startswith(b"<") else None
     if tree is not None:
-        name = ElementNames()(tree.root)
+        names = ElementNames()
+        name = names(tree.root)
         if name == "urlset":
-            return _result(_listed(tree.root, "url"), [], task)
+            return _result(_listed(tree.root, names, "url"), [], task)
         if name == "sitemapindex":
-            return _result([], _listed(tree.root, "sitemap"), task)
+            return _result([], _listed(tree.root, names, "sitemap"), task)
     feed = parse_feed(body, task.url, task.content_type)
     entries = [(entry.link, entry.updated_ts or entry.published_ts) for entry in feed.entries]
     return _result(entries, [(child, None) for child in feed.children], task)
@@ -83,16 +84,13 @@ def _chars(listed: list[Listed]) -> int:
     return sum(len(link) for link, _ in listed)
 
 
-def _listed(root: etree._Element, wanted: str) -> list[Listed]:
-    """One more than we keep, so that it shows."""
-    from core.feeds.elements import ElementNames
-
-    names = ElementNames()
+def _listed(root: etree._Element, names: ElementNames, wanted: str) -> list[Listed]:
+    """Read one more than is kept, so that truncation shows."""
     elements = (element for element in root.iterchildren("*") if names(element) == wanted)
     listed: list[Listed] = []
     for element in islice(elements, MOST_LISTED + 1):
-        said = {names(child): child.text for child in element.iterchildren("*")}
-        listed.append((said.get("loc") or "", parse_date((said.get("lastmod") or "").strip())))
+        texts = {names(child): child.text or "" for child in element.iterchildren("*")}
+        listed.append((texts.get("loc", ""), parse_date(texts.get("lastmod", "").strip())))
     return listed
 
 
@@ -103,7 +101,7 @@ def _lines(body: bytes) -> list[Listed]:
 
 def _newest_first(listed: list[Listed], task: SitemapTask) -> tuple[Listed, ...]:
     matcher = trackers.tracker_matcher(task.tracking_params)
-    found: dict[str, float | None] = {}
+    dates: dict[str, float | None] = {}
     chars = 0
     for link, moment in sorted(listed, key=_age)[:MOST_LISTED]:
         cleaned = public_url(join_url(task.url, link), matcher) if link.strip() else RejectedUrl(link, "empty")
@@ -112,20 +110,9 @@ def _newest_first(listed: list[Listed], task: SitemapTask) -> tuple[Listed, ...]
         chars += len(cleaned)
         if chars > MOST_CHARS:
             break
-        found.setdefault(cleaned, moment)
-    return tuple(found.items())
+        dates.setdefault(cleaned, moment)
+    return tuple(dates.items())
 
 
 def _age(listed: Listed) -> float:
     return float("inf") if listed[1] is None else -listed[1]
-
-
-def _inflated(body: bytes) -> bytes:
-    """What a `.xml.gz` holds; HTTP delivers such files as they are."""
-    try:
-        inflated = gunzip(body, MAX_BYTES)
-    except Damaged as exc:
-        raise NotAFeed("This is a damaged gzip file") from exc
-    if len(inflated) > MAX_BYTES:
-        raise NotAFeed("The compressed sitemap is too large")
-    return inflated
