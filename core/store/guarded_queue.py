@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from core.keys import Keys
 from core.store import rq_keys
-from core.store.quarantine import LIFE_SECONDS, MOVE
+from core.store.quarantine import MOVE, QUARANTINE_SECONDS
 
 log = logging.getLogger("queue")
 
@@ -69,7 +69,7 @@ class GuardedQueueClient(Redis):
         pairs = [word for name in dict.fromkeys(names) for word in _typed(name)]
         if not pairs:
             return []
-        place = (self.spelling.quarantine, self.spelling.quarantined(""), LIFE_SECONDS)
+        place = (self.spelling.quarantine, self.spelling.quarantined(""), QUARANTINE_SECONDS)
         reply = super().execute_command("EVAL", MOVE, 0, *place, *pairs)  # type: ignore[no-untyped-call]
         moved = [_text(name) for name in cast(list[bytes], reply)]
         for name in moved:

@@ -16,7 +16,7 @@ from core.store.key_families import KeyFamilies
 
 log = logging.getLogger("store")
 
-LIFE_SECONDS = 30 * 86_400
+QUARANTINE_SECONDS = 30 * 86_400
 AT_ONCE = 1_000
 
 # ARGV: index of the quarantine, how its keys begin, life in seconds; then pairs of key and the type it has to be.
@@ -83,7 +83,7 @@ class Quarantine:
         self._client = client
         self._keys = keys
         self._families = families or KeyFamilies(keys)
-        self._place = (keys.quarantine, keys.quarantined(""), str(LIFE_SECONDS))
+        self._place = (keys.quarantine, keys.quarantined(""), str(QUARANTINE_SECONDS))
 
     async def put_aside(self, names: Iterable[str]) -> list[str]:
         """What is damaged about these keys, types before fields; which they were. Each is named in the log."""

@@ -16,7 +16,7 @@ from core.doctor.problems import Finding, Problem
 from core.keys import Keys
 from core.registry.record import Status
 from core.search.io.chunk_remover import ChunkRemover
-from core.store.commit import Answer, Command, Lease, Leases, Work
+from core.store.commit import Command, Commit, CommitResult, Lease, Leases
 from core.store.connect import Client
 from core.store.events import event
 from core.store.quarantine import Quarantine
@@ -92,19 +92,19 @@ class IndexRepair:
         return len(placed)
 
     async def _heal(self, finding: Finding, leases: Leases, lease: Lease, now: float) -> bool:
-        answer = Answer.MOVED_ON
+        answer = CommitResult.OUTDATED
         try:
             values = await self._client.hmget(self._keys.item(finding.name), list(_RECORD))
             # A commit takes a field that is missing for `0`.
             record = ["0" if value is None else str(value) for value in values]
             if await self._checks.still([finding]):
                 commands = [*await self._commands(finding, record[0], now), self._told(finding)]
-                work = Work(lease, commands, self._expected(finding.name, record))
+                work = Commit(lease, commands, self._expected(finding.name, record))
                 answer = (await leases.commit_many([work]))[0]
         finally:
-            if answer is Answer.MOVED_ON:
+            if answer is CommitResult.OUTDATED:
                 await leases.release(lease)
-        return answer is Answer.WRITTEN
+        return answer is CommitResult.WRITTEN
 
     def _expected(self, item_id: str, record: Sequence[str]) -> tuple[str, ...]:
         """What the record said before the second look, for a commit that is only right as long as it does."""

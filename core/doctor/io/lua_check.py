@@ -19,7 +19,7 @@ from core.store.commit import CRASH_MEMORY_SECONDS, LEASE_SECONDS
 from core.store.connect import Client, texts
 from core.store.key_families import KeyFamilies
 from core.store.packing import packed_json
-from core.store.quarantine import LIFE_SECONDS
+from core.store.quarantine import QUARANTINE_SECONDS
 
 AT_ONCE = 500
 DAY_SECONDS = 86_400
@@ -148,8 +148,8 @@ def _ttls(settings: Settings) -> dict[str, float]:
         "run": 30 * day,
         "snapshot": int(max(settings.snapshot_days, 1) * day),
         "embed_cache": 30 * day,
-        "quarantined": LIFE_SECONDS,
-        "quarantine": LIFE_SECONDS,
+        "quarantined": QUARANTINE_SECONDS,
+        "quarantine": QUARANTINE_SECONDS,
         "longest_wait": max(LONGEST_WAIT_SECONDS, settings.crawl_max_interval_seconds * 1.5),
         "slack": SLACK_SECONDS,
     }

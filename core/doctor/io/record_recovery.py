@@ -8,7 +8,7 @@ from core import ids
 from core.doctor.io.registry_sets import RegistrySets
 from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE, Status, blank_record
-from core.store.commit import Answer, Command, Leases, Work
+from core.store.commit import Command, Commit, CommitResult, Leases
 from core.store.connect import Client
 from core.store.events import event
 from core.urls.normalise import normalise_url
@@ -53,8 +53,8 @@ class RecordRecovery:
             if taken is None:
                 continue
             missing = (self._keys.item(article["item_id"]), "status", "0")
-            work = Work(taken[0], await self._commands(uid, article, now), missing)
-            if (await leases.commit_many([work]))[0] is Answer.MOVED_ON:
+            work = Commit(taken[0], await self._commands(uid, article, now), missing)
+            if (await leases.commit_many([work]))[0] is CommitResult.OUTDATED:
                 await leases.release(taken[0])
 
     async def _commands(self, uid: str, article: dict[str, str], now: float) -> list[Command]:

@@ -12,7 +12,7 @@ from core.keys import Keys
 from core.registry.io.items import ItemStore, LeasedItem
 from core.registry.io.remover import Remover
 from core.registry.record import ARTICLES_SOURCE, Item, Status, iso
-from core.store.commit import Answer, Command, Leases, Work, flat
+from core.store.commit import Command, Commit, CommitResult, Leases, flat
 from core.store.connect import Client
 from core.store.events import event
 
@@ -35,14 +35,14 @@ class ArticleEnd:
         An item that was listed or embedded meanwhile is left as it is; every lease is released.
         """
         try:
-            works = [Work(one.lease, await self.commands(one.item, now), self.expected(one.item)) for one in leased]
+            works = [Commit(one.lease, await self.commands(one.item, now), self.expected(one.item)) for one in leased]
             answers = await leases.commit_many(works) if works else []
         except BaseException:
             await leases.release_many([one.lease for one in leased])
             raise
         results = list(zip(leased, answers, strict=True))
-        await self.release(leases, [one for one, answer in results if answer is Answer.MOVED_ON])
-        return [one for one, answer in results if answer is Answer.WRITTEN]
+        await self.release(leases, [one for one, answer in results if answer is CommitResult.OUTDATED])
+        return [one for one, answer in results if answer is CommitResult.WRITTEN]
 
     async def release(self, leases: Leases, leased: Sequence[LeasedItem]) -> None:
         """Release items without a result."""

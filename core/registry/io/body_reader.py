@@ -46,10 +46,10 @@ class BodyReader:
         name, request = self._task(leased, answer, with_links)
         async with self._places:
             if is_marked:
-                await self._context.leases.mark(item.id)
+                await self._context.leases.count_crash(item.id)
             result: PageResult | Failed = await self._context.pool.run(name, request)
             if is_marked:
-                await self._context.leases.unmark(item.id)
+                await self._context.leases.clear_crashes(item.id)
         if isinstance(result, Failed):
             return Read(result)
         return Read(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)

@@ -22,7 +22,7 @@ from core.registry.outcomes import Moved, Outcome
 from core.runtime.context import Context
 from core.store import cancellation
 from core.store.clock import ServerClock
-from core.store.commit import Answer, Command, Work
+from core.store.commit import Command, Commit, CommitResult
 
 log = logging.getLogger("refresh")
 
@@ -131,13 +131,13 @@ class CommitBuffer:
             again = []
             for entry, answer in zip(entries, answers, strict=True):
                 match answer:
-                    case Answer.WRITTEN:
+                    case CommitResult.WRITTEN:
                         self._tell(entry)
-                    case Answer.MOVED_ON:
+                    case CommitResult.OUTDATED:
                         again.append(entry)
-                    case Answer.REFUSED:
+                    case CommitResult.LEASE_LOST:
                         log.warning("⚠️ Lease lost, result discarded → %s", entry.leased.item.fetch_url)
-            _tell_failures([e for e, answer in zip(entries, answers, strict=True) if answer is Answer.WRITTEN])
+            _tell_failures([e for e, answer in zip(entries, answers, strict=True) if answer is CommitResult.WRITTEN])
             await self._uncount(entries, answers)
             await self._make_due_again([entry for entry in again if isinstance(entry.outcome, Moved)])
             entries = [await self._once_more(entry) for entry in again if not isinstance(entry.outcome, Moved)]
@@ -149,22 +149,22 @@ class CommitBuffer:
             commands += self._context.runs.counted(self._run_id, total, self._clock.now())
         return commands
 
-    async def _uncount(self, entries: Sequence[DecidedVisit], answers: Sequence[Answer]) -> None:
+    async def _uncount(self, entries: Sequence[DecidedVisit], answers: Sequence[CommitResult]) -> None:
         """What was counted with the commit and then refused: rare, and set right."""
-        refused = [e for e, answer in zip(entries, answers, strict=True) if answer is not Answer.WRITTEN]
+        refused = [e for e, answer in zip(entries, answers, strict=True) if answer is not CommitResult.WRITTEN]
         if refused:
             counts = Counter({str(entry.decision.count): 0 for entry in refused})
             counts.subtract(str(entry.decision.count) for entry in refused)
             await self._context.leases.run(self._counted(counts))
 
-    def _work(self, entry: DecidedVisit) -> Work:
+    def _work(self, entry: DecidedVisit) -> Commit:
         item, outcome = entry.leased.item, entry.outcome
         generation = item.generation if entry.around.generation is None else entry.around.generation
         commands = [*self._context.items.apply(item, entry.decision), *entry.commands]
         expected = self._context.items.expected(item, generation)
         if isinstance(outcome, Moved):  # a page gives up its text only while its target has one
             expected += (self._context.keys.document(outcome.target_id), "content_hash", outcome.target_hash)
-        return Work(entry.leased.lease, commands, expected)
+        return Commit(entry.leased.lease, commands, expected)
 
     async def _once_more(self, entry: DecidedVisit) -> DecidedVisit:
         """Somebody raised the generation, which makes it due again at once, another source lists the page now, or a
@@ -179,7 +179,7 @@ class CommitBuffer:
     async def _make_due_again(self, entries: Sequence[DecidedVisit]) -> None:
         """Their targets have no text any more, or their records moved on: visited again in a moment."""
         until = self._clock.now() + AGAIN_SECONDS
-        postpone = [Work(e.leased.lease, self._context.items.postpone(e.leased.item, until)) for e in entries]
+        postpone = [Commit(e.leased.lease, self._context.items.postpone(e.leased.item, until)) for e in entries]
         if postpone:
             await self._context.leases.commit_many(postpone)
 

@@ -24,7 +24,7 @@ from core.registry.page_url import LinkResult
 from core.registry.record import ARTICLES_SOURCE, Item, blank_record
 from core.runtime.context import Context
 from core.store.clock import ServerClock
-from core.store.commit import Answer, Command, Lease, Work
+from core.store.commit import Command, Commit, CommitResult, Lease
 from core.urls.normalise import clean_url, normalise_url
 from core.urls.secrets import has_credentials, without_credentials
 from core.urls.trackers import tracker_matcher
@@ -153,15 +153,15 @@ class LinkVisits:
             item.source, item.fetch_url, self._clock.now(), strategy=context.settings.registry_partition_strategy
         )
         written = [*context.items.enlist(item, decision.status, blank), *context.items.apply(item, decision), *commands]
-        work = Work(leased.lease, written, context.items.expected(item, item.generation))
+        work = Commit(leased.lease, written, context.items.expected(item, item.generation))
         match (await context.leases.commit_many([work]))[0]:
-            case Answer.WRITTEN:
+            case CommitResult.WRITTEN:
                 self.ends[LinkResult.DUPLICATE if link.duplicate_of else LinkResult.STORED] += 1
                 log.info("✅ Stored canonical → %s  %s", link.uid, title[:TITLE_CHARS])
-            case Answer.MOVED_ON:  # a site has just listed the page: once more, with the record as it is now
+            case CommitResult.OUTDATED:  # a site has just listed the page: once more, with the record as it is now
                 await context.leases.release(leased.lease)
                 self.held.append(link.url)
-            case Answer.REFUSED:
+            case CommitResult.LEASE_LOST:
                 self._late(link)
 
     async def fail(self, leased: LeasedItem, outcome: Outcome) -> None:

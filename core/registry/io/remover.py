@@ -15,7 +15,7 @@ from core.registry import key_lists
 from core.registry.record import iso, listing_sources
 from core.search.io.chunk_remover import ChunkRemover
 from core.store import connect
-from core.store.commit import LEASE_SECONDS, Answer, Command, Leases, Work, batched
+from core.store.commit import LEASE_SECONDS, Command, Commit, CommitResult, Leases, batched
 from core.store.connect import Client, texts
 from core.store.events import event
 from core.store.pipeline import read_many
@@ -124,14 +124,16 @@ class Remover:
             for record, lease in leased:
                 article = await self.articles([record.article_uid], [record.content_hash], keep_attempted=True)
                 expected = (self._keys.item(record.id), field, values[record.id])
-                works.append(Work(lease, [*await self.items([record]), *article], expected))
+                works.append(Commit(lease, [*await self.items([record]), *article], expected))
             answers = await leases.commit_many(works, relist) if works else []
         except BaseException:
             await leases.release_many([lease for _, lease in leased])
             raise
-        if changed := [work.lease for work, answer in zip(works, answers, strict=True) if answer is Answer.MOVED_ON]:
+        if changed := [
+            work.lease for work, answer in zip(works, answers, strict=True) if answer is CommitResult.OUTDATED
+        ]:
             await leases.release_many(changed)
-        return answers.count(Answer.WRITTEN)
+        return answers.count(CommitResult.WRITTEN)
 
     async def relist(self, sources: Iterable[str]) -> list[Command]:
         """Commands that make sources forget their last listing, so that they find again what still exists."""

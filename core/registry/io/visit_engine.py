@@ -34,7 +34,7 @@ from core.sources.io.link_follower import LinkFollower
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
 from core.store.clock import ServerClock
-from core.store.commit import Work
+from core.store.commit import Commit
 from core.urls.normalise import host_of
 
 log = logging.getLogger("refresh")
@@ -114,7 +114,7 @@ class VisitEngine:
 
     async def _stop_checking(self, leased: LeasedItem) -> None:
         """Not due any more; a force that nothing can answer is used up."""
-        await self._context.leases.commit_many([Work(leased.lease, self._context.items.rest(leased.item))])
+        await self._context.leases.commit_many([Commit(leased.lease, self._context.items.rest(leased.item))])
 
     # ── fetch ──
 
@@ -157,7 +157,7 @@ class VisitEngine:
         self._postponed[answer.reason] += 1
         wait = max(answer.wait_seconds, 1.0)
         postpone = self._context.items.postpone(leased.item, self._clock.now() + wait, wait)
-        await self._context.leases.commit_many([Work(leased.lease, postpone)])
+        await self._context.leases.commit_many([Commit(leased.lease, postpone)])
 
     # ── what it means ──
 

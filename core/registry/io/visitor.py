@@ -24,7 +24,7 @@ from core.runtime.context import Context, domain_of
 from core.sources.io.open_sources import OpenSources
 from core.store import cancellation
 from core.store.clock import ServerClock
-from core.store.commit import Answer, Work
+from core.store.commit import Commit, CommitResult
 
 T = TypeVar("T")
 
@@ -130,20 +130,22 @@ class Visitor:
         done = [one for one in waiting.values() if _is_done(one.item, picked_ts, now)]
         works = [self._passed(one) for one in done]
         for one, answer in zip(done, await self._context.leases.commit_many(works) if works else (), strict=True):
-            if answer is not Answer.MOVED_ON:  # forced in this very moment: it is visited after all, without validators
+            if (
+                answer is not CommitResult.OUTDATED
+            ):  # forced in this very moment: it is visited after all, without validators
                 del waiting[one.item.id]
             else:
                 waiting[one.item.id] = replace(one, item=replace(one.item, generation=one.item.generation + 1))
 
-    def _passed(self, one: LeasedItem) -> Work:
+    def _passed(self, one: LeasedItem) -> Commit:
         item = one.item
         expected = (self._context.keys.item(item.id), "reindexGeneration", str(item.generation))
-        return Work(one.lease, self._context.items.postpone(item, item.next_ts), expected)
+        return Commit(one.lease, self._context.items.postpone(item, item.next_ts), expected)
 
     async def _make_due_again(self, left: Sequence[LeasedItem]) -> None:
         """The time was over before their turn: due now, for whoever comes next."""
         now = self._clock.now()
-        works = [Work(one.lease, self._context.items.postpone(one.item, now)) for one in left]
+        works = [Commit(one.lease, self._context.items.postpone(one.item, now)) for one in left]
         if works:
             await self._context.leases.commit_many(works)
 

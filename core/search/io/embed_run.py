@@ -24,7 +24,7 @@ from core.search.io.live_pages import LiveText, LiveTextReader
 from core.search.io.vector_space import VectorSpaceStore
 from core.search.protocols import Embedder, EmbedderUnavailable
 from core.store.clock import ServerClock
-from core.store.commit import Answer, Lease, Leases, Work
+from core.store.commit import Commit, CommitResult, Lease, Leases
 from core.store.connect import Client
 
 log = logging.getLogger("embed")
@@ -117,7 +117,7 @@ class EmbedRun:
     async def _let_go(self, items: dict[str, Item | None], held: Held) -> None:
         """Gone, hidden or known already: what made it so has taken its chunks. What has just come to wait goes on."""
         works = [
-            Work(held[item_id], [self._queue.let_go(item_id)], self._as_read(item_id, item))
+            Commit(held[item_id], [self._queue.let_go(item_id)], self._as_read(item_id, item))
             for item_id, item in items.items()
         ]
         await self._commit(list(items), works, held)
@@ -183,17 +183,19 @@ class EmbedRun:
     async def _swap(self, pages: Sequence[PageToEmbed], held: Held) -> None:
         now = self._clock.now()
         works = [
-            Work(held[page.item.id], self._store.swap(page.item, page.chunks, page.old, now), self._expected(page.item))
+            Commit(
+                held[page.item.id], self._store.swap(page.item, page.chunks, page.old, now), self._expected(page.item)
+            )
             for page in pages
         ]
         answers = await self._commit([page.item.id for page in pages], works, held)
         for page, answer in zip(pages, answers, strict=True):
-            if answer is Answer.WRITTEN:
+            if answer is CommitResult.WRITTEN:
                 self.counts["indexed"] += 1
                 log.debug("🧭 Indexed %d chunks → %s", len(page.chunks), page.item.fetch_url)
                 continue
             self.counts["superseded"] += 1
-            if answer is Answer.MOVED_ON:
+            if answer is CommitResult.OUTDATED:
                 # Refused would mean that somebody else may be writing the same chunks; those end by themselves.
                 await self._store.discard(page.chunks, await self._store.old(page.item.id))
             log.debug("🔁 Changed meanwhile → %s", page.item.fetch_url)
@@ -203,11 +205,11 @@ class EmbedRun:
         is_same = (key, "contentHash", item.content_hash, key, "status", str(item.status))
         return (*is_same, *self._spaces.still(self._embedder.space))
 
-    async def _commit(self, item_ids: Sequence[str], works: Sequence[Work], held: Held) -> list[Answer]:
+    async def _commit(self, item_ids: Sequence[str], works: Sequence[Commit], held: Held) -> list[CommitResult]:
         """Each work for itself, all in one step; what has moved on is still held."""
         answers = await self._leases.commit_many(works) if works else []
         self._tell(len(works))
         for item_id, answer in zip(item_ids, answers, strict=True):
-            if answer is not Answer.MOVED_ON:
+            if answer is not CommitResult.OUTDATED:
                 del held[item_id]
         return answers
