@@ -20,7 +20,7 @@ from pydantic import SecretStr
 
 from bench.harness import ROOT
 from core.runtime.context import Context, open_context
-from core.search import fusion
+from core.search.fusion import FusedHit, weighted
 from core.search.io.searcher import Searcher, open_searcher
 from core.search.models import LEXICAL_WEIGHT, Query
 from core.settings import Settings
@@ -32,6 +32,8 @@ from workers.embed_jobs import embed_items
 
 CORPUS = ROOT.parent / "shared" / "data" / "retrieval" / "cranfield"
 DEPTH = 10
+RANK_OFFSET = 60
+"""How much the first ranks are pulled together."""
 Ranked = list[tuple[int, float]]
 
 
@@ -76,9 +78,10 @@ async def score(searcher: Searcher, lexical_weight: float) -> float:
     return total / len(judged)
 
 
-def by_rank(words: Ranked, meaning: Ranked, weight: float, *_: object) -> list[fusion.Fused[int]]:
-    """The other way to join both sides, in place of ours."""
-    return fusion.reciprocal(words, meaning, weight)
+def by_rank(words: Ranked, meaning: Ranked, weight: float, *_: object) -> list[FusedHit[int]]:
+    """Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009), in place of ours: scores do not count, only ranks."""
+    ranked = [[(key, 1 / (RANK_OFFSET + rank)) for rank, (key, _) in enumerate(side, 1)] for side in (words, meaning)]
+    return weighted(ranked[0], ranked[1], weight)
 
 
 async def measure(settings: Settings, folder: Path) -> None:

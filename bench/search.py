@@ -177,8 +177,10 @@ def measured(asks: dict[str, Ask], queries: list[Query]) -> dict[str, tuple[list
 
 def answered(replica: Replica, query: Query, filters: Filters, *, by_words: bool = False) -> object:
     """Rank as many as the searcher does, and read as many texts as it shows."""
-    hits = replica.search_now(query[0], None if by_words else query[1].tobytes(), filters, CANDIDATES)
-    return replica.texts_now(hits[:SHOWN])
+    snapshot = replica.snapshot()
+    assert snapshot
+    hits = snapshot.search(query[0], None if by_words else query[1].tobytes(), filters, CANDIDATES)
+    return snapshot.texts(hits[:SHOWN])
 
 
 def resident() -> str:
@@ -195,8 +197,10 @@ def read_alone(folder: Path) -> None:
     replica = Replica(folder, DIMENSION)
     opened = time.monotonic() - wall
     vector = np.ones(DIMENSION, dtype="<f4") / np.sqrt(DIMENSION)
+    snapshot = replica.snapshot()
+    assert snapshot
     for word in ("flow", "people", "year"):
-        replica.search_now(word, vector.astype("<f4").tobytes(), Filters(), 10)
+        snapshot.search(word, vector.astype("<f4").tobytes(), Filters(), 10)
     print(f"reader: opened in {opened:.2f} s; memory {resident()} (before opening: {before})")
 
 

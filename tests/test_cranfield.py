@@ -64,9 +64,10 @@ async def filled(folder: Path, dimension: int | None, vectors: Mapping[str, Vect
 
 async def test_words_alone_find_what_bm25_finds(tmp_path: Path) -> None:
     """BM25 with stems and a little more for titles reaches .54 nDCG@10."""
-    replica = await filled(tmp_path, None, {})
+    snapshot = (await filled(tmp_path, None, {})).snapshot()
+    assert snapshot
 
-    score = ndcg(lambda text: [hit.item_id for hit in replica.search_now(text, None, Filters(), 10)])
+    score = ndcg(lambda text: [hit.item_id for hit in snapshot.search(text, None, Filters(), 10)])
 
     assert score >= 0.54
 
@@ -83,10 +84,11 @@ async def test_words_and_meaning_find_more(tmp_path: Path, full: bool) -> None:
     vectors = dict(zip([d["_id"] for d in documents], await embedder.embed(texts), strict=True))
     asked = dict(zip([q["text"] for q in queries], await embedder.embed([q["text"] for q in queries]), strict=True))
     await embedder.close()
-    replica = await filled(tmp_path, embedder.space.dimension, vectors)
+    snapshot = (await filled(tmp_path, embedder.space.dimension, vectors)).snapshot()
+    assert snapshot
 
     score = await asyncio.to_thread(
-        ndcg, lambda text: [hit.item_id for hit in replica.search_now(text, asked[text], Filters(), 10)]
+        ndcg, lambda text: [hit.item_id for hit in snapshot.search(text, asked[text], Filters(), 10)]
     )
 
     assert score >= 0.57

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from core.search.io import replica_files, replica_opener
+from core.search.io import replica_opener, replica_writer
 from core.search.io.replica_state import Checkpoint, ReplicaFull, ReplicaUnusable
 from core.search.io.replica_writer import ReplicaWriter
 from core.settings import Settings
@@ -84,8 +84,8 @@ async def test_replica_that_cannot_be_made(library: Library) -> None:
             raise OSError(errno.EDQUOT, "Disk quota exceeded")
         real(folder, dimension)
 
-    real = replica_files.create
-    with mock.patch.object(replica_files, "create", fail):
+    real = replica_writer.create
+    with mock.patch.object(replica_writer, "create", fail):
         assert await library.urls("weir repaired", lexical_weight=1.0) == ["/weir"]
 
 

@@ -1,4 +1,4 @@
-"""Joining two lists of findings."""
+"""Fusing what words found with what vectors found."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.cranfield import by_rank
 from core.search import fusion
 
 WORDS = [("a", 10.0), ("b", 5.0)]
@@ -25,28 +26,26 @@ def test_weighted_adds_what_each_side_gives() -> None:
 
 def test_reciprocal_looks_at_ranks_alone() -> None:
     """Scores of any size change nothing; what both found comes first."""
-    found = fusion.reciprocal(WORDS, MEANING)
-    larger = fusion.reciprocal([(key, score * 1e6) for key, score in WORDS], MEANING)
+    found = by_rank([(1, 10.0), (2, 5.0)], [(2, 0.8), (3, 0.4)], 0.5)
+    larger = by_rank([(1, 10e6), (2, 5e6)], [(2, 0.8), (3, 0.4)], 0.5)
 
-    assert [hit.key for hit in found] == ["b", "a", "c"]
+    assert [hit.key for hit in found] == [2, 1, 3]
     assert found == larger
 
 
-@pytest.mark.parametrize("join", [fusion.weighted, fusion.reciprocal])
 @pytest.mark.parametrize(
     ("weight", "keys"), [(1.0, ["a", "b"]), (0.0, ["b", "c"]), (7.0, ["a", "b"]), (-1, ["b", "c"])]
 )
-def test_a_weight_of_one_or_zero_is_one_side_alone(join, weight: float, keys: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_a_weight_of_one_or_zero_is_one_side_alone(weight: float, keys: list[str]) -> None:
     """What only the other side found is not there."""
-    assert [hit.key for hit in join(WORDS, MEANING, weight)] == keys
+    assert [hit.key for hit in fusion.weighted(WORDS, MEANING, weight)] == keys
 
 
-@pytest.mark.parametrize("join", [fusion.weighted, fusion.reciprocal])
-def test_a_side_may_have_found_nothing(join) -> None:  # type: ignore[no-untyped-def]
+def test_a_side_may_have_found_nothing() -> None:
     """One empty side leaves the order of the other; two give nothing."""
-    assert [hit.key for hit in join([], MEANING)] == ["b", "c"]
-    assert [hit.key for hit in join(WORDS, [])] == ["a", "b"]
-    assert join([], []) == []
+    assert [hit.key for hit in fusion.weighted([], MEANING)] == ["b", "c"]
+    assert [hit.key for hit in fusion.weighted(WORDS, [])] == ["a", "b"]
+    assert fusion.weighted([], []) == []
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
@@ -55,7 +54,7 @@ def test_what_has_words_alone_is_scored_by_them_alone(weight: float) -> None:
     found = {hit.key: hit for hit in fusion.weighted(WORDS, [*MEANING, ("d", 0.1)], weight, {"b", "d"}.__contains__)}
     before = {hit.key: hit for hit in fusion.weighted(WORDS, MEANING, weight)}
 
-    assert found.pop("b") == fusion.Fused("b", 0.5, 0.5, 0.0)
+    assert found.pop("b") == fusion.FusedHit("b", 0.5, 0.5, 0.0)
     assert found == {key: hit for key, hit in before.items() if key != "b"}
 
 
@@ -67,12 +66,11 @@ def test_scores_without_a_best_are_nothing() -> None:
 @given(FOUND, FOUND, st.floats(0, 1))
 def test_scores_lie_between_zero_and_one(words, meaning, weight: float) -> None:  # type: ignore[no-untyped-def]
     """Whatever the sides give: score and parts are between 0 and 1, best first, each key once."""
-    for join in (fusion.weighted, fusion.reciprocal):
-        found = join(words, meaning, weight)
+    found = fusion.weighted(words, meaning, weight)
 
-        assert all(0 <= value <= 1.000001 for hit in found for value in (hit.score, hit.lexical, hit.semantic))
-        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
-        assert len({hit.key for hit in found}) == len(found)
+    assert all(0 <= value <= 1.000001 for hit in found for value in (hit.score, hit.lexical, hit.semantic))
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    assert len({hit.key for hit in found}) == len(found)
 
 
 @pytest.mark.parametrize(

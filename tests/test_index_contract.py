@@ -192,11 +192,11 @@ async def test_vectors_say_nothing_of_a_language_that_is_not_spoken(opened: Open
         page = IndexedPage(f"url_{name}", "v1", reads_as=reads_as)
         await opened.index.upsert(page, [chunk(name, f"weir {name}")], {name: EAST})
     await opened.settle()
-    spoken = frozenset({"en", "de"})
+    understood = frozenset({"en", "de"})
 
-    near = await opened.index.search("", EAST, Filters(), 10, 0.5, spoken)
-    both = await opened.index.search("c_ru", NORTH, Filters(), 10, 0.3, spoken)
-    by_vector = await opened.index.search("weir", EAST, Filters(), 10, 0.0, spoken)
+    near = await opened.index.search("", EAST, Filters(), 10, 0.5, understood)
+    both = await opened.index.search("c_ru", NORTH, Filters(), 10, 0.3, understood)
+    by_vector = await opened.index.search("weir", EAST, Filters(), 10, 0.0, understood)
 
     assert sorted(hit.chunk_id for hit in near) == ["c_en", "c_unknown"]
     assert [(hit.chunk_id, hit.score, hit.semantic) for hit in both[:1]] == [("c_ru", 1.0, 0.0)]

@@ -18,9 +18,10 @@ pytest.importorskip("tantivy")
 import numpy as np
 
 from core.models import Chunk
-from core.search.io import replica_lexical, replica_table, replica_terms, replica_vectors
+from core.search.io import replica_lexical, replica_log, replica_table, replica_terms, replica_vectors
 from core.search.io.replica import Replica
 from core.search.io.replica_state import SCHEMA, Checkpoint, InvalidVector, ReplicaBroken, ReplicaBusy
+from core.search.io.replica_writer import erase
 from core.search.models import ChunkText, Filters, Hit, IndexedPage
 from core.search.protocols import Index, Vector
 
@@ -407,7 +408,7 @@ async def test_a_second_writer_is_refused(replica: Replica, tmp_path: Path) -> N
         await put(other, "i", "flood")
     with pytest.raises(ReplicaBusy):
         await commit(other)
-    assert not Replica.erase(tmp_path)
+    assert not erase(tmp_path)
     replica.close()
     assert other.try_write_lock()
     await put(other, "i", "flood")
@@ -459,7 +460,7 @@ async def test_a_reader_follows_a_compaction_and_a_rebuild(
     assert "late" in await found(reader, "flood", vector=unit(1))
     replica.close()
 
-    assert Replica.erase(tmp_path)
+    assert erase(tmp_path)
     assert await reader.count() == 11
     anew = Replica(tmp_path, DIMENSION)
     assert anew.try_write_lock()
@@ -492,8 +493,8 @@ async def test_a_writer_that_comes_back_looks_only_at_what_is_new(
 ) -> None:
     """Checksums are compared the first time; then not of what we wrote ourselves, and once of what another wrote."""
     looked: list[str] = []
-    rows, words = replica_vectors.check, replica_lexical._is_whole
-    monkeypatch.setattr(replica_vectors, "check", lambda *given: (looked.append("rows"), rows(*given)))
+    rows, words = replica_vectors.verify, replica_lexical._is_whole
+    monkeypatch.setattr(replica_vectors, "verify", lambda *given: (looked.append("rows"), rows(*given)))
     monkeypatch.setattr(replica_lexical, "_is_whole", lambda path: (looked.append(path.suffix), words(path))[1])
     await put(replica, "i", "flood", vector=unit(1))
     await commit(replica)
@@ -537,8 +538,8 @@ async def test_a_writer_that_lets_go_lets_tantivy_tidy_up(replica: Replica) -> N
 
     assert replica.try_write_lock()
     await commit(replica)
-    assert replica._view
-    assert replica._view.searcher.num_segments <= 10
+    assert replica._snapshot
+    assert replica._snapshot.searcher.num_segments <= 10
     assert await replica.count() == 40
 
 
@@ -636,7 +637,7 @@ async def test_damage_is_seen_at_opening(tmp_path: Path, name: str) -> None:
 
     with pytest.raises(ReplicaBroken, match="search replica"):
         Replica(tmp_path, DIMENSION)
-    assert Replica.erase(tmp_path)
+    assert erase(tmp_path)
     assert await Replica(tmp_path, DIMENSION).count() == 0
 
 
@@ -650,7 +651,7 @@ async def test_changed_bytes_are_seen_by_the_writer(tmp_path: Path, name: str) -
     with pytest.raises(ReplicaBroken, match="damaged"):
         replica.try_write_lock()
     replica.close()
-    assert Replica.erase(tmp_path)
+    assert erase(tmp_path)
 
 
 async def test_erasing_touches_nothing_else(tmp_path: Path) -> None:
@@ -658,7 +659,7 @@ async def test_erasing_touches_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     await filled(tmp_path)
 
-    assert Replica.erase(tmp_path)
+    assert erase(tmp_path)
     assert (tmp_path / "letter.txt").read_text() == "mine"
 
 
@@ -783,11 +784,9 @@ async def test_a_commit_that_tantivy_never_saw_is_cut_off(replica: Replica, tmp_
     await commit(replica, "1")
     replica.close()
     with (tmp_path / "vectors" / "0.log").open("ab") as log, (tmp_path / "vectors" / "0.f32").open("ab") as rows:
-        lost = replica_table.PutPage(page("lost"), 1, ("lost-c",), (True,), 0)
+        lost = replica_log.PutPage(page("lost"), 1, ("lost-c",), (True,), 0)
         log.write(
-            replica_table.encode(lost)
-            + replica_table.encode(replica_table.CommitMarker(2, Checkpoint("2")))
-            + b"0123 torn"
+            replica_log.encode(lost) + replica_log.encode(replica_log.CommitMarker(2, Checkpoint("2"))) + b"0123 torn"
         )
         rows.write(unit(1) + b"torn")
 

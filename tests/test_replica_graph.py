@@ -29,7 +29,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs for small replicas."""
     monkeypatch.setattr(replica_graph, "HNSW_ABOVE", 1_000)
     monkeypatch.setattr(replica_graph_builder, "LEAST_ROWS", 500)
-    monkeypatch.setattr(replica_vectors, "MANY", 0.2)
+    monkeypatch.setattr(replica_vectors, "GRAPH_MOST_SHARE", 0.2)
 
 
 def clustered(count: int, seed: int = 1) -> Rows:
@@ -72,15 +72,15 @@ def graphs(folder: Path) -> list[Path]:
 
 def covered(replica: Replica) -> int:
     """Rows that the graph in use knows; 0: there is none."""
-    return replica._view.graph.rows if replica._view and replica._view.graph else 0
+    return replica._snapshot.graph.rows if replica._snapshot and replica._snapshot.graph else 0
 
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows each exact comparison of all had."""
     rows: list[int] = []
-    exact = replica_vectors._all
-    monkeypatch.setattr(replica_vectors, "_all", lambda *given: (rows.append(len(given[0])), exact(*given))[1])
+    exact = replica_vectors._best_of_all
+    monkeypatch.setattr(replica_vectors, "_best_of_all", lambda *given: (rows.append(len(given[0])), exact(*given))[1])
     return rows
 
 
@@ -90,19 +90,21 @@ def questions(count: int = 40) -> Rows:
 
 
 def answers(replica: Replica, question: Rows, filters: Filters, limit: int = 10) -> list[tuple[str, float]]:
-    hits = replica.search_now("", question.tobytes(), filters, limit)
+    snapshot = replica.snapshot()
+    assert snapshot
+    hits = snapshot.search("", question.tobytes(), filters, limit)
     return [(hit.chunk_id, round(hit.score, 4)) for hit in hits]
 
 
 def recall(replica: Replica, filters: Filters = Filters()) -> float:  # noqa: B008 - it is frozen
     """How much of the ten best by exact comparison is found."""
-    view = replica._view
+    view = replica._snapshot
     assert view
     assert view.graph
     found = [set(answers(replica, question, filters)) for question in questions()]
-    replica._view = replace(view, graph=None)
+    replica._snapshot = replace(view, graph=None)
     right = [set(answers(replica, question, filters)) for question in questions()]
-    replica._view = view
+    replica._snapshot = view
     return float(np.mean([len(some & best) / len(best) for some, best in zip(found, right, strict=True)]))
 
 
@@ -126,7 +128,7 @@ async def test_filters_and_dead_rows(replica: Replica, looked: list[int]) -> Non
     await commit(replica)
     looked.clear()
 
-    hits = replica.search_now("", questions()[0].tobytes(), even, 200)
+    hits = await replica.search("", questions()[0].tobytes(), even, 200)
 
     assert looked == [0]
     assert len(hits) == 200
@@ -142,8 +144,8 @@ async def test_where_it_cannot_help_all_is_compared(replica: Replica, looked: li
     assert len(answers(replica, question, Filters(), 4_000)) >= 2_000  # half of all points away from it
     assert looked == [ROWS]
 
-    assert replica._view
-    replica._view.columns.is_comparable[replica._view.graph.near(question, 300)] = False  # type: ignore[union-attr]
+    assert replica._snapshot
+    replica._snapshot.columns.is_comparable[replica._snapshot.graph.near(question, 300)] = False  # type: ignore[union-attr]
     looked.clear()
     assert len(answers(replica, question, Filters())) == 10
     assert looked == [ROWS]
@@ -228,8 +230,8 @@ async def test_what_was_saved_is_carried_on(tmp_path: Path, monkeypatch: pytest.
     replica = Replica(tmp_path, DIMENSION)
     assert replica.try_write_lock()
     await put(replica, clustered(ROWS))
-    use = replica._builder._on_saved
-    monkeypatch.setattr(replica._builder, "_on_saved", lambda: (use(), replica._builder._is_stopped.set()))
+    use = replica._graph_builder._on_saved
+    monkeypatch.setattr(replica._graph_builder, "_on_saved", lambda: (use(), replica._graph_builder._is_stopped.set()))
     await commit(replica)
     replica.close()
 

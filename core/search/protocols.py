@@ -82,12 +82,12 @@ class Index(Protocol):
         filters: Filters,
         limit: int,
         lexical_weight: float = 0.5,
-        spoken: frozenset[str] | None = None,
+        model_languages: frozenset[str] | None = None,
     ) -> Hits:
         """Return the best chunks, best first.
 
-        `spoken`: the languages that the model understands; None: all. A page in another language is found by its words
-        alone, and these then count in full.
+        `model_languages`: what the model understands; None: all. A page in another language is found by its words alone,
+        and these then count in full.
         """
         ...
 

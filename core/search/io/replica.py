@@ -1,4 +1,4 @@
-"""The search replica: what Redis holds, on this host's disk in the shape that search wants. It can always be rebuilt.
+"""The search replica: what Redis holds, on this host's disk in the shape that search needs. It can always be rebuilt.
 
     <folder>/lexical/      tantivy: words, BM25, texts
     <folder>/vectors/      <epoch>.f32 rows of float32, <epoch>.log which chunks they belong to; a graph of many rows
@@ -21,19 +21,25 @@ from pathlib import Path
 
 from core.models import Chunk
 from core.search.io import (
-    replica_files,
     replica_graph,
     replica_graph_builder,
-    replica_lexical,
+    replica_log,
     replica_state,
     replica_vectors,
+    replica_writer,
 )
-from core.search.io.replica_files import read_log, read_table, rows_path
 from core.search.io.replica_graph_builder import GraphBuilder
 from core.search.io.replica_lexical import LexicalIndex
 from core.search.io.replica_snapshot import ReplicaSnapshot
-from core.search.io.replica_state import Checkpoint, InvalidVector, ReplicaBroken, ReplicaBusy, ReplicaState, Signature
-from core.search.io.replica_table import ChunkTable, decode
+from core.search.io.replica_state import (
+    Checkpoint,
+    InvalidVector,
+    ReplicaBroken,
+    ReplicaBusy,
+    ReplicaState,
+    Signature,
+)
+from core.search.io.replica_table import ChunkTable
 from core.search.io.replica_writer import ReplicaWriter
 from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage
 from core.search.protocols import Vector
@@ -47,117 +53,40 @@ class Replica:
 
         Raises ReplicaBroken for what cannot be used.
         """
-        self._folder = folder
+        self.folder = folder
         self._dimension = dimension
-        self._view: ReplicaSnapshot | None = None
+        self._snapshot: ReplicaSnapshot | None = None
         self._table = ChunkTable()
         self._seen: Signature | None = None
-        self._sound = ("", 0, 0)  # born, epoch, rows: as far as these we know that the vectors are whole
-        self._lock: int | None = None
+        self._verified = ("", 0, 0)  # born, epoch, rows: so many vectors are known to be undamaged
         self._writer: ReplicaWriter | None = None
         self._refreshing = threading.Lock()
         self._writing = threading.Lock()
-        self._turn = asyncio.Lock()
-        self._builder = GraphBuilder(folder, self._use_graph)
+        self._graph_builder = GraphBuilder(folder, self._use_graph)
         folder.mkdir(parents=True, exist_ok=True)
         if replica_state.signature(folder) is None:
-            replica_files.create(folder, dimension)
-        self._refresh(is_waiting=True)
+            replica_writer.create(folder, dimension)
+        self._refresh(wait=True)
 
-    @staticmethod
-    def erase(folder: Path) -> bool:
-        """Remove a replica, if nobody writes it. Only its own files; readers keep what they have until there is a new
-        one."""
-        return replica_files.erase(folder)
-
-    # ── who writes ──
-
-    def try_write_lock(self) -> bool:
-        """Become the one who writes, if nobody else is. Raises ReplicaBroken for damage that only a full look shows.
-
-        The full look is taken the first time; after `stop_writing` only at what others have written since.
-        """
-        if self._writer:
-            return True
-        lock = replica_state.try_lock(self._folder / "writer.lock")
-        if lock is None:
-            return False
-        try:
-            self._refresh(is_waiting=True)
-            with self._refreshing:  # else a search might follow the log into the table that the writer now fills
-                ahead = self._start_writing()
-        except BaseException:
-            os.close(lock)
-            raise
-        self._lock = lock
-        if ahead:
-            self._publish(ahead)
-        return True
-
-    def stop_writing(self) -> None:
-        """Give the lock back and go on searching; what was not committed is lost. Waits for tantivy to tidy up."""
+    def close(self) -> None:
+        """Release lock and files; what was not committed is lost."""
         with self._writing:
-            self._stop_writing(is_sound=True)
+            self._stop_writing(is_sound=False)
+        self._graph_builder.stop()
+        self._snapshot = None
 
-    @property
-    def folder(self) -> Path:
-        """Where it is."""
-        return self._folder
+    # ── reading ──
 
-    @property
-    def is_writer(self) -> bool:
-        """Do we hold the lock?"""
-        return self._writer is not None
+    def snapshot(self) -> ReplicaSnapshot | None:
+        """Return the replica as of the last commit; None: another process is creating it."""
+        self._refresh()
+        return self._snapshot
 
     @property
     def checkpoint(self) -> Checkpoint:
         """How far the last commit came."""
-        self._refresh()
-        return self._view.state.checkpoint if self._view else Checkpoint()
-
-    async def commit(self, checkpoint: Checkpoint) -> None:
-        """Make all writes so far durable and visible, and say how far they came."""
-        async with self._turn:
-            await asyncio.to_thread(self._commit, checkpoint)
-
-    def close(self) -> None:
-        """Let go of lock and files; what was not committed is lost."""
-        with self._writing:
-            self._stop_writing(is_sound=False)
-        self._builder.stop()
-        self._view = None
-
-    # ── Index ──
-
-    async def upsert(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
-        """Make this version of a page findable from the next commit on, beside an older one."""
-        async with self._turn:
-            self._write(lambda writer: writer.upsert(page, chunks, vectors))
-
-    async def keep_only(self, item_id: str, version: str) -> None:
-        """From the next commit on only this version of the page."""
-        async with self._turn:
-            self._write(lambda writer: writer.keep_only(item_id, version))
-
-    async def delete(self, item_ids: Sequence[str]) -> None:
-        """Forget these pages with the next commit."""
-        async with self._turn:
-            self._write(lambda writer: writer.delete(item_ids))
-
-    def item_ids(self) -> set[str]:
-        """All committed pages that have chunks."""
-        self._refresh()
-        return self._table.item_ids()
-
-    def held(self, item_id: str) -> list[tuple[IndexedPage, frozenset[str]]]:
-        """What there is of a page: each version with its chunks."""
-        return self._table.held(item_id)
-
-    async def iter_ids(self) -> AsyncIterator[tuple[str, str, str]]:
-        """Every committed chunk: its id, item and version."""
-        self._refresh()
-        for found in self._view.ids() if self._view else ():
-            yield found
+        snapshot = self.snapshot()
+        return snapshot.state.checkpoint if snapshot else Checkpoint()
 
     async def search(
         self,
@@ -166,42 +95,98 @@ class Replica:
         filters: Filters,
         limit: int,
         lexical_weight: float = 0.5,
-        spoken: frozenset[str] | None = None,
+        model_languages: frozenset[str] | None = None,
     ) -> Hits:
-        """The best committed chunks, best first. No text is refused; a vector of another space raises InvalidVector."""
-        return await asyncio.to_thread(self.search_now, text, vector, filters, limit, lexical_weight, spoken)
+        """Return the best committed chunks, best first. No text is refused; a vector of another space raises
+        InvalidVector."""
 
-    def search_now(
-        self,
-        text: str,
-        vector: Vector | None,
-        filters: Filters,
-        limit: int,
-        lexical_weight: float = 0.5,
-        spoken: frozenset[str] | None = None,
-    ) -> Hits:
-        """The same in this thread."""
-        self._refresh()
-        view = self._view
-        with replica_lexical.reading():
-            return view.search(text, vector, filters, limit, lexical_weight, spoken) if view else Hits()
+        def search() -> Hits:
+            snapshot = self.snapshot()
+            if snapshot is None:
+                return Hits()
+            return snapshot.search(text, vector, filters, limit, lexical_weight, model_languages)
+
+        return await asyncio.to_thread(search)
 
     async def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
-        """What the chunks of these hits say, by chunk id; what is gone since the search is left out."""
-        return await asyncio.to_thread(self.texts_now, hits)
+        """Return the texts of these hits by chunk id, without those that were removed since the search."""
+        snapshot = self._snapshot  # a newer commit could only lack what was found
+        return await asyncio.to_thread(snapshot.texts, hits) if snapshot else {}
 
-    def texts_now(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
-        """The same in this thread. It does not look for a newer commit, which could only lack what was found."""
-        view = self._view
-        with replica_lexical.reading():
-            return view.texts(hits) if view else {}
+    def item_ids(self) -> set[str]:
+        """Return the ids of all committed pages that have chunks."""
+        self._refresh()
+        return self._table.item_ids()
+
+    def pages(self, item_id: str) -> list[tuple[IndexedPage, frozenset[str]]]:
+        """Return each version of a page with the ids of its chunks."""
+        return self._table.pages(item_id)
+
+    async def iter_ids(self) -> AsyncIterator[tuple[str, str, str]]:
+        """Yield id, item id and version of every committed chunk."""
+        snapshot = self.snapshot()
+        for ids in snapshot.ids() if snapshot else ():
+            yield ids
 
     async def count(self) -> int:
-        """How many committed chunks there are."""
-        self._refresh()
-        return self._view.count() if self._view else 0
+        """Return the number of committed chunks."""
+        snapshot = self.snapshot()
+        return snapshot.count() if snapshot else 0
 
-    # ── inside ──
+    # ── writing ──
+
+    def try_write_lock(self) -> bool:
+        """Become the one who writes, if nobody else is. Raises ReplicaBroken for damage that only checksums show.
+
+        All checksums are compared the first time; after `stop_writing` only of what others have written since.
+        """
+        if self._writer:
+            return True
+        lock = replica_state.try_lock(self.folder / replica_writer.WRITER_LOCK)
+        if lock is None:
+            return False
+        try:
+            self._refresh(wait=True)
+            with self._refreshing:  # else a search might follow the log into the table that the writer now fills
+                self._writer, is_ahead = self._open_writer(lock)
+        except BaseException:
+            os.close(lock)
+            raise
+        if is_ahead:
+            self._publish(self._writer)
+        return True
+
+    @property
+    def is_writer(self) -> bool:
+        """Whether we hold the lock."""
+        return self._writer is not None
+
+    async def upsert(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+        """Add this version of a page with the next commit, beside older ones."""
+        self._write(lambda writer: writer.upsert(page, chunks, vectors))
+
+    async def keep_only(self, item_id: str, version: str) -> None:
+        """Remove all other versions of the page with the next commit."""
+        self._write(lambda writer: writer.keep_only(item_id, version))
+
+    async def delete(self, item_ids: Sequence[str]) -> None:
+        """Remove these pages with the next commit."""
+        self._write(lambda writer: writer.delete(item_ids))
+
+    async def commit(self, checkpoint: Checkpoint) -> None:
+        """Make all writes so far durable and visible, together with how far they came."""
+
+        def commit(writer: ReplicaWriter) -> None:
+            writer.commit(checkpoint)
+            self._publish(writer)
+            self._extend_graph()
+
+        await asyncio.to_thread(self._write, commit)
+
+    def stop_writing(self) -> None:
+        """Give the lock back and go on searching; what was not committed is lost. Waits for tantivy to merge."""
+        with self._writing:
+            self._stop_writing(is_sound=True)
 
     def _write(self, action: Callable[[ReplicaWriter], None]) -> None:
         with self._writing:
@@ -215,129 +200,113 @@ class Replica:
                 self._stop_writing(is_sound=False)
                 raise
 
-    def _commit(self, checkpoint: Checkpoint) -> None:
-        self._write(lambda writer: self._commit_writer(writer, checkpoint))
-
-    def _commit_writer(self, writer: ReplicaWriter, checkpoint: Checkpoint) -> None:
-        if self._lock is None or not replica_state.is_still(self._folder / "writer.lock", self._lock):
-            raise ReplicaBroken(f"The search replica in {self._folder} was removed while we wrote it.")
-        writer.commit(checkpoint)
-        self._publish(writer)
-        self._carry_on_graph()
+    def _open_writer(self, lock: int) -> tuple[ReplicaWriter, bool]:
+        """Return the writer, and whether it is ahead of the snapshot because it finished what a crash had left."""
+        snapshot = self._snapshot
+        if snapshot is None or replica_state.signature(self.folder) is None:
+            raise ReplicaBroken(f"The search replica in {self.folder} was removed; open it again.")
+        born, epoch, rows = self._verified
+        verified_rows = rows if (born, epoch) == (snapshot.state.born, snapshot.state.epoch) else 0
+        try:
+            writer = ReplicaWriter(
+                self.folder, lock, snapshot.state, self._table, snapshot.lexical, verified_rows=verified_rows
+            )
+        except BaseException:
+            snapshot.lexical.stop_writing()
+            self._table, self._seen = ChunkTable(), None
+            raise
+        self._verified = writer.verified
+        return writer, writer.state is not snapshot.state
 
     def _publish(self, writer: ReplicaWriter) -> None:
-        assert self._view  # there is no writer without a view
-        lexical = self._view.lexical
+        assert self._snapshot  # there is no writer without one
+        lexical = self._snapshot.lexical
         lexical.reload()
         with self._refreshing:
             self._table = writer.table
-            self._show(writer.state, lexical)
-
-    def _start_writing(self) -> ReplicaWriter | None:
-        """Make the writer; gives it back if it is ahead of the view, because it finished what a crash had left."""
-        view = self._view
-        if view is None or replica_state.signature(self._folder) is None:
-            raise ReplicaBroken(f"The search replica in {self._folder} was removed; open it anew.")
-        born, epoch, rows = self._sound
-        sound_rows = rows if (born, epoch) == (view.state.born, view.state.epoch) else 0
-        try:
-            self._writer = ReplicaWriter(self._folder, view.state, self._table, view.lexical, sound_rows)
-        except BaseException:
-            view.lexical.stop_writing()
-            self._table, self._seen = ChunkTable(), None
-            raise
-        self._sound = self._writer.sound
-        return self._writer if self._writer.state is not view.state else None
+            self._take_snapshot(writer.state, lexical)
 
     def _stop_writing(self, is_sound: bool) -> None:
-        """`is_sound`: all went well, and what we wrote need not be compared with its checksums again."""
+        """`is_sound`: no write failed, and what we wrote need not be compared with its checksums again."""
         writer = self._writer
         if writer is None:
             return
         try:
-            writer.close(is_waiting=is_sound)
+            writer.close(wait=is_sound)
         finally:
             with self._refreshing:
                 self._writer = None
                 if is_sound and writer.is_clean:
-                    self._sound = writer.sound
-                    self._seen = replica_state.signature(self._folder)
+                    self._verified = writer.verified
+                    self._seen = replica_state.signature(self.folder)
                 else:
                     self._table, self._seen = ChunkTable(), None
-            if self._lock is not None:
-                os.close(self._lock)
-                self._lock = None
+            os.close(writer.lock)
 
-    def _refresh(self, is_waiting: bool = False) -> None:
-        """Look whether the writer committed; while it does, or another thread looks, stay with what we have."""
-        if self._writer or not self._refreshing.acquire(blocking=is_waiting or self._view is None):
+    # ── following the writer ──
+
+    def _refresh(self, *, wait: bool = False) -> None:
+        """Read the last commit; while one is going on, or another thread reads it, stay with what we have."""
+        if self._writer or not self._refreshing.acquire(blocking=wait or self._snapshot is None):
             return
         try:
-            if replica_state.signature(self._folder) != self._seen:
-                self._reread(is_waiting)
+            if replica_state.signature(self.folder) != self._seen:
+                self._reread(wait)
         finally:
             self._refreshing.release()
 
-    def _reread(self, is_waiting: bool) -> None:
-        with replica_state.looking(self._folder, is_waiting) as is_still:
-            seen = replica_state.signature(self._folder)
-            state = replica_state.read(self._folder) if is_still else None
+    def _reread(self, wait: bool) -> None:
+        with replica_state.read_lock(self.folder, wait=wait) as is_locked:
+            seen = replica_state.signature(self.folder)
+            state = replica_state.read(self.folder) if is_locked else None
             if state is None:
                 return
             try:
                 self._follow(state)
             except BaseException:
-                self._table, self._seen = ChunkTable(), None  # the table may be ahead of the view
+                self._table, self._seen = ChunkTable(), None  # the table may be ahead of the snapshot
                 raise
             self._seen = seen
 
     def _follow(self, state: ReplicaState) -> None:
         if self._dimension not in (None, state.dimension):
             raise ReplicaBroken(
-                f"The search replica in {self._folder} is for vectors of {state.dimension} dimensions, "
+                f"The search replica in {self.folder} is for vectors of {state.dimension} dimensions, "
                 f"not {self._dimension}."
             )
-        before = self._view.state if self._view else None
-        is_same = before is not None and before.born == state.born
-        lexical = self._view.lexical if self._view and is_same else LexicalIndex(self._folder / "lexical")
-        if before and is_same and self._seen and before.epoch == state.epoch:
-            for record in decode(read_log(self._folder, state, before.log_bytes)):
-                self._table.apply(record)
+        before = self._snapshot
+        is_same = before is not None and before.state.born == state.born
+        if before and is_same and self._seen and before.state.epoch == state.epoch:
+            self._table.apply(replica_log.read(self.folder, state, before.state.log_bytes))
         else:
-            self._table = read_table(self._folder, state)
-        if is_same:
-            _reload(lexical)
-        self._show(state, lexical)
+            self._table = ChunkTable(replica_log.read(self.folder, state))
+        if len(self._table) != state.rows:
+            raise ReplicaBroken("The search replica's log and state do not fit together.")
+        if before and is_same:
+            before.lexical.reload()
+        self._take_snapshot(state, before.lexical if before and is_same else LexicalIndex(self.folder / "lexical"))
 
-    def _show(self, state: ReplicaState, lexical: LexicalIndex) -> None:
-        matrix = replica_vectors.map_rows(rows_path(self._folder, state.epoch), state.rows, state.dimension)
-        columns, languages = self._table.columns(), self._table.languages()
-        graph = replica_graph.opened(self._folder, state, self._view.graph if self._view else None)
-        self._view = ReplicaSnapshot(state, columns, languages, matrix, lexical, lexical.searcher(), graph)
+    def _take_snapshot(self, state: ReplicaState, lexical: LexicalIndex) -> None:
+        matrix = replica_vectors.map_rows(self.folder, state)
+        graph = replica_graph.open_graph(self.folder, state, self._snapshot.graph if self._snapshot else None)
+        self._snapshot = ReplicaSnapshot(state, self._table.columns(), matrix, lexical, lexical.searcher(), graph)
 
     # ── the graph ──
 
-    def _carry_on_graph(self) -> None:
-        view = self._view
-        if view and view.matrix is not None:
-            covered = view.graph.rows if view.graph else 0
-            if replica_graph_builder.is_wanted(view.state, covered):
-                self._builder.start(view.state, view.matrix, view.columns.is_comparable)
+    def _extend_graph(self) -> None:
+        snapshot = self._snapshot
+        if snapshot and snapshot.matrix is not None:
+            covered = snapshot.graph.rows if snapshot.graph else 0
+            if replica_graph_builder.should_extend(snapshot.state, covered):
+                self._graph_builder.start(snapshot.state, snapshot.matrix, snapshot.columns.is_comparable)
 
     def finish_graph(self) -> None:
-        """Wait for the graph, if one is being built. Nobody has to: without it searches only take longer."""
-        self._builder.join()
+        """Wait for the graph, if one is being built. Not needed: without it searches only take longer."""
+        self._graph_builder.join()
 
     def _use_graph(self) -> None:
-        """Called by the builder; other processes find it with the next commit."""
+        """Called by the builder; other processes find the graph with the next commit."""
         with self._refreshing:
-            if self._view:
-                graph = replica_graph.opened(self._folder, self._view.state, self._view.graph)
-                self._view = replace(self._view, graph=graph)
-
-
-def _reload(lexical: LexicalIndex) -> None:
-    try:
-        lexical.reload()
-    except (ValueError, OSError) as error:
-        raise ReplicaBroken(f"The search replica's words cannot be read: {error}") from error
+            if self._snapshot:
+                graph = replica_graph.open_graph(self.folder, self._snapshot.state, self._snapshot.graph)
+                self._snapshot = replace(self._snapshot, graph=graph)

@@ -107,7 +107,7 @@ class ReplicaFollower:
     def has(self, item_id: str, content: PageContent | None) -> bool:
         """Has the replica of an item just this? A text without a word has no chunks, and is not missing."""
         wanted = [(content.page, frozenset(chunk.id for chunk in content.chunks))] if content else []
-        held = self.replica.held(item_id)
+        held = self.replica.pages(item_id)
         return held == wanted or not (held or (content and content.chunks))
 
     @property

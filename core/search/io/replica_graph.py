@@ -26,84 +26,83 @@ HNSW_ABOVE = 100_000
 """Rows. Up to here all are compared exactly: 8 ms on a free machine, 15 ms of CPU on a busy one."""
 CONNECTIVITY = 16
 EXPANSION_ADD = 64
-"""How well a row is placed. 128 took nearly twice the time. Made-up heaps of 50, 100,000 rows: recall@10 1.0 with both,
-recall@200, where all but 50 are equally far, .61 against .64."""
+"""How well a row is placed. 128 took nearly twice the time. Made-up clusters of 50, 100,000 rows: recall@10 1.0 with
+both, recall@200, where all but 50 are equally far, .61 against .64."""
 _BORN_LETTERS = 8
 _NAME = re.compile(r"(\d+-[0-9a-f]+)-(\d+)-([0-9a-f]{8})\.usearch")
-_PIECE_BYTES = 1 << 20
+_READ_BYTES = 1 << 20
 
 
 class VectorGraph:
-    """One file, open for searching."""
+    """A graph, open for searching."""
 
     def __init__(self, path: Path, rows: int, index: Any) -> None:
         self.path = path
         self.rows = rows
         """How many rows it covers; those of them without a vector are not in it."""
         self._index = index
-        # usearch gives every search of one thread the same place to work in, and lets go of the interpreter meanwhile.
-        self._turn = threading.Lock()
+        # usearch gives every search of one thread the same place to work in, and releases the GIL meanwhile.
+        self._lock = threading.Lock()
 
     def near(self, query: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-        """So many rows that are probably the nearest, in the order of their numbers."""
-        with self._turn:
+        """Return so many rows that are probably the nearest, in the order of their numbers."""
+        with self._lock:
             keys = self._index.search(query, count, threads=1).keys
         return np.sort(keys.astype(np.intp))
 
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """A graph's file, and what its name says."""
+    """A graph on disk, and what the name of its file says."""
 
     path: Path
     rows: int
     crc: int
 
+    def load(self, dimension: int, *, is_view: bool) -> Any | None:
+        """Return the index of usearch, mapped or in memory; None: it is of no use. Any: usearch is optional."""
+        library = usearch()
+        try:
+            # usearch trusts what it reads: a changed byte could lead it anywhere in memory.
+            if library is None or checksum(self.path) != self.crc:
+                return None
+            index = library.Index.restore(str(self.path), view=is_view)
+        except (OSError, ValueError, RuntimeError):
+            return None
+        return index if index is not None and index.ndim == dimension and len(index) <= self.rows else None
 
-def prefix(state: ReplicaState) -> str:
-    """How the names of all graphs begin that fit this replica and its epoch."""
+
+def file_prefix(state: ReplicaState) -> str:
+    """Return how the names of all graphs begin that fit this replica and its epoch."""
     return f"{state.epoch}-{state.born[:_BORN_LETTERS]}"
 
 
-def named(folder: Path, state: ReplicaState) -> list[GraphFile]:
-    """The graphs on disk for the rows of this state, the one that covers most first."""
+def graph_files(folder: Path, state: ReplicaState) -> list[GraphFile]:
+    """Return the graphs on disk for the rows of this state, the one that covers most first."""
     matches = [(path, _NAME.fullmatch(path.name)) for path in (folder / "vectors").glob("*.usearch")]
-    found = [
+    files = [
         GraphFile(path, int(match[2]), int(match[3], 16))
         for path, match in matches
-        if match and match[1] == prefix(state)
+        if match and match[1] == file_prefix(state)
     ]
-    return sorted((one for one in found if one.rows <= state.rows), key=lambda one: -one.rows)
+    return sorted((file for file in files if file.rows <= state.rows), key=lambda file: -file.rows)
 
 
-def opened(folder: Path, state: ReplicaState, before: VectorGraph | None = None) -> VectorGraph | None:
-    """The graph to use, `before` if it is still that; None: compare all rows."""
+def open_graph(folder: Path, state: ReplicaState, current: VectorGraph | None = None) -> VectorGraph | None:
+    """Return the graph to use, `current` if it is still the best; None: compare all rows."""
     if state.dimension is None or state.rows <= HNSW_ABOVE:
         return None
-    for one in named(folder, state):
-        if before and before.path == one.path:
-            return before
-        index = restored(one, state.dimension, is_view=True)
+    for file in graph_files(folder, state):
+        if current and current.path == file.path:
+            return current
+        index = file.load(state.dimension, is_view=True)
         if index is not None:
-            return VectorGraph(one.path, one.rows, index)
+            return VectorGraph(file.path, file.rows, index)
     return None
 
 
-def restored(one: GraphFile, dimension: int, *, is_view: bool) -> Any | None:
-    """A graph as usearch has it, mapped or in memory; None: it is of no use. Any: usearch is not always installed."""
-    library = usearch()
-    try:
-        # usearch believes what it reads: a changed byte could lead it anywhere in memory.
-        if library is None or checksum(one.path) != one.crc:
-            return None
-        index = library.Index.restore(str(one.path), view=is_view)
-    except (OSError, ValueError, RuntimeError):
-        return None
-    return index if index is not None and index.ndim == dimension and len(index) <= one.rows else None
-
-
-def empty(dimension: int) -> Any | None:
-    """A new one; None: usearch is not installed."""
+def new_index(dimension: int) -> Any | None:
+    """Return an empty index of usearch; None: it is not installed."""
     library = usearch()
     if library is None:
         return None
@@ -118,17 +117,17 @@ def empty(dimension: int) -> Any | None:
 
 
 def checksum(path: Path) -> int:
-    """Of a whole file, read piece by piece."""
+    """Return the CRC of a whole file, read in parts."""
     crc = 0
     with path.open("rb") as file:
-        while piece := file.read(_PIECE_BYTES):
-            crc = zlib.crc32(piece, crc)
+        while raw := file.read(_READ_BYTES):
+            crc = zlib.crc32(raw, crc)
     return crc
 
 
 @cache
 def usearch() -> Any | None:
-    """The library, imported when a replica is first large enough; None: it is not installed."""
+    """Import the library when a replica is first large enough; None: it is not installed."""
     try:
         import usearch.index
     except ImportError:

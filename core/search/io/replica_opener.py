@@ -16,6 +16,7 @@ from typing import Self
 from core.models import VectorSpace
 from core.search.io.replica import Replica
 from core.search.io.replica_state import ReplicaBroken, ReplicaFull, unusable
+from core.search.io.replica_writer import erase
 from core.settings import Settings
 
 log = logging.getLogger("search")
@@ -76,7 +77,7 @@ async def open_replica(folder: Path, space: VectorSpace | None) -> Replica:
     while True:
         try:
             replica = _try_open(folder, dimension)
-            if replica is None and not Replica.erase(folder):
+            if replica is None and not erase(folder):
                 await asyncio.sleep(BUSY_SECONDS)  # another process writes it; it may be whole again in a moment
         except OSError as error:
             raise unusable(folder, error) from error

@@ -1,4 +1,4 @@
-"""What a replica says of itself on disk: `state.json`, replaced as a whole; and the locks beside it.
+"""The state of a replica on disk (`state.json`, replaced as a whole), its locks and its errors.
 
 `state.json` is the point of truth: whatever the other files hold beyond it was never committed.
 """
@@ -20,11 +20,11 @@ from core.errors import FreshetError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 SCHEMA = 4
-"""Of all files of a replica; another number is not read but built anew."""
+"""Of all files of a replica; a replica with another number is rebuilt."""
 
 
 class ReplicaBroken(FreshetError):
-    """The replica cannot be used: damaged, or made by another version or for other vectors. Erase and build it anew."""
+    """The replica is damaged, or made by another version or for other vectors. Erase and rebuild it."""
 
 
 class ReplicaUnusable(FreshetError):
@@ -43,12 +43,21 @@ class InvalidVector(FreshetError):
     """A vector does not fit the space of this replica."""
 
 
+def unusable(folder: Path, error: OSError) -> ReplicaUnusable:
+    """Return the exception for a disk that is full, read-only or not there."""
+    is_full = error.errno in _FULL
+    return (ReplicaFull if is_full else ReplicaUnusable)(
+        f"The search replica in {folder} cannot be {'written' if is_full else 'used'}: {error.strerror or error}. "
+        "Make room there, or set PERSISTENT_STORAGE_PATH to a folder that can be written."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far the replica has come; for whoever fills it."""
+    """How far the replica follows Redis."""
 
     position: str = ""
-    """In the event stream."""
+    """In the event stream; empty: not all items have been read yet."""
     space: str = ""
     """Name of the space its vectors are in."""
 
@@ -74,7 +83,7 @@ Signature = tuple[int, int, int]
 
 
 def signature(folder: Path) -> Signature | None:
-    """Changes whenever the state does; None: there is none."""
+    """Return what changes whenever the state does; None: there is no state."""
     try:
         stat = (folder / "state.json").stat()
     except FileNotFoundError:
@@ -83,7 +92,7 @@ def signature(folder: Path) -> Signature | None:
 
 
 def read(folder: Path) -> ReplicaState | None:
-    """The state, or None if the replica was never made."""
+    """Return the state; None: there is no replica yet. Raises ReplicaBroken."""
     try:
         raw = (folder / "state.json").read_bytes()
     except FileNotFoundError:
@@ -117,8 +126,11 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+# ── locks ──
+
+
 def try_lock(path: Path) -> int | None:
-    """The descriptor that holds this lock until it is closed; None: somebody else does."""
+    """Return the descriptor that holds this lock until it is closed; None: another process holds it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except FileNotFoundError:
@@ -131,8 +143,8 @@ def try_lock(path: Path) -> int | None:
     return descriptor
 
 
-def is_still(path: Path, descriptor: int) -> bool:
-    """Is the file we locked still the one with this name? Somebody may have removed the folder."""
+def is_same_file(path: Path, descriptor: int) -> bool:
+    """Whether the file we locked still has this name: the folder may have been removed."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -140,26 +152,26 @@ def is_still(path: Path, descriptor: int) -> bool:
 
 
 @contextmanager
-def publishing(folder: Path) -> Iterator[None]:
-    """While this is held no reader looks at files that change together."""
-    with _commit_lock(folder) as file:
+def commit_lock(folder: Path) -> Iterator[None]:
+    """Keep readers out while files change together."""
+    with _open_commit_lock(folder) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 @contextmanager
-def looking(folder: Path, is_waiting: bool) -> Iterator[bool]:
-    """Whether the files may be read now: they hold still meanwhile."""
-    with _commit_lock(folder) as file:
+def read_lock(folder: Path, *, wait: bool) -> Iterator[bool]:
+    """Keep commits out while files are read together; False: one is going on, and `wait` is not set."""
+    with _open_commit_lock(folder) as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_SH | (0 if is_waiting else fcntl.LOCK_NB))
+            fcntl.flock(file, fcntl.LOCK_SH | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             yield False
         else:
             yield True
 
 
-def _commit_lock(folder: Path) -> IO[str]:
+def _open_commit_lock(folder: Path) -> IO[str]:
     try:
         return (folder / "commit.lock").open("a")
     except FileNotFoundError:
@@ -168,12 +180,3 @@ def _commit_lock(folder: Path) -> IO[str]:
 
 def _removed(folder: Path) -> ReplicaBroken:
     return ReplicaBroken(f"The search replica in {folder} was removed.")
-
-
-def unusable(folder: Path, error: OSError) -> ReplicaUnusable:
-    """The sentence for a disk that is full, read-only or not there."""
-    is_full = error.errno in _FULL
-    return (ReplicaFull if is_full else ReplicaUnusable)(
-        f"The search replica in {folder} cannot be {'written' if is_full else 'used'}: {error.strerror or error}. "
-        "Make room there, or set PERSISTENT_STORAGE_PATH to a folder that can be written."
-    )

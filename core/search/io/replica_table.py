@@ -1,80 +1,22 @@
-"""Which chunks there are, and of which page: the log on disk, and the same in memory.
-
-The log is lines of checksum and JSON, only ever appended to; a page version is put and dropped as a whole.
-The n-th chunk of the log is the n-th row of the vectors.
-"""
+"""Which chunks there are, and of which page: the log of a replica in memory."""
 
 from __future__ import annotations
 
-import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from core.search.facets import page_date, page_facets, required_facets
-from core.search.io.replica_state import Checkpoint, ReplicaBroken
+from core.search.io.replica_log import DropPage, LogRecord, PutPage
 from core.search.models import Filters, IndexedPage
 
 COMPACT_ABOVE_ROWS = 1_000
 """Fewer dead rows than this are not worth a rewrite."""
 
-
-class PutPage(msgspec.Struct, frozen=True, tag="put"):
-    """A version of a page came."""
-
-    page: IndexedPage
-    first: int
-    """Number of its first chunk; never used again, so that it also names the chunk in the lexical index."""
-    chunks: tuple[str, ...]
-    has_vector: tuple[bool, ...]
-    vectors_crc: int = 0
-
-
-class DropPage(msgspec.Struct, frozen=True, tag="drop"):
-    """A version of a page went."""
-
-    item_id: str
-    version: str
-
-
-class CommitMarker(msgspec.Struct, frozen=True, tag="commit"):
-    """All before this belongs to one commit, which tantivy is asked for next."""
-
-    next_row: int
-    checkpoint: Checkpoint
-
-
-LogRecord = PutPage | DropPage | CommitMarker
-_decoder = msgspec.json.Decoder(LogRecord)
-
-
-def encode(record: LogRecord) -> bytes:
-    """A line of the log."""
-    body = msgspec.json.encode(record)
-    return b"%08x %s\n" % (zlib.crc32(body), body)
-
-
-def decode(lines: bytes) -> Iterator[LogRecord]:
-    """The records of a committed piece of the log."""
-    for line in lines.splitlines():
-        if len(line) < 10 or line[:8] != b"%08x" % zlib.crc32(line[9:]):
-            raise ReplicaBroken("The search replica's log is damaged: a line has the wrong checksum.")
-        yield _decoder.decode(line[9:])
-
-
-def first_commit(tail: bytes) -> tuple[CommitMarker, bytes] | None:
-    """The first commit in what the log holds beyond the state, and the piece it ends."""
-    size = 0
-    for line in tail.splitlines(keepends=True):
-        size += len(line)
-        for record in decode(line):
-            if isinstance(record, CommitMarker):
-                return record, tail[:size]
-    return None
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,59 +26,64 @@ class ChunkColumns:
     size: int
     numbers: NDArray[np.int64]
     page_of: NDArray[np.int32]
-    is_live: NDArray[np.bool_]
-    is_comparable: NDArray[np.bool_]
+    is_live: Mask
+    is_comparable: Mask
     """Live and with a vector."""
     dates: NDArray[np.float64]
     chunk_ids: list[str]
     pages: list[IndexedPage]
     facets: dict[str, list[int]]
-    reading_of: NDArray[np.uint16]
-    """For each page which of `readings` its text reads as."""
-    readings: tuple[str, ...]
+    languages: frozenset[str]
+    """What pages declare as their language."""
+    detected: tuple[str, ...]
+    """The languages detected in texts."""
+    detected_of: NDArray[np.uint16]
+    """For each page the place of its language in `detected`."""
 
-    def slots(self, numbers: Sequence[int]) -> list[int | None]:
-        """Where the chunks of these numbers are; None: unknown or gone."""
+    def rows(self, numbers: Sequence[int]) -> list[int | None]:
+        """Return the rows of the chunks with these numbers; None: unknown or dead."""
         if not self.size:
             return [None] * len(numbers)
         wanted = np.array(numbers, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.numbers, wanted), self.size - 1)
         is_there = (self.numbers[at] == wanted) & self.is_live[at]
-        return [slot if there else None for slot, there in zip(at.tolist(), is_there.tolist(), strict=True)]
+        return [row if there else None for row, there in zip(at.tolist(), is_there.tolist(), strict=True)]
 
-    def allowed(self, filters: Filters) -> NDArray[np.bool_] | None:
-        """Which rows the filters let through; None: all."""
-        masks = [self._with_any(values) for values in required_facets(filters)]
+    def allowed(self, filters: Filters) -> Mask | None:
+        """Return which rows the filters let through; None: all."""
+        masks = [self._with_any(choices) for choices in required_facets(filters)]
         if filters.since_ts is not None or filters.until_ts is not None:
             masks.append(self._between(filters.since_ts, filters.until_ts))
         if not masks:
             return None
-        page_mask: NDArray[np.bool_] = np.logical_and.reduce(masks)
+        page_mask: Mask = np.logical_and.reduce(masks)
         return page_mask[self.page_of]
 
-    def unspoken(self, spoken: frozenset[str] | None) -> NDArray[np.bool_] | None:
-        """Which rows read as a language that is not among these; None: not one."""
-        is_unspoken = [bool(name) and spoken is not None and name not in spoken for name in self.readings]
-        if not any(is_unspoken):
+    def foreign(self, model_languages: frozenset[str] | None) -> Mask | None:
+        """Return which rows are in a language that the model does not understand; None: not one."""
+        is_foreign = [
+            bool(name) and model_languages is not None and name not in model_languages for name in self.detected
+        ]
+        if not any(is_foreign):
             return None
-        page_mask = np.array(is_unspoken, dtype=np.bool_)[self.reading_of]
+        page_mask = np.array(is_foreign, dtype=np.bool_)[self.detected_of]
         return page_mask[self.page_of]
 
-    def pending(self, unspoken: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-        """Which live rows have no vector yet, and could be compared if they had one; None: not one."""
+    def pending(self, foreign: Mask | None) -> Mask | None:
+        """Return which live rows have no vector yet, and could be compared if they had one; None: not one."""
         rows = self.is_live & ~self.is_comparable
-        if unspoken is not None:
-            rows &= ~unspoken
+        if foreign is not None:
+            rows &= ~foreign
         return rows if rows.any() else None
 
-    def _with_any(self, facets: Iterable[str]) -> NDArray[np.bool_]:
+    def _with_any(self, facets: Iterable[str]) -> Mask:
         mask = np.zeros(len(self.dates), dtype=np.bool_)
         for facet in facets:
-            numbers = np.array(self.facets.get(facet, ()), dtype=np.int64)
-            mask[numbers[numbers < len(mask)]] = True
+            pages = np.array(self.facets.get(facet, ()), dtype=np.int64)
+            mask[pages[pages < len(mask)]] = True
         return mask
 
-    def _between(self, since: float | None, until: float | None) -> NDArray[np.bool_]:
+    def _between(self, since: float | None, until: float | None) -> Mask:
         mask = self.dates > 0
         if since is not None:
             mask &= self.dates >= since
@@ -146,10 +93,10 @@ class ChunkColumns:
 
 
 class ChunkTable:
-    """The log, read."""
+    """All chunks that were ever put, in the order of the log, and which of them are live."""
 
-    def __init__(self) -> None:
-        self.dead = 0
+    def __init__(self, records: Iterable[LogRecord] = ()) -> None:
+        self._dead = 0
         self._chunk_ids: list[str] = []
         self._numbers = array("q")
         self._page_of = array("i")
@@ -159,43 +106,45 @@ class ChunkTable:
         self._puts: list[tuple[int, int, int]] = []
         self._dates = array("d")
         self._facets: dict[str, list[int]] = {}
-        self._reading_of = array("H")
-        self._readings: dict[str, int] = {}
+        self._detected: dict[str, int] = {}
+        self._detected_of = array("H")
         self._live: dict[str, dict[str, int]] = {}
+        self.apply(records)
 
     def __len__(self) -> int:
         return len(self._chunk_ids)
 
-    def apply(self, record: LogRecord) -> None:
-        """Follow the log by one record."""
-        if isinstance(record, PutPage):
-            self._put(record)
-        elif isinstance(record, DropPage):
-            self._drop(record.item_id, record.version)
+    def apply(self, records: Iterable[LogRecord]) -> None:
+        """Follow the log by these records."""
+        for record in records:
+            if isinstance(record, PutPage):
+                self._put(record)
+            elif isinstance(record, DropPage):
+                self._drop(record.item_id, record.version)
 
     def versions(self, item_id: str) -> list[str]:
-        """The versions of a page that are there."""
+        """Return the live versions of a page."""
         return list(self._live.get(item_id, ()))
 
     def item_ids(self) -> set[str]:
-        """All pages that are there, and have chunks."""
+        """Return the ids of all live pages that have chunks."""
         versions = list(self._live.items())
         return {item_id for item_id, own in versions if any(self._puts[number][1] for number in own.values())}
 
-    def held(self, item_id: str) -> list[tuple[IndexedPage, frozenset[str]]]:
-        """What there is of a page: each version with its chunks."""
-        found = []
+    def pages(self, item_id: str) -> list[tuple[IndexedPage, frozenset[str]]]:
+        """Return each live version of a page with the ids of its chunks."""
+        pages = []
         for number in list(self._live.get(item_id, {}).values()):
             start, count, _ = self._puts[number]
-            found.append((self._pages[number], frozenset(self._chunk_ids[start : start + count])))
-        return found
+            pages.append((self._pages[number], frozenset(self._chunk_ids[start : start + count])))
+        return pages
 
     def should_compact(self) -> bool:
-        """Is more than half of it dead?"""
-        return self.dead > COMPACT_ABOVE_ROWS and self.dead * 2 > len(self)
+        """Whether more than half of the table is dead."""
+        return self._dead > COMPACT_ABOVE_ROWS and self._dead * 2 > len(self)
 
     def live_puts(self, since: int = 0) -> Iterator[tuple[int, PutPage]]:
-        """Every page that is there, from a row on: its first row, and a record that would put it."""
+        """Yield for every live page from a row on its first row, and the record that would put it."""
         for number in sorted(number for versions in self._live.values() for number in versions.values()):
             start, count, crc = self._puts[number]
             if start < since:
@@ -206,8 +155,9 @@ class ChunkTable:
             yield start, PutPage(self._pages[number], first, tuple(self._chunk_ids[rows]), has_vector, crc)
 
     def columns(self) -> ChunkColumns:
-        """The table as it is now."""
+        """Return the table as it is now."""
         is_live = np.array(self._is_live, dtype=np.bool_)
+        facets = list(self._facets)
         return ChunkColumns(
             size=len(self),
             numbers=np.array(self._numbers, dtype=np.int64),
@@ -218,13 +168,10 @@ class ChunkTable:
             chunk_ids=self._chunk_ids,
             pages=self._pages,
             facets=self._facets,
-            reading_of=np.array(self._reading_of, dtype=np.uint16),
-            readings=tuple(self._readings),
+            languages=frozenset(name.partition(":")[2] for name in facets if name.startswith("language:")),
+            detected=tuple(self._detected),
+            detected_of=np.array(self._detected_of, dtype=np.uint16),
         )
-
-    def languages(self) -> frozenset[str]:
-        """The languages of all pages."""
-        return frozenset(name.partition(":")[2] for name in list(self._facets) if name.startswith("language:"))
 
     def _put(self, record: PutPage) -> None:
         number, count = len(self._pages), len(record.chunks)
@@ -236,7 +183,7 @@ class ChunkTable:
         self._has_vector.extend(map(int, record.has_vector))
         self._pages.append(record.page)
         self._dates.append(page_date(record.page))
-        self._reading_of.append(self._readings.setdefault(record.page.reads_as, len(self._readings)))
+        self._detected_of.append(self._detected.setdefault(record.page.reads_as, len(self._detected)))
         for facet in page_facets(record.page):
             self._facets.setdefault(facet, []).append(number)
         self._live.setdefault(record.page.item_id, {})[record.page.version] = number
@@ -250,4 +197,4 @@ class ChunkTable:
             del self._live[item_id]
         start, count, _ = self._puts[number]
         self._is_live[start : start + count] = bytes(count)
-        self.dead += count
+        self._dead += count

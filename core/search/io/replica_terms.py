@@ -1,8 +1,8 @@
-"""From text to terms: the same way for what is indexed and for what is asked.
+"""From text to terms, in the same way for what is indexed and for queries.
 
 Words are lower-cased, stemmed where the page's language is known, and lose their accents; scripts without spaces become
 pairs of characters. One field holds the terms of all languages, so that a word's rarity is that of the whole index.
-A query is asked in all languages that the index holds. No input is refused.
+A query is stemmed in all languages that the index holds. No input is refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LONGEST_WORD_BYTES = 100
 """What is longer is no word; tantivy's own limit of 40 bytes would be 20 Cyrillic letters."""
 MOST_QUERY_CHARS = 2_000
 MOST_QUERY_TERMS = 64
-MOST_REMEMBERED = 30_000
+MOST_CACHED_WORDS = 30_000
 """Words of a language with their terms; some 5 MB. The first are kept: common words come early."""
 
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
@@ -64,53 +64,53 @@ _PHRASE = re.compile('["“”„«»]([^"“”„«»]+)["“”„«»]')
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """A query as terms."""
+    """The terms of a query."""
 
-    terms: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
     phrases: tuple[tuple[tuple[str, ...], ...], ...] = ()
-    """For each quoted phrase its terms in each language, of which one must be there."""
+    """For each quoted phrase its words in each language, of which one must be there."""
 
 
 def stemmer(language: str) -> str:
-    """The language itself if there is a stemmer for it, else an empty string: words as they are."""
+    """Return the language itself if there is a stemmer for it, else an empty string: words as they are."""
     return language if language in STEMMERS else ""
 
 
 def terms(text: str, language: str) -> str:
-    """A text of a page as it is indexed: its terms with spaces between.
+    """Return a text as it is indexed: its terms with spaces between.
 
     Tokens as objects (`pre_tokenize`) would take twice the time: 190 against 91 µs for 900 letters, index included.
     """
     spaced, has_marks = _spaced(text, is_query=False)
-    known = _remembered(stemmer(language), has_marks)
-    return " ".join(filter(None, map(known.__getitem__, spaced.encode().translate(_ASCII_CUT).split())))
+    cached = _term_cache(stemmer(language), has_marks)
+    return " ".join(filter(None, map(cached.__getitem__, spaced.encode().translate(_ASCII_CUT).split())))
 
 
 def is_quoted(text: str) -> bool:
-    """Does a query ask for these very words?"""
+    """Whether a query has a quoted phrase."""
     return bool(_PHRASE.search(text[:MOST_QUERY_CHARS]))
 
 
-def question(text: str, languages: Iterable[str]) -> QueryTerms:
-    """A query, for an index that holds these languages."""
-    asked, text = tuple(languages) or ("",), text[:MOST_QUERY_CHARS]
-    found = dict.fromkeys(term for language in asked for term in _query_terms(text, language))
-    phrases = (_in_languages(quoted, asked) for quoted in _PHRASE.findall(text))
-    return QueryTerms(tuple(found), tuple(phrase for phrase in phrases if phrase))
+def query_terms(text: str, languages: Iterable[str]) -> QueryTerms:
+    """Return the terms of a query, for an index that holds these languages."""
+    stemmers, text = tuple({stemmer(language) for language in languages}) or ("",), text[:MOST_QUERY_CHARS]
+    words = dict.fromkeys(word for language in stemmers for word in _query_words(text, language))
+    phrases = (_phrase_variants(quoted, stemmers) for quoted in _PHRASE.findall(text))
+    return QueryTerms(tuple(words), tuple(variants for variants in phrases if variants))
 
 
-def _in_languages(phrase: str, languages: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    variants = dict.fromkeys(tuple(_query_terms(phrase, language)) for language in languages)
+def _phrase_variants(phrase: str, stemmers: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    variants = dict.fromkeys(tuple(_query_words(phrase, language)) for language in stemmers)
     return tuple(variant for variant in variants if variant)
 
 
-def _query_terms(text: str, language: str) -> list[str]:
+def _query_words(text: str, language: str) -> list[str]:
     spaced, has_marks = _spaced(text, is_query=True)
-    return _analyzer(stemmer(language), has_marks).analyze(spaced)[:MOST_QUERY_TERMS]
+    return _analyzer(language, has_marks).analyze(spaced)[:MOST_QUERY_TERMS]
 
 
 def _spaced(text: str, is_query: bool) -> tuple[str, bool]:
-    """The text with spaces between all its terms, and whether marks belong to its words; lone surrogates go."""
+    """Put spaces between all terms of a text; also return whether marks belong to its words. Lone surrogates go."""
     if text.isascii() or not _UNUSUAL.search(text):
         return text.replace("\u00ad", ""), False
     sound = text.encode("utf-8", "replace").decode()
@@ -124,7 +124,7 @@ def _pairs(run: str, is_query: bool) -> str:
     return f" {' '.join(pairs if is_query and pairs else [*pairs, *run])} "
 
 
-class _Remembered(dict[bytes, str]):
+class _TermCache(dict[bytes, str]):
     """The terms of what stands between two ASCII signs. Most words come again: 41 against 65 µs for 940 letters."""
 
     def __init__(self, analyzer: TextAnalyzer) -> None:
@@ -132,15 +132,15 @@ class _Remembered(dict[bytes, str]):
         self._analyzer = analyzer
 
     def __missing__(self, piece: bytes) -> str:
-        found = " ".join(self._analyzer.analyze(piece.decode()))
-        if len(piece) <= LONGEST_WORD_BYTES and len(self) < MOST_REMEMBERED:
-            self[piece] = found
-        return found
+        terms = " ".join(self._analyzer.analyze(piece.decode()))
+        if len(piece) <= LONGEST_WORD_BYTES and len(self) < MOST_CACHED_WORDS:
+            self[piece] = terms
+        return terms
 
 
 @cache
-def _remembered(language: str, has_marks: bool) -> _Remembered:
-    return _Remembered(_analyzer(language, has_marks))
+def _term_cache(language: str, has_marks: bool) -> _TermCache:
+    return _TermCache(_analyzer(language, has_marks))
 
 
 @cache

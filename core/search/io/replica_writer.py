@@ -1,13 +1,15 @@
-"""The one who writes a replica: pages in and out, and the commit.
+"""Create, write and erase a replica.
 
 Order of a commit: log and vectors to disk, then tantivy, then `state.json`. Whoever writes after a crash looks at
 tantivy's opstamp: if tantivy committed and the state does not know, the log has all of that commit and it is finished;
-if not, what log and vectors hold beyond the state is cut off, and the events after its position bring it back.
+if not, what log and vectors hold beyond the state is cut off, and the events after its checkpoint bring it back.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import uuid
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,101 +18,139 @@ from typing import BinaryIO
 import msgspec
 
 from core.models import Chunk
-from core.search.io import replica_graph, replica_state, replica_vectors
-from core.search.io.replica_files import log_path, read_log, rows_path
+from core.search.io import replica_graph, replica_log, replica_state, replica_vectors
 from core.search.io.replica_lexical import LexicalIndex
-from core.search.io.replica_state import Checkpoint, ReplicaBroken, ReplicaState
-from core.search.io.replica_table import (
-    ChunkTable,
-    CommitMarker,
-    DropPage,
-    LogRecord,
-    PutPage,
-    decode,
-    encode,
-    first_commit,
-)
+from core.search.io.replica_log import CommitMarker, DropPage, LogRecord, PutPage, encode, log_path
+from core.search.io.replica_state import SCHEMA, Checkpoint, ReplicaBroken, ReplicaState
+from core.search.io.replica_table import ChunkTable
+from core.search.io.replica_vectors import rows_path
 from core.search.models import IndexedPage
 from core.search.protocols import Vector
 
+WRITER_LOCK = "writer.lock"
 
-def finished(folder: Path, state: ReplicaState, opstamp: int) -> ReplicaState:
-    """The state, after a commit that a crash kept from writing it."""
+
+def create(folder: Path, dimension: int | None) -> None:
+    """Make an empty replica where there is none, unless another process is about to."""
+    lock = replica_state.try_lock(folder / WRITER_LOCK)
+    if lock is None:
+        return
+    try:
+        if replica_state.signature(folder) is None:
+            _remove(folder)
+            LexicalIndex.create(folder / "lexical")
+            (folder / "vectors").mkdir()
+            log_path(folder, 0).touch()
+            rows_path(folder, 0).touch()
+            replica_state.sync_folder(folder / "vectors")
+            replica_state.write(folder, ReplicaState(schema=SCHEMA, born=uuid.uuid4().hex, dimension=dimension))
+    finally:
+        os.close(lock)
+
+
+def erase(folder: Path) -> bool:
+    """Remove a replica and no other file; False: another process writes it. Readers keep what they have open."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = replica_state.try_lock(folder / WRITER_LOCK)
+    if lock is None:
+        return False
+    try:
+        _remove(folder)
+    finally:
+        os.close(lock)
+    return True
+
+
+def _remove(folder: Path) -> None:
+    """The state first: without it the rest is nothing."""
+    with replica_state.commit_lock(folder):
+        (folder / "state.json").unlink(missing_ok=True)
+        for name in ("lexical", "vectors"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _finish_commit(folder: Path, state: ReplicaState, opstamp: int) -> ReplicaState:
+    """Return the state after a commit that a crash kept from writing it."""
     if opstamp == state.opstamp:
         return state
-    tail = log_path(folder, state.epoch).read_bytes()[state.log_bytes :]
-    found = first_commit(tail)
-    if found is None:
-        raise ReplicaBroken("The search replica's words and log do not fit together.")
-    commit, piece = found
-    added = sum(len(record.chunks) for record in decode(piece) if isinstance(record, PutPage))
+    records, size = replica_log.next_commit(folder, state)
+    *_, marker = records
+    assert isinstance(marker, CommitMarker)
     state = msgspec.structs.replace(
         state,
-        log_bytes=state.log_bytes + len(piece),
-        rows=state.rows + added,
-        next_row=commit.next_row,
+        log_bytes=state.log_bytes + size,
+        rows=state.rows + sum(len(record.chunks) for record in records if isinstance(record, PutPage)),
+        next_row=marker.next_row,
         opstamp=opstamp,
-        checkpoint=commit.checkpoint,
+        checkpoint=marker.checkpoint,
     )
-    with replica_state.publishing(folder):
+    with replica_state.commit_lock(folder):
         replica_state.write(folder, state)
     return state
 
 
 class ReplicaWriter:
-    """Holds the files open for appending; its caller holds the lock."""
+    """Holds the files open for appending; its caller took the lock, and closes it."""
 
     def __init__(
-        self, folder: Path, state: ReplicaState, table: ChunkTable, lexical: LexicalIndex, sound_rows: int = 0
+        self,
+        folder: Path,
+        lock: int,
+        state: ReplicaState,
+        table: ChunkTable,
+        lexical: LexicalIndex,
+        verified_rows: int = 0,
     ) -> None:
-        """`table` is that of `state`, and ours from now on; the first `sound_rows` were compared with their checksums.
+        """`table` is that of `state`, and ours from now on; checksums of the first `verified_rows` were compared.
 
         Raises ReplicaBroken; the table is then of no use.
         """
         self._folder = folder
+        self.lock = lock
         self._lexical = lexical
         self.table = table
-        self.state = finished(folder, state, lexical.opstamp())
-        for record in decode(read_log(folder, self.state, state.log_bytes)):
-            table.apply(record)
+        self.state = _finish_commit(folder, state, lexical.opstamp())
+        table.apply(replica_log.read(folder, self.state, state.log_bytes))
         self._next = self.state.next_row
         self._is_dirty = False
-        self._check(sound_rows)
+        self._verify(verified_rows)
         lexical.start_writing()
         self._log, self._rows = self._open(self.state)
-        self._remove_old_epochs()
+        self._remove_old_files()
 
-    def _check(self, sound_rows: int) -> None:
+    def _verify(self, verified_rows: int) -> None:
         """Refuse damaged files before anything is added to them."""
-        self._lexical.check()
-        path = rows_path(self._folder, self.state.epoch)
-        matrix = replica_vectors.map_rows(path, self.state.rows, self.state.dimension)
-        if matrix is not None and sound_rows < len(matrix):
-            for first, put in self.table.live_puts(sound_rows):
-                replica_vectors.check(matrix, first, len(put.chunks), put.vectors_crc)
+        self._lexical.verify()
+        matrix = self._matrix()
+        if matrix is not None and verified_rows < len(matrix):
+            for first, put in self.table.live_puts(verified_rows):
+                replica_vectors.verify(matrix, first, len(put.chunks), put.vectors_crc)
 
-    @property
-    def sound(self) -> tuple[str, int, int]:
-        """Which replica, which files of it, and how many rows: as far as these all is whole."""
-        return self.state.born, self.state.epoch, self.state.rows
-
-    @property
-    def is_clean(self) -> bool:
-        """Is everything committed?"""
-        return not self._is_dirty
+    def _matrix(self) -> replica_vectors.Matrix | None:
+        return replica_vectors.map_rows(self._folder, self.state)
 
     def _open(self, state: ReplicaState) -> tuple[BinaryIO, BinaryIO]:
-        """Both files without their torn tails, ready to append."""
+        """Open both files without their torn tails, ready to append."""
         log, rows = log_path(self._folder, state.epoch).open("r+b"), rows_path(self._folder, state.epoch).open("r+b")
         for file, size in ((log, state.log_bytes), (rows, 4 * state.rows * (state.dimension or 0))):
             file.truncate(size)
             file.seek(size)
         return log, rows
 
+    @property
+    def verified(self) -> tuple[str, int, int]:
+        """Which replica, which files of it, and how many rows are known to be undamaged."""
+        return self.state.born, self.state.epoch, self.state.rows
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything is committed."""
+        return not self._is_dirty
+
     def upsert(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Put a version of a page, in place of the same version."""
         rows = [vectors.get(chunk.id) for chunk in chunks]
-        raw = replica_vectors.packed(rows, self.state.dimension)
+        raw = replica_vectors.pack(rows, self.state.dimension)
         self._drop(page.item_id, [page.version])
         self._is_dirty = True
         has_vector = tuple(row is not None and self.state.dimension is not None for row in rows)
@@ -129,13 +169,26 @@ class ReplicaWriter:
         for item_id in item_ids:
             self._drop(item_id, self.table.versions(item_id))
 
+    def _drop(self, item_id: str, versions: Sequence[str]) -> None:
+        for version in versions:
+            if version in self.table.versions(item_id):
+                self._is_dirty = True
+                self._append(DropPage(item_id, version))
+                self._lexical.drop(item_id, version)
+
+    def _append(self, record: LogRecord) -> None:
+        self._log.write(encode(record))
+        self.table.apply([record])
+
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Everything so far, and the checkpoint, or after a crash what was before."""
+        """Make everything so far durable together with the checkpoint; after a crash all of it is there or nothing."""
+        if not replica_state.is_same_file(self._folder / WRITER_LOCK, self.lock):
+            raise ReplicaBroken(f"The search replica in {self._folder} was removed while we wrote it.")
         opstamp = self.state.opstamp
         if self._is_dirty:
             self._append(CommitMarker(self._next, checkpoint))
-            self._sync(self._log, self._rows)
-        with replica_state.publishing(self._folder):
+            _sync(self._log, self._rows)
+        with replica_state.commit_lock(self._folder):
             if self._is_dirty:
                 opstamp = self._lexical.commit()
                 self._is_dirty = False
@@ -151,56 +204,43 @@ class ReplicaWriter:
         if self.table.should_compact():
             self._compact()
 
-    def close(self, is_waiting: bool = False) -> None:
-        """Let go of the files; what was not committed will be cut off. `is_waiting`: let tantivy tidy up first."""
-        self._lexical.stop_writing(is_waiting and self.is_clean)
+    def close(self, *, wait: bool) -> None:
+        """Close the files; what was not committed will be cut off. `wait`: let tantivy finish merging first."""
+        self._lexical.stop_writing(wait=wait and self.is_clean)
         self._log.close()
         self._rows.close()
 
-    def _drop(self, item_id: str, versions: Sequence[str]) -> None:
-        for version in versions:
-            if version in self.table.versions(item_id):
-                self._is_dirty = True
-                self._append(DropPage(item_id, version))
-                self._lexical.drop(item_id, version)
-
-    def _append(self, record: LogRecord) -> None:
-        self._log.write(encode(record))
-        self.table.apply(record)
-
-    @staticmethod
-    def _sync(*files: BinaryIO) -> None:
-        for file in files:
-            file.flush()
-            os.fsync(file.fileno())
-
     def _compact(self) -> None:
-        """Log and vectors without what is dead, under the next epoch; tantivy compacts itself."""
+        """Write log and vectors without dead rows under the next epoch; tantivy compacts itself."""
         epoch = self.state.epoch + 1
-        matrix = replica_vectors.map_rows(
-            rows_path(self._folder, self.state.epoch), self.state.rows, self.state.dimension
-        )
+        matrix = self._matrix()
         table = ChunkTable()
         with log_path(self._folder, epoch).open("wb") as log, rows_path(self._folder, epoch).open("wb") as rows:
             for first, put in self.table.live_puts():
                 log.write(encode(put))
                 if matrix is not None:
                     rows.write(matrix[first : first + len(put.chunks)].data)
-                table.apply(put)
-            self._sync(log, rows)
+                table.apply([put])
+            _sync(log, rows)
             state = msgspec.structs.replace(self.state, epoch=epoch, log_bytes=log.tell(), rows=len(table))
         replica_state.sync_folder(self._folder / "vectors")
-        with replica_state.publishing(self._folder):
+        with replica_state.commit_lock(self._folder):
             replica_state.write(self._folder, state)
         self._log.close()
         self._rows.close()
         self.state, self.table = state, table
         self._log, self._rows = self._open(state)
-        self._remove_old_epochs()
+        self._remove_old_files()
 
-    def _remove_old_epochs(self) -> None:
+    def _remove_old_files(self) -> None:
         kept = {log_path(self._folder, self.state.epoch), rows_path(self._folder, self.state.epoch)}
-        graphs = f"{replica_graph.prefix(self.state)}-"
+        graphs = f"{replica_graph.file_prefix(self.state)}-"
         for path in (self._folder / "vectors").iterdir():
             if path not in kept and not path.name.startswith(graphs):
-                path.unlink(missing_ok=True)  # missing: somebody built a graph just now
+                path.unlink(missing_ok=True)  # missing: another process built a graph just now
+
+
+def _sync(*files: BinaryIO) -> None:
+    for file in files:
+        file.flush()
+        os.fsync(file.fileno())
