@@ -25,8 +25,7 @@ from pydantic import SecretStr
 
 from bench.harness import Figures, addresses, measured, serving
 from core import ids
-from core.feeds.feed_state import FeedState, FeedStatus
-from core.feeds.io.feed_store import to_hash
+from core.feeds.feed_state import FeedState, FeedStatus, to_hash
 from core.keys import Keys
 from core.settings import Settings
 from core.store import connect, embedded

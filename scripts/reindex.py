@@ -118,7 +118,7 @@ async def choose(settings: Settings, keys: Keys, client: Client, asked: Asked) -
             raise FreshetError(
                 f"There is no category {asked.category}. `python -m scripts.status` shows what there is."
             )
-        links = FailedLinks(client, keys).of_category(asked.category) if asked.force else _these([])
+        links = FailedLinks(client, keys).in_category(asked.category) if asked.force else _these([])
         return Chosen(selecting.of_category(asked.category), links)
     return Chosen(await _many(settings, keys, client, asked), _these([]))
 
@@ -129,7 +129,7 @@ async def _one(keys: Keys, client: Client, selecting: ItemQueries, word: str, fo
         if not row.sources:
             raise FreshetError(f"{redact(word)} is gone, and no source lists it any more.")
         return Chosen(_these([row.item_id]), _these([]))
-    fruitless = await FailedLinks(client, keys).fruitless([named.uid] if named.uid else [])
+    fruitless = await FailedLinks(client, keys).without_article([named.uid] if named.uid else [])
     if fruitless and force:
         return Chosen(_these([]), _these(fruitless))
     if fruitless:
@@ -216,7 +216,7 @@ async def _mark(settings: Settings, keys: Keys, client: Client, chosen: Chosen, 
         first += found[: room - len(first)]
     retried: set[str] = set()
     async for uids in chosen.links:
-        await FailedLinks(client, keys).try_again(uids, now)
+        await FailedLinks(client, keys).retry(uids, now)
         retried.update(uids)
     echo(f"Due now: {counted(marked, 'item')}, to be {'read anew' if force else 'checked by validators'}.")
     if retried:

@@ -82,7 +82,7 @@ async def test_day_31(any_redis: Client, keys: Keys, articles: ArticleStore, lin
     for day in range(32):
         now = NOW + day * DAY
         seen = [A, B] if day == 0 else [A]
-        await run(any_redis, links.sighting(["world"], seen, now) + await articles.renewal(["world"], seen, now))
+        await run(any_redis, links.mark_seen(["world"], seen, now) + await articles.renewal(["world"], seen, now))
         await links.prune("world", now)
         await links.prune_attempted(now)
 

@@ -493,7 +493,7 @@ async def test_old_failures_and_items_are_forgotten(context: Context, web: FakeW
     await run(context)
     item_id = (await stored(context, web.url("/a")))["item_id"]
     await context.client.delete(context.keys.article(ids.article_uid(web.url("/a"))))
-    clock = (await canonical_fetcher.look(context.client, context.keys, context.settings)).clock
+    clock = (await canonical_fetcher.find_links(context.client, context.keys, context.settings)).clock
     later = dataclasses.replace(clock, server_ts=clock.server_ts + 38 * DAY)
     from core.feeds.io.link_store import Ttls
     from core.registry.io.cleanup import Pruner

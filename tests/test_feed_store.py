@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from core import ids
 from core.feeds import polling
-from core.feeds.feed_state import FeedState, FeedStatus
-from core.feeds.io.feed_store import FeedStore, LeasedElsewhere, LeasedFeed, from_hash, to_hash
+from core.feeds.feed_state import FeedState, FeedStatus, from_hash, to_hash
+from core.feeds.io.feed_store import FeedStore, LeasedElsewhere, LeasedFeed
 from core.feeds.io.link_store import Ttls
 from core.feeds.polling import PollDecision
 from core.keys import Keys
@@ -31,11 +31,11 @@ def feeds(any_redis: Client, keys: Keys) -> FeedStore:
 
 async def test_new_feeds_are_due_at_once_and_keep_their_time(feeds: FeedStore) -> None:
     """Enrolling again does not move a feed that has its next poll."""
-    await feeds.enrol([URL])
+    await feeds.add_to_schedule([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
     assert isinstance(leased, LeasedFeed)
     await feeds.save(leased, PollDecision(replace(leased.state, next_poll_ts=NOW + 500)), ["world"], NOW)
-    await feeds.enrol([URL, "https://other.example/"])
+    await feeds.add_to_schedule([URL, "https://other.example/"])
 
     assert await feeds.due(NOW) == [ids.feed_id("https://other.example/")]
     assert await feeds.due(NOW + 501) == [ids.feed_id("https://other.example/"), FID]
@@ -43,7 +43,7 @@ async def test_new_feeds_are_due_at_once_and_keep_their_time(feeds: FeedStore) -
 
 async def test_two_ingestors_poll_a_feed_once(feeds: FeedStore) -> None:
     """While one holds it the other gets nothing, and afterwards it is no longer due."""
-    await feeds.enrol([URL])
+    await feeds.add_to_schedule([URL])
     first = await feeds.lease(URL, ["world"], NOW)
     meanwhile = await feeds.lease(URL, ["world"], NOW)
     assert isinstance(first, LeasedFeed)
@@ -55,7 +55,7 @@ async def test_two_ingestors_poll_a_feed_once(feeds: FeedStore) -> None:
 
 async def test_save_writes_everything_in_one_step(any_redis: Client, keys: Keys, feeds: FeedStore) -> None:
     """State, schedule, body links, link set and stamps; the lease is gone."""
-    await feeds.enrol([URL])
+    await feeds.add_to_schedule([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
     assert isinstance(leased, LeasedFeed)
     state = replace(leased.state, status=FeedStatus.OK, next_poll_ts=NOW + 500, events=("one", "two"))
@@ -70,7 +70,7 @@ async def test_save_writes_everything_in_one_step(any_redis: Client, keys: Keys,
 
 async def test_late_save_changes_nothing(any_redis: Client, keys: Keys, feeds: FeedStore) -> None:
     """An ingestor that slept past its lease cannot overwrite the one that took over."""
-    await feeds.enrol([URL])
+    await feeds.add_to_schedule([URL])
     late = await feeds.lease(URL, ["world"], NOW)
     assert isinstance(late, LeasedFeed)
     await any_redis.delete(keys.lease(f"feed_{FID}"))
@@ -81,7 +81,7 @@ async def test_late_save_changes_nothing(any_redis: Client, keys: Keys, feeds: F
 
 async def test_unchanged_poll_renews_the_last_body(any_redis: Client, keys: Keys, feeds: FeedStore) -> None:
     """A 304 stamps the links the feed listed last time, also into a category it was added to meanwhile."""
-    await feeds.enrol([URL])
+    await feeds.add_to_schedule([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
     assert isinstance(leased, LeasedFeed)
     state = replace(leased.state, next_poll_ts=NOW, renewed_ts=NOW)
@@ -97,7 +97,7 @@ async def test_unchanged_poll_renews_the_last_body(any_redis: Client, keys: Keys
 
 async def test_feed_that_waits_long_comes_up_for_its_links(any_redis: Client, keys: Keys, feeds: FeedStore) -> None:
     """skipDays may keep us away longer than links live: in between only their stamps are renewed."""
-    await feeds.enrol([URL])
+    await feeds.add_to_schedule([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
     assert isinstance(leased, LeasedFeed)
     state = replace(leased.state, status=FeedStatus.OK, next_poll_ts=NOW + 500)
@@ -114,7 +114,7 @@ async def test_feed_that_waits_long_comes_up_for_its_links(any_redis: Client, ke
 
 async def test_score_of_zero_wants_a_poll_now(any_redis: Client, keys: Keys, feeds: FeedStore) -> None:
     """`ZADD rss:feeds_due 0 <fid>` from redis-cli polls a feed whatever its state says."""
-    await feeds.enrol([URL])
+    await feeds.add_to_schedule([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
     assert isinstance(leased, LeasedFeed)
     await feeds.save(leased, PollDecision(replace(leased.state, next_poll_ts=NOW + 500)), ["world"], NOW)
@@ -127,11 +127,11 @@ async def test_score_of_zero_wants_a_poll_now(any_redis: Client, keys: Keys, fee
 
 async def test_retired_feed_is_never_due(feeds: FeedStore) -> None:
     """Infinity is a time that does not come."""
-    await feeds.enrol([URL])
+    await feeds.add_to_schedule([URL])
     leased = await feeds.lease(URL, ["world"], NOW)
     assert isinstance(leased, LeasedFeed)
     await feeds.save(leased, PollDecision(replace(leased.state, next_poll_ts=float("inf"))), ["world"], NOW)
-    await feeds.enrol([URL])
+    await feeds.add_to_schedule([URL])
 
     assert await feeds.due(1e18) == []
 

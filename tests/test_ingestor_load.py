@@ -12,7 +12,7 @@ import pytest
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.feeds.feed_state import FeedResponse, FeedState, FeedUnchanged, PollResult
-from core.feeds.io import poller as poll
+from core.feeds.io import poller
 from core.models import Failed
 from core.registry.outcomes import Broken
 from core.runtime.context import Context, open_context
@@ -86,7 +86,7 @@ async def test_hosts_that_do_not_answer_hold_no_leases_either(context: Context) 
     cycle = await ingestor.run_cycle(busy)
 
     assert (cycle.counts["unchanged"], cycle.counts["errors"]) == (FEEDS // 2, FEEDS // 2)
-    assert source.most_held <= context.settings.polls_at_once + poll.MOST_UNREACHED
+    assert source.most_held <= context.settings.polls_at_once + poller.MAX_UNREACHED
     assert context.leases.held == 0
 
 
@@ -155,7 +155,7 @@ async def test_once_fails_when_polls_are_thrown_away_again_and_again(
     monkeypatch.setattr(ingestor, "HELD_PAUSE_SECONDS", 0.0)
     await subscribe(context, 3)
     busy, source = at(context, lambda state: lose(context, state))
-    with pytest.raises(ingestor.FeedsLeft, match="3 feeds"):
+    with pytest.raises(ingestor.PollsDiscarded, match="3 feeds"):
         await ingestor.run_once(busy)
 
-    assert len(source.polled) == 3 * ingestor.MOST_LATE_CYCLES
+    assert len(source.polled) == 3 * ingestor.MAX_LATE_CYCLES

@@ -31,7 +31,7 @@ async def run(client: Client, commands: list[Command]) -> None:
 
 async def test_sighting_fills_set_and_stamps_with_a_life(any_redis: Client, keys: Keys, links: LinkStore) -> None:
     """Members, stamps and EXPIRE on both, in every category."""
-    await run(any_redis, links.sighting(["world", "tech"], [A, B], NOW))
+    await run(any_redis, links.mark_seen(["world", "tech"], [A, B], NOW))
 
     for category in ("world", "tech"):
         assert await any_redis.smembers(keys.category_links(category)) == {A, B}
@@ -42,8 +42,8 @@ async def test_sighting_fills_set_and_stamps_with_a_life(any_redis: Client, keys
 
 async def test_links_age_one_by_one(any_redis: Client, keys: Keys, links: LinkStore) -> None:
     """A link not seen for 48 h goes; its neighbours stay."""
-    await run(any_redis, links.sighting(["world"], [A], NOW))
-    await run(any_redis, links.sighting(["world"], [B], NOW + DAY))
+    await run(any_redis, links.mark_seen(["world"], [A], NOW))
+    await run(any_redis, links.mark_seen(["world"], [B], NOW + DAY))
     removed = await links.prune("world", NOW + 2 * DAY + 1)
 
     assert removed == 1
@@ -53,8 +53,8 @@ async def test_links_age_one_by_one(any_redis: Client, keys: Keys, links: LinkSt
 
 async def test_stamp_never_moves_back(any_redis: Client, keys: Keys, links: LinkStore) -> None:
     """A late writer with an old clock does not age a link."""
-    await run(any_redis, links.sighting(["world"], [A], NOW))
-    await run(any_redis, links.sighting(["world"], [A], NOW - DAY))
+    await run(any_redis, links.mark_seen(["world"], [A], NOW))
+    await run(any_redis, links.mark_seen(["world"], [A], NOW - DAY))
 
     assert await any_redis.zscore(keys.category_links_seen("world"), A) == NOW
 
@@ -81,7 +81,7 @@ async def test_known_looks_everywhere(any_redis: Client, keys: Keys, links: Link
 
 async def test_pruning_takes_all_in_batches(any_redis: Client, keys: Keys, links: LinkStore) -> None:
     """Thousands of stale links go in one call, a thousand per step."""
-    await run(any_redis, links.sighting(["world"], [f"https://news.example/{i}" for i in range(2_500)], NOW))
+    await run(any_redis, links.mark_seen(["world"], [f"https://news.example/{i}" for i in range(2_500)], NOW))
 
     assert await links.prune("world", NOW + 3 * DAY) == 2_500
     assert await any_redis.exists(keys.category_links("world"), keys.category_links_seen("world")) == 0

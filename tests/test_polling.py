@@ -25,10 +25,10 @@ def decide(state: FeedState, result: PollResult, now: float = NOW) -> polling.Po
     return polling.decide(state, result, now, 0.0, POLICY)
 
 
-def changed(links: int = 10, new: int = 1, answer: FeedResponse = RESPONSE) -> FeedChanged:
+def changed(links: int = 10, new: int = 1, response: FeedResponse = RESPONSE) -> FeedChanged:
     urls = tuple(f"https://news.example/{i}" for i in range(links))
-    harvest = FeedLinks(FeedKind.RSS, "News", urls, tuple(FeedText(title=url) for url in urls))
-    return FeedChanged(answer, harvest, "h2", frozenset(urls[new:]))
+    feed = FeedLinks(FeedKind.RSS, "News", urls, tuple(FeedText(title=url) for url in urls))
+    return FeedChanged(response, feed, "h2", frozenset(urls[new:]))
 
 
 def unchanged(status: int = 304, **more: Any) -> FeedUnchanged:
@@ -44,14 +44,14 @@ def test_new_body_brings_links_and_new_validators() -> None:
     decision = decide(OLD, changed())
 
     assert len(decision.links or ()) == 10
-    assert decision.fresh == (("https://news.example/0", FeedText(title="https://news.example/0")),)
+    assert decision.new_entries == (("https://news.example/0", FeedText(title="https://news.example/0")),)
     assert (decision.state.body_hash, decision.state.etag, decision.state.title) == ("h2", '"b"', "News")
     assert (decision.state.status, decision.state.last_new_ts) == (FeedStatus.OK, NOW)
 
 
 def test_dropped_validators_are_forgotten() -> None:
     """A new body without an ETag does not keep the old one: it belonged to other bytes."""
-    state = decide(OLD, changed(answer=FeedResponse())).state
+    state = decide(OLD, changed(response=FeedResponse())).state
 
     assert polling.conditional_headers(state, 0.5) == {}
 
@@ -212,8 +212,8 @@ def test_confirmed_move_leaves_an_event() -> None:
 
 def test_rejections_are_told_with_an_example() -> None:
     """Why do I see no articles? Because all entries were turned away, and here is one."""
-    harvest = FeedLinks(FeedKind.RSS, links=(), rejected=(RejectedUrl("x:y", "scheme"),), rejected_count=7)
-    state = decide(OLD, FeedChanged(FeedResponse(), harvest, "h2")).state
+    feed = FeedLinks(FeedKind.RSS, links=(), rejected=(RejectedUrl("x:y", "scheme"),), rejected_count=7)
+    state = decide(OLD, FeedChanged(FeedResponse(), feed, "h2")).state
 
     assert (state.entries, state.rejected, state.rejected_example, state.empty_polls) == (7, 7, "scheme: x:y", 1)
     assert state.events[-1].endswith("200 0 new, 0 known, 7 rejected")

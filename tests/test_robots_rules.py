@@ -37,7 +37,7 @@ SITE = "http://a.example"
     ],
 )
 def test_may_we(text: str, path: str, expected: bool) -> None:
-    """RobotsRules are read as search engines read them."""
+    """Rules are read as search engines read them."""
     assert RobotsRules(text, "freshet").allows(SITE + path) is expected
 
 

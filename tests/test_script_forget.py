@@ -58,7 +58,7 @@ class Press:
         await Subscriptions(self.redis, self.keys).add(category, url)
         await self.redis.hset(self.keys.feed(ids.feed_id(url)), mapping={"url": url, "status": "ok"})
         await self.redis.sadd(self.keys.feed_links(ids.feed_id(url)), *links)
-        sighted = LinkStore(self.redis, self.keys, self.lives).sighting([category], links, NOW)
+        sighted = LinkStore(self.redis, self.keys, self.lives).mark_seen([category], links, NOW)
         await Leases(self.redis, self.keys).run(sighted)
 
     async def article(self, url: str, category: str = "world") -> str:

@@ -180,7 +180,7 @@ async def test_links_without_an_article_are_found(redis: Client, keys: Keys) -> 
     await fail(redis, keys, "https://example.org/other", None)
     await redis.hset(keys.failure(ids.article_uid("https://example.org/other")), "category", "sport")
 
-    assert set(await all_of(FailedLinks(redis, keys).of_category("world"))) == found
+    assert set(await all_of(FailedLinks(redis, keys).in_category("world"))) == found
     assert host_of(fresh) == "example.org"
 
 
@@ -188,9 +188,9 @@ async def test_tried_again_means_now_and_keeps_the_story(redis: Client, keys: Ke
     """Out of the memory, due for another try, and the failure stays to be read."""
     failed = await fail(redis, keys, "https://example.org/a", None)
     waiting = await fail(redis, keys, "https://example.org/b", NOW + 600)
-    retrying = FailedLinks(redis, keys)
-    await retrying.try_again([failed, waiting], NOW)
-    await retrying.try_again([failed, waiting], NOW)
+    failed_links = FailedLinks(redis, keys)
+    await failed_links.retry([failed, waiting], NOW)
+    await failed_links.retry([failed, waiting], NOW)
 
     assert await redis.zrange(keys.retry, 0, -1, withscores=True) == [(uid, NOW) for uid in sorted([failed, waiting])]
     assert not await redis.sismember(keys.attempted, failed)

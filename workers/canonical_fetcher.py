@@ -1,6 +1,6 @@
-"""The canonical fetcher: each new link once, as a clean article (spec 004 §7). It runs once and ends; never a loop.
+"""The canonical fetcher: fetch each new link once and store it as a clean article. It runs once and ends.
 
-python -m workers.canonical_fetcher    fetch what is new, at most CANONICAL_BUDGET_SECONDS; the rest is for next time
+python -m workers.canonical_fetcher    fetch what is new, for at most CANONICAL_BUDGET_SECONDS
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.feeds.io.link_store import Ttls
+from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.io.new_links import NewLinkFinder, NewLinks
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
@@ -27,61 +27,67 @@ from core.store import connect, redis_health, version
 from core.store.clock import ServerClock
 
 if TYPE_CHECKING:
-    # Only with something to fetch: a run that finds nothing new stays small and quick.
+    # Imported only when there is something to fetch: a run that finds nothing new stays small and quick.
     from core.runtime.context import Context
 
 log = logging.getLogger("canon")
 
 
 @dataclass(slots=True)
-class Run:
-    """One run: its clock, what it found, and how each link ended."""
+class FetchRun:
+    """One run: the links to fetch, and the result of each."""
 
     clock: ServerClock
-    findings: NewLinks
     categories: list[str]
+    new: NewLinks
     started: float = field(default_factory=time.monotonic)
-    ends: Counter[LinkResult] = field(default_factory=Counter)
+    results: Counter[LinkResult] = field(default_factory=Counter)
+
+    def counts(self) -> dict[str, int]:
+        """found = new + known + rejected; new = stored + failed + retry + alias + duplicate + deferred."""
+        counts = {str(result): self.results[result] for result in LinkResult}
+        counts["known"] += self.new.known
+        new = sum(counts.values()) - counts["known"] - counts["rejected"]
+        return {"found": new + counts["known"] + counts["rejected"], "new": new, **counts}
 
 
-async def look(client: connect.Client, keys: Keys, settings: Settings) -> Run:
-    """What is new? Links added by hand enter the categories of articles that are there already."""
-    subscriptions = Subscriptions(client, keys)
+async def find_links(client: connect.Client, keys: Keys, settings: Settings) -> FetchRun:
+    """Start a run with all new links; those added by hand enter the categories of articles that are there already."""
+    subscriptions, ttls = Subscriptions(client, keys), Ttls.of(settings)
+    links, articles, pruner = (
+        LinkStore(client, keys, ttls),
+        ArticleStore(client, keys, ttls),
+        Pruner(client, keys, ttls),
+    )
     await subscriptions.find_categories()
     clock, categories = await ServerClock.ask(client), await subscriptions.categories()
-    frontier = NewLinkFinder(client, keys)
-    articles = ArticleStore(client, keys, Ttls.of(settings))
-    pruner = Pruner(client, keys, Ttls.of(settings))
     await pruner.forget_old_attempts(clock.now())
     for category in categories:
         await pruner.drop_stale_stamps(category)
-        by_hand = await frontier.unstamped(category)
-        await articles.renewal([category], by_hand, clock.now())
-    return Run(clock, await frontier.look(categories, clock.now()), categories)
+        await articles.renewal([category], await links.added_by_hand(category), clock.now())
+    return FetchRun(clock, categories, await NewLinkFinder(client, keys).find(categories, clock.now()))
 
 
-async def fetch(context: Context, run: Run, budget_seconds: float) -> None:
-    """Visit every link that was found, each domain in its lane, until the time is over."""
+async def fetch_links(context: Context, run: FetchRun, budget_seconds: float) -> None:
+    """Visit every new link, the domains side by side, until the time is over."""
     from core.registry.io.visitor import Visitor
     from core.sources.io.open_sources import OpenSources
 
-    links, end = run.findings.links, run.started + budget_seconds
+    links, end = run.new.links, run.started + budget_seconds
     visitor = Visitor(context, run.clock, OpenSources(context, run.clock.now()))
     with progress.bar(len(links), "articles") as bar:
         held = await visitor.visit_links(links, is_over=lambda: time.monotonic() > end, watch=bar.update)
-    run.ends.update(visitor.link_results)
-    run.ends[LinkResult.KNOWN] += await context.articles.count_attempted(held)
-    run.ends[LinkResult.DEFERRED] += len(links) - run.ends.total()
+    run.results.update(visitor.link_results)
+    run.results[LinkResult.KNOWN] += await context.articles.count_attempted(held)
+    run.results[LinkResult.DEFERRED] += len(links) - run.results.total()
 
 
-async def finish(client: connect.Client, keys: Keys, settings: Settings, run: Run) -> Mapping[str, int]:
-    """Prune a little, count everything once, say one sentence if there was anything to do."""
-    lives = Ttls.of(settings)
-    await Pruner(client, keys, lives).run(run.categories, run.clock.now())
-    counts = tally(run)
-    seconds = time.monotonic() - run.started
-    await ArticleStore(client, keys, lives).record_run(counts, run.clock.now(), seconds)
-    if run.findings.links:
+async def finish(client: connect.Client, keys: Keys, settings: Settings, run: FetchRun) -> Mapping[str, int]:
+    """Prune a little, record the counts, and log one sentence if there was anything to do."""
+    ttls, counts = Ttls.of(settings), run.counts()
+    await Pruner(client, keys, ttls).run(run.categories, run.clock.now())
+    await ArticleStore(client, keys, ttls).record_run(counts, run.clock.now(), time.monotonic() - run.started)
+    if run.new.links:
         log.info(
             "🏁 %(found)d links: %(known)d known, %(rejected)d rejected, %(new)d new = %(stored)d stored, "
             "%(failed)d failed, %(retry)d to retry, %(alias)d aliases, %(duplicate)d duplicates, %(deferred)d deferred",
@@ -90,38 +96,27 @@ async def finish(client: connect.Client, keys: Keys, settings: Settings, run: Ru
     return counts
 
 
-def tally(run: Run) -> dict[str, int]:
-    """found = new + known + rejected; new = stored + failed + retry + alias + duplicate + deferred."""
-    counts = {str(end): run.ends[end] for end in LinkResult}
-    counts["known"] += run.findings.known
-    new = sum(counts[str(end)] for end in LinkResult if end not in (LinkResult.KNOWN, LinkResult.REJECTED))
-    return {"found": new + counts["known"] + counts["rejected"], "new": new, **counts}
-
-
-# ── the two ways to run it ──
-
-
 async def run_once(context: Context, budget_seconds: float) -> Mapping[str, int]:
-    """One run with an open context: after every cycle of the ingestor."""
-    run = await look(context.client, context.keys, context.settings)
-    if run.findings.links:
-        await fetch(context, run, budget_seconds)
+    """Run once with an open context: the ingestor does so after its cycles."""
+    run = await find_links(context.client, context.keys, context.settings)
+    if run.new.links:
+        await fetch_links(context, run, budget_seconds)
     return await finish(context.client, context.keys, context.settings, run)
 
 
 async def _main(settings: Settings) -> None:
-    """One run by hand or by cron: nothing heavy is loaded before there is something to fetch."""
+    """Run once from the command line; nothing heavy is imported before there is something to fetch."""
     logs.configure(settings)
     keys, client = Keys.of(settings), connect.open_store(settings)
     try:
         await redis_health.wait_for_server(client, settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS)
         await version.check(client, keys)
-        run = await look(client, keys, settings)
-        if run.findings.links:
+        run = await find_links(client, keys, settings)
+        if run.new.links:
             from core.runtime.context import build_context
 
             async with build_context(settings, client, keys) as context:
-                await fetch(context, run, settings.canonical_budget_seconds)
+                await fetch_links(context, run, settings.canonical_budget_seconds)
         await finish(client, keys, settings, run)
     finally:
         await client.aclose()

@@ -1,21 +1,24 @@
-"""What is remembered about a feed, and what a poll of it can give.
+"""The state of a feed, its form in Redis, and the possible results of a poll.
 
-Nouns only; `polling.decide` says what they mean.
+`polling.decide` says what a result means for the state.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Any
 
 from core import schedule
 from core.models import Deferred, FeedLinks, PublisherHints
-from core.registry.classify import ErrorClass
+from core.registry import field_parsing
 from core.registry.outcomes import Broken, Missing
+from core.urls.secrets import redact, without_credentials
 
 
 class FeedStatus(StrEnum):
-    """What a person sees first."""
+    """The status that people see."""
 
     NEW = "new"
     OK = "ok"
@@ -24,12 +27,9 @@ class FeedStatus(StrEnum):
     GONE = "gone"
 
 
-WEIGHTS = {ErrorClass.HARD: 1.0, ErrorClass.SOFT: 0.5, ErrorClass.TEMPORARY: 0.25}
-
-
 @dataclass(frozen=True, slots=True)
 class FeedState:
-    """Everything remembered about one feed; stored field by field in its hash."""
+    """Everything that is known of one feed; stored field by field in its hash."""
 
     url: str
     status: FeedStatus = FeedStatus.NEW
@@ -37,7 +37,7 @@ class FeedState:
     kind: str = ""
     parser: str = ""
     fetch_url: str = ""
-    """Where it lives now, after a permanent redirect was confirmed; empty: at `url`."""
+    """Its address after a confirmed permanent redirect; empty: `url`."""
     moved_to: str = ""
     moved_count: int = 0
     last_poll_ts: float = 0.0
@@ -59,7 +59,7 @@ class FeedState:
     links_duplicate: int = 0
     entries: int = 0
     entries_left_out: int = 0
-    """How many more its last body had than are read of a feed."""
+    """How many entries of its last body were beyond the limit."""
     rejected: int = 0
     rejected_example: str = ""
     empty_polls: int = 0
@@ -70,12 +70,12 @@ class FeedState:
 
     @property
     def address(self) -> str:
-        """The URL to ask."""
+        """The URL to fetch."""
         return self.fetch_url or self.url
 
     @property
     def has_validators(self) -> bool:
-        """Can this feed answer 304?"""
+        """Whether this feed can answer 304."""
         return bool(self.etag or self.last_modified)
 
     @property
@@ -85,36 +85,96 @@ class FeedState:
 
     @property
     def percent_duplicate(self) -> int:
-        """Share of links that were known already."""
+        """Share of links that were already known."""
         return round(100 * self.links_duplicate / self.links_found) if self.links_found else 0
 
 
-# ── what a poll can give ────────────────────────────────────────────────────────────────────────
+# ── the hash, field by field ──
+
+_SEPARATE = {"url", "status", "next_poll_ts", "hints", "events"}
+_PLAIN = {f.name: str(f.type) for f in fields(FeedState) if f.name not in _SEPARATE}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "int": field_parsing.integer,
+    "float": field_parsing.number,
+    "str": field_parsing.text,
+}
+
+
+def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
+    """Return every field as readable text; none is left out, so that no stale value survives in the stored hash."""
+    hints = state.hints
+    return {name: _text(getattr(state, name)) for name in _PLAIN} | {
+        "url": without_credentials(state.url),
+        "next_poll_ts": _text(state.next_poll_ts),
+        "error_text": redact(state.error_text),
+        "rejected_example": redact(state.rejected_example),
+        "categories": ",".join(categories),
+        "status": str(state.status),
+        "percent_304": str(state.percent_304),
+        "percent_duplicate": str(state.percent_duplicate),
+        "hint_ttl_seconds": _text(hints.ttl_seconds),
+        "hint_update_period_seconds": _text(hints.update_period_seconds),
+        "hint_skip_hours": ",".join(map(str, hints.skip_hours)),
+        "hint_skip_days": ",".join(map(str, hints.skip_days)),
+        "events": redact("\n".join(state.events)),
+    }
+
+
+def from_hash(url: str, stored: Mapping[str, str]) -> FeedState:
+    """Return the state in a hash; what is missing or unreadable takes its default."""
+    plain: dict[str, Any] = {name: _PARSERS[kind](stored[name]) for name, kind in _PLAIN.items() if stored.get(name)}
+    status = stored.get("status", "")
+    return FeedState(
+        url=url,
+        status=FeedStatus(status) if status in set(FeedStatus) else FeedStatus.NEW,
+        next_poll_ts=field_parsing.timestamp_or_never(stored.get("next_poll_ts")),
+        hints=PublisherHints(
+            ttl_seconds=field_parsing.number(stored.get("hint_ttl_seconds")) or None,
+            update_period_seconds=field_parsing.number(stored.get("hint_update_period_seconds")) or None,
+            skip_hours=_small_numbers(stored.get("hint_skip_hours", "")),
+            skip_days=_small_numbers(stored.get("hint_skip_days", "")),
+        ),
+        events=tuple(stored.get("events", "").splitlines()),
+        **plain,
+    )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    return "" if value is None else str(value)
+
+
+def _small_numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(",") if word.isdecimal() and len(word) < 3)
+
+
+# ── the result of a poll ──
 
 
 @dataclass(frozen=True, slots=True)
 class FeedResponse:
-    """What a good answer says beside its body."""
+    """What a successful response says beside its body."""
 
     http_status: int = 200
     etag: str = ""
     last_modified: str = ""
     validators_url: str = ""
-    """The URL these validators belong to; they go back to it alone."""
+    """The URL these validators belong to; they are sent to no other."""
     lifetime_seconds: float | None = None
     moved_to: str = ""
-    """Where a permanent redirect led; empty without one."""
+    """The target of a permanent redirect; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedChanged:
-    """A body we had not seen, read."""
+    """A new body, parsed."""
 
-    answer: FeedResponse
-    harvest: FeedLinks
+    response: FeedResponse
+    feed: FeedLinks
     body_hash: str
     known: frozenset[str] = frozenset()
-    """Links that stood in the store before; a source does not know, the ingestor adds it."""
+    """Links that were in the store before; the poller adds them."""
     trouble: str = ""
     """Why this is only a part of what the feed lists; empty when it is all."""
     remark: str = ""
@@ -122,16 +182,15 @@ class FeedChanged:
 
     @property
     def new_links(self) -> int:
-        """How many links are news to us."""
-        return len(self.harvest.links) - len(self.known)
+        """How many links are new to us."""
+        return len(self.feed.links) - len(self.known)
 
 
 @dataclass(frozen=True, slots=True)
 class FeedUnchanged:
     """A 304, or the same bytes again."""
 
-    answer: FeedResponse
+    response: FeedResponse
 
 
 PollResult = FeedChanged | FeedUnchanged | Missing | Broken | Deferred
-"""What is missing or broken is told as for every other visit."""

@@ -52,7 +52,7 @@ async def wait_for_server(
             if give_up_seconds is not None and waited >= give_up_seconds:
                 raise StoreUnreachable(sentence) from error
             if not waited:
-                log.error("⚠️ %s FailedLinks until it is back.", sentence)
+                log.error("⚠️ %s Retrying until it is back.", sentence)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
             waited += pause
             await sleep(pause)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib
 import signal
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from pydantic import SecretStr
@@ -16,16 +16,18 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from core import ids
 from core.feeds.feed_state import FeedState
 from core.feeds.io.feed_store import LeasedFeed
+from core.feeds.io.poller import PollCycle
+from core.runtime.context import Context
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.store import connect
+from core.store.clock import ServerClock
 from core.store.commit import Lease
 from core.store.embedded import EmbeddedServer
 from tests.faults import crash, process, state
 from tests.faults.process import Worker
 from tests.faults.proxy import Proxy
 from tests.faults.scenario import DEAD_HOST, Newsroom
-from workers import ingestor
 
 
 @pytest.mark.parametrize("what", ["by_hand", "sample"])
@@ -155,9 +157,8 @@ async def test_release_that_fails_leaves_no_traceback() -> None:
             raise RedisConnectionError("gone")
 
     context = SimpleNamespace(feeds=Feeds(), feed_fetcher=Source())
-    cycle = SimpleNamespace(feeds={"url": ["world"]}, clock=SimpleNamespace(now=lambda: 0.0))
-    poll = getattr(ingestor, "_poll", None) or importlib.import_module("core.feeds.io.poller").poll
-    task = asyncio.ensure_future(poll(context, cycle, "url"))
+    cycle = PollCycle(cast(Context, context), ServerClock(0.0, 0.0), {"url": ["world"]})
+    task = asyncio.ensure_future(cycle.poll("url"))
     await releasing.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

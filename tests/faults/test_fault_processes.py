@@ -152,7 +152,7 @@ async def test_redis_away_in_mid_cycle(
     with Worker(tmp_path, proxy.url, INGESTOR, INGEST_CYCLE_SECONDS="0.5") as worker:
         await proxy.until(40)
         await go_away(proxy)
-        await worker.until(lambda: "FailedLinks until it is back" in worker.log)
+        await worker.until(lambda: "Retrying until it is back" in worker.log)
         broken = await room.check(is_settled=False)
         half = room.statuses(await room.look())
         proxy.forward()
@@ -170,7 +170,7 @@ async def test_redis_away_in_mid_cycle(
     assert worker.tracebacks == []
     assert len(worker.lines("roken off")) == 1, worker.log
     assert sentence in worker.lines("roken off")[0]
-    assert len(worker.lines("FailedLinks until it is back")) == 1
+    assert len(worker.lines("Retrying until it is back")) == 1
     assert await room.astray(*NOT_OURS) == "", worker.log
 
 

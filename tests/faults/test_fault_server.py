@@ -93,7 +93,7 @@ async def test_server_killed_and_started_again_under_load(
             told = Counter(line.rpartition(" ")[2] for line in worker.lines("new links"))
             server.process.kill()
             server.process.wait()
-            await worker.until(lambda: len(worker.lines("FailedLinks")) > restart)  # noqa: B023
+            await worker.until(lambda: len(worker.lines("Retrying")) > restart)  # noqa: B023
             server = await asyncio.to_thread(embedded.start, tmp_path / "server", server.port)
             own_server.process = server.process  # the fixture ends it
             await room.client.config_set("appendfsync", appendfsync)

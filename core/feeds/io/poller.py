@@ -1,6 +1,6 @@
-"""Poll feeds: lease, ask, decide, commit.
+"""One polling cycle: lease each feed that is due, fetch it, decide, commit.
 
-What one cycle sees is kept in `PollCycle`. Whatever stops a poll in the middle gives the feed back as it was.
+Whatever stops a poll in the middle releases its feed as it was.
 """
 
 from __future__ import annotations
@@ -8,151 +8,205 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from redis.exceptions import RedisError
 
+from core import ids
 from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.feeds import polling
 from core.feeds.feed_state import FeedChanged, FeedUnchanged, PollResult
+from core.feeds.io import sample
 from core.feeds.io.feed_store import LeasedElsewhere, LeasedFeed
 from core.models import Deferred, Failed
 from core.net.health import NetworkHealth
 from core.registry import classify, outcomes
 from core.registry.outcomes import Broken, Missing
-from core.runtime.context import Context
+from core.runtime import per_domain, progress
+from core.runtime.context import Context, domain_of
 from core.store.clock import ServerClock
 from core.urls.normalise import host_of
 
 log = logging.getLogger("ingest")
 
+COUNTERS = (
+    *("polled", "changed", "unchanged", "errors", "gone", "deferred", "held", "left"),
+    *("links_found", "links_new", "links_known", "links_rejected", "links_expired"),
+)
 MAX_WAIT_SECONDS = 60.0
-"""Longest place in line at a domain's gate; beyond it the feed is put off and the cycle goes on."""
+"""Longest wait at a domain's gate; beyond it the feed is deferred and the cycle goes on."""
 OFFLINE_PAUSE_SECONDS = 60.0
-MOST_DEATHS = 3
-MOST_UNREACHED = 100
-"""So many feeds wait, leased, to be judged: is it their host, or our own network?"""
+MAX_CRASHES = 3
+MAX_UNREACHED = 100
+"""How many unreachable feeds stay leased until it is known whether their hosts or our own network is down."""
 
 
 @dataclass(slots=True)
 class PollCycle:
-    """One pass over what is due: what it saw and what it holds back."""
+    """One pass over the feeds that are due, and what it counted."""
 
+    context: Context
     clock: ServerClock
     feeds: Mapping[str, list[str]]
+    """Categories by feed URL."""
     network: NetworkHealth = field(default_factory=NetworkHealth)
     counts: Counter[str] = field(default_factory=Counter)
-    unreached: list[tuple[LeasedFeed, Broken]] = field(default_factory=list)
-    found: set[str] = field(default_factory=set)
-    """Links this cycle has brought already: news in one feed is known in the next."""
+    _unreached: list[tuple[LeasedFeed, Broken]] = field(default_factory=list)
+    _seen_links: set[str] = field(default_factory=set)
+    """Links of this cycle: new in one feed, they are known in the next."""
 
+    @classmethod
+    async def start(cls, context: Context) -> PollCycle:
+        """Begin a cycle over all subscribed feeds."""
+        return cls(context, await ServerClock.ask(context.client), await context.subscriptions.by_feed())
 
-async def poll(context: Context, cycle: PollCycle, url: str) -> None:
-    """Poll one feed, unless somebody else has it."""
-    leased = await context.feeds.lease(url, cycle.feeds[url], cycle.clock.now())
-    if not isinstance(leased, LeasedFeed):
-        cycle.counts["held"] += isinstance(leased, LeasedElsewhere)
-        return
-    try:
-        await _poll(context, cycle, leased)
-    except BaseException:
-        await context.feeds.release(leased)
-        raise
+    async def poll_due_feeds(self) -> None:
+        """Poll every feed that is due once, the domains side by side."""
+        due, settings = await self._due_feeds(), self.context.settings
+        with progress.bar(len(due), "feeds") as bar:
 
+            async def poll(url: str) -> None:
+                await self.poll(url)
+                bar.update()
 
-async def _poll(context: Context, cycle: PollCycle, leased: LeasedFeed) -> None:
-    if not leased.is_poll_due:
-        now = cycle.clock.now()
-        await context.feeds.save(leased, polling.renewal(leased.state, now), cycle.feeds[leased.state.url], now)
-        return
-    result = await _ask(context, cycle, leased)
-    is_unreached = isinstance(result, Broken) and classify.is_unreached(result.failed)
-    if not isinstance(result, Deferred):
-        cycle.network.record(host_of(leased.state.address), not is_unreached)
-    if isinstance(result, Broken) and is_unreached:
-        cycle.unreached.append((leased, result))  # perhaps it is our own network: judged with others
-        if len(cycle.unreached) >= MOST_UNREACHED:
-            await _judge_unreached(context, cycle)
-    else:
-        await _settle(context, cycle, leased, result)
+            try:
+                await per_domain.run(
+                    per_domain.group(due, domain_of),
+                    poll,
+                    settings.parallel_per_domain,
+                    lambda: self.network.should_stop,
+                    settings.polls_at_once,
+                    self._gaps(),
+                )
+                if self.network.is_down:
+                    log.error(
+                        "⚠️ Nearly no host answers: our own network looks down. Nothing is counted against the feeds."
+                    )
+                await self._commit_unreached()
+            except BaseException:
+                await self._release_unreached()
+                raise
 
+    async def prune_links(self) -> None:
+        """Remove links and attempts whose TTL has passed."""
+        now = self.clock.now()
+        for category in await self.context.subscriptions.categories():
+            self.counts["links_expired"] += await self.context.links.prune(category, now)
+        await self.context.links.prune_attempted(now)
 
-async def _ask(context: Context, cycle: PollCycle, leased: LeasedFeed) -> PollResult:
-    if leased.taken > MOST_DEATHS:
-        text = f"Polling this feed killed Freshet {MOST_DEATHS} times; it is put aside."
-        return Broken(Failed(FailCode.PARSE, FailDetail.TYPE, text))
-    try:
-        result = await context.feed_fetcher.fetch(leased.state, cycle.clock.now(), random.random(), MAX_WAIT_SECONDS)
-        return await _with_known(context, cycle, leased, result) if isinstance(result, FeedChanged) else result
-    except (RedisError, OSError, ParserUnavailable):
-        raise
-    except Exception as error:  # a bug met by one feed must not stop ten thousand others
-        log.exception("🐞 This is a bug in Freshet → %s", leased.state.url)
-        return Broken(Failed(FailCode.PARSE, text=f"Freshet's own error, see the log: {type(error).__name__}"))
+    async def _due_feeds(self) -> list[str]:
+        """Return the URLs of due feeds, longest waiting first; feeds without a subscriber are removed."""
+        store = self.context.feeds
+        await store.add_to_schedule(self.feeds)
+        url_of = {ids.feed_id(url): url for url in self.feeds}
+        await store.remove([fid for fid in await store.all_ids() if fid not in url_of])
+        return [url_of[fid] for fid in await store.due(self.clock.now()) if fid in url_of]
 
+    def _gaps(self) -> Callable[[str], float]:
+        """Return how long the feeds of a domain wait for each other before they are leased.
 
-async def _with_known(context: Context, cycle: PollCycle, leased: LeasedFeed, result: FeedChanged) -> FeedChanged:
-    links, categories = result.harvest.links, cycle.feeds[leased.state.url]
-    known = await context.links.known(categories, context.keys.feed_links(leased.fid), links)
-    known |= cycle.found.intersection(links)
-    cycle.found.update(links)
-    return replace(result, known=frozenset(known))
+        A gap so long that the gate would defer them is left to the gate.
+        """
+        gap, ours = self.context.settings.fetch_host_gap_seconds, sample.hosts(self.context.settings)
+        return lambda domain: gap if domain not in ours and gap < MAX_WAIT_SECONDS else 0.0
 
+    # ── one feed ──
 
-async def _settle(context: Context, cycle: PollCycle, leased: LeasedFeed, result: PollResult) -> None:
-    now = cycle.clock.now()
-    decision = polling.decide(leased.state, result, now, random.random(), context.polling_policy)
-    counts = _counted(result)
-    if not await context.feeds.save(leased, decision, cycle.feeds[leased.state.url], now, counts):
-        log.warning("⚠️ Lease lost; it is left for another poll → %s", leased.state.url)
-        cycle.counts["left"] += 1
-        return
-    cycle.counts.update(counts)
-    _tell(leased.state.url, result)
-    if isinstance(result, FeedChanged) and result.harvest.left_out:
-        read, left_out = decision.state.entries, result.harvest.left_out
-        log.warning("✂️ Only %d of %d entries are read → %s", read, read + left_out, leased.state.url)
-
-
-async def settle_unreached(context: Context, cycle: PollCycle) -> None:
-    """Hosts that did not answer: an error each, unless nearly none answered. Then it is us, and nobody is blamed."""
-    if cycle.network.is_down:
-        log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against the feeds.")
-    await _judge_unreached(context, cycle)
-
-
-async def _judge_unreached(context: Context, cycle: PollCycle) -> None:
-    while cycle.unreached:
-        leased, broken = cycle.unreached.pop()
-        offline = Deferred(OFFLINE_PAUSE_SECONDS, "our own network looked down")
+    async def poll(self, url: str) -> None:
+        """Poll one feed, unless another process holds its lease."""
+        leased = await self.context.feeds.lease(url, self.feeds[url], self.clock.now())
+        if not isinstance(leased, LeasedFeed):
+            self.counts["held"] += isinstance(leased, LeasedElsewhere)
+            return
         try:
-            await _settle(context, cycle, leased, offline if cycle.network.is_down else broken)
+            await self._poll(leased)
         except BaseException:
-            await context.feeds.release(leased)
+            await self.context.feeds.release(leased)
             raise
 
+    async def _poll(self, leased: LeasedFeed) -> None:
+        if not leased.is_poll_due:
+            now = self.clock.now()
+            decision = polling.renewal(leased.state, now)
+            await self.context.feeds.save(leased, decision, self.feeds[leased.state.url], now)
+            return
+        result = await self._fetch(leased)
+        is_unreached = isinstance(result, Broken) and classify.is_unreached(result.failed)
+        if not isinstance(result, Deferred):
+            self.network.record(host_of(leased.state.address), not is_unreached)
+        if isinstance(result, Broken) and is_unreached:
+            self._unreached.append((leased, result))  # perhaps our own network is down
+            if len(self._unreached) >= MAX_UNREACHED:
+                await self._commit_unreached()
+        else:
+            await self._commit(leased, result)
 
-async def give_back(context: Context, cycle: PollCycle) -> None:
-    """The cycle is broken off: what was held back to be judged at its end is given back unjudged."""
-    while cycle.unreached:
-        leased, _ = cycle.unreached.pop()
-        await context.feeds.release(leased)
+    async def _fetch(self, leased: LeasedFeed) -> PollResult:
+        if leased.taken > MAX_CRASHES:
+            text = f"Polling this feed killed Freshet {MAX_CRASHES} times; it is put aside."
+            return Broken(Failed(FailCode.PARSE, FailDetail.TYPE, text))
+        fetcher, now = self.context.feed_fetcher, self.clock.now()
+        try:
+            result = await fetcher.fetch(leased.state, now, random.random(), MAX_WAIT_SECONDS)
+            return await self._with_known_links(leased, result) if isinstance(result, FeedChanged) else result
+        except (RedisError, OSError, ParserUnavailable):
+            raise
+        except Exception as error:  # a bug met by one feed must not stop ten thousand others
+            log.exception("🐞 This is a bug in Freshet → %s", leased.state.url)
+            return Broken(Failed(FailCode.PARSE, text=f"Freshet's own error, see the log: {type(error).__name__}"))
+
+    async def _with_known_links(self, leased: LeasedFeed, result: FeedChanged) -> FeedChanged:
+        links, feed_links_key = result.feed.links, self.context.keys.feed_links(leased.fid)
+        known = await self.context.links.known(self.feeds[leased.state.url], feed_links_key, links)
+        known |= self._seen_links.intersection(links)
+        self._seen_links.update(links)
+        return replace(result, known=frozenset(known))
+
+    async def _commit(self, leased: LeasedFeed, result: PollResult) -> None:
+        now, url = self.clock.now(), leased.state.url
+        decision = polling.decide(leased.state, result, now, random.random(), self.context.polling_policy)
+        counts = _counts(result)
+        if not await self.context.feeds.save(leased, decision, self.feeds[url], now, counts):
+            log.warning("⚠️ Lease lost; it is left for another poll → %s", url)
+            self.counts["left"] += 1
+            return
+        self.counts.update(counts)
+        _log_result(url, result)
+        if isinstance(result, FeedChanged) and result.feed.left_out:
+            entries, left_out = decision.state.entries, result.feed.left_out
+            log.warning("✂️ Only %d of %d entries are read → %s", entries, entries + left_out, url)
+
+    # ── unreachable hosts: an error each, unless nearly no host answers; then our own network is down ──
+
+    async def _commit_unreached(self) -> None:
+        while self._unreached:
+            leased, broken = self._unreached.pop()
+            offline = Deferred(OFFLINE_PAUSE_SECONDS, "our own network looked down")
+            try:
+                await self._commit(leased, offline if self.network.is_down else broken)
+            except BaseException:
+                await self.context.feeds.release(leased)
+                raise
+
+    async def _release_unreached(self) -> None:
+        while self._unreached:
+            leased, _ = self._unreached.pop()
+            await self.context.feeds.release(leased)
 
 
-def _counted(result: PollResult) -> dict[str, int]:
-    counts = {_name(result): 1, "polled": int(not isinstance(result, Deferred))}
+def _counts(result: PollResult) -> dict[str, int]:
+    counts = {_count_name(result): 1, "polled": int(not isinstance(result, Deferred))}
     if isinstance(result, FeedChanged):
-        found, rejected = len(result.harvest.links), result.harvest.rejected_count
-        counts["links_found"] = found + rejected
+        links, rejected = len(result.feed.links), result.feed.rejected_count
+        counts["links_found"] = links + rejected
         counts["links_new"] = result.new_links
-        counts["links_known"] = found - result.new_links
+        counts["links_known"] = links - result.new_links
         counts["links_rejected"] = rejected
     return counts
 
 
-def _name(result: PollResult) -> str:
-    """How a poll is counted."""
+def _count_name(result: PollResult) -> str:
     match result:
         case FeedChanged():
             return "changed"
@@ -165,10 +219,10 @@ def _name(result: PollResult) -> str:
     return "errors"
 
 
-def _tell(url: str, result: PollResult) -> None:
+def _log_result(url: str, result: PollResult) -> None:
     match result:
         case FeedChanged() if result.new_links:
-            log.info("✅ %d new links, %d rejected → %s", result.new_links, result.harvest.rejected_count, url)
+            log.info("✅ %d new links, %d rejected → %s", result.new_links, result.feed.rejected_count, url)
         case FeedChanged() | FeedUnchanged():
             log.debug("💤 Nothing new → %s", url)
         case Missing() if result.is_certain:

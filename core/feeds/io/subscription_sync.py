@@ -88,7 +88,7 @@ class SubscriptionSync:
         for category in sample:
             await self._subscriptions.drop_category(category)
             await forgetter.category(category)
-            await self._links.forget_category(category)
+            await self._links.remove_category(category)
         await self._subscriptions.forget_origin(SAMPLE_ORIGIN)
         log.info("👋 You have feeds of your own: the sample and its data are gone")
 
