@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.pages.printable import printable_line
+from core.pages.text_cleaning import printable_line
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

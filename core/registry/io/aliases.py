@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from core.models import Document, Fetched, Ref
 from core.pages.canonical import trusted_canonical
-from core.pages.extract import EXTRACTOR_VERSION
+from core.pages.extraction import EXTRACTOR_VERSION
 from core.registry import outcomes, page_url
 from core.registry.io.body_reader import Read
 from core.registry.io.items import LeasedItem

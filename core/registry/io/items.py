@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from core.keys import Keys
 from core.models import Link
-from core.pages.extract import EXTRACTOR_VERSION
+from core.pages.extraction import EXTRACTOR_VERSION
 from core.registry import field_parsing
 from core.registry.decide import Decision
 from core.registry.record import ARTICLES_SOURCE, FIELDS, Item, Status, iso, parse_record, parse_status, with_text

@@ -17,7 +17,7 @@ from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, FetchResult, Link
 from core.net.body_slot import BodySlot
 from core.net.health import NetworkHealth
-from core.pages.extract import EXTRACTOR_VERSION
+from core.pages.extraction import EXTRACTOR_VERSION
 from core.registry import classify, decide, field_parsing, outcomes, stored_fields
 from core.registry.classify import ResponseKind
 from core.registry.decide import RecheckPolicy
