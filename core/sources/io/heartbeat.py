@@ -58,7 +58,7 @@ class Heartbeat:
 
     async def beat(self) -> None:
         """One beat."""
-        now, held = self.clock.now(), self.visitor.held
+        now, held = self.clock.now(), self.visitor.unfinished
         left = await self.context.due.count(self.sid, now) + len(held)
         pace = await self.context.fetcher.pace_of(held[0].fetch_url) if held else None
         spent = time.monotonic() - self.began
