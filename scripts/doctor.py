@@ -26,7 +26,7 @@ from core.settings import Settings
 from core.store import connect
 from core.store.guarded import GuardedClient
 from scripts import session
-from scripts.domain_remove import counted
+from scripts.tables import counted
 
 EXAMPLES = 5
 

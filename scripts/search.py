@@ -26,7 +26,7 @@ from core.search.models import LEXICAL_WEIGHT, Filters, IndexedPage, Query, Sear
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from scripts import session
-from scripts.domain_remove import counted
+from scripts.tables import counted
 
 MOST_FRESHNESS = 10.0
 ITEM_TYPES = ("url", "file")
