@@ -83,8 +83,8 @@ def waiting_reason(pace: DomainPace | None, done: int, left: int, spent_seconds:
     """Why a pass takes its time and how long it will, for people; nothing where nobody makes it wait."""
     if pace is None or not left:
         return ""
-    if pace.shut_seconds > 0:
-        return f"the host asked us to wait ({pace.why}), {duration(pace.shut_seconds)} more"
+    if pace.closed_seconds > 0:
+        return f"the host asked us to wait ({pace.reason}), {duration(pace.closed_seconds)} more"
     if not pace.gap_seconds:
         return ""
     each = max(pace.gap_seconds, spent_seconds / done if done else 0.0)
