@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from core.settings import Settings
 from core.store import connect
+from tests import prefork
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,13 +40,7 @@ async def run(settings: Settings, *command: str, cwd: Path = ROOT, **more: str) 
     """A script in a process of its own, to its end."""
     kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG"}}
     return await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", *command],
-        cwd=cwd,
-        env=kept | {"PYTHONPATH": str(ROOT)} | environment(settings) | more,
-        capture_output=True,
-        text=True,
-        timeout=60,
+        prefork.run, command, cwd, kept | {"PYTHONPATH": str(ROOT)} | environment(settings) | more
     )
 
 

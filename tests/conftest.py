@@ -20,9 +20,23 @@ from tests import ports
 hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
 
+FULL = """the long version: crashes, lost replies and kills at every point instead of at every so manieth; load tests
+with their full counts; every hostile input, corpus page and member of a long list of like cases instead of a choice;
+and the tests marked `full`"""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full", action="store_true", help="fault and load tests with their full counts")
+    parser.addoption("--full", action="store_true", help=FULL)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests marked `full`, unless they are asked for."""
+    if config.getoption("--full"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("full")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ claims a block of ports below the range from which the kernel gives away its own
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import socket
 from functools import cache
@@ -27,6 +28,7 @@ def _claim() -> tuple[socket.socket, itertools.cycle[int]]:
         except OSError:
             claim.close()
             continue
+        atexit.register(claim.close)
         return claim, itertools.cycle(range(base + 1, base + BLOCK))
     raise RuntimeError(f"no block of {BLOCK} ports is free on 127.0.0.1")
 

@@ -18,7 +18,7 @@ from core.runtime.context import Context
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_run import EmbedRun
 from core.search.io.embedders import open_embedder
-from core.search.io.live_pages import LivePageReader
+from core.search.io.live_pages import LiveTextReader
 from core.search.io.none import NoEmbedder
 from core.search.io.searcher import open_searcher
 from core.search.io.vector_space import VectorSpaceStore
@@ -269,7 +269,7 @@ async def test_hidden_article_is_no_text(redis: connect.Client, keys: Keys) -> N
     found = []
     for status in ("success", "gone"):
         await redis.hset(keys.article("uid"), mapping={"markdown": "Text.", "content_hash": "h", "status": status})
-        found.append(await LivePageReader(redis, keys).read_texts([item]))
+        found.append(await LiveTextReader(redis, keys).read([item]))
 
     assert [bool(text) for text in found] == [True, False]
 
@@ -472,7 +472,7 @@ async def test_first_worker_that_dies_is_followed_by_one_who_ends_it(settings: S
     async with open_library(settings, {"/a": "The weir."}, embedder="none") as library:
         client, keys = library.context.client, library.context.keys
         ids, points = [library.id(path) for path in ("/", "/a")], 0
-        async for point in every_point():
+        for point in every_point():
             await client.hdel(keys.version, "space")
             await VectorSpaceStore(client, keys).make_due(ids, VectorSpace("another", 8, "1"), 0)
             await library.embed()

@@ -162,8 +162,10 @@ async def test_no_text_and_no_question_is_an_error(opened: Opened) -> None:
     await opened.index.upsert(IndexedPage("url_1", "v1"), [], {})
     await opened.index.upsert(IndexedPage("url_2", "v1"), [chunk("c_1", ""), chunk("c_2", "🦦 水位", 1)], {})
     await opened.settle()
-    for text in ("", " ", '"', "(", "水位", "🦦", "x" * 10_000):
-        await ask(opened, text)
+    for text in ("", " ", '"', "(", "x" * 10_000):
+        assert await ask(opened, text) == [], text
+    for text in ("水位", "🦦"):
+        assert set(await ask(opened, text)) <= {"c_2"}, text
 
 
 async def test_texts_come_when_asked_for(opened: Opened) -> None:

@@ -69,4 +69,6 @@ def test_controls_go() -> None:
 @given(st.binary(max_size=400), st.text(max_size=40))
 def test_never_raises(body: bytes, content_type: str) -> None:
     """Any bytes give text that can be encoded again."""
-    decode_page(body, f"text/html; charset={content_type}").encode()
+    text = decode_page(body, f"text/html; charset={content_type}")
+
+    assert text.encode().decode() == text

@@ -165,6 +165,8 @@ async def test_a_maintenance_lock_without_an_end_ends(
     with Worker(tmp_path, server.url, RUNNER, "refresh") as worker:
         await worker.until(lambda: "back" in paper.words)
 
+    assert paper.words == ["back"]
+
 
 @pytest.mark.parametrize("queues", [("refresh",), ()], ids=["one", "three"])
 async def test_an_id_that_is_no_text_is_one_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -108,7 +109,10 @@ def test_a_prefix_is_in_every_name() -> None:
 @pytest.mark.parametrize("prefix", ["", "a", "{a}:", "ä ö"])
 def test_a_job_id_is_one_that_rq_takes(prefix: str, words: tuple[str, ...]) -> None:
     """Letters, digits, `_` and `-`, whatever it is made of."""
-    validate_job_id(job_id(Settings(key_prefix=prefix), *words))
+    made = job_id(Settings(key_prefix=prefix), *words)
+
+    validate_job_id(made)
+    assert re.fullmatch(r"[\w-]+", made, re.ASCII)
 
 
 def test_different_words_make_different_ids() -> None:

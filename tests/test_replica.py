@@ -712,7 +712,7 @@ def killed_writer(folder: Path, seconds: float) -> int:
 async def test_a_writer_killed_at_any_moment_leaves_a_whole_replica(tmp_path: Path, full: bool) -> None:
     """After kill -9 the state claims what is there: each page by words and by vector, nothing twice, nothing dead."""
     dice = random.Random(5)
-    for _ in range(40 if full else 5):
+    for _ in range(40 if full else 2):
         told = killed_writer(tmp_path, dice.uniform(0.05, 0.4))
         replica = Replica(tmp_path, DIMENSION)
         assert replica.try_write_lock()

@@ -26,7 +26,16 @@ ROOT = Path(__file__).parents[1]
 KEYS = Keys()
 UP = shlex.join([sys.executable, "-m", "scripts.launch"])
 PATIENCE_SECONDS = 90.0
-ROLES = ("workers.ingestor", "workers.timer", "workers refresh", "--parent", "scripts.sample_site", "valkey-server")
+ROLES = (
+    "workers.ingestor",
+    "workers.timer",
+    "workers refresh",
+    "--parent",
+    "scripts.sample_site",
+    "valkey-server",
+    "core.runtime.parse_child",
+)
+SHELLS = ("bash", "/bin/sh")
 
 
 class Up:
@@ -76,7 +85,7 @@ class Up:
         """The process with these words in its command line; not a shell that will become it."""
         for process in self.processes():
             line = _words(process)
-            if all(word in line for word in words) and not line.startswith(("bash", "/bin/sh")):
+            if all(word in line for word in words) and not line.startswith(SHELLS):
                 return process
         return None
 
@@ -91,11 +100,15 @@ class Up:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not is_so():
             assert time.monotonic() < deadline, self.log
-            time.sleep(0.05)
+            time.sleep(0.1)
 
     def until_busy(self) -> None:
         """Wait until every kind of process runs."""
-        self.until(lambda: all(self.find(role) for role in ROLES) and self.find("core.runtime.parse_child"))
+        self.until(self._is_busy)
+
+    def _is_busy(self) -> bool:
+        lines = [line for line in map(_words, self.processes()) if not line.startswith(SHELLS)]
+        return all(any(role in line for line in lines) for role in ROLES)
 
     def assert_everything_ends(self) -> None:
         self.until(lambda: not self.processes())
@@ -179,11 +192,11 @@ def _kill_group(up: Up) -> None:
     ("line", "end"),
     [
         (f"{UP} 2>&1 | tee $PERSISTENT_STORAGE_PATH/tee.log", _ctrl_c),
-        (f"exec {UP}", _ctrl_c),
+        pytest.param(f"exec {UP}", _ctrl_c, marks=pytest.mark.full),
         (f"exec {UP}", _hang_up),
         (f"exec {UP}", _terminate),
-        (f"exec {UP}", _kill),
-        (f"{UP} | cat", _kill_group),
+        pytest.param(f"exec {UP}", _kill, marks=pytest.mark.full),
+        pytest.param(f"{UP} | cat", _kill_group, marks=pytest.mark.full),
         (f"exec {UP}", _kill_with_guard),
         pytest.param(
             f"exec {UP}",

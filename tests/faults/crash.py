@@ -1,6 +1,6 @@
 """Die right before the n-th Redis command, at every n.
 
-    async for point in crash.every_point():
+    for point in crash.every_point():
         await prepare()
         with point:                 # commands sent by this task and the tasks it starts are counted
             await run()             # raises Crash before command n; from then on every command does
@@ -13,7 +13,7 @@ mid-write. Commands of other tasks (the test's own client, made outside the `wit
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Self
@@ -71,9 +71,9 @@ class Point:
         return sent
 
 
-async def every_point(first: int = 1, most: int = 10_000) -> AsyncIterator[Point]:
-    """Points 1, 2, 3 … until a run gets through alive."""
-    for number in range(first, most):
+def every_point(step: int = 1, most: int = 10_000) -> Iterator[Point]:
+    """Every so many points, beginning with the first, until a run gets through alive."""
+    for number in range(1, most, step):
         point = Point(number)
         yield point
         if not point.is_dead:

@@ -6,14 +6,14 @@ import asyncio
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 import psutil
+
+from tests import prefork
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 60.0
@@ -52,15 +52,7 @@ class Worker:
 
     def __enter__(self) -> Self:
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", *self._command],
-                cwd=self._folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            self.process = prefork.start(self._command, self._folder, self._environment, log, log)
         return self
 
     def __exit__(self, *_: object) -> None:

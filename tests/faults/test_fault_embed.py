@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from core.store import connect
 from core.store.commit import Leases
 from core.store.embedded import EmbeddedServer
 from tests.faults import process, state
-from tests.faults.crash import Crash, Point
+from tests.faults.crash import Crash, every_point
 from tests.library import Library, open_library
 
 PARAGRAPHS = 40
@@ -61,23 +61,13 @@ async def whole(library: Library) -> set[str]:
     return {word for text in texts for word in ("alpha", "beta", "gamma", "missing") if word in text}
 
 
-def points(step: int) -> Iterator[Point]:
-    number = 1
-    while True:
-        point = Point(number)
-        yield point
-        if not point.is_dead:
-            return
-        number += step
-
-
 async def test_death_before_every_command_of_the_swap(library: Library, full: bool) -> None:
     """Whatever the command before which it died, search finds the page in its new version, and Redis has the chunks of
     one whole version; the next worker ends the work, and leaves nothing over."""
     raw = connect.open_raw(library.settings)
     before = await state.save(raw)
     dead, seen = 0, set[str]()
-    for point in points(1 if full else 5):
+    for point in every_point(1 if full else 7):
         await state.restore(raw, before)
         try:
             with point:
@@ -98,7 +88,7 @@ async def test_death_before_every_command_of_the_swap(library: Library, full: bo
     await raw.aclose()
 
     assert seen == {"alpha", "beta"}
-    assert dead > (40 if full else 8)
+    assert dead > (40 if full else 5)
 
 
 async def test_what_is_written_beside_ends_by_itself_unless_it_is_swapped_in(library: Library) -> None:

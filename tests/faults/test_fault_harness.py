@@ -80,7 +80,7 @@ async def test_off_and_on_and_wrong_answers(redis: Client, settings: Settings, p
 async def test_crash_is_before_the_command_and_for_good(redis: Client, settings: Settings) -> None:
     """At each point the commands before it were executed, no later one is, and nothing brings the process back."""
     ends = []
-    async for point in crash.every_point():
+    for point in crash.every_point():
         await redis.flushall()
         with point:
             async with connect.open_store(settings) as client:

@@ -33,11 +33,9 @@ from tests.faults.scenario import DEAD_HOST, Newsroom
 @pytest.mark.parametrize("what", ["by_hand", "sample"])
 async def test_crash_with(settings: Settings, warm_pool: ParsePool, in_step: None, what: str, full: bool) -> None:
     """Link sets made by hand, and a sample that steps aside."""
-    wrong, number, point = [], 0, crash.Point()
+    wrong = []
     async with Newsroom.open(settings, **{what: True}) as room:
-        while number == 0 or point.is_dead:
-            number += 1 if full else 4
-            point = crash.Point(number)
+        for point in crash.every_point(1 if full else 13):
             await room.rewind()
             with point:
                 await room.run()
@@ -170,10 +168,12 @@ async def test_release_that_fails_leaves_no_traceback() -> None:
     assert unheard == []
 
 
-async def test_one_sigterm_ends_a_busy_ingestor(settings: Settings, warm_pool: ParsePool, tmp_path: Path) -> None:
+async def test_one_sigterm_ends_a_busy_ingestor(
+    settings: Settings, warm_pool: ParsePool, tmp_path: Path, full: bool
+) -> None:
     """Python 3.11 may lose a cancellation that comes with a Redis answer; one SIGTERM is enough all the same."""
     async with Newsroom.open(settings, new=4) as room:
-        for _ in range(5):
+        for _ in range(5 if full else 2):
             await room.rewind()
             with Worker(tmp_path, room.redis_url, "workers.ingestor", INGEST_CYCLE_SECONDS="0.0001") as worker:
                 await worker.until(lambda: "🏁" in worker.log)

@@ -42,7 +42,7 @@ async def test_kill_9_at_any_moment_loses_nothing(room: Newsroom, proxy: Proxy, 
         await whole.ended()
     commands = proxy.count
     dice = random.Random(7)
-    kills = 200 if full else 10
+    kills = 200 if full else 4
     for kill in range(kills):
         await room.rewind()
         proxy.count_from_here()

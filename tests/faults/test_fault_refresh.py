@@ -22,7 +22,7 @@ from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.open_sources import OpenSources
 from core.store import connect, embedded
 from core.store.clock import ServerClock
-from tests.faults import process
+from tests.faults import crash, process
 from tests.faults.crash import Crash, Point
 from tests.faults.proxy import Proxy
 from tests.faults.refresh_scene import FOLDER, LOOKED_AGAIN, WEB, Scene
@@ -49,7 +49,7 @@ async def test_crash_before_every_command_then_the_timer_brings_it_to_its_end(
     one look more than is needed.
     """
     points = 0
-    for point in _points(1 if full else 7):
+    for point in crash.every_point(1 if full else 23):
         await scene.rewind()
         with point:
             await scene.run()
@@ -62,7 +62,7 @@ async def test_crash_before_every_command_then_the_timer_brings_it_to_its_end(
         points += point.is_dead
     record_property("crash_points", points)
 
-    assert points > (200 if full else 30)
+    assert points > (200 if full else 9)
 
 
 async def test_crash_before_every_command_then_the_same_command_again(scene: Scene, full: bool) -> None:
@@ -70,7 +70,7 @@ async def test_crash_before_every_command_then_the_same_command_again(scene: Sce
     waits for its hold. What was committed before is looked at once more, so the fields that count looks may be higher.
     """
     points = 0
-    for point in _points(1 if full else 13):
+    for point in crash.every_point(1 if full else 41):
         await scene.rewind()
         with point:
             await scene.run()
@@ -80,16 +80,7 @@ async def test_crash_before_every_command_then_the_same_command_again(scene: Sce
         assert await scene.astray(LOOKED_AGAIN) == "", point
         points += point.is_dead
 
-    assert points > (200 if full else 15)
-
-
-def _points(step: int) -> Iterator[Point]:
-    """Every so many points, until a run gets through alive."""
-    for number in range(1, ENDLESS, step):
-        point = Point(number)
-        yield point
-        if not point.is_dead:
-            return
+    assert points > (200 if full else 5)
 
 
 # ── replies and servers ──
@@ -101,7 +92,7 @@ async def test_reply_of_every_command_lost_once(scene: Scene, proxy: Proxy, at_o
     await scene.run()
     counted, number = await scene.counts(), 0
     while number == 0 or proxy.dropped:
-        number += 1 if full or not number else 7
+        number += 1 if full or not number else 29
         await scene.rewind()
         proxy.count_from_here()
         proxy.drop_reply(number)
@@ -122,7 +113,7 @@ async def test_server_gone_at_any_command_then_a_clean_pass(
     proxy.count_from_here()
     await scene.run(redis_url=proxy.url)
     commands, broken_off = proxy.count, 0
-    for number in range(3, commands, 1 if full else 31):
+    for number in range(3, commands, 1 if full else 67):
         await scene.rewind()
         proxy.count_from_here()
         running = asyncio.ensure_future(scene.run(redis_url=proxy.url))
@@ -140,7 +131,7 @@ async def test_server_gone_at_any_command_then_a_clean_pass(
         assert broken == [], number
         assert await scene.astray() == "", number
 
-    assert broken_off > commands / 31 / 2
+    assert broken_off > commands / 67 / 2
 
 
 async def test_server_killed_in_the_middle_of_a_visit(
@@ -274,7 +265,7 @@ async def test_force_lands_while_a_late_job_passes_it_over(scene: Scene) -> None
         (leased,) = await context.items.lease(context.leases, [item_id], clock.now(), WEB)
         waiting = {item_id: leased}
         await scene.force("/docs/same")
-        await visitor._skip_visited(waiting, 1.0)
+        await visitor._pass_over(waiting, 1.0)
         left = dict(waiting)
         await context.leases.release_many([one.lease for one in left.values()])
 
@@ -289,8 +280,8 @@ async def test_late_job_does_not_hide_a_new_version(scene: Scene) -> None:
         (leased,) = await context.items.lease(context.leases, [file_id], clock.now(), FOLDER)
         moved = {file_id: replace(leased, item=replace(leased.item, listed_version="another"))}
         same = {file_id: leased}
-        await visitor._skip_visited(moved, 1.0)
-        await visitor._skip_visited(same, 1.0)
+        await visitor._pass_over(moved, 1.0)
+        await visitor._pass_over(same, 1.0)
 
     assert list(moved) == [file_id]
     assert same == {}

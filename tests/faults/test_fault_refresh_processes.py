@@ -229,7 +229,7 @@ async def test_kill_9_at_any_moment(scene: Scene, proxy: Proxy, tmp_path: Path, 
     command = ("tests.faults.refresh_scene", WEB, str(CrawlMode.INCREMENTAL))
     with Worker(tmp_path, proxy.url, *command, **ENVIRONMENT) as whole:
         assert await whole.ended() == 0
-    commands, kills = proxy.count, 200 if full else 5
+    commands, kills = proxy.count, 200 if full else 3
     for kill in range(kills):
         await scene.rewind()
         proxy.count_from_here()
