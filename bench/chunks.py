@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from statistics import mean, median, quantiles
 
-from core.pages.html_page import main_text_document
+from core.pages.page_document import read_page
 from core.pages.text_cleaning import content_hash
 from core.search import chunk
 from core.search.io.wordpiece import WordPiece
@@ -75,7 +75,7 @@ def articles() -> list[str]:
     if not CORPUS.is_file():
         return []
     pages = json.loads(gzip.decompress(CORPUS.read_bytes()))["pages"].values()
-    return [main_text_document(page["html"], page.get("url", "https://example.org/")).markdown for page in pages]
+    return [read_page(page["html"], page.get("url", "https://example.org/")).document.markdown for page in pages]
 
 
 def markdown_pages() -> list[str]:

@@ -26,7 +26,7 @@ from core.search.models import LEXICAL_WEIGHT, Query
 from core.settings import Settings
 from core.sources.io import read_permission
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.sources.io.domain_file import quick
+from core.sources.io.domain_file import parse_quick
 from core.store import embedded
 from workers.embed_jobs import embed_items
 
@@ -61,7 +61,7 @@ async def fill(context: Context, folder: Path) -> None:
     """All documents as Markdown files, read and embedded."""
     for document in read("corpus.jsonl"):
         (folder / f"{document['_id']}.md").write_text(f"# {document['title']}\n\n{document['text']}\n")
-    for config in quick(str(folder), str(folder)).sources():
+    for config in parse_quick(str(folder), str(folder)).sources():
         await context.sources.add(read_permission.sign_source(context.settings, config), "", 0.0)
         await crawl_source(context, config.sid, CrawlMode.INCREMENTAL)
     began = time.process_time()

@@ -23,8 +23,8 @@ from core.feeds.dates import parse_date
 from core.models import Document
 from core.pages.charset import decode_page
 from core.pages.extract import extract_document
-from core.pages.html_page import main_text_document
 from core.pages.language import guess_language
+from core.pages.page_document import read_page
 
 DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "articles"
 QUICK_STEP = 6
@@ -104,7 +104,7 @@ def text_readers() -> dict[str, Reader]:
 def ours(page: Page) -> str:
     """Before the fetcher's thresholds: some pages of the corpora are test cases of a hundred characters."""
     html = decode_page(page["html"].encode(), "text/html; charset=utf-8")
-    return main_text_document(html, page["url"]).clean_text
+    return read_page(html, page["url"]).document.clean_text
 
 
 def mode_reader(mode: Mapping[str, bool]) -> Reader:
@@ -131,7 +131,7 @@ def f1(read: Reader, pages: Mapping[str, Page], score: ModuleType) -> float:
 def print_statements(corpora: Mapping[str, Mapping[str, Page]]) -> None:
     print(f"\n{'pages with':<16}" + "".join(f"{name:>14}" for name in corpora))
     documents = {
-        c: [main_text_document(page["html"], page["url"]) for page in pages.values()] for c, pages in corpora.items()
+        c: [read_page(page["html"], page["url"]).document for page in pages.values()] for c, pages in corpora.items()
     }
     for field in ("title", "author", "published_ts", "language", "image", "canonical_url", "abstract"):
         counts = {c: sum(bool(getattr(one, field)) for one in found) for c, found in documents.items()}

@@ -24,7 +24,7 @@ from core.keys import Keys
 from core.registry.io.due import DueItems
 from core.registry.record import blank_record
 from core.settings import Settings
-from core.sources.io.domain_file import parse
+from core.sources.io.domain_file import parse_domain
 from core.store import connect, embedded
 
 KEYS = Keys()
@@ -51,7 +51,9 @@ async def serve() -> None:
 def fill(client: redis.Redis, root: str, count: int) -> None:
     """A site of so many pages, all read before and all due."""
     client.flushall()
-    config = parse(json.dumps({"id": "bench", "web_sources": [{"id": "site", "url": root, "scope": "host"}]}), "/")
+    config = parse_domain(
+        json.dumps({"id": "bench", "web_sources": [{"id": "site", "url": root, "scope": "host"}]}), "/"
+    )
     client.sadd(KEYS.sources, SID)
     client.hset(KEYS.source(SID), mapping={"config": config.sources()[0].to_json(), "links_dirty": "0"})
     client.zadd(KEYS.sources_due, {SID: 4e9})

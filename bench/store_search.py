@@ -100,7 +100,7 @@ async def measure(settings: Settings, folder: Path, count: int, queries: int) ->
     mock.patch("core.search.io.searcher.open_embedder", return_value=given).start()  # for this process
     async with open_searcher(settings, client, keys) as searcher:
         wall, cpu = time.monotonic(), time.process_time()
-        await searcher._follower.catch_up()
+        await searcher.follower.catch_up()
         wall, cpu = time.monotonic() - wall, time.process_time() - cpu
         print(
             f"replica from Redis: {count:,} chunks in {wall:.1f} s, {count / wall:,.0f} per second "

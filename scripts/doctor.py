@@ -26,7 +26,7 @@ from core.settings import Settings
 from core.store import connect
 from core.store.guarded import GuardedClient
 from scripts import session
-from scripts.domain_remove import counted
+from scripts.tables import counted
 
 EXAMPLES = 5
 
@@ -108,10 +108,10 @@ async def _notes(doctor: Doctor) -> list[str]:
 async def _look_at_replica(settings: Settings, keys: Keys, client: connect.Client, report: Report, fix: bool) -> None:
     """Pages that the replica lacks or has too many, against the live versions in Redis."""
     async with open_searcher(settings, client, keys) as searcher:
-        report.replica = await searcher.compare(fix=fix)
+        report.replica = await searcher.follower.compare(fix=fix)
         wrong = left = _differ(report.replica)
         if fix and wrong:  # somebody else may have the right to write it
-            left = min(_differ(await searcher.compare()), wrong)
+            left = min(_differ(await searcher.follower.compare()), wrong)
     report.left += left
     report.healed += wrong - left
 

@@ -17,53 +17,102 @@ A domain.json:
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any
 
+from core.registry import field_parsing
+from core.registry.io.due import DueItems
+from core.registry.io.item_forgetter import ItemForgetter
+from core.runtime.terminal import echo
 from core.sources.io.crawl import CrawlMode
-from scripts import domain_add, domain_crawl, domain_remove, domain_report, session
+from core.sources.io.domain_file import is_domain_file, load_domain
+from core.sources.io.domain_setup import add_domain
+from core.sources.io.domain_store import DomainStore
+from core.sources.io.source_items import SourceItems
+from core.sources.io.source_kinds import location
+from core.sources.io.source_store import SourceStore
+from core.store import connect
+from scripts import session
+from scripts.domain_crawl import crawl
+from scripts.domain_report import how_it_ended, report
+from scripts.tables import ago, removal_summary, table
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m scripts.domain", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    adding = commands.add_parser("add", help="add a domain, or give it another configuration")
-    adding.add_argument("what", metavar="FILE", help="a domain.json, a site's URL, a GitHub repository's URL, a folder")
-    adding.add_argument("--id", dest="name", help="what to call it")
-    commands.add_parser("list", help="all domains and their sources")
-    removing = commands.add_parser("remove", help="remove a domain with all its items")
-    removing.add_argument("id")
-    removing.add_argument("--dry-run", action="store_true", help="say how much that is")
-    crawling = commands.add_parser("crawl", help="one pass over its sources")
-    crawling.add_argument("id")
-    crawling.add_argument(
-        "--mode", choices=[str(CrawlMode.INCREMENTAL), str(CrawlMode.FULL)], default=str(CrawlMode.INCREMENTAL)
-    )
-    crawling.add_argument("--scope", default="all", help="all; others are for SharePoint, later")
-    crawling.add_argument("--source", metavar="ID", help="one source only: `docs.site`, or `site`")
-    crawling.add_argument("--dry-run", action="store_true", help="tell what it would do; changes nothing")
-    crawling.add_argument("--yes", action="store_true", help="it may lose more than the guard lets it, for a day")
-    commands.add_parser("report", help="runs, refusals, errors").add_argument("id")
-    return parser
+async def add(what: str, domain_id: str | None) -> int:
+    """Add a domain, or give it the configuration it has now."""
+    async with session.open_session() as (settings, keys, client):
+        domain = load_domain(what, settings, domain_id)
+        derived_from = "" if domain_id or is_domain_file(what) else what
+        added = await add_domain(settings, client, keys, domain, derived_from=derived_from)
+    echo(f"{'Added' if added.is_new else 'Updated'} {domain.id}: {domain.name}")
+    for sid, counts in added.removed.items():
+        echo(f"{sid} is no longer in it; it goes with the items that no other source lists.")
+        echo(f"  {removal_summary(counts)}")
+    rows = [(record.sid, record.kind, location(record)) for record in added.sources]
+    echo(table(("SOURCE", "KIND", "WHERE"), rows))
+    echo(f"Next: python -m scripts.domain crawl {domain.id}")
+    return 0
+
+
+async def list_domains() -> int:
+    """Show every domain and its sources in one table."""
+    async with session.open_session() as (_, keys, client):
+        domains, sources, now = DomainStore(client, keys), SourceStore(client, keys), await connect.now(client)
+        rows = []
+        for domain_id in await domains.ids():
+            domain = await domains.read(domain_id)
+            for sid in domain.sources if domain else ():
+                details = await sources.details(sid)
+                items, due = await SourceItems(client, keys).count(sid), await DueItems(client, keys).count(sid, now)
+                listed = ago(field_parsing.timestamp(details.get("last_listed_ts")), now)
+                source_id, kind = sid.partition(".")[2], details.get("kind", "–")
+                rows.append((domain_id, source_id, kind, items, due, listed, how_it_ended(details)))
+    if not rows:
+        echo("There is no domain yet. python -m scripts.domain add URL|FOLDER|domain.json")
+        return 0
+    echo(table(("DOMAIN", "SOURCE", "KIND", "ITEMS", "DUE", "LAST LISTED", "HOW IT ENDED"), rows))
+    return 0
+
+
+async def remove(domain_id: str, dry_run: bool) -> int:
+    """Remove a domain with all its sources and items."""
+    async with session.open_session() as (_, keys, client):
+        domain = await DomainStore(client, keys).require(domain_id)
+        forgetter = ItemForgetter(client, keys, dry_run=dry_run)
+        await forgetter.domain(domain)
+    echo(f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {removal_summary(forgetter.counts)}")
+    return 0
 
 
 def main() -> int:
     """The command line."""
-    given = _parser().parse_args()
-    work: dict[str, Callable[[], Coroutine[Any, Any, int]]] = {
-        "add": lambda: domain_add.add(given.what, given.name),
-        "list": domain_report.list_domains,
-        "remove": lambda: domain_remove.remove(given.id, given.dry_run),
-        "crawl": lambda: domain_crawl.crawl(
-            domain_crawl.Asked(given.id, CrawlMode(given.mode), given.scope, given.source, given.dry_run, given.yes)
-        ),
-        "report": lambda: domain_report.report(given.id),
+    parser = session.parser("python -m scripts.domain", __doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    adding = commands.add_parser("add", help="add a domain, or give it another configuration")
+    adding.add_argument("what", metavar="FILE", help="a domain.json, a site's URL, a GitHub repository's URL, a folder")
+    adding.add_argument("--id", dest="domain_id", help="what to call it")
+    commands.add_parser("list", help="all domains and their sources")
+    removing = commands.add_parser("remove", help="remove a domain with all its items")
+    removing.add_argument("domain_id", metavar="id")
+    removing.add_argument("--dry-run", action="store_true", help="say how much that is")
+    crawling = commands.add_parser("crawl", help="one pass over its sources")
+    crawling.add_argument("domain_id", metavar="id")
+    modes = [str(CrawlMode.INCREMENTAL), str(CrawlMode.FULL)]
+    crawling.add_argument("--mode", choices=modes, default=modes[0])
+    crawling.add_argument("--scope", default="all", help="all; others are for SharePoint, later")
+    crawling.add_argument("--source", metavar="ID", help="one source only: `docs.site`, or `site`")
+    crawling.add_argument("--dry-run", action="store_true", help="tell what it would do; changes nothing")
+    crawling.add_argument("--yes", action="store_true", help="it may lose more than the guard lets it, for a day")
+    commands.add_parser("report", help="runs, refusals, errors").add_argument("domain_id", metavar="id")
+    options = vars(parser.parse_args())
+    actions: dict[str, Callable[..., Coroutine[object, object, int]]] = {
+        "add": add,
+        "list": list_domains,
+        "remove": remove,
+        "crawl": crawl,
+        "report": report,
     }
-    return session.run(work[given.command]())
+    return session.run(actions[options.pop("command")](**options))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from core.feeds.io.subscription_sync import read_feed_file
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.models import DiscoveredFeed, Failed, RejectedUrl
-from core.pages.printable import printable_line
+from core.pages.text_cleaning import printable_line
 from core.runtime.context import build_context
 from core.runtime.terminal import echo
 from core.settings import Settings

@@ -10,7 +10,6 @@ What a feed or a site still lists comes back with it. To keep a page out, exclud
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -22,16 +21,17 @@ from core.registry.io.link_forgetter import LinkForgetter
 from core.runtime.terminal import echo
 from core.settings import Settings
 from core.urls.secrets import redact
-from scripts import domain_remove, session
-from scripts.domain_remove import told
+from scripts import session
+from scripts.domain import remove
+from scripts.tables import removal_summary
 
 
 async def forget(word: str, dry_run: bool) -> int:
-    """An item and every link that leads to it."""
+    """Forget an item and every link that leads to it."""
     async with session.open_session() as (settings, keys, client):
-        selecting = ItemQueries(client, keys, settings.tracking_param_prefixes)
-        named = await selecting.named(word, Path.cwd())
-        parent = await selecting.parent_of(named.item_id)
+        queries = ItemQueries(client, keys, settings.tracking_param_prefixes)
+        named = await queries.named(word, Path.cwd())
+        parent = await queries.parent_of(named.item_id)
         if parent:
             raise FreshetError(
                 f"{redact(word)} is an image of {parent} and goes with it: python -m scripts.forget {parent}"
@@ -41,7 +41,7 @@ async def forget(word: str, dry_run: bool) -> int:
         if not await links.page(named.item_id, named.uid):
             raise FreshetError(f"{redact(word)} is neither in the registry nor in a link set; there is nothing of it.")
     counts = forgetter.counts
-    echo(f"{_verb(dry_run)} {redact(word)}: {told(counts)}")
+    echo(f"{_verb(dry_run)} {redact(word)}: {removal_summary(counts)}")
     if counts.links or counts.articles or counts.aliases:
         echo("Its links leave the link sets too, else it would be fetched again in the next minute.")
         echo("A feed that still lists it brings it back when the feed changes.")
@@ -51,14 +51,14 @@ async def forget(word: str, dry_run: bool) -> int:
 
 
 async def forget_feed(url: str, dry_run: bool) -> int:
-    """A feed and what it alone listed."""
+    """Forget a feed and what it alone listed."""
     async with session.open_session() as (settings, keys, client):
         forgetter = ItemForgetter(client, keys, dry_run=dry_run)
         was_in = await LinkForgetter(forgetter).feed(url)
     if was_in is None:
         raise FeedFileError(f"{redact(url)} is in no category. `python -m scripts.feeds list` shows what is there.")
     listed = f" (in {', '.join(was_in)})" if was_in else ""
-    echo(f"{_verb(dry_run)} the feed {redact(url)}{listed}: {told(forgetter.counts)}")
+    echo(f"{_verb(dry_run)} the feed {redact(url)}{listed}: {removal_summary(forgetter.counts)}")
     if _is_in_file(url, settings):
         echo(f"It still stands in {settings.feeds_file}; remove it there too, or it comes back.")
     return 0
@@ -77,20 +77,18 @@ def _verb(dry_run: bool) -> str:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m scripts.forget", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = session.parser("python -m scripts.forget", __doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("word", nargs="?", metavar="URL|ID|PATH")
     what.add_argument("--feed", metavar="URL")
     what.add_argument("--domain", metavar="ID")
     parser.add_argument("--dry-run", action="store_true", help="say how much that is; changes nothing")
-    given = parser.parse_args()
-    if given.feed is not None:
-        return session.run(forget_feed(given.feed, given.dry_run))
-    if given.domain is not None:
-        return session.run(domain_remove.remove(given.domain, given.dry_run))
-    return session.run(forget(given.word, given.dry_run))
+    options = parser.parse_args()
+    if options.feed is not None:
+        return session.run(forget_feed(options.feed, options.dry_run))
+    if options.domain is not None:
+        return session.run(remove(options.domain, options.dry_run))
+    return session.run(forget(options.word, options.dry_run))
 
 
 if __name__ == "__main__":

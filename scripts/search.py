@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from core.errors import FreshetError
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
-from core.pages.printable import printable, printable_line
+from core.pages.text_cleaning import printable, printable_line
 from core.runtime.terminal import Styled, bold, echo
 from core.search.facets import page_date
 from core.search.io.searcher import MOST_CANDIDATES, open_searcher
@@ -26,7 +26,7 @@ from core.search.models import LEXICAL_WEIGHT, Filters, IndexedPage, Query, Sear
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from scripts import session
-from scripts.domain_remove import counted
+from scripts.tables import counted
 
 MOST_FRESHNESS = 10.0
 ITEM_TYPES = ("url", "file")

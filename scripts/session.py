@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import os
@@ -29,6 +30,13 @@ async def open_session() -> AsyncIterator[tuple[Settings, Keys, connect.Client]]
         yield settings, Keys.of(settings), client
     finally:
         await client.aclose()
+
+
+def parser(command: str, description: str | None) -> argparse.ArgumentParser:
+    """Return a parser that shows a module's docstring as it is written."""
+    return argparse.ArgumentParser(
+        prog=command, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
 
 def run(work: Coroutine[object, object, int]) -> int:

@@ -1,10 +1,11 @@
-"""Plain tables and times for people."""
+"""Plain tables, counts and times for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.pages.printable import printable_line
+from core.pages.text_cleaning import printable_line
+from core.registry.io.item_forgetter import ForgetCounts
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -14,6 +15,31 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 item`, `2 items`."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"
+
+
+def removal_summary(counts: ForgetCounts) -> str:
+    """Return how much was removed, or would be, as a sentence."""
+    nouns = {
+        "source": counts.sources,
+        "item": counts.items,
+        "text": counts.texts,
+        "image": counts.images,
+        "article": counts.articles,
+        "alias": counts.aliases,
+        "link": counts.links,
+        "run": counts.runs,
+    }
+    removed = ", ".join(counted(count, noun) for noun, count in nouns.items() if count) or "nothing"
+    if not counts.kept:
+        return f"{removed}."
+    pronoun = "it" if counts.kept == 1 else "them"
+    return f"{removed}; {counted(counts.kept, 'item')} kept, because other sources list {pronoun}."
 
 
 def span(seconds: float) -> str:

@@ -106,10 +106,10 @@ class Scene:
         await self.embed()
 
     async def _save_domain(self) -> None:
-        from core.sources.io.domain_file import parse
+        from core.sources.io.domain_file import parse_domain
 
         text = f'{{"id": "docs", "web_sources": [{{"id": "site", "url": "{self.site.url("/docs/")}"}}]}}'
-        await DomainStore(self.client, self.keys).save(parse(text, "/"), [SID], await connect.now(self.client))
+        await DomainStore(self.client, self.keys).save(parse_domain(text, "/"), [SID], await connect.now(self.client))
 
     async def work(self) -> None:
         """A day later: what is new and what has changed comes in, past every worker."""

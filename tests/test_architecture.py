@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from core.sources.domain import SourceConfig
 from core.sources.io import domain_file, source_kinds
-from core.sources.io.domain_file import parse
+from core.sources.io.domain_file import parse_domain
 from core.sources.io.folder import FolderSource
 from core.sources.io.source_kinds import SOURCES, config_models
 
@@ -125,7 +125,7 @@ def _branches_on_kind(node: ast.AST) -> bool:
 
 def test_table_is_the_only_list_of_sources() -> None:
     """Every kind that a domain.json may have comes from the table, with the name it has there."""
-    fields = parse('{"id": "d", "web_sources": [{"url": "https://e.org/"}]}', "/").source_fields()
+    fields = parse_domain('{"id": "d", "web_sources": [{"url": "https://e.org/"}]}', "/").source_fields()
 
     assert fields == [f"{kind}_sources" for kind in config_models()]
 
@@ -143,7 +143,7 @@ def test_another_source_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_kinds, "SOURCES", {**SOURCES, "shelf": ShelfSource})
     again = importlib.reload(domain_file)
     try:
-        domain = again.parse('{"id": "d", "shelf_sources": [{"shelf": "Top One"}]}', "/")
+        domain = again.parse_domain('{"id": "d", "shelf_sources": [{"shelf": "Top One"}]}', "/")
     finally:
         monkeypatch.undo()
         importlib.reload(domain_file)

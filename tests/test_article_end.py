@@ -71,7 +71,7 @@ class Press:
         """Nothing astray, the replica as the store, the item in the one set of its status."""
         astray = await self.library.astray()
         async with self.searcher() as searcher:
-            told = await searcher.compare()
+            told = await searcher.follower.compare()
         places = [
             key.removeprefix(self.keys.status(""))
             for key in await self.client.keys(self.keys.status("*"))

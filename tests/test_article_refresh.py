@@ -17,7 +17,7 @@ from core.registry.record import iso
 from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.sources.io.domain_file import parse
+from core.sources.io.domain_file import parse_domain
 from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
@@ -342,7 +342,7 @@ async def test_page_of_a_site_and_a_feed_is_followed_and_outlives_its_article(pa
     paper.web.page("/", article("Home", text='<a href="/a">a</a>'), etag='"h"')
     paper.web.page("/b", article("B", text="Only linked from the article."), etag='"b"')
     source = {"id": "site", "url": paper.web.url("/"), "sitemap": False}
-    for config in parse(json.dumps({"id": "docs", "web_sources": [source]}), "/").sources():
+    for config in parse_domain(json.dumps({"id": "docs", "web_sources": [source]}), "/").sources():
         root = Ref(config.config["url"])
         now = await connect.now(paper.context.client)
         await paper.context.sources.add(config, item_id_of(root), now)

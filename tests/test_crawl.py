@@ -16,7 +16,7 @@ from core.registry.io.registrar import Listing, item_id_of
 from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.sources.io.domain_file import parse
+from core.sources.io.domain_file import parse_domain
 from core.store import connect
 from core.urls.normalise import normalise_url
 from tests.site import Site
@@ -41,7 +41,7 @@ async def office(settings: Settings, **more: Any) -> AsyncIterator[Context]:
 
 async def add_site(context: Context, root: str, domain_id: str = "docs", **options: Any) -> None:
     source = {"id": "site", "url": root, **options}
-    domain = parse(json.dumps({"id": domain_id, "web_sources": [source]}), "/")
+    domain = parse_domain(json.dumps({"id": domain_id, "web_sources": [source]}), "/")
     now = await connect.now(context.client)
     for config in domain.sources():
         ref = Ref(config.config["url"])
@@ -354,7 +354,7 @@ async def test_page_of_two_sources_goes_with_the_last(settings: Settings, site: 
     async with office(settings) as context:
         await add_site(context, site.url("/a/"), scope="host", include=["/a/*", "/shared"])
         now = await connect.now(context.client)
-        domain = parse(
+        domain = parse_domain(
             json.dumps(
                 {
                     "id": "two",
@@ -474,7 +474,7 @@ async def test_shared_orphans_leave_one_source_together(settings: Settings, site
     async with office(settings) as context:
         await add_site(context, site.url("/a/"), scope="host", include=["/a/*", "/s*"])
         other = {"id": "b", "url": site.url("/b/"), "scope": "host", "include": ["/b/*", "/s*"]}
-        for config in parse(json.dumps({"id": "two", "web_sources": [other]}), "/").sources():
+        for config in parse_domain(json.dumps({"id": "two", "web_sources": [other]}), "/").sources():
             await context.sources.add(config, item_id(site.url("/b/")), await connect.now(context.client))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await crawl_source(context, "two.b", CrawlMode.INCREMENTAL)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.sources.domain import DomainFileError, SourceRecord
-from core.sources.io.domain_file import parse, quick
+from core.sources.io.domain_file import parse_domain, parse_quick
 from core.urls.patterns import DOCUMENTS
 
 FOLDER = "/srv/domains/DOMAIN01"
@@ -16,7 +16,7 @@ WEB = {"url": "https://docs.example.org/guide/"}
 
 
 def read(home: str | None = "/home/me", **fields: Any) -> Any:
-    return parse(json.dumps(fields), FOLDER, home)
+    return parse_domain(json.dumps(fields), FOLDER, home)
 
 
 def test_a_full_domain() -> None:
@@ -227,7 +227,7 @@ NO_JSON = [
 def test_what_is_no_json_is_said(name: str, text: str, sentence: str) -> None:
     """A file that is no JSON object is told apart from one with a wrong value."""
     with pytest.raises(DomainFileError) as caught:
-        parse(text, FOLDER)
+        parse_domain(text, FOLDER)
 
     assert str(caught.value).startswith(sentence)
 
@@ -245,7 +245,7 @@ SECRETS = [
 @pytest.mark.parametrize("url", SECRETS)
 def test_secrets_are_refused_and_not_repeated(url: str) -> None:
     """A URL with a password is refused; the sentence does not hold it, nor does its cause."""
-    for attempt in (lambda: read(web_sources=[{"url": url}]), lambda: quick(url, FOLDER)):
+    for attempt in (lambda: read(web_sources=[{"url": url}]), lambda: parse_quick(url, FOLDER)):
         with pytest.raises(DomainFileError) as caught:
             attempt()
         assert "hunter2" not in str(caught.value)
@@ -275,7 +275,7 @@ QUICK = [
 @pytest.mark.parametrize(("name", "text", "domain_id", "kind", "key", "value"), QUICK, ids=[row[0] for row in QUICK])
 def test_one_word_is_a_domain(name: str, text: str, domain_id: str, kind: str, key: str, value: str | None) -> None:
     """A URL, a repository or a folder is enough for a domain."""
-    domain = quick(text, FOLDER, "/home/me")
+    domain = parse_quick(text, FOLDER, "/home/me")
     [source] = domain.sources()
 
     assert (domain.id, source.sid, source.kind) == (domain_id, f"{domain_id}.{domain_id}", kind)
@@ -285,14 +285,14 @@ def test_one_word_is_a_domain(name: str, text: str, domain_id: str, kind: str, k
 
 def test_a_folder_of_a_repository() -> None:
     """The address of a folder on GitHub takes its documents only."""
-    [source] = quick("https://github.com/o/r/tree/main/docs/%5Bv1%5D", FOLDER).sources()
+    [source] = parse_quick("https://github.com/o/r/tree/main/docs/%5Bv1%5D", FOLDER).sources()
 
     assert source.config["include"][0] == "/docs/[[]v1]/**/*.md"
 
 
 def test_a_github_of_ones_own() -> None:
     """The address of the GitHub server is a setting."""
-    [source] = quick("http://127.0.0.1:8080/o/r", FOLDER, web_url="http://127.0.0.1:8080").sources()
+    [source] = parse_quick("http://127.0.0.1:8080/o/r", FOLDER, web_url="http://127.0.0.1:8080").sources()
 
     assert (source.kind, source.config["repo"]) == ("github", "o/r")
 
@@ -301,4 +301,4 @@ def test_a_github_of_ones_own() -> None:
 def test_nothing_useful_is_a_sentence(text: str) -> None:
     """What is neither is refused."""
     with pytest.raises(DomainFileError):
-        quick(text, FOLDER)
+        parse_quick(text, FOLDER)

@@ -18,7 +18,7 @@ from core.runtime.context import Context
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_run import EmbedRun
 from core.search.io.embedders import open_embedder
-from core.search.io.live_pages import LiveTextReader
+from core.search.io.live_pages import LivePageReader
 from core.search.io.none import NoEmbedder
 from core.search.io.searcher import open_searcher
 from core.search.io.vector_space import VectorSpaceStore
@@ -269,7 +269,7 @@ async def test_hidden_article_is_no_text(redis: connect.Client, keys: Keys) -> N
     found = []
     for status in ("success", "gone"):
         await redis.hset(keys.article("uid"), mapping={"markdown": "Text.", "content_hash": "h", "status": status})
-        found.append(await LiveTextReader(redis, keys).read([item]))
+        found.append(await LivePageReader(redis, keys).read_texts([item]))
 
     assert [bool(text) for text in found] == [True, False]
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, TextSource
 from core.pages.extract import (
-    EXTRACTOR_VERSION,
     MIN_HTML_CHARS,
     best_document,
     document_from_feed_text,
     extract_document,
 )
+from core.pages.extraction import EXTRACTOR_VERSION
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import PageResult, PageTask
 from tests.pages import ARTICLE, PARAGRAPH, URL, page
@@ -223,7 +223,7 @@ async def test_through_the_parse_pool() -> None:
 def test_processes_load_no_parser() -> None:
     """The ingestor and the fetcher's decisions load neither trafilatura nor any HTML parser."""
     code = (
-        "import workers.ingestor, core.pages.extract, core.runtime.parse_tasks, sys;"
+        "import workers.ingestor, core.pages.extraction, core.runtime.parse_tasks, sys;"
         "print({'trafilatura', 'lxml.html', 'selectolax', 'htmldate', 'py3langid', 'numpy'} & set(sys.modules))"
     )
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

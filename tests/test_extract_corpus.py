@@ -17,7 +17,7 @@ import pytest
 from core.feeds.dates import parse_date
 from core.models import Document, Failed
 from core.pages.extract import extract_document
-from core.pages.html_page import main_text_document
+from core.pages.page_document import read_page
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "articles"
 BEST_MODE = {"aeb": 0.9584, "moz": 0.9454, "traf": 0.9378}  # fast, recall, precision
@@ -44,7 +44,7 @@ def load_score() -> ModuleType:
 @pytest.fixture(scope="module", params=sorted(BEST_MODE))
 def corpus(request: pytest.FixtureRequest) -> tuple[str, Mapping[str, Any], dict[str, Document]]:
     pages = load_score().load_corpus(DATA / f"corpus-{request.param}.json.gz")
-    return request.param, pages, {key: main_text_document(page["html"], page["url"]) for key, page in pages.items()}
+    return request.param, pages, {key: read_page(page["html"], page["url"]).document for key, page in pages.items()}
 
 
 def test_main_text(corpus) -> None:

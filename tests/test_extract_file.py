@@ -13,7 +13,7 @@ import pytest_asyncio
 from core.documents.extract_file import read_file
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
-from core.pages.extract import EXTRACTOR_VERSION
+from core.pages.extraction import EXTRACTOR_VERSION
 from core.pages.text_cleaning import content_hash
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import DocumentTask, PageResult

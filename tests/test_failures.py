@@ -62,7 +62,7 @@ TABLE = [
 @pytest.mark.parametrize(("error", "code", "detail"), TABLE, ids=lambda value: type(value).__name__)
 def test_each_has_its_name(error: Exception, code: FailCode, detail: FailDetail) -> None:
     """The family and the detail are right, and the sentence tells no secret."""
-    failed = failures.of(error)
+    failed = failures.from_exception(error)
 
     assert isinstance(error, failures.EXPECTED)
     assert (failed.code, failed.detail) == (code, detail)
@@ -74,8 +74,8 @@ def test_a_refused_address_among_several_counts_as_blocked() -> None:
     """Happy eyeballs folds several errors into one; what the guard saw decides."""
     folded = aiohttp.ClientConnectorError(KEY, OSError("Multiple exceptions: …"))
 
-    assert failures.of(folded, blocked=True).detail is FailDetail.BLOCKED
-    assert failures.of(aiohttp.ServerDisconnectedError(), blocked=True).detail is FailDetail.RESET
+    assert failures.from_exception(folded, blocked=True).detail is FailDetail.BLOCKED
+    assert failures.from_exception(aiohttp.ServerDisconnectedError(), blocked=True).detail is FailDetail.RESET
 
 
 def test_no_exception_of_the_library_is_forgotten() -> None:

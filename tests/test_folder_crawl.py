@@ -28,7 +28,7 @@ from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io import folder as folder_source
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.sources.io.domain_file import parse
+from core.sources.io.domain_file import parse_domain
 from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
@@ -77,7 +77,7 @@ class Shelf:
 
     async def add(self, **options: Any) -> None:
         source = {"id": "shelf", "path": str(self.root), **options}
-        domain = parse(json.dumps({"id": "papers", "folder_sources": [source]}), "/")
+        domain = parse_domain(json.dumps({"id": "papers", "folder_sources": [source]}), "/")
         now = await connect.now(self.context.client)
         for config in domain.sources():
             await self.context.sources.add(config, "", now)

@@ -38,7 +38,7 @@ async def found(library: Library) -> list[str]:
 
 async def compared(library: Library) -> dict[str, int]:
     async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
-        return await searcher.compare()
+        return await searcher.follower.compare()
 
 
 def rebuilds(caplog: pytest.LogCaptureFixture) -> int:
@@ -239,9 +239,9 @@ async def test_sample_finds_what_no_event_told(library: Library) -> None:
     """A page that the replica lacks, one that it has too much, one with other filters: set right without a rebuild."""
     client, keys = library.context.client, library.context.keys
     async with open_searcher(library.settings, client, keys) as searcher:
-        follower = searcher._follower
+        follower = searcher.follower
         await follower.catch_up()
-        assert await follower.look_at_some() == 0
+        assert await follower.check_sample() == 0
         replica = follower.replica
         assert replica.try_write_lock()
         await replica.delete([library.id("/a")])
@@ -250,9 +250,9 @@ async def test_sample_finds_what_no_event_told(library: Library) -> None:
         replica.stop_writing()
         await client.hset(keys.item(library.id("/b")), "sources", "other.site")
 
-        assert await follower.look_at_some() == 3
-        assert await follower.look_at_some() == 0
-        assert await searcher.compare() == {"pages": 3, "chunks": 3, "missing": 0, "extra": 0}
+        assert await follower.check_sample() == 3
+        assert await follower.check_sample() == 0
+        assert await searcher.follower.compare() == {"pages": 3, "chunks": 3, "missing": 0, "extra": 0}
         found = await searcher.search(Query("sluice", Filters(domains=("other",))), time.time())
         assert [one.page.url for one in found.results] == [library.site.url("/b")]
 
@@ -262,7 +262,7 @@ async def test_long_lived_searcher_takes_samples(library: Library, monkeypatch: 
     monkeypatch.setattr("core.search.io.replica_follower.SAMPLE_SECONDS", 0.0)
     async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
         await searcher.search(Query("weir"), time.time())
-        replica = searcher._follower.replica
+        replica = searcher.follower.replica
         assert replica.try_write_lock()
         await replica.delete([library.id("/a")])
         await replica.commit(replica.checkpoint)

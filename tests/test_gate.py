@@ -21,27 +21,27 @@ def gate(redis: Client, keys: Keys, gap: float = GAP, parallel: int = 2, **optio
     return Gate(redis, keys, gap, parallel, **options)  # type: ignore[arg-type]
 
 
-def place(say: GateReply, gap: float = GAP) -> int:
+def place(reply: GateReply, gap: float = GAP) -> int:
     """Which place in line the wait stands for."""
-    return round(say.wait_seconds / gap)
+    return round(reply.wait_seconds / gap)
 
 
 async def test_the_first_goes_and_the_others_stand_in_line(redis: Client, keys: Keys) -> None:
     """Each gets the next place, one gap after the one before, whichever process asks."""
     one, two = gate(redis, keys), gate(redis, keys)
 
-    says = [await g.enter("a.example", token, FOREVER) for g, token in ((one, "t1"), (two, "t2"), (one, "t3"))]
+    replies = [await g.enter("a.example", token, FOREVER) for g, token in ((one, "t1"), (two, "t2"), (one, "t3"))]
 
-    assert [say.verdict for say in says] == [Admission.GO, Admission.WAIT, Admission.WAIT]
-    assert [place(say) for say in says] == [0, 1, 2]
+    assert [reply.admission for reply in replies] == [Admission.GO, Admission.WAIT, Admission.WAIT]
+    assert [place(reply) for reply in replies] == [0, 1, 2]
 
 
 async def test_domains_do_not_wait_for_each_other(redis: Client, keys: Keys) -> None:
     """The gap is per domain."""
     g = gate(redis, keys)
 
-    assert (await g.enter("a.example", "t1", 0)).verdict is Admission.GO
-    assert (await g.enter("b.example", "t2", 0)).verdict is Admission.GO
+    assert (await g.enter("a.example", "t1", 0)).admission is Admission.GO
+    assert (await g.enter("b.example", "t2", 0)).admission is Admission.GO
 
 
 async def test_who_cannot_wait_so_long_is_deferred_and_reserves_nothing(redis: Client, keys: Keys) -> None:
@@ -52,9 +52,9 @@ async def test_who_cannot_wait_so_long_is_deferred_and_reserves_nothing(redis: C
     away = [await g.enter("a.example", f"no{i}", 10) for i in range(5)]
     waits = await g.enter("a.example", "t2", FOREVER)
 
-    assert {say.verdict for say in away} == {Admission.DEFER}
-    assert {place(say) for say in away} == {1}
-    assert {say.why for say in away} == {"gap"}
+    assert {reply.admission for reply in away} == {Admission.DEFER}
+    assert {place(reply) for reply in away} == {1}
+    assert {reply.reason for reply in away} == {"gap"}
     assert place(waits) == 1
 
 
@@ -66,8 +66,8 @@ async def test_the_same_token_gets_the_same_answer(redis: Client, keys: Keys) ->
     second = [await g.enter("a.example", "t2", FOREVER) for _ in range(3)]
     third = await g.enter("a.example", "t3", FOREVER)
 
-    assert {say.verdict for say in first} == {Admission.GO}
-    assert {(say.verdict, place(say)) for say in second} == {(Admission.WAIT, 1)}
+    assert {reply.admission for reply in first} == {Admission.GO}
+    assert {(reply.admission, place(reply)) for reply in second} == {(Admission.WAIT, 1)}
     assert place(third) == 2
 
 
@@ -75,12 +75,12 @@ async def test_no_more_than_the_limit_at_a_time(redis: Client, keys: Keys) -> No
     """Without a gap the limit on parallel requests still holds; leaving makes room."""
     g = gate(redis, keys, gap=0, parallel=2)
 
-    says = [await g.enter("a.example", f"t{i}", FOREVER) for i in range(3)]
-    assert [say.verdict for say in says] == [Admission.GO, Admission.GO, Admission.BUSY]
-    assert (await g.enter("a.example", "t9", 0)).verdict is Admission.DEFER
+    replies = [await g.enter("a.example", f"t{i}", FOREVER) for i in range(3)]
+    assert [reply.admission for reply in replies] == [Admission.GO, Admission.GO, Admission.BUSY]
+    assert (await g.enter("a.example", "t9", 0)).admission is Admission.DEFER
 
     await g.leave("a.example", "t0")
-    assert (await g.enter("a.example", "t2", FOREVER)).verdict is Admission.GO
+    assert (await g.enter("a.example", "t2", FOREVER)).admission is Admission.GO
 
 
 async def test_leaving_twice_does_no_harm(redis: Client, keys: Keys) -> None:
@@ -92,18 +92,18 @@ async def test_leaving_twice_does_no_harm(redis: Client, keys: Keys) -> None:
 
     await g.leave("a.example", "t1")
 
-    assert (await g.enter("a.example", "t3", 0)).verdict is Admission.DEFER
+    assert (await g.enter("a.example", "t3", 0)).admission is Admission.DEFER
 
 
 async def test_a_dead_process_gives_its_place_back(redis: Client, keys: Keys) -> None:
     """A token that was never returned stops counting when its time is over."""
     g = gate(redis, keys, gap=0, parallel=1)
     await g.enter("a.example", "dead", 0)
-    assert (await g.enter("a.example", "t1", 0)).verdict is Admission.DEFER
+    assert (await g.enter("a.example", "t1", 0)).admission is Admission.DEFER
 
     await redis.zadd(keys.gate_busy("a.example"), {"dead": 1.0})
 
-    assert (await g.enter("a.example", "t1", 0)).verdict is Admission.GO
+    assert (await g.enter("a.example", "t1", 0)).admission is Admission.GO
 
 
 async def test_who_missed_its_moment_keeps_the_gap(redis: Client, keys: Keys) -> None:
@@ -113,33 +113,33 @@ async def test_who_missed_its_moment_keeps_the_gap(redis: Client, keys: Keys) ->
     await g.enter("a.example", "t1", 0)
     await redis.zadd(line, {"late": now - 30})
 
-    say = await g.enter("a.example", "late", FOREVER)
+    reply = await g.enter("a.example", "late", FOREVER)
 
-    assert (say.verdict, place(say)) == (Admission.WAIT, 1)
+    assert (reply.admission, place(reply)) == (Admission.WAIT, 1)
 
 
 async def test_retry_after_shuts_the_gate_for_all(redis: Client, keys: Keys) -> None:
     """What one process was told, every process obeys, those in line too."""
     one, two = gate(redis, keys, gap=10), gate(redis, keys, gap=10)
     await one.enter("a.example", "t1", 0)
-    assert (await two.enter("a.example", "t2", 60)).verdict is Admission.WAIT
+    assert (await two.enter("a.example", "t2", 60)).admission is Admission.WAIT
 
-    await one.punish("a.example", 5_000, "Retry-After (429)")
+    await one.close_for("a.example", 5_000, "Retry-After (429)")
 
     for token in ("t2", "t3"):
-        say = await two.enter("a.example", token, 60)
-        assert (say.verdict, place(say, 5_000), say.why) == (Admission.DEFER, 1, "Retry-After (429)")
+        reply = await two.enter("a.example", token, 60)
+        assert (reply.admission, place(reply, 5_000), reply.reason) == (Admission.DEFER, 1, "Retry-After (429)")
 
 
 async def test_punishment_never_shortens_and_never_exceeds_a_day(redis: Client, keys: Keys) -> None:
     """A later, smaller wish does not open the gate; a year is cut to a day."""
     g = gate(redis, keys)
 
-    await g.punish("a.example", 31_536_000, "year")
-    await g.punish("a.example", 5, "five")
+    await g.close_for("a.example", 31_536_000, "year")
+    await g.close_for("a.example", 5, "five")
 
-    say = await g.enter("a.example", "t", 0)
-    assert (round(say.wait_seconds, -3), say.why) == (86_000, "year")
+    reply = await g.enter("a.example", "t", 0)
+    assert (round(reply.wait_seconds, -3), reply.reason) == (86_000, "year")
     assert 0 < await redis.ttl(keys.gate("a.example")) <= 86_460
 
 
@@ -190,7 +190,7 @@ async def test_many_at_one_domain_all_get_their_turn(redis: Client, keys: Keys) 
     gates, work, slots = (gate(redis, keys, gap=0), gate(redis, keys, gap=0)), Work(), asyncio.Semaphore(100)
 
     results = await asyncio.gather(
-        *(gates[i % 2].in_turn("a.example", slots, work, max_wait_seconds=FOREVER) for i in range(50))
+        *(gates[i % 2].run_in_turn("a.example", slots, work, max_wait_seconds=FOREVER) for i in range(50))
     )
 
     assert results == ["done"] * 50
@@ -202,12 +202,12 @@ async def test_many_at_one_domain_all_get_their_turn(redis: Client, keys: Keys) 
 async def test_a_slot_is_not_held_in_line(redis: Client, keys: Keys) -> None:
     """Who waits at one domain does not keep the wire from another."""
     g, work, slots = gate(redis, keys), Work(), asyncio.Semaphore(1)
-    await g.in_turn("a.example", slots, work, max_wait_seconds=0)
-    waiting = asyncio.create_task(g.in_turn("a.example", slots, work, max_wait_seconds=FOREVER))
+    await g.run_in_turn("a.example", slots, work, max_wait_seconds=0)
+    waiting = asyncio.create_task(g.run_in_turn("a.example", slots, work, max_wait_seconds=FOREVER))
     while not await redis.zcard(keys.gate_line("a.example")):
         pass
 
-    assert await g.in_turn("b.example", slots, work, max_wait_seconds=0) == "done"
+    assert await g.run_in_turn("b.example", slots, work, max_wait_seconds=0) == "done"
 
     waiting.cancel()
     await asyncio.wait([waiting])
@@ -217,9 +217,9 @@ async def test_a_slot_is_not_held_in_line(redis: Client, keys: Keys) -> None:
 async def test_deferred_work_is_not_done(redis: Client, keys: Keys) -> None:
     """Too long a wait is told, with the reason, and nothing runs."""
     g, work, slots = gate(redis, keys), Work(), asyncio.Semaphore(1)
-    await g.punish("a.example", 500, "Retry-After (503)")
+    await g.close_for("a.example", 500, "Retry-After (503)")
 
-    result = await g.in_turn("a.example", slots, work, max_wait_seconds=10)
+    result = await g.run_in_turn("a.example", slots, work, max_wait_seconds=10)
 
     assert isinstance(result, Deferred)
     assert (result.reason, work.done) == ("Retry-After (503)", 0)
@@ -233,9 +233,9 @@ async def test_work_that_fails_gives_its_place_back(redis: Client, keys: Keys) -
         raise LookupError
 
     with pytest.raises(LookupError):
-        await g.in_turn("a.example", slots, broken, max_wait_seconds=0)
+        await g.run_in_turn("a.example", slots, broken, max_wait_seconds=0)
 
-    assert (await g.enter("a.example", "t", 0)).verdict is Admission.GO
+    assert (await g.enter("a.example", "t", 0)).admission is Admission.GO
 
 
 def test_only_the_named_port_is_exempt(keys: Keys) -> None:
@@ -254,10 +254,10 @@ async def test_open_gate_still_hears_retry_after(redis: Client, keys: Keys) -> N
     async def work() -> str:
         return "done"
 
-    before = await g.in_turn("a.example", slots, work, max_wait_seconds=0)
-    await g.punish("a.example", 3600, "Retry-After (429)")
-    shut = await g.in_turn("a.example", slots, work, max_wait_seconds=60)
-    neighbour = await g.in_turn("b.example", slots, work, max_wait_seconds=0)
+    before = await g.run_in_turn("a.example", slots, work, max_wait_seconds=0)
+    await g.close_for("a.example", 3600, "Retry-After (429)")
+    shut = await g.run_in_turn("a.example", slots, work, max_wait_seconds=60)
+    neighbour = await g.run_in_turn("b.example", slots, work, max_wait_seconds=0)
 
     assert (before, neighbour) == ("done", "done")
     assert isinstance(shut, Deferred)
@@ -294,7 +294,7 @@ async def test_an_open_gate_is_not_asked_for_every_request(redis: Client, keys: 
 
     for domain in ("a.example", "b.example"):
         for _ in range(20):
-            assert await g.in_turn(domain, slots, work, max_wait_seconds=0) == "done"
+            assert await g.run_in_turn(domain, slots, work, max_wait_seconds=0) == "done"
 
     assert (work.done, counting.reads) == (40, 2)
 
@@ -303,10 +303,10 @@ async def test_a_process_never_misses_what_it_shut_itself(redis: Client, keys: K
     """Not even when it was just reading that all is open."""
     counting, work, slots = CountingRedis(redis), Work(), asyncio.Semaphore(10)
     g = Gate(counting, keys, 0.0, None)  # type: ignore[arg-type]
-    counting.before_reply = lambda: g.punish("a.example", 500, "Retry-After (429)")
+    counting.before_reply = lambda: g.close_for("a.example", 500, "Retry-After (429)")
 
-    under_way = await g.in_turn("a.example", slots, work, max_wait_seconds=0)
-    after = await g.in_turn("a.example", slots, work, max_wait_seconds=0)
+    under_way = await g.run_in_turn("a.example", slots, work, max_wait_seconds=0)
+    after = await g.run_in_turn("a.example", slots, work, max_wait_seconds=0)
 
     assert (under_way, isinstance(after, Deferred)) == ("done", True)
 
@@ -314,12 +314,12 @@ async def test_a_process_never_misses_what_it_shut_itself(redis: Client, keys: K
 async def test_a_gate_opened_by_hand_is_open_at_once(redis: Client, keys: Keys) -> None:
     """That a domain is shut is never remembered, only that it is open."""
     g, work, slots = Gate(redis, keys, 0.0, None), Work(), asyncio.Semaphore(1)
-    await g.punish("a.example", 500, "Retry-After (429)")
-    assert isinstance(await g.in_turn("a.example", slots, work, max_wait_seconds=0), Deferred)
+    await g.close_for("a.example", 500, "Retry-After (429)")
+    assert isinstance(await g.run_in_turn("a.example", slots, work, max_wait_seconds=0), Deferred)
 
     await redis.delete(keys.gate("a.example"))
 
-    assert await g.in_turn("a.example", slots, work, max_wait_seconds=0) == "done"
+    assert await g.run_in_turn("a.example", slots, work, max_wait_seconds=0) == "done"
 
 
 async def test_who_waits_for_the_wire_hears_of_a_shut_meanwhile(redis: Client, keys: Keys) -> None:
@@ -328,10 +328,10 @@ async def test_who_waits_for_the_wire_hears_of_a_shut_meanwhile(redis: Client, k
 
     async def work() -> str:
         asked.append(1)
-        await g.punish("a.example", 500, "Retry-After (429)")
+        await g.close_for("a.example", 500, "Retry-After (429)")
         return "429"
 
-    results = await asyncio.gather(*(g.in_turn("a.example", slots, work, max_wait_seconds=0) for _ in range(5)))
+    results = await asyncio.gather(*(g.run_in_turn("a.example", slots, work, max_wait_seconds=0) for _ in range(5)))
 
     assert (len(asked), [type(result) for result in results[1:]]) == (1, [Deferred] * 4)
 
@@ -342,7 +342,7 @@ async def test_the_memory_of_open_gates_is_bounded(redis: Client, keys: Keys, mo
     g, work, slots = Gate(redis, keys, 0.0, None), Work(), asyncio.Semaphore(1)
 
     for number in range(10):
-        await g.in_turn(f"{number}.example", slots, work, max_wait_seconds=0)
+        await g.run_in_turn(f"{number}.example", slots, work, max_wait_seconds=0)
 
     assert len(g._open_at) <= 3
 
@@ -351,8 +351,8 @@ async def test_what_counts_itself_stands_in_no_line(redis: Client, keys: Keys) -
     """`unless_shut` knows no gap and no limit, and leaves no trace, but a shut gate holds."""
     g, work, slots = gate(redis, keys, parallel=1), Work(), asyncio.Semaphore(10)
 
-    results = [await g.unless_shut("a.example", slots, work, max_wait_seconds=0) for _ in range(3)]
+    results = [await g.run_unless_closed("a.example", slots, work, max_wait_seconds=0) for _ in range(3)]
     assert (results, await redis.keys("*")) == (["done"] * 3, [])
 
-    await g.punish("a.example", 500, "limit")
-    assert isinstance(await g.unless_shut("a.example", slots, work, max_wait_seconds=0), Deferred)
+    await g.close_for("a.example", 500, "limit")
+    assert isinstance(await g.run_unless_closed("a.example", slots, work, max_wait_seconds=0), Deferred)

@@ -13,7 +13,7 @@ from core.registry.record import iso
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.sources.io.domain_file import parse
+from core.sources.io.domain_file import parse_domain
 from core.store import connect
 from core.urls.normalise import normalise_url
 from tests import files
@@ -73,7 +73,7 @@ async def repo(settings: Settings, redis: connect.Client) -> AsyncIterator[Repos
 
 async def add(context: Context, **options: Any) -> None:
     source = {"id": "repo", "repo": "o/r", **options}
-    domain = parse(json.dumps({"id": "code", "github_sources": [source]}), "/")
+    domain = parse_domain(json.dumps({"id": "code", "github_sources": [source]}), "/")
     now = await connect.now(context.client)
     for config in domain.sources():
         await context.sources.add(config, "", now)

@@ -91,11 +91,11 @@ def info(address: str, port: int) -> tuple[object, ...]:
 def opens(guard: Guard, url: str, address: str, port: int) -> bool:
     target = guard.target(url)
     assert isinstance(target, Target)
-    with guard.passage(target) as passage:
+    with guard.connecting_to(target) as attempt:
         try:
             guard.open_socket(info(address, port)).close()
         except AddressBlocked:
-            assert passage.blocked
+            assert attempt.blocked
             return False
     return True
 
@@ -127,14 +127,14 @@ def test_an_allowed_address_opens_for_any_name() -> None:
     assert not opens(guard, "http://any.example:9001/", "8.8.8.8", 9001)
 
 
-def test_no_passage_no_socket() -> None:
+def test_no_target_no_socket() -> None:
     """Code that forgets to say where it goes gets nothing, instead of everything."""
     with pytest.raises(LookupError):
         GUARD.open_socket(info("8.8.8.8", 80))
 
 
-async def test_connection_tasks_inherit_the_passage() -> None:
-    """Happy eyeballs opens sockets in tasks of their own; each sees the passage it was started in, not a later one."""
+async def test_connection_tasks_inherit_the_target() -> None:
+    """Happy eyeballs opens sockets in tasks of their own; each sees the target it was started for, not a later one."""
 
     async def try_open(address: str) -> bool:
         await asyncio.sleep(0)
@@ -147,7 +147,7 @@ async def test_connection_tasks_inherit_the_passage() -> None:
     async def visit(url: str) -> bool:
         target = GUARD.target(url)
         assert isinstance(target, Target)
-        with GUARD.passage(target):
+        with GUARD.connecting_to(target):
             return await asyncio.create_task(try_open("10.0.0.1"))
 
     assert await asyncio.gather(visit("http://intranet.test/"), visit("http://a.example/")) == [True, False]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages import lxml_page
 from core.pages.blocks import blocks_to_markdown
 from core.pages.html_blocks import html_to_blocks, parse_fragment, without_navigation
+from core.pages.lxml_page import parse_html
 from tests.pages import PARAGRAPH
 
 
@@ -43,8 +43,8 @@ def test_fragments(name: str, html: str, expected: str) -> None:
 
 def test_furniture_goes_unless_it_is_all() -> None:
     """Navigation is left out of a page with text, and kept where there is no other."""
-    root = lxml_page.parse_html(f"<html><body><nav>Home</nav><p>{PARAGRAPH * 3}</p></body></html>")
-    only = lxml_page.parse_html(f"<html><body><form>{PARAGRAPH}</form></body></html>")
+    root = parse_html(f"<html><body><nav>Home</nav><p>{PARAGRAPH * 3}</p></body></html>")
+    only = parse_html(f"<html><body><form>{PARAGRAPH}</form></body></html>")
     assert root is not None
     assert only is not None
     assert "Home" not in blocks_to_markdown(html_to_blocks(without_navigation(root)))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages import lxml_page
 from core.pages.blocks import blocks_to_markdown, tree_to_blocks
+from core.pages.lxml_page import parse_html
 from core.pages.main_text import MAX_ELEMENTS, extract_main_text
 from tests.pages import ARTICLE, PARAGRAPH
 
 
 def main_text(body: str) -> str:
-    root = lxml_page.parse_html(f"<html><body>{body}</body></html>")
+    root = parse_html(f"<html><body>{body}</body></html>")
     assert root is not None
     found = extract_main_text(root)
     return blocks_to_markdown(tree_to_blocks(found)) if found is not None else ""
@@ -45,7 +45,7 @@ def test_the_generous_mode_finds_what_the_strict_one_misses() -> None:
 
 def test_too_large_a_page_is_not_weighed() -> None:
     """A page with too many elements gets no answer, instead of a late one."""
-    root = lxml_page.parse_html("<html><body>" + "<p>x</p>" * (MAX_ELEMENTS + 1) + "</body></html>")
+    root = parse_html("<html><body>" + "<p>x</p>" * (MAX_ELEMENTS + 1) + "</body></html>")
     assert root is not None
     assert extract_main_text(root) is None
 
@@ -54,7 +54,7 @@ def test_too_large_a_page_is_not_weighed() -> None:
 @pytest.mark.parametrize("start", ["<title>Mill</title>", "<html lang=en><meta charset=utf-8><title>Mill</title>"])
 def test_body_that_is_left_out(tag: str, start: str) -> None:
     """HTML allows it, whatever the first element is; the head keeps its own."""
-    root = lxml_page.parse_html(f"<!doctype html>{start}<{tag}>{ARTICLE}</{tag}><footer>The end.</footer>")
+    root = parse_html(f"<!doctype html>{start}<{tag}>{ARTICLE}</{tag}><footer>The end.</footer>")
 
     assert root is not None
     assert [str(child.tag) for child in root] == ["head", "body"]

@@ -17,7 +17,6 @@ from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
 from core.store import connect
 from scripts import reindex
-from scripts.reindex import Asked
 from tests import commands
 from tests.faults.crash import Crash, every_point
 from tests.library import Library, open_library
@@ -85,7 +84,7 @@ async def test_dry_run_counts_and_changes_nothing(
     before = await library.context.client.dbsize()
     capsys.readouterr()
 
-    assert await reindex.reindex(Asked(embeddings=True, dry_run=True)) == 0
+    assert await reindex.migrate(dry_run=True) == 0
     assert capsys.readouterr().out == (
         "From first-16-c1 to second-24-c1: 5 chunks of 5 items, 0 of them embedded already.\nNothing was changed.\n"
     )
@@ -102,7 +101,7 @@ async def test_migration_end_to_end(
     await library.context.client.set(library.context.keys.embed_away, "refused", ex=600)
     capsys.readouterr()
 
-    assert await reindex.reindex(Asked(embeddings=True)) == 0
+    assert await reindex.migrate() == 0
 
     said = capsys.readouterr().out
     assert "Embedded: 5 chunks. Live now: second-24-c1; 5 items to be swapped." in said
@@ -125,7 +124,7 @@ async def test_migration_end_to_end(
     await library.context.client.delete(*[key async for key in library.context.client.scan_iter("embed:cache:*")])
     assert await vector_lengths(library, new) == {4 * 24}
 
-    assert await reindex.reindex(Asked(embeddings=True)) == 0
+    assert await reindex.migrate() == 0
     assert "Embedded: 0 chunks. Live now: second-24-c1; 0 items to be swapped." in capsys.readouterr().out
 
 
@@ -251,7 +250,7 @@ async def test_model_that_is_away_is_waited_for_or_ends_the_run(
     await library.crawl()
     adopt(monkeypatch, library)
     library.server.then_data(lambda data: data).then(401)
-    assert await reindex.reindex(Asked(embeddings=True)) == 2
+    assert await reindex.migrate() == 2
     assert "the same command goes on" in capsys.readouterr().err
     assert await space(library) == "first-16-c1"
 
@@ -305,7 +304,7 @@ async def test_first_question_is_waited_for_too(
     library.server.then(500)
 
     assert (made, waited) == ((5, 5), [7])
-    assert await reindex.reindex(Asked(embeddings=True)) == 2
+    assert await reindex.migrate() == 2
     assert "the same command goes on" in capsys.readouterr().err
 
 

@@ -7,7 +7,7 @@ import pytest
 from core.models import Document, Failed
 from core.pages.extract import extract_page
 from core.pages.metadata import MetadataElement
-from core.pages.outlinks import MAX_LINKS, collect_outlinks, is_nofollow, is_noindex
+from core.pages.outlinks import MAX_LINKS, collect_outlinks
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import PageResult, PageTask
 from tests.pages import URL, head, meta, page
@@ -62,7 +62,7 @@ def test_at_most_two_thousand() -> None:
 def test_robots(content: str, noindex: bool, nofollow: bool) -> None:
     """Only whole words count, in any case."""
     stated = head(meta("robots", content))
-    assert (is_noindex(stated), is_nofollow(stated)) == (noindex, nofollow)
+    assert ("noindex" in stated.robots, "nofollow" in stated.robots) == (noindex, nofollow)
 
 
 NAV = '<nav><a href="/one">1</a><map><area href="/two"></map></nav>'
@@ -73,8 +73,8 @@ def test_the_whole_page_counts(main_text: bool) -> None:
     """Navigation leads on, although it is no part of the text; without the wish there are no links."""
     body = page(NAV + '<p>See <a href="three">three</a>.</p>')
     found = extract_page(body, URL, main_text=main_text, links=True)
-    assert isinstance(found.answer, Document)
-    assert found.links == found.answer.links
+    assert isinstance(found.result, Document)
+    assert found.links == found.result.links
     assert found.links == (f"{BASE}/one", f"{BASE}/two", f"{BASE}/news/2025/01/three")
     assert extract_page(body, URL, main_text=main_text).links == ()
 

@@ -6,8 +6,7 @@ import pytest
 
 from core.models import Document, Image
 from core.pages.extract import extract_document
-from core.pages.image import largest_in_srcset
-from core.pages.images import MAX_ALT_CHARS, MAX_KEPT, ImageElement, collect_images
+from core.pages.images import MAX_ALT_CHARS, MAX_KEPT, ImageElement, collect_images, largest_in_srcset
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import PageTask
 from tests.pages import ARTICLE, URL, head, meta, page

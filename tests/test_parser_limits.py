@@ -6,7 +6,7 @@ import pytest
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
-from core.pages import lxml_page
+from core.pages.lxml_page import parse_html
 from core.pages.parser_limits import is_too_deep, limit_depth, limit_markup
 
 WORDS = "<p>The words at the end.</p>"
@@ -28,7 +28,7 @@ def test_ordinary_pages_come_back_as_they_are() -> None:
 def test_both_parsers_read_to_the_end(unit: str) -> None:
     """After any flood of tags the words behind it are there, for libxml2 and for lexbor."""
     page = f"<html><body>{unit * 70_000}{WORDS}"
-    root = lxml_page.parse_html(page)
+    root = parse_html(page)
     assert root is not None
     assert "The words at the end." in "".join(map(str, root.itertext()))
 

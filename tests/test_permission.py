@@ -18,11 +18,10 @@ from core.settings import Settings
 from core.sources.domain import SourceRecord
 from core.sources.io import read_permission
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.sources.io.domain_file import quick
+from core.sources.io.domain_file import parse_quick
 from core.store import connect
 from core.store.connect import Client
-from scripts import domain_add, domain_crawl
-from scripts.domain_crawl import Asked
+from scripts import domain, domain_crawl
 from tests import commands
 from tests.site import FILLER
 from tests.test_crawl import office
@@ -45,7 +44,7 @@ def strict(settings: Settings, tmp_path: Path) -> Settings:
 
 
 def config_of(folder: Path, **changes: object) -> SourceRecord:
-    [config] = quick(str(folder), "/").sources()
+    [config] = parse_quick(str(folder), "/").sources()
     return SourceRecord(config.sid, config.kind, config.domain, {**config.config, **changes})
 
 
@@ -78,9 +77,9 @@ async def test_own_command_may_read(
 ) -> None:
     """What `scripts.domain add` named is read without any setting."""
     commands.adopt(monkeypatch, strict)
-    await domain_add.add(str(private), "notes")
+    await domain.add(str(private), "notes")
 
-    assert await domain_crawl.crawl(Asked("notes")) == 0
+    assert await domain_crawl.crawl("notes") == 0
     assert await count_texts(redis, keys) == 1
 
 
@@ -94,19 +93,19 @@ async def test_source_of_an_earlier_version_loses_nothing(
 ) -> None:
     """Without a signature nothing is read and nothing removed; adding it once more sets it right."""
     commands.adopt(monkeypatch, strict)
-    await domain_add.add(str(private), "notes")
-    await domain_crawl.crawl(Asked("notes"))
+    await domain.add(str(private), "notes")
+    await domain_crawl.crawl("notes")
     [sid] = await redis.smembers(keys.sources)
     record = json.loads(str(await redis.hget(keys.source(sid), "config")))
     del record["signature"]
     await redis.hset(keys.source(sid), "config", json.dumps(record))
 
     for mode in (CrawlMode.INCREMENTAL, CrawlMode.FULL):
-        assert await domain_crawl.crawl(Asked("notes", mode)) == 1
+        assert await domain_crawl.crawl("notes", mode) == 1
         assert "scripts.domain add" in capsys.readouterr().err
         assert await count_texts(redis, keys) == 1
-    await domain_add.add(str(private), "notes")
-    assert await domain_crawl.crawl(Asked("notes")) == 0
+    await domain.add(str(private), "notes")
+    assert await domain_crawl.crawl("notes") == 0
 
 
 @pytest.mark.parametrize("change", [{"path": "/etc"}, {"include": ["**"]}, {"exclude": ["x"]}])

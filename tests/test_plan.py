@@ -16,8 +16,8 @@ from core.registry.io.registrar import Listing, item_id_of
 from core.runtime.context import Context, build_context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.sources.io.domain_file import parse, quick
-from core.sources.io.dry_run import dry_run
+from core.sources.io.domain_file import parse_domain, parse_quick
+from core.sources.io.dry_run import dry_run_source
 from core.store import connect
 from core.store.connect import Client
 from tests import commands
@@ -34,7 +34,7 @@ async def context(settings: Settings, redis: Client, keys: Keys) -> AsyncIterato
 
 
 async def add(context: Context, what: str) -> str:
-    (config,) = quick(what, "/").sources()
+    (config,) = parse_quick(what, "/").sources()
     root = Ref(config.config["url"]) if "url" in config.config else None
     now = await connect.now(context.client)
     await context.sources.add(config, item_id_of(root) if root else "", now)
@@ -61,12 +61,12 @@ async def test_a_folder(context: Context, tmp_path: Path) -> None:
     for name in ("a.md", "b.md", "c.md"):
         write(tmp_path, name)
     sid = await add(context, str(tmp_path))
-    first = await dry_run(context, sid, CrawlMode.INCREMENTAL)
+    first = await dry_run_source(context, sid, CrawlMode.INCREMENTAL)
     await crawl_source(context, sid, CrawlMode.INCREMENTAL)
     write(tmp_path, "b.md", "another text")
     write(tmp_path, "d.md")
     (tmp_path / "c.md").unlink()
-    second = await dry_run(context, sid, CrawlMode.INCREMENTAL)
+    second = await dry_run_source(context, sid, CrawlMode.INCREMENTAL)
 
     assert (first.added, first.changed, first.removed, first.unchanged) == (3, 0, 0, 0)
     assert (second.added, second.changed, second.removed, second.unchanged) == (1, 1, 1, 1)
@@ -78,7 +78,7 @@ async def test_a_folder_costs_no_write(context: Context, redis: Client, tmp_path
     write(tmp_path, "a.md")
     sid = await add(context, str(tmp_path))
     before = await commands.everything(redis)
-    await dry_run(context, sid, CrawlMode.FULL)
+    await dry_run_source(context, sid, CrawlMode.FULL)
 
     assert await commands.everything(redis) == before
 
@@ -91,7 +91,7 @@ async def test_a_loss_that_would_be_held_is_told(context: Context, redis: Client
     await crawl_source(context, sid, CrawlMode.INCREMENTAL)
     (tmp_path / "a.md").unlink()
     (tmp_path / "b.md").unlink()
-    made = await dry_run(context, sid, CrawlMode.INCREMENTAL)
+    made = await dry_run_source(context, sid, CrawlMode.INCREMENTAL)
 
     assert (made.removed, "2 of 2 items" in made.held) == (2, True)
     assert await redis.hget(keys.source(sid), "held") is None
@@ -105,7 +105,7 @@ async def test_a_folder_that_cannot_be_listed_loses_nothing(context: Context, tm
     sid = await add(context, str(folder))
     await crawl_source(context, sid, CrawlMode.INCREMENTAL)
     folder.rename(tmp_path / "moved")
-    made = await dry_run(context, sid, CrawlMode.INCREMENTAL)
+    made = await dry_run_source(context, sid, CrawlMode.INCREMENTAL)
 
     assert (made.removed, made.unchanged) == (0, 1)
     assert "cannot be read" in made.how
@@ -122,7 +122,7 @@ async def test_a_site(context: Context, redis: Client, keys: Keys) -> None:
         sitemap(web, "/", "/a", "/b", "/c")
         site.forget_requests()
         before = await redis.zcard(keys.refs(sid))
-        made = await dry_run(context, sid, CrawlMode.INCREMENTAL)
+        made = await dry_run_source(context, sid, CrawlMode.INCREMENTAL)
 
     assert (made.added, made.unchanged, made.removed) == (2, 2, 0)
     assert made.requests == 2 + 4
@@ -133,7 +133,7 @@ async def test_a_site(context: Context, redis: Client, keys: Keys) -> None:
 async def test_a_root_that_nobody_has_read_is_an_addition(context: Context) -> None:
     """It is registered when the domain is added, and new all the same."""
     async with FakeWeb() as web:
-        made = await dry_run(context, await add(context, web.url()), CrawlMode.INCREMENTAL)
+        made = await dry_run_source(context, await add(context, web.url()), CrawlMode.INCREMENTAL)
 
     assert (made.added, made.unchanged) == (1, 0)
 
@@ -147,12 +147,12 @@ async def test_a_repository(settings: Settings, redis: Client, keys: Keys) -> No
             sid = await add_repository(context)
             for name in ("a.md", "b.md"):
                 hub.file(name, f"# {name}\n\n{FILLER}".encode())
-            first = await dry_run(context, sid, CrawlMode.INCREMENTAL)
+            first = await dry_run_source(context, sid, CrawlMode.INCREMENTAL)
             await crawl_source(context, sid, CrawlMode.INCREMENTAL)
-            same = await dry_run(context, sid, CrawlMode.INCREMENTAL)
-            full = await dry_run(context, sid, CrawlMode.FULL)
+            same = await dry_run_source(context, sid, CrawlMode.INCREMENTAL)
+            full = await dry_run_source(context, sid, CrawlMode.FULL)
             hub.file("b.md", f"# b\n\n{FILLER} changed".encode())
-            moved = await dry_run(context, sid, CrawlMode.INCREMENTAL)
+            moved = await dry_run_source(context, sid, CrawlMode.INCREMENTAL)
 
     assert (first.added, first.requests) == (2, 3 + 2)
     assert (same.unchanged, same.requests, same.how) == (2, 1, "unchanged")
@@ -161,7 +161,9 @@ async def test_a_repository(settings: Settings, redis: Client, keys: Keys) -> No
 
 
 async def add_repository(context: Context) -> str:
-    (config,) = parse(json.dumps({"id": "code", "github_sources": [{"id": "repo", "repo": "o/r"}]}), "/").sources()
+    (config,) = parse_domain(
+        json.dumps({"id": "code", "github_sources": [{"id": "repo", "repo": "o/r"}]}), "/"
+    ).sources()
     await context.sources.add(config, "", await connect.now(context.client))
     return config.sid
 
@@ -169,4 +171,4 @@ async def add_repository(context: Context) -> str:
 async def test_no_source_is_a_sentence(context: Context) -> None:
     """As for a crawl."""
     with pytest.raises(FreshetError, match=r"There is no source docs\.none"):
-        await dry_run(context, "docs.none", CrawlMode.INCREMENTAL)
+        await dry_run_source(context, "docs.none", CrawlMode.INCREMENTAL)

@@ -14,9 +14,8 @@ from core import ids
 from core.errors import FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, Request
-from core.net import proxy as module
 from core.net.fetcher import Fetcher, open_fetcher
-from core.net.proxy import Proxy
+from core.net.proxy import PAUSE_SECONDS, Proxy
 from core.runtime.context import open_context
 from core.settings import Settings
 from core.store.connect import Client
@@ -145,12 +144,12 @@ async def test_it_is_told_once_and_asked_again_later(caplog: pytest.LogCaptureFi
     state = Proxy(True, lambda: now[0])
     with caplog.at_level(logging.ERROR, "net"):
         for _ in range(3):
-            assert isinstance(state.blamed_for_status(407), Deferred)
+            assert isinstance(state.check_status(407), Deferred)
         assert isinstance(state.pause, Deferred)
-        now[0] += module.PAUSE_SECONDS + 1
+        now[0] += PAUSE_SECONDS + 1
         assert state.pause is None
-        assert state.blamed_for_status(200) is None
-        state.blamed_for_status(407)
+        assert state.check_status(200) is None
+        state.check_status(407)
 
     assert [record.message.startswith("⚠️ The proxy of FETCH_PROXY_URL") for record in caplog.records] == [True, True]
 

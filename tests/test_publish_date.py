@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages import lxml_page
+from core.pages.lxml_page import parse_html
 from core.pages.metadata import MetadataElement
 from core.pages.publish_date import guess_publish_date, stated_publish_date
 from tests.pages import head, json_ld, meta
@@ -56,6 +56,6 @@ def test_stated(name: str, elements: list[MetadataElement], url: str, expected: 
 
 def test_guessed_from_what_is_shown() -> None:
     """A date that the page only shows is found, without a word about it in the head."""
-    root = lxml_page.parse_html('<html><body><p class="date">6 January 2025</p><p>Words.</p></body></html>')
+    root = parse_html('<html><body><p class="date">6 January 2025</p><p>Words.</p></body></html>')
     assert root is not None
     assert guess_publish_date(root, "https://mill.example/a") == SIX_JAN

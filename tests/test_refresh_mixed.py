@@ -17,7 +17,7 @@ from core.models import Ref
 from core.registry.io.force import Forcing
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.registry.record import iso
-from core.sources.io.domain_file import parse
+from core.sources.io.domain_file import parse_domain
 from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.embedded import EmbeddedServer
@@ -46,7 +46,7 @@ class Round:
         now = await connect.now(self.client)
         config = {"id": "docs", "web_sources": [{"id": "site", "url": self.web.url("/"), "sitemap": False}]}
         sources, registrar = SourceStore(self.client, self.keys), Registrar(self.client, self.keys, "host")
-        for one in parse(json.dumps(config), "/").sources():
+        for one in parse_domain(json.dumps(config), "/").sources():
             root = Ref(one.config["url"])
             await sources.add(one, item_id_of(root), now)
             await registrar.register([root], Listing(one.sid), now)

@@ -10,9 +10,8 @@ import pytest
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult, Request
-from core.net import robots as module
 from core.net.fetcher import Fetcher, open_fetcher
-from core.net.robots import Robots, RobotsPermit
+from core.net.robots import WAIT_SECONDS, Robots, RobotsPermit
 from core.net.robots_rules import sitemaps
 from core.settings import Settings
 from core.store.connect import Client
@@ -119,11 +118,11 @@ async def test_a_server_error_means_wait(robots: Robots, redis: Client, keys: Ke
 
     for _ in range(3):
         got = await robots.check(f"{ORIGIN}/x", ORIGIN, site)
-        assert got == Deferred(module.WAIT_SECONDS, "robots.txt cannot be read")
+        assert got == Deferred(WAIT_SECONDS, "robots.txt cannot be read")
     assert len(site.asked) == 1
-    assert await redis.ttl(keys.robots(ORIGIN)) <= module.WAIT_SECONDS
+    assert await redis.ttl(keys.robots(ORIGIN)) <= WAIT_SECONDS
 
-    clock.now += module.WAIT_SECONDS + 1
+    clock.now += WAIT_SECONDS + 1
     assert await robots.check(f"{ORIGIN}/x", ORIGIN, site) == RobotsPermit()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.net.robots_rules import RobotsPolicy, RobotsRules, groups_for, policy, product
+from core.net.robots_rules import RobotsPolicy, RobotsRules, groups_for, policy_of_status, product_name
 
 SITE = "http://a.example"
 
@@ -76,7 +76,7 @@ def test_crawl_delay(line: str, expected: float) -> None:
 )
 def test_policy(status: int, expected: RobotsPolicy) -> None:
     """Absent means allowed; "not now" means not now."""
-    assert policy(status) is expected
+    assert policy_of_status(status) is expected
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_policy(status: int, expected: RobotsPolicy) -> None:
 )
 def test_product(user_agent: str, expected: str) -> None:
     """RFC 9309 names us by letters, `_` and `-` alone."""
-    assert product(user_agent) == expected
+    assert product_name(user_agent) == expected
 
 
 def test_only_our_groups_reach_the_parser() -> None:

@@ -18,8 +18,7 @@ from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from core.store.connect import Client
-from scripts import domain_add, domain_crawl, domain_report, status
-from scripts.domain_crawl import Asked
+from scripts import domain, domain_crawl, domain_report, status
 from tests import commands
 from tests.site import FILLER, Site
 from tests.test_crawl import SID, add_site, counts, item, item_id, office, text
@@ -63,7 +62,7 @@ async def test_counts_of_a_folder_add_up(settings: Settings, adopted: None, tmp_
     folder = tmp_path / "notes"
     for name in ("a", "b", "c"):
         write(folder / f"{name}.md")
-    await domain_add.add(str(folder), None)
+    await domain.add(str(folder), None)
     async with office(settings) as context:
         first = await crawl_folder(context)
         (folder / "a.md").unlink()
@@ -117,7 +116,7 @@ async def test_run_that_the_guard_stopped_says_so(settings: Settings, adopted: N
     folder = tmp_path / "notes"
     for n in range(6):
         write(folder / f"{n}.md")
-    await domain_add.add(str(folder), None)
+    await domain.add(str(folder), None)
     async with office(settings) as context:
         await crawl_folder(context)
         for n in range(6):
@@ -143,15 +142,15 @@ async def test_guard_speaks_once(
     site.page("/", links=[f"/{n}" for n in range(6)])
     for n in range(6):
         site.page(f"/{n}")
-    await domain_add.add(site.url(), "docs")
-    await domain_crawl.crawl(Asked("docs"))
+    await domain.add(site.url(), "docs")
+    await domain_crawl.crawl("docs")
     site.page("/", links=["/0"])
     for n in range(1, 4):
         site.remove(f"/{n}", 410)
     capsys.readouterr()
     caplog.clear()
 
-    assert await domain_crawl.crawl(Asked("docs")) == 1
+    assert await domain_crawl.crawl("docs") == 1
     said = capsys.readouterr()
     assert (said.out + said.err + caplog.text).count("would be gone within a day") == 1
     await domain_report.report("docs")
@@ -213,15 +212,15 @@ async def test_full_source_is_told(
         site.page(f"/{n}")
     path = tmp_path / "domain.json"
     path.write_text(f'{{"id": "docs", "web_sources": [{{"id": "site", "url": "{site.url()}", "max_pages": 3}}]}}')
-    await domain_add.add(str(path), None)
+    await domain.add(str(path), None)
 
-    assert await domain_crawl.crawl(Asked("docs")) == 0
+    assert await domain_crawl.crawl("docs") == 0
     said = capsys.readouterr()
     assert (said.out + said.err).count("max_pages (3) is reached") == 1
     assert "max_pages (3) is reached" in said.out
     await domain_report.report("docs")
     assert capsys.readouterr().out.count("max_pages (3) is reached") == 1
-    await domain_report.list_domains()
+    await domain.list_domains()
     assert "max_pages (3) is reached" in capsys.readouterr().out
     await status.status(as_json=False)
     assert "max_pages (3) is reached" in capsys.readouterr().out
@@ -287,11 +286,11 @@ async def test_excluded_file_is_out_of_scope_and_not_gone(
     write(tmp_path / "notes" / "b.md")
     config = tmp_path / "domain.json"
     config.write_text('{"id": "d", "folder_sources": [{"id": "f", "path": "notes"}]}')
-    await domain_add.add(str(config), None)
+    await domain.add(str(config), None)
     async with office(settings) as context:
         await crawl_folder(context)
         config.write_text('{"id": "d", "folder_sources": [{"id": "f", "path": "notes", "exclude": ["b.md"]}]}')
-        await domain_add.add(str(config), None)
+        await domain.add(str(config), None)
 
         run = await crawl_folder(context)
 
@@ -311,9 +310,9 @@ async def test_name_that_does_not_resolve_is_a_failure_that_names_dns(
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    await domain_add.add("https://docs.example.org/", "docs")
+    await domain.add("https://docs.example.org/", "docs")
     for _ in range(2):  # also while robots.txt is remembered as unreadable
-        assert await domain_crawl.crawl(Asked("docs")) == 1
+        assert await domain_crawl.crawl("docs") == 1
         said = capsys.readouterr()
         assert "DNS" in said.err
         assert "failed" in said.out
@@ -329,12 +328,12 @@ async def test_full_mode_counts_as_changed_what_differs(
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    await domain_add.add(site.url(), "docs")
-    await domain_crawl.crawl(Asked("docs"))
+    await domain.add(site.url(), "docs")
+    await domain_crawl.crawl("docs")
     site.page("/b", "Corrected.")
     capsys.readouterr()
 
-    await domain_crawl.crawl(Asked("docs", CrawlMode.FULL))
+    await domain_crawl.crawl("docs", CrawlMode.FULL)
 
     head, row = (line.split() for line in capsys.readouterr().out.splitlines()[:2])
     said = dict(zip(head[1:7], row[1:7], strict=True))

@@ -182,8 +182,8 @@ async def test_replica_that_another_process_writes_is_left(
 ) -> None:
     """It is not healed by saying so."""
     async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
-        await searcher.compare()
-        replica = searcher._follower.replica
+        await searcher.follower.compare()
+        replica = searcher.follower.replica
         assert replica.try_write_lock()
         await replica.delete([library.id("/a")])
         await replica.commit(replica.checkpoint)
@@ -216,8 +216,8 @@ async def test_store_without_vectors_lacks_them_once_there_is_a_model(
 async def test_replica_with_too_much_and_too_little(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
     """A page that nobody knows, one that is missing, one with other chunks: told, healed, clean."""
     async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
-        await searcher.compare()
-        replica = searcher._follower.replica
+        await searcher.follower.compare()
+        replica = searcher.follower.replica
         assert replica.try_write_lock()
         extra = IndexedPage("url_nobody", "v", url="https://example.org/")
         await replica.upsert(extra, [Chunk("c_extra", "Nobody knows this page.")], {})

@@ -23,8 +23,7 @@ from core.sources.io.crawl import CrawlMode
 from core.store.commit import Leases
 from core.store.connect import Client
 from core.urls.normalise import normalise_url
-from scripts import domain_add, domain_crawl, domain_remove, domain_report
-from scripts.domain_crawl import Asked
+from scripts import domain, domain_crawl, domain_report
 from tests import commands
 from tests.site import FILLER, Site
 from tests.web import FakeWeb
@@ -96,7 +95,7 @@ async def test_a_site_is_added_by_its_address(
     site: Site, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One word is enough: its root is registered and due, and the next command is told."""
-    assert await domain_add.add(site.url(), "docs") == 0
+    assert await domain.add(site.url(), "docs") == 0
     (sid,) = await redis.smembers(keys.sources)
 
     assert await redis.zrange(keys.due(sid), 0, -1) == [item_of(site.url())]
@@ -109,7 +108,7 @@ async def test_a_folder_is_added_by_its_path(
 ) -> None:
     """A relative path is seen from where the person stands."""
     monkeypatch.chdir(folder.parent)
-    await domain_add.add("notes", None)
+    await domain.add("notes", None)
 
     assert await redis.smembers(keys.domains) == {"notes"}
     assert json.loads(await redis.hget(keys.source("notes.notes"), "config"))["config"]["path"] == str(folder)
@@ -117,7 +116,7 @@ async def test_a_folder_is_added_by_its_path(
 
 async def test_a_repository_is_added_by_its_address(redis: Client, keys: Keys) -> None:
     """GitHub's own addresses become GitHub sources."""
-    await domain_add.add("https://github.com/octo/hello", None)
+    await domain.add("https://github.com/octo/hello", None)
 
     assert await redis.hget(keys.source("octo-hello.octo-hello"), "kind") == "github"
 
@@ -125,7 +124,7 @@ async def test_a_repository_is_added_by_its_address(redis: Client, keys: Keys) -
 async def test_paths_in_a_file_are_seen_from_the_file(folder: Path, redis: Client, keys: Keys) -> None:
     """Wherever the command is typed."""
     path = write_domain(folder.parent, id="kb", folder_sources=[{"path": "notes"}])
-    await domain_add.add(path, None)
+    await domain.add(path, None)
 
     assert json.loads(await redis.hget(keys.source("kb.notes"), "config"))["config"]["path"] == str(folder)
 
@@ -135,10 +134,10 @@ async def test_a_source_that_left_the_file_goes_with_its_items(
 ) -> None:
     """Adding again is updating: what the file no longer has is removed, after a sentence."""
     both = {"id": "kb", "folder_sources": [{"path": str(folder)}], "web_sources": [{"id": "site", "url": site.url()}]}
-    await domain_add.add(write_domain(folder.parent, **both), None)
-    await domain_crawl.crawl(Asked("kb"))
+    await domain.add(write_domain(folder.parent, **both), None)
+    await domain_crawl.crawl("kb")
     capsys.readouterr()
-    await domain_add.add(write_domain(folder.parent, **(both | {"folder_sources": []})), None)
+    await domain.add(write_domain(folder.parent, **(both | {"folder_sources": []})), None)
     left = [key async for key in redis.scan_iter("*")]
 
     assert "kb.notes is no longer in it" in capsys.readouterr().out
@@ -151,12 +150,12 @@ async def test_another_folder_of_the_same_name_does_not_replace_the_first(folder
     """A name that Freshet made itself never overwrites another domain; a name given by a person may."""
     other = tmp_path / "elsewhere" / "notes"
     other.mkdir(parents=True)
-    await domain_add.add(str(folder), None)
-    await domain_add.add(str(folder), None)
+    await domain.add(str(folder), None)
+    await domain.add(str(folder), None)
     with pytest.raises(FreshetError, match="another domain notes"):
-        await domain_add.add(str(other), None)
+        await domain.add(str(other), None)
 
-    assert await domain_add.add(str(other), "notes") == 0
+    assert await domain.add(str(other), "notes") == 0
 
 
 @pytest.mark.parametrize(
@@ -182,7 +181,7 @@ async def test_a_broken_file_names_its_place(folder: Path, redis: Client) -> Non
     """File, place and what is wrong."""
     path = write_domain(folder.parent, id="kb", web_sources=[{"url": "https://example.org/", "scope": "world"}])
     with pytest.raises(FreshetError, match=rf"{path}: web_sources\[0\].scope: "):
-        await domain_add.add(path, None)
+        await domain.add(path, None)
 
 
 # ── crawl ───────────────────────────────────────────────────────────────────────────────────────
@@ -192,21 +191,21 @@ async def test_a_crawl_needs_no_worker(
     site: Site, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every page is read in this process; the table says how many."""
-    await domain_add.add(site.url(), "docs")
+    await domain.add(site.url(), "docs")
     capsys.readouterr()
 
-    assert await domain_crawl.crawl(Asked("docs")) == 0
+    assert await domain_crawl.crawl("docs") == 0
     assert capsys.readouterr().out.splitlines()[1].split()[1:] == ["finished", "3", "3", "3", "0", "0", "0", "0"]
     assert await redis.scard(keys.status("Crawled")) == 3
 
 
 async def test_a_second_crawl_asks_by_validators(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """Incremental: everything is checked, nothing is read again."""
-    await domain_add.add(site.url(), "docs")
-    await domain_crawl.crawl(Asked("docs"))
+    await domain.add(site.url(), "docs")
+    await domain_crawl.crawl("docs")
     site.forget_requests()
     capsys.readouterr()
-    await domain_crawl.crawl(Asked("docs"))
+    await domain_crawl.crawl("docs")
 
     assert capsys.readouterr().out.splitlines()[1].split()[2:6] == ["3", "3", "0", "3"]
     assert all("if-none-match" in seen.headers for seen in site.web.requests if seen.path in ("/", "/a", "/b"))
@@ -214,10 +213,10 @@ async def test_a_second_crawl_asks_by_validators(site: Site, capsys: pytest.Capt
 
 async def test_a_full_crawl_reads_everything_anew(site: Site) -> None:
     """No validators are sent."""
-    await domain_add.add(site.url(), "docs")
-    await domain_crawl.crawl(Asked("docs"))
+    await domain.add(site.url(), "docs")
+    await domain_crawl.crawl("docs")
     site.forget_requests()
-    await domain_crawl.crawl(Asked("docs", CrawlMode.FULL))
+    await domain_crawl.crawl("docs", CrawlMode.FULL)
 
     assert sorted(path for path in site.web.paths if path != "/sitemap.xml") == ["/", "/a", "/b"]
     assert not any("if-none-match" in seen.headers for seen in site.web.requests if seen.path != "/sitemap.xml")
@@ -227,8 +226,8 @@ async def test_a_full_crawl_reads_everything_anew(site: Site) -> None:
 async def test_one_source_by_either_name(site: Site, folder: Path, name: str, redis: Client, keys: Keys) -> None:
     """`--source notes` and `--source kb.notes` are the same."""
     sources = {"folder_sources": [{"path": str(folder)}], "web_sources": [{"url": site.url()}]}
-    await domain_add.add(write_domain(folder.parent, id="kb", **sources), None)
-    await domain_crawl.crawl(Asked("kb", source=name))
+    await domain.add(write_domain(folder.parent, id="kb", **sources), None)
+    await domain_crawl.crawl("kb", source=name)
 
     assert site.web.paths == []
     assert await redis.scard(keys.status("Crawled")) == 2
@@ -248,7 +247,7 @@ async def test_what_is_not_there_is_a_sentence(
     words: tuple[str, ...], sentence: str, folder: Path, settings: Settings
 ) -> None:
     """Exit code 2."""
-    await domain_add.add(str(folder), None)
+    await domain.add(str(folder), None)
     done = await commands.run(settings, "scripts.domain", *words)
 
     assert done.returncode == 2
@@ -260,13 +259,13 @@ async def test_too_great_a_loss_is_held_until_somebody_says_yes(
     folder: Path, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit code 1 and the command that lets it; with --yes the items go."""
-    await domain_add.add(str(folder), None)
-    await domain_crawl.crawl(Asked("notes"))
+    await domain.add(str(folder), None)
+    await domain_crawl.crawl("notes")
     empty(folder)
-    held = await domain_crawl.crawl(Asked("notes"))
+    held = await domain_crawl.crawl("notes")
     told = capsys.readouterr().err
     kept = await redis.zcard(keys.refs("notes.notes"))
-    let = await domain_crawl.crawl(Asked("notes", yes=True))
+    let = await domain_crawl.crawl("notes", yes=True)
 
     assert (held, kept) == (1, 2)
     assert "2 of 2 items would be gone" in told
@@ -278,21 +277,21 @@ async def test_a_folder_that_is_not_there_is_trouble_and_no_loss(
     folder: Path, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit code 1, and all items stay."""
-    await domain_add.add(str(folder), None)
-    await domain_crawl.crawl(Asked("notes"))
+    await domain.add(str(folder), None)
+    await domain_crawl.crawl("notes")
     (folder.parent / "notes").rename(folder.parent / "moved")
 
-    assert await domain_crawl.crawl(Asked("notes")) == 1
+    assert await domain_crawl.crawl("notes") == 1
     assert "cannot be read" in capsys.readouterr().err
     assert await redis.zcard(keys.refs("notes.notes")) == 2
 
 
 async def test_a_site_that_cannot_be_read_says_why(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """A mistyped address is not a success."""
-    await domain_add.add(site.url("/nowhere"), "docs")
+    await domain.add(site.url("/nowhere"), "docs")
     site.web.on("/nowhere", 500)
 
-    assert await domain_crawl.crawl(Asked("docs")) == 1
+    assert await domain_crawl.crawl("docs") == 1
     assert "nothing could be read" in capsys.readouterr().err
 
 
@@ -301,7 +300,7 @@ async def test_ctrl_c_gives_everything_back(settings: Settings, site: Site, redi
     site.page("/", links=[f"/{n}" for n in range(20)])
     for n in range(20):
         site.web.hang(f"/{n}")
-    await domain_add.add(site.url(), "docs")
+    await domain.add(site.url(), "docs")
     process = start(settings, "scripts.domain", "crawl", "docs")
     while "/3" not in site.web.paths:  # noqa: ASYNC110 - another process asks, nobody tells us
         await asyncio.sleep(0.05)
@@ -319,14 +318,14 @@ async def test_ctrl_c_gives_everything_back(settings: Settings, site: Site, redi
 async def test_a_dry_run_writes_nothing(folder: Path, redis: Client, capsys: pytest.CaptureFixture[str]) -> None:
     """Not one key of the store changes; adds, changes and losses are told."""
     write(folder / "three.md")
-    await domain_add.add(str(folder), None)
-    await domain_crawl.crawl(Asked("notes"))
+    await domain.add(str(folder), None)
+    await domain_crawl.crawl("notes")
     write(folder / "one.md", "changed")
     (folder / "two.md").unlink()
     write(folder / "four.md")
     capsys.readouterr()
     before = await commands.everything(redis)
-    code = await domain_crawl.crawl(Asked("notes", dry_run=True))
+    code = await domain_crawl.crawl("notes", dry_run=True)
 
     # adds, changed, removed, unchanged, refused, requests
     assert capsys.readouterr().out.splitlines()[1].split()[2:8] == ["1", "1", "1", "1", "0", "0"]
@@ -341,13 +340,13 @@ async def test_a_dry_run_writes_nothing(folder: Path, redis: Client, capsys: pyt
 
 async def test_the_list_shows_every_source(site: Site, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Domain, source, kind, items, due, and how the last listing ended."""
-    await domain_report.list_domains()
+    await domain.list_domains()
     assert "There is no domain yet" in capsys.readouterr().out
-    await domain_add.add(site.url(), "docs")
-    await domain_add.add(str(folder), None)
-    await domain_crawl.crawl(Asked("notes"))
+    await domain.add(site.url(), "docs")
+    await domain.add(str(folder), None)
+    await domain_crawl.crawl("notes")
     capsys.readouterr()
-    await domain_report.list_domains()
+    await domain.list_domains()
     head, docs, notes = capsys.readouterr().out.splitlines()
 
     assert head.split()[:4] == ["DOMAIN", "SOURCE", "KIND", "ITEMS"]
@@ -363,8 +362,8 @@ async def test_the_report_tells_runs_refusals_and_errors(
     (folder / "link.md").symlink_to(folder / "one.md")
     site.web.on("/b", 500)
     sources = {"folder_sources": [{"path": str(folder)}], "web_sources": [{"id": "site", "url": site.url()}]}
-    await domain_add.add(write_domain(folder.parent, id="kb", **sources), None)
-    await domain_crawl.crawl(Asked("kb"))
+    await domain.add(write_domain(folder.parent, id="kb", **sources), None)
+    await domain_crawl.crawl("kb")
     capsys.readouterr()
     await domain_report.report("kb")
     told = capsys.readouterr().out
@@ -385,14 +384,14 @@ async def test_removing_a_domain_leaves_nothing_of_it(
 ) -> None:
     """Sources, items, texts, links, runs: all gone; the events tell that the texts are."""
     sources = {"folder_sources": [{"path": str(folder)}], "web_sources": [{"id": "site", "url": site.url()}]}
-    await domain_add.add(write_domain(folder.parent, id="kb", **sources), None)
-    await domain_crawl.crawl(Asked("kb"))
+    await domain.add(write_domain(folder.parent, id="kb", **sources), None)
+    await domain_crawl.crawl("kb")
     capsys.readouterr()
     before = await commands.everything(redis)
-    await domain_remove.remove("kb", dry_run=True)
+    await domain.remove("kb", dry_run=True)
     planned = capsys.readouterr().out
     after_plan = await commands.everything(redis)
-    await domain_remove.remove("kb", dry_run=False)
+    await domain.remove("kb", dry_run=False)
     told = capsys.readouterr().out
     left = {key for key in await redis.keys("*") if ":done:" not in key}
     events = [event for _, event in await redis.xrange(keys.events)]
@@ -413,38 +412,38 @@ async def test_removing_a_domain_takes_its_tombstones(
     site.page("/d", links=["/d/1"])
     site.page("/d/1")
     source = {"id": "site", "url": site.url()}
-    await domain_add.add(write_domain(tmp_path, id="docs", web_sources=[source]), None)
-    await domain_add.add(site.url("/d"), "other")
-    await domain_crawl.crawl(Asked("docs"))
-    await domain_crawl.crawl(Asked("other"))
+    await domain.add(write_domain(tmp_path, id="docs", web_sources=[source]), None)
+    await domain.add(site.url("/d"), "other")
+    await domain_crawl.crawl("docs")
+    await domain_crawl.crawl("other")
     site.page("/", links=["/c"])
     site.page("/d")
-    await domain_add.add(write_domain(tmp_path, id="docs", web_sources=[source | {"exclude": ["/c"]}]), None)
-    await domain_crawl.crawl(Asked("docs"))
-    await domain_crawl.crawl(Asked("other"))
+    await domain.add(write_domain(tmp_path, id="docs", web_sources=[source | {"exclude": ["/c"]}]), None)
+    await domain_crawl.crawl("docs")
+    await domain_crawl.crawl("other")
     capsys.readouterr()
     before = await commands.everything(redis)
-    await domain_remove.remove("docs", dry_run=True)
+    await domain.remove("docs", dry_run=True)
     planned = capsys.readouterr().out
     assert (await commands.everything(redis)).keys() == before.keys()
 
-    await domain_remove.remove("docs", dry_run=False)
+    await domain.remove("docs", dry_run=False)
 
     assert planned.replace("Would remove", "Removed") == capsys.readouterr().out
     left = {await redis.hget(key, "fetchUrl") async for key in redis.scan_iter(keys.item("*"))}
     assert left == {site.url("/d"), site.url("/d/1")}  # the other domain's own, and its tombstone
-    await domain_remove.remove("other", dry_run=False)
+    await domain.remove("other", dry_run=False)
     rest = {key for key in await redis.keys("*") if ":done:" not in key and "fetch:" not in key}
     assert rest == {keys.events, keys.refresh_stats}
 
 
 async def test_an_item_that_another_source_lists_stays(site: Site, redis: Client, keys: Keys) -> None:
     """It leaves the removed domain and nothing else changes for it."""
-    await domain_add.add(site.url(), "docs")
-    await domain_crawl.crawl(Asked("docs"))
+    await domain.add(site.url(), "docs")
+    await domain_crawl.crawl("docs")
     shared = item_of(site.url("/a"))
     await Registrar(redis, keys, "host").register([Ref(site.url("/a"))], Listing("urls"), 1000.0)
-    await domain_remove.remove("docs", dry_run=False)
+    await domain.remove("docs", dry_run=False)
 
     assert await redis.hget(keys.item(shared), "sources") == "urls"
     assert await redis.exists(keys.document(shared))
@@ -454,11 +453,11 @@ async def test_an_item_that_another_source_lists_stays(site: Site, redis: Client
 
 async def test_removing_waits_for_the_run_that_has_the_source(folder: Path, redis: Client, keys: Keys) -> None:
     """Else the run would bring back what was just removed."""
-    await domain_add.add(str(folder), None)
+    await domain.add(str(folder), None)
     leases = Leases(redis, keys)
     taken = await leases.acquire("source_notes.notes")
     assert taken is not None
-    removing = asyncio.create_task(domain_remove.remove("notes", dry_run=False))
+    removing = asyncio.create_task(domain.remove("notes", dry_run=False))
     await asyncio.sleep(0.5)
     before = (removing.done(), await redis.smembers(keys.sources))
     await leases.release(taken[0])
@@ -470,12 +469,12 @@ async def test_removing_waits_for_the_run_that_has_the_source(folder: Path, redi
 
 async def test_removing_waits_for_a_visit_of_a_shared_item(site: Site, redis: Client, keys: Keys) -> None:
     """Else the visit would write down the removed source once more."""
-    await domain_add.add(site.url(), "docs")
+    await domain.add(site.url(), "docs")
     await Registrar(redis, keys, "host").register([Ref(site.url())], Listing("urls"), 1000.0)
     leases = Leases(redis, keys)
     taken = await leases.acquire(item_of(site.url()))
     assert taken is not None
-    removing = asyncio.create_task(domain_remove.remove("docs", dry_run=False))
+    removing = asyncio.create_task(domain.remove("docs", dry_run=False))
     await asyncio.sleep(0.5)
     is_done = removing.done()
     await leases.release(taken[0])
@@ -487,11 +486,11 @@ async def test_removing_waits_for_a_visit_of_a_shared_item(site: Site, redis: Cl
 
 async def test_an_item_that_is_visited_is_not_brought_back(site: Site, redis: Client, keys: Keys) -> None:
     """Its lease goes with it: the visitor's commit is refused."""
-    await domain_add.add(site.url(), "docs")
+    await domain.add(site.url(), "docs")
     leases, key = Leases(redis, keys), keys.item(item_of(site.url()))
     taken = await leases.acquire(item_of(site.url()))
     assert taken is not None
-    await domain_remove.remove("docs", dry_run=False)
+    await domain.remove("docs", dry_run=False)
 
     assert await leases.commit(taken[0], [("HSET", key, "status", "Crawled")]) is False
     assert not await redis.exists(key)

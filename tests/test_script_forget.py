@@ -20,8 +20,7 @@ from core.settings import Settings
 from core.store.commit import Leases
 from core.store.connect import Client
 from core.urls.normalise import normalise_url
-from scripts import domain_add, domain_crawl, forget
-from scripts.domain_crawl import Asked
+from scripts import domain, domain_crawl, forget
 from tests import commands
 from tests.site import Site
 from tests.web import FakeWeb
@@ -42,8 +41,8 @@ async def site() -> AsyncIterator[Site]:
         made.page("/", links=["/a", "/b"])
         made.page("/a")
         made.page("/b")
-        await domain_add.add(made.url(), "docs")
-        await domain_crawl.crawl(Asked("docs"))
+        await domain.add(made.url(), "docs")
+        await domain_crawl.crawl("docs")
         yield made
 
 
@@ -114,7 +113,7 @@ async def test_a_page_goes_with_all_that_hangs_on_it(
 async def test_a_page_that_is_still_linked_is_found_again(site: Site, redis: Client, keys: Keys) -> None:
     """By the very next crawl, though the page that links to it answers 304."""
     await forget.forget(site.url("/a"), dry_run=False)
-    await domain_crawl.crawl(Asked("docs"))
+    await domain_crawl.crawl("docs")
 
     assert await redis.exists(keys.document(ids.item_id("url", normalise_url(site.url("/a")))))
 

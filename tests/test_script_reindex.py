@@ -12,6 +12,7 @@ from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Link
 from core.registry.io.articles import ArticleStore
+from core.registry.io.reindex import ReindexRequest
 from core.runtime.job_queues import JobQueues
 from core.runtime.queue_names import QueueName
 from core.settings import Settings
@@ -19,8 +20,7 @@ from core.store import connect
 from core.store.commit import Leases
 from core.store.connect import Client
 from core.urls.normalise import normalise_url
-from scripts import domain_add, domain_crawl, reindex
-from scripts.reindex import Asked
+from scripts import domain, domain_crawl, reindex
 from tests import commands
 from tests.site import Site
 from tests.test_canonical_fetcher import article
@@ -40,8 +40,8 @@ async def site() -> AsyncIterator[Site]:
         made.page("/", links=["/a", "/b"])
         made.page("/a")
         made.page("/b")
-        await domain_add.add(made.url(), "docs")
-        await domain_crawl.crawl(domain_crawl.Asked("docs"))
+        await domain.add(made.url(), "docs")
+        await domain_crawl.crawl("docs")
         made.forget_requests()
         yield made
 
@@ -67,7 +67,7 @@ async def test_one_item_by_its_url(
 ) -> None:
     """It is due at once, one job is sent, its generation stays: validators decide."""
     capsys.readouterr()
-    assert await reindex.reindex(Asked(site.url("/a"))) == 0
+    assert await reindex.reindex(ReindexRequest(site.url("/a"))) == 0
     generation = await redis.hget(keys.item(item_of(site.url("/a"))), "reindexGeneration")
 
     assert (await due_now(redis, keys), waiting(settings), generation) == (1, 1, "0")
@@ -76,7 +76,7 @@ async def test_one_item_by_its_url(
 
 async def test_a_woken_worker_checks_by_validators(site: Site, settings: Settings) -> None:
     """Without --force the page answers 304."""
-    await reindex.reindex(Asked(site.url("/a")))
+    await reindex.reindex(ReindexRequest(site.url("/a")))
     done = await commands.run(settings, "workers", "reindex", "--burst")
 
     assert done.returncode == 0, done.stderr
@@ -85,7 +85,7 @@ async def test_a_woken_worker_checks_by_validators(site: Site, settings: Setting
 
 async def test_a_forced_item_is_read_anew(site: Site, settings: Settings, redis: Client, keys: Keys) -> None:
     """No validators, and the generation is worked off."""
-    await reindex.reindex(Asked(site.url("/a"), force=True))
+    await reindex.reindex(ReindexRequest(site.url("/a"), force=True))
     key = keys.item(item_of(site.url("/a")))
     asked = await redis.hmget(key, ["reindexGeneration", "processedGeneration", "reindexRequested"])
     done = await commands.run(settings, "workers", "reindex", "--burst")
@@ -99,16 +99,16 @@ async def test_a_forced_item_is_read_anew(site: Site, settings: Settings, redis:
 @pytest.mark.parametrize(
     ("asked", "count"),
     [
-        (Asked(domain="docs"), 3),
-        (Asked(host="127.0.0.1"), 3),
-        (Asked(status="crawled"), 3),
-        (Asked(status="Gone"), 0),
-        (Asked(all=True), 3),
-        (Asked(stale=True), 0),
-        (Asked(host="example.org"), 0),
+        (ReindexRequest(domain="docs"), 3),
+        (ReindexRequest(host="127.0.0.1"), 3),
+        (ReindexRequest(status="crawled"), 3),
+        (ReindexRequest(status="Gone"), 0),
+        (ReindexRequest(all=True), 3),
+        (ReindexRequest(stale=True), 0),
+        (ReindexRequest(host="example.org"), 0),
     ],
 )
-async def test_many_at_once(site: Site, redis: Client, keys: Keys, asked: Asked, count: int) -> None:
+async def test_many_at_once(site: Site, redis: Client, keys: Keys, asked: ReindexRequest, count: int) -> None:
     """By domain, host, status, age or all."""
     await reindex.reindex(asked)
 
@@ -118,7 +118,7 @@ async def test_many_at_once(site: Site, redis: Client, keys: Keys, asked: Asked,
 async def test_a_source(site: Site, redis: Client, keys: Keys) -> None:
     """By the id that the list shows."""
     (sid,) = await redis.smembers(keys.sources)
-    await reindex.reindex(Asked(source=sid))
+    await reindex.reindex(ReindexRequest(source=sid))
 
     assert await due_now(redis, keys) == 3
 
@@ -126,7 +126,7 @@ async def test_a_source(site: Site, redis: Client, keys: Keys) -> None:
 async def test_what_an_older_extractor_read(site: Site, redis: Client, keys: Keys) -> None:
     """--stale takes it, and nothing else."""
     await redis.hset(keys.item(item_of(site.url("/b"))), "extractorVersion", "0")
-    await reindex.reindex(Asked(stale=True))
+    await reindex.reindex(ReindexRequest(stale=True))
 
     assert await due_now(redis, keys) == 1
 
@@ -136,8 +136,8 @@ async def test_only_the_first_batches_become_jobs(
 ) -> None:
     """The timer brings the rest: all are due."""
     monkeypatch.setenv("REFRESH_BATCH_ITEMS", "1")
-    monkeypatch.setattr(reindex, "MOST_JOBS", 2)
-    await reindex.reindex(Asked(all=True))
+    monkeypatch.setattr("core.registry.io.reindex.MOST_JOBS", 2)
+    await reindex.reindex(ReindexRequest(all=True))
 
     assert (await due_now(redis, keys), waiting(settings)) == (3, 2)
 
@@ -148,7 +148,7 @@ async def test_a_queue_that_is_away_loses_nothing(
     """The registry is marked first; the timer brings it later."""
     monkeypatch.setenv("QUEUE_REDIS_URL", "redis://127.0.0.1:1/0")
 
-    assert await reindex.reindex(Asked(all=True)) == 0
+    assert await reindex.reindex(ReindexRequest(all=True)) == 0
     assert await due_now(redis, keys) == 3
     assert "The queue's server does not answer" in capsys.readouterr().out
 
@@ -159,7 +159,7 @@ async def test_a_dry_run_counts_and_writes_nothing(
     """Items, requests, hosts and statuses."""
     before = await commands.everything(redis)
     capsys.readouterr()
-    await reindex.reindex(Asked(all=True, force=True, dry_run=True))
+    await reindex.reindex(ReindexRequest(all=True, force=True), dry_run=True)
     told = capsys.readouterr().out
 
     assert await commands.everything(redis) == before
@@ -218,9 +218,9 @@ async def test_force_tries_the_failed_links_of_a_category_again(
 ) -> None:
     """They leave the memory of what was attempted; without --force they stay in it."""
     uid = await failed_link(redis, keys, settings, "https://example.org/a")
-    await reindex.reindex(Asked(category="world"))
+    await reindex.reindex(ReindexRequest(category="world"))
     before = await redis.sismember(keys.attempted, uid)
-    await reindex.reindex(Asked(category="world", force=True))
+    await reindex.reindex(ReindexRequest(category="world", force=True))
 
     assert (before, await redis.sismember(keys.attempted, uid)) == (1, 0)
     assert "Without an article so far: 1 link;" in capsys.readouterr().out
@@ -230,8 +230,8 @@ async def test_a_failed_link_by_its_url(redis: Client, keys: Keys, settings: Set
     """It is no item yet, so that a sentence says what --force does; and --force does it."""
     uid = await failed_link(redis, keys, settings, "https://example.org/a")
     with pytest.raises(FreshetError, match=r"is a link that was tried \(FAIL_EMPTY\); --force tries it again"):
-        await reindex.reindex(Asked("https://example.org/a"))
-    await reindex.reindex(Asked("https://example.org/a", force=True))
+        await reindex.reindex(ReindexRequest("https://example.org/a"))
+    await reindex.reindex(ReindexRequest("https://example.org/a", force=True))
 
     assert not await redis.sismember(keys.attempted, uid)
 
@@ -240,14 +240,14 @@ async def test_an_item_that_no_source_lists_cannot_be_asked_for(site: Site, redi
     """A tombstone says that it is one."""
     await redis.hset(keys.item(item_of(site.url("/a"))), "sources", "")
     with pytest.raises(FreshetError, match="no source lists it any more"):
-        await reindex.reindex(Asked(site.url("/a")))
+        await reindex.reindex(ReindexRequest(site.url("/a")))
 
 
 async def test_a_record_from_before_there_were_sources(site: Site, redis: Client, keys: Keys) -> None:
     """It is an article's, so that the feeds' source asks for it."""
     item_id = item_of(site.url("/a"))
     await redis.hdel(keys.item(item_id), "sources")
-    await reindex.reindex(Asked(item_id))
+    await reindex.reindex(ReindexRequest(item_id))
 
     assert await redis.zrange(keys.due("rss"), 0, -1) == [item_id]
 
@@ -260,11 +260,11 @@ async def test_a_gone_article_comes_back_by_force(settings: Settings, redis: Cli
         await redis.sadd(keys.category_links("world"), url)
         assert (await commands.run(settings, "workers.canonical_fetcher")).returncode == 0
         web.gone("/a")
-        await reindex.reindex(Asked(url))
+        await reindex.reindex(ReindexRequest(url))
         await commands.run(settings, "workers", "reindex", "--burst")
         gone = await redis.exists(keys.article(ids.article_uid(url)))
         web.page("/a", article(text="Back again."))
-        await reindex.reindex(Asked(url, force=True))
+        await reindex.reindex(ReindexRequest(url, force=True))
         done = await commands.run(settings, "workers", "reindex", "--burst")
         found = await redis.hgetall(keys.article(ids.article_uid(url)))
 

@@ -11,8 +11,7 @@ from core.keys import Keys
 from core.registry.io.runs import RunStore
 from core.settings import Settings
 from core.store.connect import Client
-from scripts import domain_add, domain_crawl, status
-from scripts.domain_crawl import Asked
+from scripts import domain, domain_crawl, status
 from tests import commands
 from tests.site import FILLER
 
@@ -28,8 +27,8 @@ async def crawled(tmp_path: Path) -> str:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "a.md").write_text(f"# A\n\n{FILLER}")
-    await domain_add.add(str(folder), None)
-    await domain_crawl.crawl(Asked("notes"))
+    await domain.add(str(folder), None)
+    await domain_crawl.crawl("notes")
     return "notes.notes"
 
 

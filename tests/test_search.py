@@ -76,7 +76,7 @@ async def test_endless_word_and_empty_text(settings: Settings) -> None:
         assert await library.waiting() == []
         assert await library.astray() == []
         async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
-            told = await searcher.compare()
+            told = await searcher.follower.compare()
         assert (told["missing"], told["extra"]) == (0, 0)
 
 
@@ -302,7 +302,7 @@ async def test_page_that_becomes_another_name_and_comes_back(settings: Settings)
         await library.crawl()
         await library.embed()
         async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
-            told = await searcher.compare()
+            told = await searcher.follower.compare()
         moved = await library.ask("mill", lexical_weight=1.0)
         library.site.page("/a", "The weir again.")
         await library.crawl()
@@ -370,7 +370,7 @@ async def test_article_is_found_as_soon_as_it_is_stored(settings: Settings) -> N
         assert await client.zscore(keys.refs(ARTICLES_SOURCE), paper.id) is not None
         assert await library.astray() == []
         async with open_searcher(library.settings, client, keys) as searcher:
-            told = await searcher.compare()
+            told = await searcher.follower.compare()
         assert (told["missing"], told["extra"]) == (0, 0)
 
 

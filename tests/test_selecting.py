@@ -13,7 +13,7 @@ from core.feeds.io.failed_links import FailedLinks
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Link, Ref
-from core.pages.extract import EXTRACTOR_VERSION
+from core.pages.extraction import EXTRACTOR_VERSION
 from core.registry.io.articles import ArticleStore
 from core.registry.io.item_queries import ItemQueries, ResolvedName
 from core.registry.io.registrar import Listing, Registrar, item_id_of

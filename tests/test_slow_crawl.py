@@ -19,7 +19,7 @@ from core.sources.io.heartbeat import waiting_reason
 from core.store import connect
 from core.store.commit import LEASE_SECONDS
 from core.store.connect import Client
-from scripts import domain_add
+from scripts import domain
 from tests import commands
 from tests.site import Site, html
 from tests.test_crawl import SID, add_site, item_id, office, text
@@ -116,7 +116,7 @@ async def half_read(settings: Settings, site: Site, redis: Client, keys: Keys, m
     site.page("/a", "About weirs.")
     for n in range(20):
         site.web.hang(f"/slow{n}")
-    await domain_add.add(site.url(), "docs")
+    await domain.add(site.url(), "docs")
     return site
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from core.pages.printable import printable, printable_line
+from core.pages.text_cleaning import printable, printable_line
 from core.runtime import logs, progress
 from core.runtime.terminal import Styled, bold, echo
 from core.settings import Settings

@@ -21,7 +21,7 @@ from core.runtime import allowed_jobs
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings
 from core.sources.domain import DomainFileError
-from core.sources.io.domain_file import parse
+from core.sources.io.domain_file import parse_domain
 from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.embedded import EmbeddedServer
@@ -51,7 +51,7 @@ class Clockwork:
 
     async def source(self, domain: str) -> str:
         config = {"id": domain, "web_sources": [{"id": "site", "url": f"https://{domain}.example/"}]}
-        for one in parse(json.dumps(config), "/").sources():
+        for one in parse_domain(json.dumps(config), "/").sources():
             await self.sources.add(one, "", await connect.now(self.client))
         return f"{domain}.site"
 

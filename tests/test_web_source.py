@@ -73,7 +73,7 @@ class Site:
 
     async def named(self, origin: str) -> Sequence[str]:
         """As the fetcher will do it: through its own robots cache."""
-        return await self.fetcher._robots.sitemaps_of(origin, partial(self.fetcher._robots_txt, 60.0))
+        return await self.fetcher._robots.sitemaps_of(origin, partial(self.fetcher._fetch_robots_txt, 60.0))
 
     async def list(self, **options) -> list[Ref]:
         """A whole listing; all refs after the root."""

@@ -1,7 +1,7 @@
-"""From any file's bytes to a Document: the door to the `doc_*` files, and to `extract` for pages.
+"""Turn the bytes of any file into a Document: a page, a PDF, a Word file, Markdown, text, a table.
 
-Pure, and meant for a parse child. Readers are libraries of the extra `documents`, imported when first used; without
-them the answer says what to install.
+Pure and CPU-bound: runs in a parse child. Some readers are libraries of the extra `documents`, imported when first
+used; without them the result says what to install.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import replace
 from core.documents.file_type import FileKind, file_kind, file_stem, has_known_ending, refusal
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
-from core.pages.extract import IS_DATA, Extraction, extract_page
-from core.pages.raw_data import is_json
+from core.pages.content_type import is_json
+from core.pages.extraction import DATA_NOT_TEXT, Extraction
 from core.registry import http_headers
 
 _EXTRA = frozenset(("pypdf", "mammoth", "cobble", "markdown_it", "mdurl"))
@@ -24,14 +24,14 @@ _SHOWN = {FileKind.PDF: "PDF", FileKind.DOCX: "Word", FileKind.MARKDOWN: "Markdo
 def read_file(
     body: bytes, name: str, content_type: str = "", *, url: str = "", main_text: bool = True, links: bool = False
 ) -> Document | Failed:
-    """The file as a document, or why it is none."""
-    return extract_file(body, name, content_type, url=url, main_text=main_text, links=links).answer
+    """Return the file as a document, or why it is none."""
+    return extract_file(body, name, content_type, url=url, main_text=main_text, links=links).result
 
 
 def extract_file(
     body: bytes, name: str, content_type: str = "", *, url: str = "", main_text: bool = True, links: bool = False
 ) -> Extraction:
-    """The file as a document, or why it is none, and where it leads.
+    """Return the file as a document, or why it is none, and where it leads.
 
     Args:
         name: file name or path, or the end of an address; its ending counts where the content type says little.
@@ -45,29 +45,31 @@ def extract_file(
     if kind is None:
         return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, refusal(body, name, content_type)))
     if kind is FileKind.TEXT and not has_known_ending(name) and is_json(body):
-        return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, IS_DATA))
+        return Extraction(DATA_NOT_TEXT)
     if kind is FileKind.HTML:
         return _page(body, name, content_type, url, main_text, links)
     try:
-        answer = _read(kind, body, name, content_type, links)
+        result = _read(kind, body, name, content_type, links)
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] not in _EXTRA:
             raise
         return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, _what_to_install(kind)))
-    if isinstance(answer, Document) and not answer.text_len:
-        return Extraction(Failed(FailCode.EMPTY, text="There is no text in it."), answer.links)
-    return Extraction(answer, answer.links if isinstance(answer, Document) else ())
+    if isinstance(result, Document) and not result.text_len:
+        return Extraction(Failed(FailCode.EMPTY, text="There is no text in it."), result.links)
+    return Extraction(result, result.links if isinstance(result, Document) else ())
 
 
 def _page(body: bytes, name: str, content_type: str, url: str, main_text: bool, links: bool) -> Extraction:
-    # A path is no address: its folders say nothing about walls and sites.
+    from core.pages.extract import extract_page
+
+    # A path is no address: its folders say nothing about block pages and sites.
     address = url if url.startswith(("http://", "https://")) else ""
     stated = http_headers.charset(content_type)
     kind = f"text/html; charset={stated}" if stated else "text/html"
-    found = extract_page(body, address, kind, main_text=main_text, links=links, is_article=False)
-    if isinstance(found.answer, Document) and not found.answer.title:
-        return replace(found, answer=replace(found.answer, title=file_stem(name)))
-    return found
+    extraction = extract_page(body, address, kind, main_text=main_text, links=links, is_article=False)
+    if isinstance(extraction.result, Document) and not extraction.result.title:
+        return replace(extraction, result=replace(extraction.result, title=file_stem(name)))
+    return extraction
 
 
 def _read(kind: FileKind, body: bytes, name: str, content_type: str, links: bool) -> Document | Failed:

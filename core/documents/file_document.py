@@ -14,7 +14,7 @@ from core.models import Document, TextSource
 from core.pages.blocks import MAX_TEXT_CHARS, BlockKind, TextBlock, blocks_to_markdown, blocks_to_text, lines_to_blocks
 from core.pages.boilerplate import choose_abstract
 from core.pages.charset import decode_page
-from core.pages.extract import EXTRACTOR_VERSION
+from core.pages.extraction import EXTRACTOR_VERSION
 from core.pages.language import guess_language
 from core.pages.text_cleaning import collapse_whitespace, content_hash, strip_unstorable, truncate
 

@@ -19,9 +19,9 @@ from core.documents.file_document import (
 )
 from core.feeds.dates import parse_date
 from core.models import Document
-from core.pages import lxml_page
 from core.pages.blocks import MAX_TEXT_CHARS, TextBlock
 from core.pages.html_blocks import html_to_blocks, parse_fragment
+from core.pages.lxml_page import LxmlPage
 from core.pages.metadata import PageMetadata
 from core.pages.outlinks import collect_outlinks
 from core.pages.text_cleaning import strip_unstorable
@@ -88,7 +88,7 @@ def _read(markdown: str, links: bool) -> tuple[list[TextBlock], tuple[str, ...]]
     root = parse_fragment(strip_unstorable(_parser().render(markdown)))
     if root is None:
         return [], ()
-    targets = collect_outlinks(lxml_page.anchors(root), PageMetadata(url="", base="")) if links else ()
+    targets = collect_outlinks(LxmlPage(root).anchors(), PageMetadata(url="", base="")) if links else ()
     return html_to_blocks(root), targets
 
 

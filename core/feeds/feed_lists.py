@@ -18,7 +18,7 @@ from lxml import etree
 from core.errors import FeedFileError
 from core.feeds.elements import attribute
 from core.feeds.xml_tree import parse_xml
-from core.pages.printable import printable
+from core.pages.text_cleaning import printable
 
 UNCATEGORISED = "uncategorised"
 _DEEPEST = 20

@@ -1,6 +1,6 @@
-"""Bodies in memory, counted from the wire until somebody has done with them.
+"""A limit on the bodies in memory, from the request until the body is parsed.
 
-Waiting at a gate takes no slot; a body that waits to be parsed does. So fetching never runs far ahead of reading.
+Waiting at a gate takes no slot; a body that waits to be parsed does. So fetching never runs far ahead of parsing.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Self
 
 
 class BodySlot:
-    """Room for one body: `async with Room(semaphore) as slot: await fetcher.fetch(request, slot); …read it…`."""
+    """One body in memory: `async with BodySlot(semaphore) as slot: await fetcher.fetch(request, slot); …parse…`."""
 
     def __init__(self, semaphore: asyncio.Semaphore) -> None:
         self._semaphore = semaphore
         self._is_taken = False
 
     async def take(self) -> None:
-        """Called by the fetcher when it goes on the wire; a redirect takes no second place."""
+        """Take the slot, once: the fetcher does so before each request, also after a redirect."""
         if not self._is_taken:
             await self._semaphore.acquire()
             self._is_taken = True

@@ -1,6 +1,6 @@
-"""Tell a dead network from dead hosts.
+"""Tell a network that is down from hosts that are down.
 
-If nearly all requests do not even reach a host, it is we who are offline: then nothing is counted against anybody.
+If nearly all requests do not even reach a host, we are offline: then nothing is counted against any feed or page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class NetworkHealth:
     lost_hosts: set[str] = field(default_factory=set)
 
     def record(self, host: str, was_reached: bool) -> None:
-        """A request got through to this host, or not."""
+        """Count a request that reached its host, or did not."""
         if was_reached:
             self.reached += 1
         else:
@@ -29,11 +29,11 @@ class NetworkHealth:
 
     @property
     def is_down(self) -> bool:
-        """Looking back: at least five hosts and more than four in five requests were lost."""
+        """Whether at least five hosts and more than four in five requests were not reached."""
         share = self.lost / (self.lost + self.reached or 1)
         return len(self.lost_hosts) >= FEWEST_HOSTS and share > DOWN_SHARE
 
     @property
     def should_stop(self) -> bool:
-        """In the middle of it: nobody at all has answered yet. One answer proves that the network is there."""
+        """Whether to stop early: no host at all has answered yet. One answer proves that the network is up."""
         return len(self.lost_hosts) >= FEWEST_HOSTS and not self.reached

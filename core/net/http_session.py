@@ -1,4 +1,4 @@
-"""One request: the session, its limits, and the body that is counted while it inflates.
+"""One request: the session, its limits, and the body, counted while it is decompressed.
 
 Knows nothing of redirects, robots or politeness; `fetcher.py` does.
 """
@@ -18,19 +18,19 @@ from core.documents.decompress import Decompressor, decompressor_for
 from core.errors import CutShort
 from core.models import Deferred, Failed
 from core.net import failures
+from core.net.connector import PooledResolver, open_connector
 from core.net.guard import Guard, Target
 from core.net.proxy import Proxy
-from core.net.resolver import PooledResolver
 from core.settings import Settings
 
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 10.0
-"""Nothing read for so long: the other side has gone. The total comes on top and ends a body that drips."""
+"""After so long without data the other side has gone. The total timeout also ends a body that drips."""
 ERROR_BODY_BYTES = 65_536
-"""Of an error page we keep the beginning, for people."""
+"""Of an error page the beginning is kept, for people."""
 _CHUNK_BYTES = 65_536
-_PACKING_BYTES = 65_536
-"""What packing may add to a body that cannot be made smaller."""
+_COMPRESSION_OVERHEAD_BYTES = 65_536
+"""What compression may add to a body that cannot be made smaller."""
 _ACCEPT_ENCODING = "gzip, deflate, br"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BODILESS = frozenset({204, 304})
@@ -40,7 +40,7 @@ _LISTS = frozenset({"cache-control", "content-encoding", "link", "vary"})
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """What one request gave."""
+    """The response to one request."""
 
     status: int
     headers: Mapping[str, str]
@@ -48,13 +48,13 @@ class HttpResponse:
 
     @property
     def location(self) -> str:
-        """Where a redirect leads; empty for any other answer."""
+        """Where a redirect leads; empty for any other response."""
         return self.headers.get("location", "") if self.status in _REDIRECTS else ""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """How much one request may take."""
+    """How much time and memory one request may take."""
 
     seconds: float
     body_bytes: int
@@ -75,7 +75,7 @@ class HttpSession:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=self._guard.connector(self._resolver),
+            connector=open_connector(self._guard.open_socket, self._resolver),
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
@@ -89,88 +89,88 @@ class HttpSession:
             await self._session.close()
         await self._resolver.close()
 
-    async def ask(
+    async def send(
         self, target: Target, headers: Mapping[str, str], limits: RequestLimits, method: str = "GET"
     ) -> HttpResponse | Failed | Deferred:
-        """Ask once. Every expected trouble comes back as `Failed`, and trouble with our own proxy as `Deferred`."""
+        """Send one request. Expected errors are returned as `Failed`, those of our own proxy as `Deferred`."""
         if self._proxy.pause:
             return self._proxy.pause
-        with self._guard.passage(target) as passage:
+        with self._guard.connecting_to(target) as attempt:
             try:
-                answer = await self._ask(target, headers, limits, method)
+                response = await self._send(target, headers, limits, method)
             except failures.EXPECTED as error:
-                failed = failures.of(error, blocked=passage.blocked)
-                return self._proxy.blamed_for(error, failed, target.url) or failed
-        status = answer.status if isinstance(answer, HttpResponse) else answer.http_status
-        return self._proxy.blamed_for_status(status) or answer
+                failed = failures.from_exception(error, blocked=attempt.blocked)
+                return self._proxy.check_error(error, failed, target.url) or failed
+        status = response.status if isinstance(response, HttpResponse) else response.http_status
+        return self._proxy.check_status(status) or response
 
-    async def _ask(
+    async def _send(
         self, target: Target, headers: Mapping[str, str], limits: RequestLimits, method: str
     ) -> HttpResponse | Failed:
         assert self._session is not None, "use `async with`"
         timeout = self._timeout(limits.seconds)
         # encoded=True: what we ask for is the clean URL byte for byte, not a second opinion on its escapes.
         url = URL(target.url, encoded=True)
-        asking = self._session.request(method, url, headers=headers, timeout=timeout, allow_redirects=False)
-        async with asking as response:
-            found = HttpResponse(response.status, _plain(response.headers))
-            # The length that an answer to HEAD states is of a body that does not come: no cap applies to it.
-            if found.location or found.status in _BODILESS or method == "HEAD":
-                return found
-            return await _with_body(response, found, limits)
+        request = self._session.request(method, url, headers=headers, timeout=timeout, allow_redirects=False)
+        async with request as response:
+            head = HttpResponse(response.status, _plain_headers(response.headers))
+            # The length that a response to HEAD states is of a body that does not come: no limit applies to it.
+            if head.location or head.status in _BODILESS or method == "HEAD":
+                return head
+            return await _with_body(response, head, limits)
 
     @staticmethod
     @lru_cache(maxsize=64)
     def _timeout(seconds: float) -> aiohttp.ClientTimeout:
-        """Made once per limit, which is nearly always the setting's: one of these costs more than a small answer."""
+        """Made once per limit, which is nearly always the setting's: one of these costs more than a small response."""
         return aiohttp.ClientTimeout(
             total=seconds, sock_connect=min(CONNECT_SECONDS, seconds), sock_read=min(IDLE_SECONDS, seconds)
         )
 
 
 async def _with_body(
-    response: aiohttp.ClientResponse, found: HttpResponse, limits: RequestLimits
+    response: aiohttp.ClientResponse, head: HttpResponse, limits: RequestLimits
 ) -> HttpResponse | Failed:
     body = bytearray()
-    if found.status >= 400:
+    if head.status >= 400:
         limits = RequestLimits(limits.seconds, min(limits.body_bytes, ERROR_BODY_BYTES), cut=True)
     try:
-        await _read(response, body, decompressor_for(found.headers.get("content-encoding", "")), limits)
+        await _read(response, body, decompressor_for(head.headers.get("content-encoding", "")), limits)
     except failures.EXPECTED as error:
         # The status of an error is the news; that its page is damaged or slow changes nothing.
-        if found.status < 400:
-            return failures.of(error, http_status=found.status)
-    return HttpResponse(found.status, found.headers, bytes(body))
+        if head.status < 400:
+            return failures.from_exception(error, http_status=head.status)
+    return HttpResponse(head.status, head.headers, bytes(body))
 
 
 async def _read(
-    response: aiohttp.ClientResponse, body: bytearray, unpacking: Decompressor | None, limits: RequestLimits
+    response: aiohttp.ClientResponse, body: bytearray, decompressor: Decompressor | None, limits: RequestLimits
 ) -> None:
     """Fill `body` up to the cap. Never `response.read()`: a megabyte of gzip can hold a gigabyte.
 
     Raises `CutShort` when a compressed body ends before its end, whatever its framing says.
     """
-    room = limits.body_bytes + (_PACKING_BYTES if unpacking else 0)
+    bytes_left = limits.body_bytes + (_COMPRESSION_OVERHEAD_BYTES if decompressor else 0)
     stated = response.content_length
-    if stated is not None and stated > room and not limits.cut:
+    if stated is not None and stated > bytes_left and not limits.cut:
         raise failures.BodyTooLarge
     async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-        room -= len(chunk)
-        for piece in unpacking.feed(chunk) if unpacking else (chunk,):
+        bytes_left -= len(chunk)
+        for piece in decompressor.feed(chunk) if decompressor else (chunk,):
             body += piece
             if len(body) > limits.body_bytes:
                 del body[limits.body_bytes :]
                 if limits.cut:
                     return
                 raise failures.BodyTooLarge
-        if room < 0:
+        if bytes_left < 0:
             raise failures.BodyTooLarge  # packed data that unpacks to nothing, without end
-    if unpacking and not unpacking.is_complete:
+    if decompressor and not decompressor.is_complete:
         raise CutShort
 
 
-def _plain(headers: Mapping[str, str]) -> dict[str, str]:
-    """Names in lower case, no cookies, values that every store can hold."""
+def _plain_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return names in lower case, no cookies, values that every store can hold."""
     plain: dict[str, str] = {}
     for name, value in headers.items():
         key = name.lower()

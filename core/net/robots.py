@@ -1,6 +1,6 @@
 """robots.txt of every origin we visit: fetched like any page, shared through Redis for a day, parsed once per process.
 
-4xx allows everything. 5xx and silence mean "wait", for ten minutes and never for ever (design §6.13).
+4xx allows everything. 5xx and silence mean "wait", for ten minutes and not for ever (docs/architecture.md#politeness).
 """
 
 from __future__ import annotations
@@ -10,23 +10,29 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from redis.asyncio import Redis
 
-from core.errors import FailDetail
+from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult
-from core.net.failures import refusal
-from core.net.robots_rules import RobotsPolicy, RobotsRules, policy, product, sitemaps, storable
+from core.net.robots_rules import (
+    RobotsPolicy,
+    RobotsRules,
+    policy_of_status,
+    product_name,
+    sitemaps,
+    without_credentials_in_sitemaps,
+)
 from core.registry import field_parsing
 from core.urls.normalise import join_url
 
-LIFE_SECONDS = 86_400
 WAIT_SECONDS = 600
-"""How long an unreadable robots.txt keeps us away before it is asked for again."""
+"""After this an unreadable robots.txt is asked for again."""
+_TTL_SECONDS = {RobotsPolicy.RULES: 86_400, RobotsPolicy.ALLOW: 86_400, RobotsPolicy.WAIT: WAIT_SECONDS}
 MEMORY_SECONDS = 900
-"""A process looks into Redis again after this, so that a deleted key has an effect."""
+"""A process reads Redis again after this, so that a deleted key has an effect."""
 MEMORY_CHARS = 8_000_000
 MEMORY_ORIGINS = 2_000
 
@@ -40,30 +46,30 @@ Fetch = Callable[[str], Awaitable[FetchResult]]
 
 @dataclass(frozen=True, slots=True)
 class RobotsRecord:
-    """What we know of one origin, and until when."""
+    """What is known of one origin's robots.txt, and until when."""
 
     policy: RobotsPolicy
     until_ts: float
     rules: RobotsRules | None = None
     sitemaps: tuple[str, ...] = ()
-    why: str = ""
+    problem: str = ""
     """Why it cannot be read."""
 
     @property
     def size(self) -> int:
-        """Characters kept."""
+        """Characters in memory."""
         return (self.rules.size if self.rules else 0) + sum(map(len, self.sitemaps))
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsPermit:
-    """Go ahead, with at least this gap between requests."""
+    """The URL may be fetched, with at least this gap between requests."""
 
     gap_seconds: float = 0.0
 
 
 class Robots:
-    """Answers whether a URL may be fetched. `fetch` comes with each question, so that there is only one fetcher."""
+    """Checks URLs against robots.txt. `fetch` comes with each call, so that there is only one fetcher."""
 
     def __init__(
         self,
@@ -76,123 +82,114 @@ class Robots:
     ) -> None:
         self._redis = redis
         self._keys = keys
-        self._product = product(user_agent)
+        self._product = product_name(user_agent)
         self._clock = clock
         self._memory_chars = memory_chars
         self._memory: OrderedDict[str, RobotsRecord] = OrderedDict()
         self._chars = 0
-        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def check(self, url: str, origin: str, fetch: Fetch) -> RobotsPermit | Failed | Deferred:
-        """May this URL be fetched? Asks the origin at most once at a time."""
-        known = await self._known(origin, fetch)
-        if not isinstance(known, RobotsRecord):
-            return known
-        if known.policy is RobotsPolicy.WAIT:
-            reason = f"{_UNREADABLE} ({known.why})" if known.why else _UNREADABLE
-            return Deferred(max(known.until_ts - self._clock(), 1.0), reason)
-        if known.rules is None:
+        """Return whether this URL may be fetched. Asks the origin at most once at a time."""
+        record = await self._record(origin, fetch)
+        if not isinstance(record, RobotsRecord):
+            return record
+        if record.policy is RobotsPolicy.WAIT:
+            reason = f"{_UNREADABLE} ({record.problem})" if record.problem else _UNREADABLE
+            return Deferred(max(record.until_ts - self._clock(), 1.0), reason)
+        if record.rules is None:
             return RobotsPermit()
-        if not known.rules.allows(url):
-            return refusal(FailDetail.ROBOTS, "robots.txt does not allow this URL.")
-        return RobotsPermit(known.rules.delay_seconds)
+        if not record.rules.allows(url):
+            return Failed(FailCode.HTTP, FailDetail.ROBOTS, "robots.txt does not allow this URL.")
+        return RobotsPermit(record.rules.delay_seconds)
 
     def delay_of(self, origin: str) -> float:
-        """The crawl delay that the origin's robots.txt asks for, as far as this process knows it."""
-        known = self._remembered(origin)
-        return known.rules.delay_seconds if known and known.rules else 0.0
+        """Return the crawl delay that the origin's robots.txt asks for, as far as this process knows it."""
+        record = self._remembered(origin)
+        return record.rules.delay_seconds if record and record.rules else 0.0
 
     async def sitemaps_of(self, origin: str, fetch: Fetch) -> tuple[str, ...]:
-        """The sitemaps that the origin's robots.txt names, absolute; none where it cannot be read.
+        """Return the sitemaps that the origin's robots.txt names, absolute; none where it cannot be read.
 
-        It is the robots.txt that `check` goes by: whoever comes first has it fetched, and it is fetched once.
+        It is fetched once for both `check` and this.
         """
-        known = await self._known(origin, fetch)
-        named = known.sitemaps if isinstance(known, RobotsRecord) else ()
+        record = await self._record(origin, fetch)
+        named = record.sitemaps if isinstance(record, RobotsRecord) else ()
         return tuple(join_url(f"{origin}/robots.txt", url) for url in named)
 
-    async def _known(self, origin: str, fetch: Fetch) -> RobotsRecord | Failed | Deferred:
-        return self._remembered(origin) or await self._find_out(origin, fetch)
-
-    async def _find_out(self, origin: str, fetch: Fetch) -> RobotsRecord | Failed | Deferred:
+    async def _record(self, origin: str, fetch: Fetch) -> RobotsRecord | Failed | Deferred:
+        record = self._remembered(origin)
+        if record:
+            return record
         try:
-            async with self._asking[origin]:
-                known = self._remembered(origin) or await self._stored(origin)
-                return known or await self._ask(origin, fetch)
+            async with self._locks[origin]:
+                record = self._remembered(origin) or await self._load(origin)
+                return record or await self._fetch(origin, fetch)
         finally:
-            # Nobody holds or awaits it: let it go, there are many origins.
-            if not self._asking[origin].locked():
-                self._asking.pop(origin, None)
+            # Nobody holds or awaits it: drop it, there are many origins.
+            if not self._locks[origin].locked():
+                self._locks.pop(origin, None)
 
-    async def _ask(self, origin: str, fetch: Fetch) -> RobotsRecord | Failed | Deferred:
+    async def _fetch(self, origin: str, fetch: Fetch) -> RobotsRecord | Failed | Deferred:
         result = await fetch(f"{origin}/robots.txt")
         if isinstance(result, Deferred):
             return result
         if isinstance(result, Fetched):
-            body = (
-                storable(result.body.decode("utf-8", "replace")) if policy(result.status) is RobotsPolicy.RULES else ""
-            )
-            return await self._store(origin, policy(result.status), str(result.status), body)
+            policy, body = policy_of_status(result.status), ""
+            if policy is RobotsPolicy.RULES:
+                body = without_credentials_in_sitemaps(result.body.decode("utf-8", "replace"))
+            return await self._store(origin, policy, str(result.status), body)
         if result.detail in _ABSENT:
-            return await self._store(origin, RobotsPolicy.ALLOW, result.detail, "")
-        if result.detail in _DAMAGED:
-            return await self._store(origin, RobotsPolicy.WAIT, result.detail, "", result.text)
-        # The host is down: its page would meet the same, so this question gets the failure as it is, and all that
+            return await self._store(origin, RobotsPolicy.ALLOW, result.detail)
+        record = await self._store(origin, RobotsPolicy.WAIT, result.detail or result.code, problem=result.text)
+        # A host that is down fails its page in the same way, so this caller gets the failure as it is, and all that
         # come within the next minutes are asked to wait.
-        await self._store(origin, RobotsPolicy.WAIT, result.detail or result.code, "", result.text)
-        return result
+        return record if result.detail in _DAMAGED else result
 
-    async def _store(self, origin: str, kind: RobotsPolicy, status: str, body: str, why: str = "") -> RobotsRecord:
-        now, life = self._clock(), WAIT_SECONDS if kind is RobotsPolicy.WAIT else LIFE_SECONDS
-        key = self._keys.robots(origin)
-        fields = (
-            "policy",
-            kind.value,
-            "status",
-            status,
-            "fetched_ts",
-            f"{now:.0f}",
-            "body",
-            body,
-            *(("why", why) if why else ()),
-        )
+    async def _store(
+        self, origin: str, policy: RobotsPolicy, status: str, body: str = "", problem: str = ""
+    ) -> RobotsRecord:
+        now, key = self._clock(), self._keys.robots(origin)
+        fields: dict[Any, Any] = {"policy": policy.value, "status": status, "fetched_ts": f"{now:.0f}", "body": body}
+        if problem:
+            fields["why"] = problem
         async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.execute_command("HSET", key, *fields)
-            pipe.execute_command("EXPIRE", key, life)
+            pipe.hset(key, mapping=fields)
+            pipe.expire(key, _TTL_SECONDS[policy])
             await pipe.execute()
-        return self._remember(origin, kind, body, now + life, why)
+        return self._remember(origin, policy, body, now + _TTL_SECONDS[policy], problem)
 
-    async def _stored(self, origin: str) -> RobotsRecord | None:
+    async def _load(self, origin: str) -> RobotsRecord | None:
         fields = cast(dict[str, str], await self._redis.hgetall(self._keys.robots(origin)))
-        if not fields:
-            return None
         if fields.get("policy") not in set(RobotsPolicy):
             return None
-        kind = RobotsPolicy(fields["policy"])
-        life = WAIT_SECONDS if kind is RobotsPolicy.WAIT else LIFE_SECONDS
-        until_ts = min(field_parsing.timestamp(fields.get("fetched_ts")), self._clock()) + life
+        policy = RobotsPolicy(fields["policy"])
+        until_ts = min(field_parsing.timestamp(fields.get("fetched_ts")), self._clock()) + _TTL_SECONDS[policy]
         if until_ts <= self._clock():
             return None
-        return self._remember(origin, kind, fields.get("body", ""), until_ts, fields.get("why", ""))
+        return self._remember(origin, policy, fields.get("body", ""), until_ts, fields.get("why", ""))
+
+    # ── the memory of this process ──
 
     def _remembered(self, origin: str) -> RobotsRecord | None:
-        known = self._memory.get(origin)
-        if known is None or known.until_ts <= self._clock():
+        record = self._memory.get(origin)
+        if record is None or record.until_ts <= self._clock():
             return None
         self._memory.move_to_end(origin)
-        return known
+        return record
 
-    def _remember(self, origin: str, kind: RobotsPolicy, body: str, until_ts: float, why: str = "") -> RobotsRecord:
-        rules = RobotsRules(body, self._product) if kind is RobotsPolicy.RULES else None
+    def _remember(self, origin: str, policy: RobotsPolicy, body: str, until_ts: float, problem: str) -> RobotsRecord:
+        rules = RobotsRules(body, self._product) if policy is RobotsPolicy.RULES else None
         named = sitemaps(body) if rules else ()
-        known = RobotsRecord(kind, min(until_ts, self._clock() + MEMORY_SECONDS), rules, named, why.rstrip("."))
+        until_ts = min(until_ts, self._clock() + MEMORY_SECONDS)
+        record = RobotsRecord(policy, until_ts, rules, named, problem.rstrip("."))
         self._forget(origin)
-        self._memory[origin] = known
-        self._chars += known.size
+        self._memory[origin] = record
+        self._chars += record.size
         while len(self._memory) > 1 and (len(self._memory) > MEMORY_ORIGINS or self._chars > self._memory_chars):
             self._forget(next(iter(self._memory)))
-        return known
+        return record
 
     def _forget(self, origin: str) -> None:
-        known = self._memory.pop(origin, None)
-        self._chars -= known.size if known else 0
+        record = self._memory.pop(origin, None)
+        self._chars -= record.size if record else 0

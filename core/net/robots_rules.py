@@ -1,6 +1,6 @@
-"""What a robots.txt allows us. Pure: text in, answers out.
+"""Parse a robots.txt and tell what it allows us.
 
-Only the groups that speak to us reach the parser: it spends agents × rules, and a hostile file of 500 KB can
+Only the groups that apply to us reach the parser: it spends agents × rules, and a hostile file of 500 KB can
 name ten thousand of each.
 """
 
@@ -15,8 +15,8 @@ from core.urls.secrets import without_credentials
 
 MAX_BYTES = 500 * 1024
 """RFC 9309 §2.5 asks for at least 500 KiB; what comes after is not read."""
-LONGEST_DELAY_SECONDS = 60.0
-MOST_SITEMAPS = 500
+MAX_DELAY_SECONDS = 60.0
+MAX_SITEMAPS = 500
 
 _AGENT_LINE = re.compile(r"\s*user[- ]?agents?\s*[:\s]\s*(.*)", re.IGNORECASE)
 _PRODUCT = re.compile(r"[a-z_-]+|\*", re.IGNORECASE)
@@ -26,22 +26,22 @@ _SITEMAP_LINE = re.compile(r"[ \t]*site-?maps?[ \t]*:[ \t]*([^\s#]\S{0,2047})(?!
 
 
 class RobotsPolicy(StrEnum):
-    """How an answer to robots.txt is read (RFC 9309 §2.3.1)."""
+    """What the response to robots.txt means (RFC 9309 §2.3.1)."""
 
     RULES = "rules"
     ALLOW = "allow"
     WAIT = "wait"
 
 
-def policy(status: int) -> RobotsPolicy:
-    """2xx has rules; 5xx and 429 mean "not now"; anything else means that there are no rules."""
+def policy_of_status(status: int) -> RobotsPolicy:
+    """Return the policy: 2xx has rules; 5xx and 429 mean "not now"; anything else means that there are no rules."""
     if 200 <= status < 300:
         return RobotsPolicy.RULES
     return RobotsPolicy.WAIT if status >= 500 or status == 429 else RobotsPolicy.ALLOW
 
 
-def product(user_agent: str) -> str:
-    """The name by which robots.txt would address us: `freshet` of `Freshet/0.1 (…)`."""
+def product_name(user_agent: str) -> str:
+    """Return the name by which robots.txt would address us: `freshet` of `Freshet/0.1 (…)`."""
     match = _PRODUCT.match(user_agent)
     return match[0].lower() if match else "*"
 
@@ -55,16 +55,16 @@ class RobotsRules:
         ours = groups_for(text, our_product)
         self._product = our_product
         self._parsed = Protego.parse(ours)
-        self.delay_seconds = min(self._parsed.crawl_delay(our_product) or 0.0, LONGEST_DELAY_SECONDS)
+        self.delay_seconds = min(self._parsed.crawl_delay(our_product) or 0.0, MAX_DELAY_SECONDS)
         self.size = len(ours)
 
     def allows(self, url: str) -> bool:
-        """May we fetch this URL?"""
+        """Whether we may fetch this URL."""
         return bool(self._parsed.can_fetch(url, self._product))
 
 
 def groups_for(text: str, our_product: str) -> str:
-    """The lines that concern this product or everybody, in order."""
+    """Return the lines that apply to this product or to everybody, in order."""
     kept: list[str] = []
     names: list[str] = []
     rules_began = True
@@ -80,15 +80,15 @@ def groups_for(text: str, our_product: str) -> str:
         if rules_began:
             names, rules_began = [], False
             kept.append("")
-        name = product(agent[1]) if agent[1] else ""
+        name = product_name(agent[1]) if agent[1] else ""
         if name in {our_product, "*"} and name not in names:
             names.append(name)
             kept.append(f"User-agent: {name}")
     return "\n".join(kept)
 
 
-def storable(text: str) -> str:
-    """robots.txt as it is kept: what its `Sitemap:` lines name has no credentials."""
+def without_credentials_in_sitemaps(text: str) -> str:
+    """Return the robots.txt as it is stored: no credentials in its `Sitemap:` lines."""
     return "".join(_without_credentials(line) for line in text.splitlines(keepends=True))
 
 
@@ -98,10 +98,10 @@ def _without_credentials(line: str) -> str:
 
 
 def sitemaps(text: str) -> tuple[str, ...]:
-    """What the `Sitemap:` lines name, each once, as written; they speak to everybody, in whatever group they stand."""
+    """Return what the `Sitemap:` lines name, each once, as written; they apply to everybody, in any group."""
     named: dict[str, None] = {}
     for line in text.removeprefix("\ufeff").splitlines():
         match = _SITEMAP_LINE.match(line)
-        if match and len(named) < MOST_SITEMAPS:
+        if match and len(named) < MAX_SITEMAPS:
             named[match[1]] = None
     return tuple(named)

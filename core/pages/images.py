@@ -1,32 +1,26 @@
-"""The pictures of a page that are worth knowing: the one it names for sharing, then those of its text (spec 000 §8).
+"""The images of an article: the lead image, and all images worth keeping.
 
-The rules are data: how small, how long and of which type a picture may not be. What a page does not say is not held
-against a picture. Bounded: so many pictures are looked at, so many are kept.
+The lead image is the one the page names for sharing, else the first content image in its text. A content image has an
+http(s) address and is no tracking pixel, spacer, icon, avatar or logo. A size that the page does not state is not held
+against an image. So many images are looked at, so many are kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
 from core.models import Image
-from core.pages.image import (
-    MAX_IMAGES,
-    Attributes,
-    is_content_image,
-    is_image_address,
-    is_ornament,
-    largest_in_srcset,
-    parse_pixels,
-    single_addresses,
-    stated_image,
-)
+from core.pages import json_ld
 from core.pages.metadata import PageMetadata
 from core.pages.text_cleaning import collapse_whitespace, strip_unstorable, truncate
 
+Attributes = Mapping[str, str | None]
+
+MAX_IMAGES = 200
 MAX_KEPT = 20
 MAX_SOURCES = 10
 """Of one `<picture>`; the largest seen in the wild has six."""
@@ -38,95 +32,125 @@ TYPES = {
     **dict.fromkeys(("jpg", "jpeg"), "image/jpeg"),
     **{ending: f"image/{ending}" for ending in ("png", "gif", "webp", "avif")},
 }
-"""By ending. Another ending says nothing: many pictures are made by a script."""
-REFUSED = frozenset(("svg", "svgz", "ico", "cur"))
-"""Drawings and icons of the site, not of the story."""
+"""By ending. Another ending says nothing: many images are made by a script."""
+REFUSED_ENDINGS = frozenset(("svg", "svgz", "ico", "cur"))
+"""Drawings and icons of the site, not of the article."""
 
-# A set before the single address: it has the largest. `src` last: under a lazy loader it holds a placeholder.
+_METAS = ("og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src", "thumbnail", "image")
+# Where lazy loaders keep the address; before `src`, which then holds a placeholder.
+_LAZY = ("data-src", "data-original", "data-lazy-src", "data-lazy", "data-url", "data-image", "data-hi-res-src", "src")
 _SETS = ("data-srcset", "data-lazy-srcset", "srcset")
-
+_TRACKING_PIXEL = re.compile(
+    r"(?:^|[/._?&=-])(?:1x1|pixel|spacer|blank|transparent|clear|trans|empty|dot|tracker?|tracking|beacon|count(?:er)?)"
+    r"(?:[/._?&=-]|$)"
+    r"|//(?:[^/]+\.)?(?:doubleclick\.net|scorecardresearch\.com|google-analytics\.com|quantserve\.com|pixel\.wp\.com"
+    r"|stats\.wordpress\.com|amazon-adsystem\.com|adnxs\.com|outbrain\.com|taboola\.com|chartbeat\.net|zemanta\.com)/"
+    r"|facebook\.com/tr[?/]|feedburner\.com/~r|/wf/open\?",
+    re.IGNORECASE,
+)
+_ORNAMENT = re.compile(
+    r"(?:^|[\W_])(?:icons?|logos?|avatars?|gravatar|sprites?|placeholder|emoji|smil(?:ey|ies)|badges?|buttons?|btn"
+    r"|loading|loader|spinner|favicon|share|social|rss|ads?|advert|banner|captcha|profile|author)(?:[\W_]|$)",
+    re.IGNORECASE,
+)
 _WIDTH = re.compile(r"\s\d{1,6}w\b")
+_SIZE = re.compile(r"\s*(\d+)(?:\.\d+)?\s*(?:px)?\s*$")
 
 
 class ImageElement(NamedTuple):
-    """An `<img>`, and the `<source>`s beside it in its `<picture>`; free of the parser they came from."""
+    """An `<img>` and the `<source>`s beside it in its `<picture>`, independent of the parser."""
 
     attributes: Attributes
     sources: tuple[Attributes, ...] = ()
 
 
-def collect_images(head: PageMetadata, pictures: Iterable[ImageElement]) -> tuple[Image, ...]:
-    """The page's images, the stated one first, then these in their order, each once."""
-    found: dict[str, Image] = {}
-    shared = _shared(head)
-    if shared is not None:
-        found[shared.url] = shared
-    for picture in islice(pictures, MAX_IMAGES):
-        image = _image(picture, head)
+def stated_image(metadata: PageMetadata) -> str:
+    """Return the image that the page names for sharing, or an empty string."""
+    named = [value for name in _METAS for value in metadata.metas.get(name, ())]
+    named += json_ld.urls(metadata.article, "image") + json_ld.urls(metadata.article, "thumbnailUrl")
+    named += metadata.links.get("image_src", [])
+    return next((url for url in map(metadata.absolute, named) if url and not _TRACKING_PIXEL.search(url)), "")
+
+
+def first_image(images: Iterable[Attributes], metadata: PageMetadata) -> str:
+    """Return the address of the first content image, or an empty string."""
+    for attributes in islice(images, MAX_IMAGES):
+        if not _is_small(attributes) and not _is_ornament(attributes):
+            for address in _lead_addresses(attributes):
+                url = metadata.absolute(address)
+                if url and _is_content_image(url):
+                    return url
+    return ""
+
+
+def collect_images(metadata: PageMetadata, elements: Iterable[ImageElement]) -> tuple[Image, ...]:
+    """Return the page's images, each once: the shared one first, then these in their order."""
+    shared = _shared_image(metadata)
+    images = {shared.url: shared} if shared is not None else {}
+    for element in islice(elements, MAX_IMAGES):
+        image = _image(element, metadata)
         if image is None:
             continue
-        if image.url in found:
-            found[image.url] = _completed(found[image.url], image)
-        elif len(found) < MAX_KEPT:
-            found[image.url] = image
-    return tuple(found.values())
+        if image.url in images:
+            images[image.url] = _completed(images[image.url], image)
+        elif len(images) < MAX_KEPT:
+            images[image.url] = image
+    return tuple(images.values())
 
 
-def _shared(head: PageMetadata) -> Image | None:
-    """The image that the page names for itself; Open Graph says its size beside it."""
-    url = stated_image(head)
+def _shared_image(metadata: PageMetadata) -> Image | None:
+    """The image that the page names for sharing; Open Graph states its size beside it."""
+    url = stated_image(metadata)
     if not url:
         return None
-    named = head.meta("og:image", "og:image:url", "og:image:secure_url")
-    is_described = bool(named) and head.absolute(named) == url
-    meta = head.meta if is_described else lambda *_: ""
-    width, height = parse_pixels(meta("og:image:width")), parse_pixels(meta("og:image:height"))
-    alt = meta("og:image:alt") or (head.meta("twitter:image:alt") if not is_described else "")
+    named = metadata.meta("og:image", "og:image:url", "og:image:secure_url")
+    is_described = bool(named) and metadata.absolute(named) == url
+    meta = metadata.meta if is_described else lambda *_: ""
+    width, height = _pixels(meta("og:image:width")), _pixels(meta("og:image:height"))
+    alt = meta("og:image:alt") or (metadata.meta("twitter:image:alt") if not is_described else "")
     return _accepted(url, alt, width, height)
 
 
-def _image(picture: ImageElement, head: PageMetadata) -> Image | None:
-    attributes = picture.attributes
-    if is_ornament(attributes):
+def _image(element: ImageElement, metadata: PageMetadata) -> Image | None:
+    attributes = element.attributes
+    if _is_ornament(attributes):
         return None
-    width, height = (parse_pixels(attributes.get(side) or "") for side in ("width", "height"))
-    if not _is_shapely(width, height):
-        return None
-    for address in _addresses(picture):
-        url = head.absolute(address)
-        if url and is_content_image(url):
+    width, height = (_pixels(attributes.get(side) or "") for side in ("width", "height"))
+    for address in _addresses(element):
+        url = metadata.absolute(address)
+        if url and _is_content_image(url):
             return _accepted(url, attributes.get("alt") or "", width, height)
     return None
 
 
-def _addresses(picture: ImageElement) -> Iterable[str]:
-    """Where the picture may be, best first; inline data is never where it is."""
-    img = picture.attributes
+def _addresses(element: ImageElement) -> Iterable[str]:
+    """Where the image may be, best first; never inline data."""
+    img = element.attributes
     largest = [largest_in_srcset(img.get(name) or "") for name in _SETS]
-    sources = (source.get(name) for source in picture.sources[:MAX_SOURCES] for name in _SETS)
+    sources = (source.get(name) for source in element.sources[:MAX_SOURCES] for name in _SETS)
     sets = ", ".join(filter(None, sources))
-    *lazy, src = single_addresses(img)
+    *lazy, src = _single_addresses(img)
     # Without widths, the alternatives are other types and the versions for small screens.
     last = (largest_in_srcset(sets), src) if _WIDTH.search(sets) else (src, largest_in_srcset(sets))
-    return filter(is_image_address, (*largest, *lazy, *last))
+    return filter(_is_address, (*largest, *lazy, *last))
 
 
 def _accepted(url: str, alt: str, width: int, height: int) -> Image | None:
     ending = _ending(url)
-    if ending in REFUSED or not _is_shapely(width, height):
+    if ending in REFUSED_ENDINGS or not _has_image_shape(width, height):
         return None
     words = truncate(collapse_whitespace(strip_unstorable(alt[: 10 * MAX_ALT_CHARS])), MAX_ALT_CHARS)
     return Image(url, words, width, height, TYPES.get(ending, ""))
 
 
 def _completed(image: Image, again: Image) -> Image:
-    """The same picture, seen twice: what one place does not say, the other may."""
+    """An image seen twice: what one place does not state, the other may."""
     sizes = (image.width, image.height) if image.width or image.height else (again.width, again.height)
     return replace(image, alt=image.alt or again.alt, width=sizes[0], height=sizes[1])
 
 
-def _is_shapely(width: int, height: int) -> bool:
-    """By what is stated; 0 is not stated."""
+def _has_image_shape(width: int, height: int) -> bool:
+    """Judge by the stated size; 0 is not stated."""
     if any(0 < side < MIN_PIXELS for side in (width, height)):
         return False
     return not (width and height) or max(width, height) <= MAX_ASPECT * min(width, height)
@@ -135,3 +159,70 @@ def _is_shapely(width: int, height: int) -> bool:
 def _ending(url: str) -> str:
     path = url.partition("//")[2].partition("/")[2].partition("?")[0]
     return path.rpartition("/")[2].rpartition(".")[2].lower()
+
+
+def _is_content_image(url: str) -> bool:
+    """Does the address look like neither a pixel, a spacer nor an ornament?"""
+    return not _TRACKING_PIXEL.search(url) and not _ORNAMENT.search(url.partition("//")[2].partition("/")[2])
+
+
+def _is_address(text: str) -> bool:
+    """Is this no inline data? That is how placeholders are written."""
+    return bool(text) and not text[:10].lower().startswith(("data:", "blob:", "about:"))
+
+
+def _single_addresses(attributes: Attributes) -> list[str]:
+    """The addresses that an image names one by one; last the one that may hold a placeholder."""
+    return [(attributes.get(name) or "").strip() for name in _LAZY]
+
+
+def largest_in_srcset(srcset: str) -> str:
+    """Return the widest or densest of `a.jpg 300w, b.jpg 900w`."""
+    best, best_size = "", -1.0
+    for address, size in _candidates(srcset[:5_000].split()):
+        try:
+            number = float(size[:-1] or 1)
+        except ValueError:
+            number = 1.0
+        if number > best_size and _is_address(address):
+            best, best_size = address, number
+    return best
+
+
+def _pixels(stated: str) -> int:
+    """Return `640`, `640px` or `640.5` as a number; 0 for anything else."""
+    found = _SIZE.match(stated[:40])
+    return int(found[1][:9]) if found else 0
+
+
+def _is_ornament(attributes: Attributes) -> bool:
+    """Do the image's attributes call it an icon, an avatar or the like?"""
+    words = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('role') or ''}"
+    return bool(_ORNAMENT.search(words)) or attributes.get("aria-hidden") == "true"
+
+
+def _lead_addresses(attributes: Attributes) -> list[str]:
+    *lazy, last = _single_addresses(attributes)
+    sets = [largest_in_srcset(attributes.get(name) or "") for name in _SETS]
+    return [address for address in (*lazy, *sets, last) if _is_address(address)]
+
+
+def _candidates(words: list[str]) -> Iterator[tuple[str, str]]:
+    """Split a srcset into addresses and sizes as the standard does: an address ends at white space, may hold commas."""
+    waiting = ""
+    for word in words:
+        if waiting:
+            size, comma, glued = word.partition(",")  # `1x,b.jpg`: nothing but the comma sets the next apart
+            yield waiting, size
+            waiting = glued if comma else ""
+        elif word.endswith(","):
+            yield word.rstrip(","), ""
+        else:
+            waiting = word.lstrip(",")
+    if waiting:
+        yield waiting, ""
+
+
+def _is_small(attributes: Attributes) -> bool:
+    sizes = (_SIZE.match(attributes.get(name) or "") for name in ("width", "height"))
+    return any(size is not None and int(size[1][:9]) < MIN_PIXELS for size in sizes)

@@ -1,7 +1,7 @@
-"""All text of a page in one quick pass: spec 004 as written.
+"""Parse a page with lexbor and take all its text in one quick pass.
 
-lexbor parses, takes out what is no text and dissolves the tags inside sentences; then every piece of text that is left
-is a line. All of that happens in C.
+lexbor parses, removes what is not text and unwraps the tags inside sentences; every piece of text that is left is a
+line. All of that happens in C.
 """
 
 from __future__ import annotations
@@ -10,27 +10,26 @@ from collections.abc import Iterator
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from core.pages.image import Attributes
-from core.pages.images import MAX_SOURCES, ImageElement
+from core.pages.images import MAX_SOURCES, Attributes, ImageElement
 from core.pages.metadata import METADATA_TAGS, MetadataElement
 from core.pages.noscript_article import drop_unclosed_noscript, is_article_in_noscript, is_long_text
 from core.pages.parser_limits import is_too_deep, limit_depth, limit_markup
 from core.pages.text_cleaning import collapse_whitespace, strip_invisible
 
 MIN_CHARS = 250
-"""Less than this without the furniture, and the furniture was the page."""
-_UNSEEN = ["script", "style", "template", "svg", "iframe"]
-_CHROME = ["nav", "header", "footer", "aside", "form", "button", "select", "dialog"]
-_AROUND = frozenset(("nav", "footer", "aside", "dialog"))
-_MOST_BYLINES = 5
-_MOST_PARAGRAPHS = 20
-_MOST_IMAGES = 40
-_MOST_PICTURES = 200
-_MOST_REGIONS = 50
-_NEAR = 12
-"""How far up an image looks for the furniture it may stand in."""
-_MARK = "\f"  # `decode_page` left none in the source
-_INSIDE_SENTENCES = (
+"""With less text than this after removing navigation and the like, they were the page."""
+_INVISIBLE_TAGS = ["script", "style", "template", "svg", "iframe"]
+_NAVIGATION_TAGS = ["nav", "header", "footer", "aside", "form", "button", "select", "dialog"]
+_OUTSIDE_ARTICLE = frozenset(("nav", "footer", "aside", "dialog"))
+_MAX_BYLINES = 5
+_MAX_PARAGRAPHS = 20
+_MAX_IMAGES = 40
+_MAX_ARTICLE_IMAGES = 200
+_MAX_REGIONS = 50
+_MAX_ANCESTORS = 12
+"""How many ancestors of an image are looked at."""
+_BLOCK_END = "\f"  # `decode_page` left none in the source
+_INLINE_TAGS = (
     "a, b, i, em, strong, span, u, font, small, sup, sub, code, abbr, acronym, time, mark, cite, q, s, del, ins, "
     "label, bdi, bdo, kbd, samp, var, dfn, big, tt, strike, nobr, wbr, img"
 )
@@ -44,58 +43,58 @@ _WANTED = ", ".join(_SELECTORS.get(tag, tag) for tag in METADATA_TAGS)
 
 
 class LexborPage:
-    """A page in lexbor's hands. Ask for its text last: that takes the rest out of it."""
+    """A page parsed by lexbor; offers what `LxmlPage` offers. Ask for its text last: that removes the rest."""
 
     def __init__(self, html: str) -> None:
         self._html = html
         self._tree = _parsed(html)
 
     def elements(self) -> Iterator[MetadataElement]:
-        """What `collect_metadata` wants to see."""
+        """Return the elements that `collect_metadata` reads."""
         for node in self._tree.css(_WANTED):
             tag = str(node.tag)
             yield MetadataElement(tag, node.attributes, node.text() if tag in ("title", "h1", "script") else "")
 
     def bylines(self) -> tuple[str, ...]:
-        """The text of elements that are marked as the author's name."""
-        return tuple(collapse_whitespace(node.text()) for node in self._tree.css(_BYLINES)[:_MOST_BYLINES])
+        """Return the text of elements that are marked as the author's name."""
+        return tuple(collapse_whitespace(node.text()) for node in self._tree.css(_BYLINES)[:_MAX_BYLINES])
 
     def images(self) -> list[Attributes]:
-        """The first images, those of an article if there is one."""
+        """Return the first images, those of an article if there is one."""
         found = self._tree.css("article img, main img") or self._tree.css("img")
-        return [node.attributes for node in found[:_MOST_IMAGES]]
+        return [node.attributes for node in found[:_MAX_IMAGES]]
 
-    def pictures(self) -> Iterator[ImageElement]:
-        """The images of the story's region in page order, each with its alternatives."""
-        region, aside = self._region()
+    def article_images(self) -> Iterator[ImageElement]:
+        """Return the images of the article's region in page order, each with its alternatives."""
+        region, outside = self._region()
         if region is None:
             return
-        for node in region.css("img")[:_MOST_PICTURES]:
-            outer = _outer(node, region)
-            if not any(tag in aside for tag, _ in outer):
-                picture = next((above for tag, above in outer[:1] if tag == "picture"), None)
+        for node in region.css("img")[:_MAX_ARTICLE_IMAGES]:
+            ancestors = _ancestors(node, region)
+            if not any(tag in outside for tag, _ in ancestors):
+                picture = next((above for tag, above in ancestors[:1] if tag == "picture"), None)
                 sources = picture.css("source")[:MAX_SOURCES] if picture is not None else ()
                 yield ImageElement(node.attributes, tuple(source.attributes for source in sources))
 
     def anchors(self) -> Iterator[Attributes]:
-        """All links of the page, navigation included."""
+        """Return all links of the page, navigation included."""
         return (node.attributes for node in self._tree.css("a[href], area[href]"))
 
     def _region(self) -> tuple[LexborNode | None, frozenset[str]]:
-        """The longest article or the main part, as `lxml_page` has it, and what in it is not the story's."""
+        """The region that `LxmlPage` chooses, and the tags whose content does not belong to the article."""
         article, article_chars = self._longest("article")
         main, main_chars = self._longest("main")
         if main is not None and 2 * article_chars < main_chars:
             article = main
-        return (self._tree.root, _AROUND | {"header"}) if article is None else (article, _AROUND)
+        return (self._tree.root, _OUTSIDE_ARTICLE | {"header"}) if article is None else (article, _OUTSIDE_ARTICLE)
 
     def _longest(self, tag: str) -> tuple[LexborNode | None, int]:
-        sized = [(node, len(node.text())) for node in self._tree.css(tag)[:_MOST_REGIONS]]
+        sized = [(node, len(node.text())) for node in self._tree.css(tag)[:_MAX_REGIONS]]
         return max(sized, key=lambda pair: pair[1], default=(None, 0))
 
     def lines(self) -> list[str]:
-        """All text, block by block, white space collapsed; without furniture where something else remains."""
-        self._tree.strip_tags(_UNSEEN + _CHROME)
+        """Return all text, block by block; without navigation and the like where other text remains."""
+        self._tree.strip_tags(_INVISIBLE_TAGS + _NAVIGATION_TAGS)
         inside = [node.text(separator=" ") for node in self._tree.css("noscript")]
         self._tree.strip_tags(["noscript"])
         lines = _lines(self._tree)
@@ -103,27 +102,27 @@ class LexborPage:
         if sum(map(len, lines)) >= MIN_CHARS and not is_hidden:
             return lines
         self._tree = again = _parsed(self._html)
-        again.strip_tags(_UNSEEN + _CHROME if is_hidden else [*_UNSEEN, "noscript"])
+        again.strip_tags(_INVISIBLE_TAGS + _NAVIGATION_TAGS if is_hidden else [*_INVISIBLE_TAGS, "noscript"])
         for node in again.css("noscript"):
             if is_long_text(node.text(separator=" ")):
                 node.unwrap()
         again.strip_tags(["noscript"])
         return _lines(again)
 
-    def has_samples(self) -> bool:
-        """Does the page show code or data as such?"""
+    def has_code_samples(self) -> bool:
+        """Does the page show code or data in a `<pre>`?"""
         return self._tree.css_first("pre") is not None
 
     def paragraphs(self) -> frozenset[str]:
-        """Those of the lines that stand in one of the first `<p>`."""
-        return frozenset(collapse_whitespace(node.text()) for node in self._tree.css("p")[:_MOST_PARAGRAPHS])
+        """Return the lines that stand in one of the first `<p>`."""
+        return frozenset(collapse_whitespace(node.text()) for node in self._tree.css("p")[:_MAX_PARAGRAPHS])
 
 
-def _outer(node: LexborNode, region: LexborNode) -> list[tuple[str, LexborNode]]:
-    """What the node stands in, inside out, up to the region."""
+def _ancestors(node: LexborNode, region: LexborNode) -> list[tuple[str, LexborNode]]:
+    """The ancestors of the node below the region, nearest first."""
     found: list[tuple[str, LexborNode]] = []
     above = node.parent
-    while above is not None and above.mem_id != region.mem_id and len(found) < _NEAR:
+    while above is not None and above.mem_id != region.mem_id and len(found) < _MAX_ANCESTORS:
         found.append((str(above.tag), above))
         above = above.parent
     return found
@@ -138,9 +137,9 @@ def _parsed(html: str) -> LexborHTMLParser:
 
 
 def _lines(tree: LexborHTMLParser) -> list[str]:
-    for node in tree.css(_INSIDE_SENTENCES):
+    for node in tree.css(_INLINE_TAGS):
         node.unwrap()
     tree.merge_text_nodes()
     root = tree.body or tree.root
-    pieces = strip_invisible(root.text(separator=_MARK)).split(_MARK) if root is not None else []
+    pieces = strip_invisible(root.text(separator=_BLOCK_END)).split(_BLOCK_END) if root is not None else []
     return [" ".join(words) for words in map(str.split, pieces) if words]

@@ -1,28 +1,50 @@
-"""What a page says about itself, collected once from the whole document, before anything is cut away (trap T41).
+"""What a page states about itself: collected once from the whole document, before anything is removed from it.
 
-Only collects: which of the values is believed is decided in `title`, `publish_date` and others. Takes the
-elements from either parser.
+`PageMetadata` holds the statements of either parser's elements; below it is decided which title, author and description
+are believed. Dates, language and images are decided in their own files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from typing import NamedTuple
 
 from core.models import RejectedUrl
 from core.pages import json_ld
-from core.pages.text_cleaning import collapse_whitespace, strip_unstorable
-from core.urls.normalise import join_url, public_url, split_url
+from core.pages.text_cleaning import collapse_whitespace, strip_unstorable, truncate
+from core.urls.normalise import host_of, join_url, public_url, registrable_domain, split_url
 
 METADATA_TAGS = ("html", "base", "meta", "link", "title", "h1", "time", "script")
 _MAX_ELEMENTS = 2_000
 _MAX_VALUE_CHARS = 5_000
 _META_NAMES = ("property", "name", "itemprop", "http-equiv")
+_ROBOTS_SEPARATOR = re.compile(r"[\s,;]+")
+
+MAX_TITLE_CHARS = 500
+# Dublin Core first: who takes the trouble means it. Open Graph titles are sometimes bait, but without the site's name.
+_TITLE_METAS = ("dc:title", "dc.title", "dcterms.title", "og:title", "twitter:title", "parsely-title", "sailthru.title")
+_DESCRIPTION_METAS = ("og:description", "description", "twitter:description", "dc.description", "dcterms.abstract")
+_AUTHOR_METAS = (
+    *("dc:creator", "dc.creator", "dcterms.creator", "author", "article:author", "parsely-author", "sailthru.author"),
+    *("byl", "og:article:author", "citation_author"),
+)
+_SITE_METAS = ("og:site_name", "application-name", "apple-mobile-web-app-title", "al:android:app_name")
+_BEFORE_SITE = re.compile(r"\s+[|\-–—»·•]+\s+|\s*\|\s*")
+_SEPARATOR = re.compile(r"\s+[|\-–—:/»«·•›~]+\s+|\s*[|»]\s*|:\s+")
+_LETTERS = re.compile(r"\W+|_")
+_NOT_A_NAME = re.compile(r"https?:|www\.|@|\.(?:com|org|net|de)\b", re.IGNORECASE)
+_AFTER_NAME = re.compile(
+    r"\s+[-–—|•·/]\s|,?\s+(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+\d|,?\s*[\d(@]|\s+on\s",
+    re.IGNORECASE,
+)
+_BY = re.compile(r"^(?:by|von|par|por|di)\s+", re.IGNORECASE)
 
 
 class MetadataElement(NamedTuple):
-    """An element of the page, free of the parser it came from."""
+    """An element that may state something, independent of the parser."""
 
     tag: str
     attributes: Mapping[str, str | None]
@@ -50,18 +72,30 @@ class PageMetadata:
     is_amp: bool = False
 
     def meta(self, *names: str) -> str:
-        """The first of these meta tags that says something."""
+        """Return the first of these meta tags that has content."""
         return next((value for name in names for value in self.metas.get(name, ()) if value), "")
 
     def absolute(self, address: str) -> str:
-        """The address as an http(s) URL that may be stored, or an empty string."""
+        """Return the address as an http(s) URL that may be stored, or an empty string."""
         address = address.strip()
         cleaned = public_url(join_url(self.base, address)) if address else ""
         return "" if isinstance(cleaned, RejectedUrl) else cleaned
 
+    @property
+    def canonical_url(self) -> str:
+        """The page's own word on its address; `og:url` is the weaker one, as sites put their front page there."""
+        stated = (*self.links.get("canonical", ()), *self.metas.get("og:url", ()))
+        return next((url for url in map(self.absolute, stated) if url), "")
+
+    @property
+    def robots(self) -> set[str]:
+        """The directives for all robots, `none` written out. Several tags add up."""
+        words = {word for value in self.metas.get("robots", ()) for word in _ROBOTS_SEPARATOR.split(value.lower())}
+        return words | {"noindex", "nofollow"} if "none" in words else words
+
 
 def collect_metadata(elements: Iterable[MetadataElement], url: str) -> PageMetadata:
-    """The statements of a page's elements, in document order."""
+    """Collect the statements of a page's elements, which come in document order."""
     kept = [element for element, _ in zip(elements, range(_MAX_ELEMENTS), strict=False)]
     html = next((element.attributes for element in kept if element.tag == "html"), {})
     return PageMetadata(
@@ -93,7 +127,7 @@ def _texts(elements: list[MetadataElement], tag: str) -> list[str]:
 
 
 def _metas(elements: list[MetadataElement]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    metas: dict[str, list[str]] = {}
     for element in elements:
         content = element.attributes.get("content") if element.tag == "meta" else None
         if not content:
@@ -102,15 +136,108 @@ def _metas(elements: list[MetadataElement]) -> dict[str, list[str]]:
         # `property="og:title twitter:title"`: one tag may answer to several names.
         for attribute in _META_NAMES:
             for name in (element.attributes.get(attribute) or "").lower().split():
-                found.setdefault(name, []).append(value)
-    return found
+                metas.setdefault(name, []).append(value)
+    return metas
 
 
 def _links(elements: list[MetadataElement]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    links: dict[str, list[str]] = {}
     for element in elements:
         target = element.attributes.get("href") if element.tag == "link" else None
         if target:
             for relation in (element.attributes.get("rel") or "").lower().split():
-                found.setdefault(relation, []).append(strip_unstorable(target))
-    return found
+                links.setdefault(relation, []).append(strip_unstorable(target))
+    return links
+
+
+# ── title, author, description ──────────────────────────────────────────────────────────────────
+
+
+def page_title(metadata: PageMetadata) -> str:
+    """Return the title without the site's name, as one line; empty if the page has none."""
+    stated = next((value for value in map(metadata.meta, _TITLE_METAS) if value), "")
+    heading = metadata.h1[0] if metadata.h1 else ""
+    title = _plain(stated) or _from_json(metadata) or _from_title_tag(metadata) or heading
+    return truncate(_without_site(title, metadata), MAX_TITLE_CHARS)
+
+
+def page_description(metadata: PageMetadata) -> str:
+    """Return the page's own description as one line."""
+    stated = next((value for value in map(metadata.meta, _DESCRIPTION_METAS) if value), "")
+    return _plain(stated or json_ld.text(metadata.article, "description"))
+
+
+def page_author(metadata: PageMetadata) -> str:
+    """Return the authors' names, joined by commas. Addresses and the site's own name are no author."""
+    site = _bare(metadata.meta(*_SITE_METAS))
+    for stated in _stated_authors(metadata):
+        people = (_BY.sub("", _plain(name)) for name in stated)
+        kept = [
+            name for name in people if 1 < len(name) <= 100 and not _NOT_A_NAME.search(name) and _bare(name) != site
+        ]
+        if kept:
+            return truncate(", ".join(dict.fromkeys(kept)), MAX_TITLE_CHARS)
+    return ""
+
+
+def _stated_authors(metadata: PageMetadata) -> Iterator[Sequence[str]]:
+    yield json_ld.names(metadata.article, "author")
+    yield from (metadata.metas.get(name, ()) for name in _AUTHOR_METAS)
+    # `Ada Miller - Jan 6, 2025 8:02 pm`: the name stands before the first mark or number.
+    yield from ((_AFTER_NAME.split(byline, maxsplit=1)[0],) for byline in metadata.bylines)
+
+
+def _from_json(metadata: PageMetadata) -> str:
+    """JSON-LD's headline, where the page shows the same; some sites put a description there."""
+    headline = _plain(json_ld.text(metadata.article, "headline"))
+    seen = _bare(" ".join((metadata.title, *metadata.h1)))
+    return headline if headline and (_bare(headline)[:40] in seen or not seen) else ""
+
+
+def _plain(text: str) -> str:
+    """Templates escape twice and leave tags in attributes."""
+    return (
+        collapse_whitespace(re.sub(r"</?[a-z][^<>]{0,200}>", "", unescape(text), flags=re.IGNORECASE)) if text else ""
+    )
+
+
+def _from_title_tag(metadata: PageMetadata) -> str:
+    """The part of `<title>` that the headline repeats, else all but a short last part, which names the site."""
+    parts = _parts(metadata.title)
+    heads = {_bare(text) for text in metadata.h1}
+    repeated = [text for text in (metadata.title, *parts) if _bare(text) in heads]
+    if repeated and 2 * len(max(repeated, key=len)) >= len(metadata.title):
+        return max(repeated, key=len)
+    marks = list(_BEFORE_SITE.finditer(metadata.title[:MAX_TITLE_CHARS]))
+    rest, tail = (metadata.title[: marks[-1].start()], metadata.title[marks[-1].end() :]) if marks else ("", "")
+    return rest if len(rest.split()) > 2 * len(tail.split()) and len(tail.split()) <= 3 else metadata.title
+
+
+def _without_site(text: str, metadata: PageMetadata) -> str:
+    """`Story | Site` and `Site: Story` without the site, which is known by its own word or by its domain."""
+    sites = _site_names(metadata)
+    marks = list(_SEPARATOR.finditer(text[:MAX_TITLE_CHARS]))
+    if marks and _bare(text[marks[-1].end() :]) in sites:
+        return text[: marks[-1].start()].strip()
+    if marks and _bare(text[: marks[0].start()]) in sites:
+        return text[marks[0].end() :].strip()
+    return text
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in _SEPARATOR.split(text[:MAX_TITLE_CHARS]) if part]
+
+
+def _site_names(metadata: PageMetadata) -> set[str]:
+    """How the site may call itself, in bare letters: its stated names, its host and its domain's first word."""
+    stated = [*(value for name in _SITE_METAS for value in metadata.metas.get(name, ()))]
+    stated += json_ld.names(metadata.article, "publisher")
+    host = host_of(metadata.url)
+    domain = registrable_domain(host)
+    stated += [host, host.removeprefix("www."), domain, domain.partition(".")[0]]
+    bare = {_bare(name) for name in stated}
+    return {name for name in (*bare, *(f"the{name}" for name in bare if name)) if name}
+
+
+def _bare(text: str) -> str:
+    return _LETTERS.sub("", text).casefold()

@@ -1,50 +1,142 @@
-"""Put a Document together from what a page says about itself and the blocks of its text."""
+"""Read a page into a Document: its main text, all its text, plain text, or a feed's own text.
+
+What the page states about itself is read from the whole of it before anything is removed.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
+from lxml import etree
+
 from core.models import Document, Image, TextSource
-from core.pages.blocks import TextBlock, blocks_to_markdown, blocks_to_text, limit_blocks
+from core.pages.blocks import (
+    TextBlock,
+    blocks_to_markdown,
+    blocks_to_text,
+    limit_blocks,
+    lines_to_blocks,
+    text_to_blocks,
+    tree_to_blocks,
+)
 from core.pages.boilerplate import choose_abstract, remove_boilerplate
+from core.pages.html_blocks import html_to_blocks, without_navigation
+from core.pages.images import collect_images, first_image, stated_image
 from core.pages.language import page_language
-from core.pages.metadata import PageMetadata
-from core.pages.text_cleaning import content_hash, strip_unstorable
-from core.pages.title import page_author, page_description, page_title
+from core.pages.lexbor_page import LexborPage
+from core.pages.lxml_page import LxmlPage, parse_html
+from core.pages.main_text import extract_main_text
+from core.pages.metadata import PageMetadata, collect_metadata, page_author, page_description, page_title
+from core.pages.noscript_article import unwrap_noscript_article
+from core.pages.outlinks import collect_outlinks
+from core.pages.publish_date import guess_publish_date, stated_publish_date
+from core.pages.raw_data import is_stray_data, remove_stray_data
+from core.pages.text_cleaning import collapse_whitespace, content_hash, strip_unstorable, truncate
+
+MIN_MAIN_CHARS = 80
+"""Less main text than this is none."""
+MAX_GUESSING_CHARS = 500_000
+"""Longer pages must state their date: it is not searched for in their text."""
 
 
-def build_document(
-    head: PageMetadata,
-    found: list[TextBlock],
-    source: TextSource,
-    image: str = "",
-    published_ts: float | None = None,
-    images: tuple[Image, ...] = (),
-    links: tuple[str, ...] = (),
+class PageDocument(NamedTuple):
+    """A page as a document, and whether it asks robots not to keep it; the caller decides."""
+
+    document: Document
+    is_noindex: bool = False
+
+
+class _Statements(NamedTuple):
+    """What is read from a page before its text."""
+
+    metadata: PageMetadata
+    image: str = ""
+    images: tuple[Image, ...] = ()
+    links: tuple[str, ...] = ()
+
+
+def read_page(html: str, url: str, *, links: bool = False) -> PageDocument:
+    """Read the page with its main text; with all its text where no main text is found."""
+    root = parse_html(html)
+    if root is None:
+        return read_page_quickly(html, url, links=links)
+    stated = _read_statements(LxmlPage(root), url, links)
+    published_ts = stated_publish_date(stated.metadata)
+    if published_ts is None and len(html) <= MAX_GUESSING_CHARS:
+        published_ts = guess_publish_date(root, url)
+    unwrap_noscript_article(root)
+    remove_stray_data(root)
+    body = extract_main_text(root)
+    blocks = tree_to_blocks(body) if body is not None else []
+    source = TextSource.PAGE
+    if sum(len(block.text) for block in blocks) < MIN_MAIN_CHARS:
+        blocks, source = html_to_blocks(without_navigation(root)), TextSource.ALL_TEXT
+    return PageDocument(_build_document(stated, blocks, source, published_ts), "noindex" in stated.metadata.robots)
+
+
+def read_page_quickly(html: str, url: str, *, links: bool = False) -> PageDocument:
+    """Read the page with all its text, by the quick parser alone."""
+    page = LexborPage(html)
+    stated = _read_statements(page, url, links)
+    lines = page.lines()
+    if not page.has_code_samples():
+        lines = [line for line in lines if not is_stray_data(line)]
+    blocks = lines_to_blocks(lines, page.paragraphs())
+    document = _build_document(stated, blocks, TextSource.ALL_TEXT, stated_publish_date(stated.metadata))
+    return PageDocument(document, "noindex" in stated.metadata.robots)
+
+
+def read_plain_text(text: str, url: str) -> Document:
+    """Read a page without markup; its first line is its title."""
+    stated = _Statements(PageMetadata(url=url, base=url))
+    first = collapse_whitespace(text.lstrip()[:1000].partition("\n")[0])
+    return replace(_build_document(stated, text_to_blocks(text), TextSource.ALL_TEXT), title=truncate(first, 200))
+
+
+def read_fragment(root: etree._Element, url: str, title: str) -> Document:
+    """Read a feed's own text. Changes `root`."""
+    page, metadata = LxmlPage(root), PageMetadata(url=url, base=url, title=collapse_whitespace(title))
+    images = collect_images(metadata, page.article_images())
+    stated = _Statements(metadata, first_image(page.images(), metadata), images)
+    return _build_document(stated, html_to_blocks(root), TextSource.FEED)
+
+
+def _read_statements(page: LxmlPage | LexborPage, url: str, with_links: bool) -> _Statements:
+    metadata = collect_metadata(page.elements(), url)
+    if not page_author(metadata):
+        metadata = replace(metadata, bylines=page.bylines())
+    return _Statements(
+        metadata,
+        stated_image(metadata) or first_image(page.images(), metadata),
+        collect_images(metadata, page.article_images()),
+        collect_outlinks(page.anchors(), metadata) if with_links else (),
+    )
+
+
+def _build_document(
+    stated: _Statements, blocks: list[TextBlock], source: TextSource, published_ts: float | None = None
 ) -> Document:
-    """Everything but the length of the body and the extractor's version, which the caller knows."""
-    title = page_title(head)
-    found = limit_blocks(remove_boilerplate(found, title))
-    text = strip_unstorable(blocks_to_text(found))
-    markdown = blocks_to_markdown(found)
+    """Fill in all but the length of the body and the extractor's version, which the caller knows."""
+    metadata = stated.metadata
+    title = page_title(metadata)
+    blocks = limit_blocks(remove_boilerplate(blocks, title))
+    text = strip_unstorable(blocks_to_text(blocks))
+    markdown = blocks_to_markdown(blocks)
     return Document(
         title=title,
         markdown=text if markdown == text else strip_unstorable(markdown),
         clean_text=text,
-        abstract=strip_unstorable(choose_abstract(found, page_description(head), text)),
-        image=image,
-        author=page_author(head),
+        abstract=strip_unstorable(choose_abstract(blocks, page_description(metadata), text)),
+        image=stated.image,
+        author=page_author(metadata),
         published_ts=published_ts,
-        language=page_language(head, text),
-        canonical_url=_canonical(head),
-        is_amp=head.is_amp,
+        language=page_language(metadata, text),
+        canonical_url=metadata.canonical_url,
+        is_amp=metadata.is_amp,
         text_len=len(text),
         content_hash=content_hash(text),
         source=source,
-        images=images,
-        links=links,
+        images=stated.images,
+        links=stated.links,
     )
-
-
-def _canonical(head: PageMetadata) -> str:
-    """The page's own word on its address; `og:url` is the weaker one, as sites put their front page there."""
-    stated = (*head.links.get("canonical", ()), *head.metas.get("og:url", ()))
-    return next((url for url in map(head.absolute, stated) if url), "")

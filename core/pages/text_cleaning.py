@@ -1,4 +1,9 @@
-"""Text made fit to store, measured and cut. Knows nothing of HTML."""
+"""Make text fit to store and safe to print; measure it and cut it. Knows nothing of HTML.
+
+Text that others wrote (titles, file names, URLs) may hold escape sequences, bells and overrides of the writing
+direction. On its way to a terminal, a log or a file they are written out as `\\u001b`, which is also how JSON writes
+them, so that JSON stays JSON.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +18,14 @@ _C1 = {code: bytes((code,)).decode("cp1252", "ignore") for code in range(0x80, 0
 _C1_CHAR = re.compile("[\x80-\x9f]")
 # Invisible marks that split words for search: soft hyphen, zero-width space and no-break space, word joiner.
 _INVISIBLE = re.compile("[\xad\u200b\u2060\ufeff]")
+# Controls but for tab and line feed, DEL and C1, line separators, bidi embeddings, overrides and isolates, lone
+# surrogates (bytes of a file name that are no UTF-8).
+_DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
+_BREAKS = re.compile("[\t\n\x0b-\r\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def strip_unstorable(text: str) -> str:
-    """The text without what cannot be stored; carriage returns and form feeds become spaces."""
+    """Remove what cannot be stored; carriage returns and form feeds become spaces."""
     if text.replace("\n", "").isprintable():
         return text
     if "\r" in text or "\f" in text:
@@ -26,17 +35,17 @@ def strip_unstorable(text: str) -> str:
 
 
 def strip_invisible(text: str) -> str:
-    """The text without marks that nobody sees."""
+    """Remove invisible marks."""
     return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
 def collapse_whitespace(text: str) -> str:
-    """One line: every run of whitespace becomes a space, invisible marks go."""
+    """Return one line: every run of whitespace becomes a space, invisible marks go."""
     return " ".join(strip_invisible(text).split())
 
 
 def truncate(text: str, limit: int) -> str:
-    """At most `limit` characters, ending with a whole word where there is one, and an ellipsis where something went."""
+    """Cut to at most `limit` characters, at the end of a word where possible, with an ellipsis where something went."""
     if len(text) <= limit:
         return text
     head, space, _ = text[:limit].rpartition(" ")
@@ -44,9 +53,19 @@ def truncate(text: str, limit: int) -> str:
 
 
 def content_hash(text: str) -> str:
-    """sha256 over the NFC form with whitespace collapsed: equal for equal words (trap T61)."""
+    """Return the sha256 of the NFC form with whitespace collapsed: equal for equal words."""
     normal = text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
     words = normal.strip().replace("\n\n", " ").replace("\n", " ")
     if "  " in words or "\t" in words:  # blocks are lines already, only code has runs of spaces
         words = " ".join(words.split())
     return hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def printable(text: str) -> str:
+    """Write out every character that a terminal would act on; line feeds and tabs stay."""
+    return _DANGEROUS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def printable_line(text: str) -> str:
+    """Do the same without line feeds and tabs, for a name in a table or a list."""
+    return printable(_BREAKS.sub(" ", text))

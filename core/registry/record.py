@@ -9,7 +9,7 @@ import hashlib
 import json
 from base64 import b32encode
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -213,11 +213,6 @@ def parse_status(value: object, item_id: str = "", damaged: set[str] | None = No
         if damaged is not None:
             damaged.add(item_id)
         return Status.PENDING
-
-
-def with_text(item: Item, has_text: bool) -> Item:
-    """The same item, knowing whether its text is there."""
-    return replace(item, has_text=has_text)
 
 
 # ── new records ─────────────────────────────────────────────────────────────────────────────────

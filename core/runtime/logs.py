@@ -16,7 +16,7 @@ from typing import TextIO
 from pydantic import SecretStr
 from tqdm import tqdm
 
-from core.pages.printable import printable
+from core.pages.text_cleaning import printable
 from core.settings import Settings, misnamed
 from core.urls import redis_url
 from core.urls.secrets import redact

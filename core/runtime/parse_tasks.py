@@ -112,7 +112,7 @@ def read_page(request: PageTask) -> PageResult:
         request.body, request.url, request.content_type, main_text=request.main_text, links=request.links
     )
     feed = document_from_feed_text(request.feed_html, request.url, request.feed_title) if request.feed_html else None
-    return _result(best_document(page.answer, feed), page.links, page.is_noindex, request.tracking_params)
+    return _result(best_document(page.result, feed), page.links, page.is_noindex, request.tracking_params)
 
 
 def read_document(request: DocumentTask) -> PageResult:
@@ -127,7 +127,7 @@ def read_document(request: DocumentTask) -> PageResult:
         main_text=request.main_text,
         links=request.links,
     )
-    return _result(read.answer, read.links, read.is_noindex, request.tracking_params)
+    return _result(read.result, read.links, read.is_noindex, request.tracking_params)
 
 
 def _result(

@@ -7,7 +7,7 @@ from typing import NoReturn, TypeAlias
 
 from tqdm import tqdm
 
-from core.pages.printable import printable_line
+from core.pages.text_cleaning import printable_line
 
 Bar: TypeAlias = "tqdm[NoReturn]"
 

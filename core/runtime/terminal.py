@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
-from core.pages.printable import printable
+from core.pages.text_cleaning import printable
 
 
 class Styled(str):

@@ -86,8 +86,8 @@ class Index(Protocol):
     ) -> Hits:
         """Return the best chunks, best first.
 
-        `model_languages`: what the model understands; None: all. A page in another language is found by its words alone,
-        and these then count in full.
+        `model_languages`: what the model understands; None: all. A page in another language is found by its words
+        alone, and these then count in full.
         """
         ...
 

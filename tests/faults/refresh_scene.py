@@ -35,7 +35,7 @@ from core.runtime.context import Context, open_context
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings, load
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.sources.io.domain_file import parse
+from core.sources.io.domain_file import parse_domain
 from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
@@ -321,7 +321,7 @@ def _sitemap(url: str, lastmod: str) -> str:
 async def add_sources(context: Context, root: str, folder: Path | None = None) -> None:
     """A domain of a site and a folder."""
     folders = [{"id": "files", "path": str(folder)}] if folder else []
-    domain = parse(
+    domain = parse_domain(
         json.dumps({"id": "docs", "web_sources": [{"id": "site", "url": root}], "folder_sources": folders}), "/"
     )
     now = await connect.now(context.client)

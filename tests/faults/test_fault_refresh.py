@@ -265,7 +265,7 @@ async def test_force_lands_while_a_late_job_passes_it_over(scene: Scene) -> None
         (leased,) = await context.items.lease(context.leases, [item_id], clock.now(), WEB)
         waiting = {item_id: leased}
         await scene.force("/docs/same")
-        await visitor._pass_over(waiting, 1.0)
+        await visitor._skip_visited(waiting, 1.0)
         left = dict(waiting)
         await context.leases.release_many([one.lease for one in left.values()])
 
@@ -280,8 +280,8 @@ async def test_late_job_does_not_hide_a_new_version(scene: Scene) -> None:
         (leased,) = await context.items.lease(context.leases, [file_id], clock.now(), FOLDER)
         moved = {file_id: replace(leased, item=replace(leased.item, listed_version="another"))}
         same = {file_id: leased}
-        await visitor._pass_over(moved, 1.0)
-        await visitor._pass_over(same, 1.0)
+        await visitor._skip_visited(moved, 1.0)
+        await visitor._skip_visited(same, 1.0)
 
     assert list(moved) == [file_id]
     assert same == {}

@@ -126,8 +126,8 @@ class IndexChecks:
         for item_id, (record, live, chunks, waiting) in (await self._rows(readable)).items():
             if record["aliasOf"] or record["status"] is None:
                 continue
-            wrong = judge(pages[item_id] is not None, record, live, chunks, waiting)
-            if wrong is None and pages[item_id] is not None and live:
+            wrong = judge(item_id in pages, record, live, chunks, waiting)
+            if wrong is None and item_id in pages and live:
                 count = field_parsing.integer(record["chunkCount"])
                 state = await self._inspector.state(item_id, chunks, count, space)
                 least = ChunkState.WHOLE if is_known(record) else ChunkState.BY_WORDS
@@ -163,8 +163,9 @@ class IndexChecks:
     async def _idle(self, item_ids: Sequence[str]) -> list[Finding]:
         self.looked_at += len(item_ids)
         unreadable = set(map(self._index.page_of, await self._index.of_pages(item_ids)))
-        pages = await self._pages.read([item_id for item_id in item_ids if item_id not in unreadable])
-        idle = [item_id for item_id, page in pages.items() if page is None]
+        readable = [item_id for item_id in item_ids if item_id not in unreadable]
+        pages = await self._pages.read(readable)
+        idle = [item_id for item_id in readable if item_id not in pages]
         waiting = await self._client.zmscore(self._keys.embed_due, idle) if idle else []
         rows = zip(idle, waiting, strict=True)
         return [Finding(Problem.QUEUED_WITHOUT_TEXT, item_id) for item_id, score in rows if score is not None]

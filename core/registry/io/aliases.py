@@ -1,158 +1,128 @@
-"""The same page under another name: redirects and canonicals inside a site make aliases, which have no text.
+"""Find pages that are the same page under another URL: redirects and canonicals inside a site make aliases.
 
-A page gives up its text only for a page that has one; a temporary redirect changes no name (trap T49).
+An alias has no text. A page gives up its text only for a page that has one, and a temporary redirect makes no alias:
+its target may be gone tomorrow (docs/architecture.md#aliases-and-duplicates).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from core.models import Document, Fetched, Ref
 from core.pages.canonical import trusted_canonical
-from core.pages.extract import EXTRACTOR_VERSION
+from core.pages.extraction import EXTRACTOR_VERSION
 from core.registry import outcomes, page_url
-from core.registry.io.body_reader import Read
+from core.registry.io.body_reader import ParsedBody
+from core.registry.io.commit_buffer import VisitReport
 from core.registry.io.items import LeasedItem
 from core.registry.io.registrar import item_id_of
-from core.registry.outcomes import Changed, Moved, Outcome
+from core.registry.outcomes import Changed, Moved
 from core.registry.record import Item, PageVisit
 from core.runtime.context import Context
 from core.sources.io.link_follower import LinkFollower
 from core.sources.io.source import Source
 from core.store.clock import ServerClock
-from core.store.commit import Command
 
-
-@dataclass(slots=True)
-class VisitReport:
-    """A visit up to its meaning: what it found, and what is written beside the record."""
-
-    outcome: Outcome
-    commands: Sequence[Command] = ()
-    leased: LeasedItem | None = None
-    """What was visited, if the visit found its real name."""
-    target: tuple[LeasedItem, VisitReport] | None = None
-    """Of an alias: the page that it leads to, which the same answer is about."""
-
-
-MOST_ALIASES = 30
-"""A chain of names longer than this leads nowhere."""
-Settle = Callable[[LeasedItem, Source, VisitReport], Awaitable[None]]
-"""Bring a visit to its end."""
+LONGEST_CHAIN = 30
+"""A chain of aliases longer than this leads nowhere."""
 VisitNow = Callable[[LeasedItem], Awaitable[None]]
-"""Visit another item, and write what came of it."""
+"""Visit another item and commit its result."""
 
 
 class AliasFinder:
-    """Finds out what a page is really called."""
+    """Finds the page that an alias stands for."""
 
-    def __init__(
-        self, context: Context, clock: ServerClock, following: LinkFollower, settle: Settle, visit: VisitNow
-    ) -> None:
+    def __init__(self, context: Context, clock: ServerClock, link_follower: LinkFollower, visit: VisitNow) -> None:
         self._context = context
         self._clock = clock
-        self._link_follower = following
-        self._settle = settle
+        self._link_follower = link_follower
         self._visit = visit
 
-    async def is_still_alias(self, leased: LeasedItem, source: Source) -> bool:
-        """Ask the old name with the validators of the real one: a 304 from there says all, in one tiny answer."""
+    async def confirm(self, leased: LeasedItem, source: Source) -> VisitReport | None:
+        """Report that a known alias still is one; None if it must be visited.
+
+        The alias is fetched with the validators of its target, so that a 304 answers in a few bytes.
+        """
         item = leased.item
-        target = await self._page_behind(item.alias_of, item)
+        if not item.alias_of or item.is_forced or leased.link:
+            return None
+        target = await self._target(item.alias_of, item)
         if target is None or not target.validators:
-            return False
+            return None
         answer = await source.fetch(replace(item, validators_url=target.validators_url), target.validators)
         if not isinstance(answer, Fetched) or answer.status != 304:
-            return False
+            return None
         await self._link_follower.land(item, answer, source)
-        visit = outcomes.page_visit(item, answer, named(item), "", item.source)
-        await self._settle(leased, source, VisitReport(_moved(target, visit)))
-        return True
-
-    async def alias(
-        self,
-        leased: LeasedItem,
-        source: Source,
-        answer: Fetched,
-        visit: PageVisit,
-        read: Read,
-        commands: Sequence[Command],
-    ) -> VisitReport | bool:
-        """An alias, if the page lives elsewhere in this source; True if its real name was settled with it."""
-        item = leased.item
-        name = self._real_name(item, answer, visit)
-        if name is None:
-            return False
-        target_id = item_id_of(Ref(name))
-        if target_id == item.id or not await self._link_follower.admit(item, name, source):
-            return False
-        is_redirect = bool(answer.hops)
-        if not is_redirect:
-            page = await self._has_or_gets_text(target_id, source, item)
-            return VisitReport(_moved(page, visit)) if page else False
-        return await self._redirected(leased, source, target_id, visit, read, commands)
-
-    async def _redirected(
-        self,
-        leased: LeasedItem,
-        source: Source,
-        target_id: str,
-        visit: PageVisit,
-        read: Read,
-        commands: Sequence[Command],
-    ) -> VisitReport | bool:
-        """A permanent redirect: the answer is the target's, and both are written in one commit.
-
-        Where somebody visits the target just now, its text is expected to be the one that was read here.
-        """
-        document = read.document
-        if not isinstance(document, Document):
-            return False
-        seen = replace(visit, redirects=(), canonical_url=document.canonical_url)
-        for other in await self._context.items.lease(self._context.leases, [target_id], self._clock.now(), source.sid):
-            if other.item.alias_of == leased.item.id:
-                await self._leave(other)
-                return False
-            seen = replace(seen, normalised=other.item.source)
-            if outcomes.is_unchanged(other.item, seen, EXTRACTOR_VERSION):
-                await self._leave(other)
-                return VisitReport(_moved(other.item, visit), commands)
-            # Its links too: it keeps them when the old name is gone.
-            followed = await self._link_follower.follow(other.item, read.links, source)
-            target = (other, VisitReport(Changed(document, seen), followed))
-            return VisitReport(Moved(target_id, visit, seen.content_hash), commands, target=target)
-        return VisitReport(Moved(target_id, visit, seen.content_hash), commands)
-
-    async def _has_or_gets_text(self, target_id: str, source: Source, item: Item) -> Item | None:
-        """The canonical page. If nobody has looked yet, we do: a page gives up its text for no empty name."""
-        page = await self._page_behind(target_id, item)
-        if page:
-            return page
-        for other in await self._context.items.lease(self._context.leases, [target_id], self._clock.now(), source.sid):
-            if other.item.checked_ts:  # it was looked at before, and had none
-                await self._leave(other)
-                return None
-            await self._visit(other)
-        return await self._page_behind(target_id, item)
+        return VisitReport(leased, _moved(target, _visit_of_304(item, answer)))
 
     async def to_canonical(self, leased: LeasedItem, source: Source, answer: Fetched) -> Moved | None:
-        """An unchanged page whose canonical page has meanwhile a text of its own."""
+        """An unchanged page is an alias once its canonical page has a text of its own."""
         item = leased.item
         if not item.canonical_url or item.canonical_url == item.fetch_url:
             return None
         if leased.is_article or not source.follows_links:
             return None
-        name = trusted_canonical(item.canonical_url, item.fetch_url)
-        page = await self._page_behind(item_id_of(Ref(name)), item) if name else None
-        return _moved(page, outcomes.page_visit(item, answer, named(item), "", item.source)) if page else None
+        url = trusted_canonical(item.canonical_url, item.fetch_url)
+        target = await self._target(item_id_of(Ref(url)), item) if url else None
+        return _moved(target, _visit_of_304(item, answer)) if target else None
 
-    async def _page_behind(self, target_id: str, item: Item) -> Item | None:
-        """The page with a text that this name leads to; None if it leads nowhere, or back to the item itself.
+    async def alias(
+        self, report: VisitReport, source: Source, answer: Fetched, visit: PageVisit, parsed: ParsedBody
+    ) -> VisitReport | None:
+        """Report an alias instead, if the page has another URL in this source."""
+        item = report.leased.item
+        url = page_url.canonical(answer, visit.canonical_url)
+        if url == item.fetch_url or page_url.has_temporary_redirect(answer):
+            return None
+        target_id = item_id_of(Ref(url))
+        if target_id == item.id or not await self._link_follower.admit(item, url, source):
+            return None
+        if answer.hops:
+            return await self._redirected(report, source, target_id, visit, parsed)
+        target = await self._target(target_id, item) or await self._first_visit(target_id, source, item)
+        return VisitReport(report.leased, _moved(target, visit)) if target else None
+
+    async def _redirected(
+        self, report: VisitReport, source: Source, target_id: str, visit: PageVisit, parsed: ParsedBody
+    ) -> VisitReport | None:
+        """A permanent redirect: the answer is the target's, and both items are written in one commit.
+
+        Where another worker visits the target, its text is expected to be the one that was read here.
+        """
+        document = parsed.document
+        if not isinstance(document, Document):
+            return None
+        target_visit = replace(visit, redirects=(), canonical_url=document.canonical_url)
+        report = replace(report, outcome=Moved(target_id, visit, target_visit.content_hash))
+        for target in await self._lease(target_id, source):
+            if target.item.alias_of == report.leased.item.id:
+                await self._release(target)
+                return None
+            target_visit = replace(target_visit, normalised=target.item.source)
+            if outcomes.is_unchanged(target.item, target_visit, EXTRACTOR_VERSION):
+                await self._release(target)
+                return replace(report, outcome=_moved(target.item, visit))
+            # Its links too: it keeps them when the alias is gone.
+            followed = await self._link_follower.follow(target.item, parsed.links, source)
+            return replace(report, target=VisitReport(target, Changed(document, target_visit), followed))
+        return report
+
+    async def _first_visit(self, target_id: str, source: Source, item: Item) -> Item | None:
+        """Visit a canonical page that was never visited: no page gives up its text for one that has none."""
+        for target in await self._lease(target_id, source):
+            if target.item.checked_ts:  # it was visited before, and had no text
+                await self._release(target)
+                return None
+            await self._visit(target)
+        return await self._target(target_id, item)
+
+    async def _target(self, target_id: str, item: Item) -> Item | None:
+        """Return the page with a text that this id leads to; None if it leads nowhere, or back to the item itself.
 
         Pages that name each other canonical in a circle would all give up their texts for each other.
         """
-        for _ in range(MOST_ALIASES):
+        for _ in range(LONGEST_CHAIN):
             if target_id == item.id:
                 return None
             target = (await self._context.items.read([target_id]))[0]
@@ -161,19 +131,16 @@ class AliasFinder:
             target_id = target.alias_of
         return target if target is not None and target.has_text else None
 
-    async def _leave(self, other: LeasedItem) -> None:
-        await self._context.leases.commit(other.lease, [self._context.items.unlocked(other.item)])
+    async def _lease(self, item_id: str, source: Source) -> list[LeasedItem]:
+        return await self._context.items.lease(self._context.leases, [item_id], self._clock.now(), source.sid)
 
-    def _real_name(self, item: Item, answer: Fetched, visit: PageVisit) -> str | None:
-        """What the page is called, if that is another name; a temporary redirect changes none (trap T49)."""
-        name = page_url.canonical(answer, visit.canonical_url)
-        return None if name == item.fetch_url or page_url.has_temporary_redirect(answer) else name
+    async def _release(self, leased: LeasedItem) -> None:
+        await self._context.leases.commit(leased.lease, [self._context.items.unlocked(leased.item)])
 
 
-def _moved(page: Item, visit: PageVisit) -> Moved:
-    return Moved(page.id, visit, page.text_hash)
+def _moved(target: Item, visit: PageVisit) -> Moved:
+    return Moved(target.id, visit, target.text_hash)
 
 
-def named(item: Item) -> Document:
-    """As much of a page as a 304 tells."""
-    return Document(canonical_url=item.canonical_url)
+def _visit_of_304(item: Item, answer: Fetched) -> PageVisit:
+    return outcomes.page_visit(item, answer, Document(canonical_url=item.canonical_url), "", item.source)

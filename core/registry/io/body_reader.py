@@ -1,4 +1,4 @@
-"""Read the body of an item in a parse child: an article as spec 004 wants it, everything else as a document."""
+"""Read the body of an item in a parse child: an article with its main text, anything else as a document."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LONG = (FileKind.PDF, FileKind.DOCX)
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What a body gave."""
+class ParsedBody:
+    """What was read from a body."""
 
     document: Document | Failed
     links: tuple[str, ...] = ()
@@ -29,30 +29,30 @@ class Read:
 
 
 class BodyReader:
-    """Reads bodies, as many at once as there are children."""
+    """Reads bodies, as many at once as there are parse children."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._places = asyncio.Semaphore(context.settings.parse_processes)
+        self._children = asyncio.Semaphore(context.settings.parse_processes)
 
-    async def read(self, leased: LeasedItem, answer: Fetched, with_links: bool) -> Read:
-        """The body as a document, or why it is none.
+    async def read(self, leased: LeasedItem, answer: Fetched, with_links: bool) -> ParsedBody:
+        """Return the body as a document, or why it is none.
 
-        Marked before it begins: should it take our whole process with it, this item is to blame and no other. The
-        lease of a link has counted that already.
+        The item is marked first: if its body kills the whole process, this item is to blame and no other. The lease of
+        a new link has counted that already.
         """
         item = leased.item
-        is_marked = leased.link is None or not leased.link.is_first_visit
-        name, request = self._task(leased, answer, with_links)
-        async with self._places:
+        is_marked = not leased.is_first_visit
+        kind, task = self._task(leased, answer, with_links)
+        async with self._children:
             if is_marked:
                 await self._context.leases.count_crash(item.id)
-            result: PageResult | Failed = await self._context.pool.run(name, request)
+            result: PageResult | Failed = await self._context.pool.run(kind, task)
             if is_marked:
                 await self._context.leases.clear_crashes(item.id)
         if isinstance(result, Failed):
-            return Read(result)
-        return Read(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)
+            return ParsedBody(result)
+        return ParsedBody(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)
 
     def _task(self, leased: LeasedItem, answer: Fetched, with_links: bool) -> tuple[str, PageTask | DocumentTask]:
         item, main_text = leased.item, self._context.settings.main_text

@@ -1,4 +1,4 @@
-"""What visits have decided and not yet written: many results in one commit.
+"""Decided visits that are not written yet: many results in one commit.
 
 A refresh in which nothing changed is a thousand small decisions; written one by one they would cost more than the
 requests. They wait for seconds at most, however slow the visits are, and a stop writes what was decided before it.
@@ -28,14 +28,14 @@ log = logging.getLogger("refresh")
 
 WORKS_PER_COMMIT = 100
 COMMIT_SECONDS = 2.0
-"""A decision is written at the latest after this, however few there are."""
+"""A decision is written after this at the latest, however few there are."""
 AGAIN_SECONDS = 2.0
-"""An alias whose page has no text yet is visited again after this."""
+"""An alias whose target has no text yet is visited again after this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One item came to its end, for whoever watches."""
+    """One item is done, for whoever watches."""
 
     item_id: str
     source: str
@@ -44,21 +44,34 @@ class Progress:
 
 
 @dataclass(slots=True)
+class VisitReport:
+    """What a visit found, before it is decided what that means for the record."""
+
+    leased: LeasedItem
+    """What was visited, under the name that the visit found."""
+    outcome: Outcome
+    commands: Sequence[Command] = ()
+    """Written beside the record: outlinks, snapshot, images."""
+    target: VisitReport | None = None
+    """Of an alias: the page that it leads to, which the same answer is about."""
+
+
+@dataclass(slots=True)
 class DecidedVisit:
-    """A visit that came to its end, and all that is to be written of it."""
+    """A decision about a visit, and everything that is to be written."""
 
     leased: LeasedItem
     outcome: Outcome
     policy: RecheckPolicy
-    around: VisitContext
+    visit_context: VisitContext
     chance: float
     decision: Decision
     commands: Sequence[Command] = ()
-    """Sidecar what the decision says of the record: text, images, outlinks."""
+    """Beside what the decision says of the record: text, images, outlinks."""
 
 
 class CommitBuffer:
-    """Collects entries and commits them together."""
+    """Collects decided visits and commits them together."""
 
     def __init__(
         self, context: Context, clock: ServerClock, run_id: str = "", watch: Callable[[Progress], None] | None = None
@@ -67,23 +80,23 @@ class CommitBuffer:
         self._clock = clock
         self._run_id = run_id
         self._watch = watch
-        self._entries: list[DecidedVisit] = []
+        self._visits: list[DecidedVisit] = []
         self._writing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._late: asyncio.Task[None] | None = None
-        """A commit that the timer began; whoever comes next hears of its trouble."""
+        """A commit that the timer started; the next `add` or `flush` raises its error."""
         self.counts: Counter[str] = Counter()
         self.decided = 0
-        """How many visits came to their end, written or not yet."""
+        """How many visits were decided, written or not yet."""
 
-    async def add(self, *entries: DecidedVisit) -> None:
-        """Keep it for the next commit, which comes when there are enough of them or after some seconds."""
-        self._entries += entries
-        self.decided += len(entries)
-        if len(self._entries) >= WORKS_PER_COMMIT or (self._late and self._late.done()):
+    async def add(self, *visits: DecidedVisit) -> None:
+        """Keep visits for the next commit, which comes when there are enough of them or after some seconds."""
+        self._visits += visits
+        self.decided += len(visits)
+        if len(self._visits) >= WORKS_PER_COMMIT or (self._late and self._late.done()):
             await self.flush()
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(COMMIT_SECONDS, self._begin)
+            self._timer = asyncio.get_running_loop().call_later(COMMIT_SECONDS, self._start_late)
 
     async def flush(self) -> None:
         """Write everything that waits."""
@@ -93,15 +106,15 @@ class CommitBuffer:
         late, self._late = self._late, None
         if late:
             await asyncio.shield(late)
-        # Shielded: a commit that is cancelled half way has been written or not, and nobody would know.
+        # Shielded: a commit that is cancelled half way may or may not have been written, and nobody would know.
         await asyncio.shield(self._in_background())
 
     async def close(self) -> None:
-        """Broken off: what was decided is written all the same; with the server away it is given back."""
-        with contextlib.suppress(RedisError, OSError):  # whatever broke us off is told already
+        """After an interruption: write what was decided, or release it while the server is away."""
+        with contextlib.suppress(RedisError, OSError):  # whatever interrupted us is reported already
             await cancellation.finish(self.flush())
 
-    def _begin(self) -> None:
+    def _start_late(self) -> None:
         self._timer = None
         if self._late is None:
             self._late = self._in_background()
@@ -113,34 +126,59 @@ class CommitBuffer:
 
     async def _write_all(self) -> None:
         async with self._writing:
-            while self._entries:
-                some, self._entries = self._entries[:WORKS_PER_COMMIT], self._entries[WORKS_PER_COMMIT:]
+            while self._visits:
+                some, self._visits = self._visits[:WORKS_PER_COMMIT], self._visits[WORKS_PER_COMMIT:]
                 try:
                     await self._write(some)
                 except BaseException:
-                    rest, self._entries = self._entries, []
-                    await self._context.leases.release_many([entry.leased.lease for entry in (*some, *rest)])
+                    rest, self._visits = self._visits, []
+                    await self._context.leases.release_many([visit.leased.lease for visit in (*some, *rest)])
                     raise
 
-    async def _write(self, entries: Sequence[DecidedVisit]) -> None:
-        """One commit; what was forced or embedded meanwhile is decided once more."""
-        while entries:
-            counts = Counter(str(entry.decision.count) for entry in entries)
-            also = self._counted(counts)
-            answers = await self._context.leases.commit_many([self._work(entry) for entry in entries], also)
-            again = []
-            for entry, answer in zip(entries, answers, strict=True):
-                match answer:
-                    case CommitResult.WRITTEN:
-                        self._tell(entry)
-                    case CommitResult.OUTDATED:
-                        again.append(entry)
-                    case CommitResult.LEASE_LOST:
-                        log.warning("⚠️ Lease lost, result discarded → %s", entry.leased.item.fetch_url)
-            _tell_failures([e for e, answer in zip(entries, answers, strict=True) if answer is CommitResult.WRITTEN])
-            await self._uncount(entries, answers)
-            await self._make_due_again([entry for entry in again if isinstance(entry.outcome, Moved)])
-            entries = [await self._once_more(entry) for entry in again if not isinstance(entry.outcome, Moved)]
+    async def _write(self, visits: Sequence[DecidedVisit]) -> None:
+        """Write one commit; what was forced, listed or embedded meanwhile is decided once more."""
+        while visits:
+            counts = Counter(str(visit.decision.count) for visit in visits)
+            commits = [self._commit(visit) for visit in visits]
+            answers = await self._context.leases.commit_many(commits, self._counted(counts))
+            by_result: dict[CommitResult, list[DecidedVisit]] = {answer: [] for answer in CommitResult}
+            for visit, answer in zip(visits, answers, strict=True):
+                by_result[answer].append(visit)
+            self._report(by_result[CommitResult.WRITTEN])
+            for visit in by_result[CommitResult.LEASE_LOST]:
+                log.warning("⚠️ Lease lost, result discarded → %s", visit.leased.item.fetch_url)
+            await self._uncount([*by_result[CommitResult.LEASE_LOST], *by_result[CommitResult.OUTDATED]])
+            again = by_result[CommitResult.OUTDATED]
+            await self._visit_again([visit for visit in again if isinstance(visit.outcome, Moved)])
+            visits = [await self._decide_again(visit) for visit in again if not isinstance(visit.outcome, Moved)]
+
+    def _commit(self, visit: DecidedVisit) -> Commit:
+        item, outcome, generation = visit.leased.item, visit.outcome, visit.visit_context.generation
+        commands = [*self._context.items.apply(item, visit.decision), *visit.commands]
+        expected = self._context.items.expected(item, item.generation if generation is None else generation)
+        if isinstance(outcome, Moved):  # a page gives up its text only while its target has one
+            expected += (self._context.keys.document(outcome.target_id), "content_hash", outcome.target_hash)
+        return Commit(visit.leased.lease, commands, expected)
+
+    async def _decide_again(self, visit: DecidedVisit) -> DecidedVisit:
+        """Decide the same visit by what the record says now: it was forced, listed by another source or embedded."""
+        current = await self._context.items.reread(visit.leased.item)
+        item = replace(current, generation=visit.leased.item.generation)
+        visit_context = replace(visit.visit_context, generation=current.generation)
+        decision = decide.decide(item, visit.outcome, self._clock.now(), visit.chance, visit.policy, visit_context)
+        leased = replace(visit.leased, item=item)
+        return replace(visit, leased=leased, visit_context=visit_context, decision=decision)
+
+    async def _visit_again(self, visits: Sequence[DecidedVisit]) -> None:
+        """Aliases whose targets lost their text, or whose records changed, are due again in a moment."""
+        until = self._clock.now() + AGAIN_SECONDS
+        commits = [
+            Commit(visit.leased.lease, self._context.items.postpone(visit.leased.item, until)) for visit in visits
+        ]
+        if commits:
+            await self._context.leases.commit_many(commits)
+
+    # ── counting and logging ──
 
     def _counted(self, counts: Counter[str]) -> list[Command]:
         total = {"visited": sum(counts.values()), **counts}
@@ -149,49 +187,29 @@ class CommitBuffer:
             commands += self._context.runs.counted(self._run_id, total, self._clock.now())
         return commands
 
-    async def _uncount(self, entries: Sequence[DecidedVisit], answers: Sequence[CommitResult]) -> None:
-        """What was counted with the commit and then refused: rare, and set right."""
-        refused = [e for e, answer in zip(entries, answers, strict=True) if answer is not CommitResult.WRITTEN]
-        if refused:
-            counts = Counter({str(entry.decision.count): 0 for entry in refused})
-            counts.subtract(str(entry.decision.count) for entry in refused)
+    async def _uncount(self, visits: Sequence[DecidedVisit]) -> None:
+        """Take back what was counted with the commit and then not written; rare."""
+        if visits:
+            counts = Counter({str(visit.decision.count): 0 for visit in visits})
+            counts.subtract(str(visit.decision.count) for visit in visits)
             await self._context.leases.run(self._counted(counts))
 
-    def _work(self, entry: DecidedVisit) -> Commit:
-        item, outcome = entry.leased.item, entry.outcome
-        generation = item.generation if entry.around.generation is None else entry.around.generation
-        commands = [*self._context.items.apply(item, entry.decision), *entry.commands]
-        expected = self._context.items.expected(item, generation)
-        if isinstance(outcome, Moved):  # a page gives up its text only while its target has one
-            expected += (self._context.keys.document(outcome.target_id), "content_hash", outcome.target_hash)
-        return Commit(entry.leased.lease, commands, expected)
-
-    async def _once_more(self, entry: DecidedVisit) -> DecidedVisit:
-        """Somebody raised the generation, which makes it due again at once, another source lists the page now, or a
-        worker has made it known to search: the same visit, decided by what the record says now."""
-        now_known = await self._context.items.moved_on(entry.leased.item)
-        item = replace(now_known, generation=entry.leased.item.generation)
-        around = replace(entry.around, generation=now_known.generation)
-        decision = decide.decide(item, entry.outcome, self._clock.now(), entry.chance, entry.policy, around)
-        leased = replace(entry.leased, item=item)
-        return replace(entry, leased=leased, around=around, decision=decision)
-
-    async def _make_due_again(self, entries: Sequence[DecidedVisit]) -> None:
-        """Their targets have no text any more, or their records moved on: visited again in a moment."""
-        until = self._clock.now() + AGAIN_SECONDS
-        postpone = [Commit(e.leased.lease, self._context.items.postpone(e.leased.item, until)) for e in entries]
-        if postpone:
-            await self._context.leases.commit_many(postpone)
-
-    def _tell(self, entry: DecidedVisit) -> None:
-        item, decision = entry.leased.item, entry.decision
-        self.counts[str(decision.count)] += 1
-        self.counts["visited"] += 1
-        is_deleted = decision.event == "item.gone"
-        if self._watch:
-            self._watch(Progress(item.id, item.source, decision.count, is_deleted))
-        # Each page for whoever looks closely; the run or job sums up.
-        log.debug(_LINES[decision.count], decision.fields.get("errorMessage", ""), item.fetch_url)
+    def _report(self, written: Sequence[DecidedVisit]) -> None:
+        """Count and log what was written: each page at debug level, one line for all failures of the commit."""
+        for visit in written:
+            item, decision = visit.leased.item, visit.decision
+            self.counts.update((str(decision.count), "visited"))
+            if self._watch:
+                self._watch(Progress(item.id, item.source, decision.count, decision.event == "item.gone"))
+            log.debug(_LINES[decision.count], decision.fields.get("errorMessage", ""), item.fetch_url)
+        failed = [visit for visit in written if visit.decision.count is VisitResult.FAILED]
+        if failed:
+            first = failed[0]
+            log.warning(
+                "⚠️ %d of %d failed%s: %s → %s",
+                *(len(failed), len(written), ", for instance" if len(failed) > 1 else ""),
+                *(first.decision.fields["errorMessage"], first.leased.item.fetch_url),
+            )
 
 
 _LINES = {
@@ -201,15 +219,3 @@ _LINES = {
     VisitResult.EXCLUDED: "🚫 %s → %s",
     VisitResult.UNCHANGED: "💤 Unchanged%.0s → %s",
 }
-
-
-def _tell_failures(written: Sequence[DecidedVisit]) -> None:
-    """One line for all of a commit."""
-    failed = [entry for entry in written if entry.decision.count is VisitResult.FAILED]
-    if failed:
-        first = failed[0]
-        log.warning(
-            "⚠️ %d of %d failed%s: %s → %s",
-            *(len(failed), len(written), ", for instance" if len(failed) > 1 else ""),
-            *(first.decision.fields["errorMessage"], first.leased.item.fetch_url),
-        )

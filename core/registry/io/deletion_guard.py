@@ -1,4 +1,7 @@
-"""Before something is taken away: is the site itself there, and may the source lose so much? And whom do we believe?"""
+"""Check before a text is removed: is the site itself up, and may its source lose so much? Also: is a 304 believed?
+
+See docs/architecture.md#deletion.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,11 @@ DISTRUST_SECONDS = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class PossibleLoss:
-    """What a source would lose with some of its items, beside what it has lost already."""
+    """What a source would lose with some of its items, on top of what it has lost already."""
 
     texts: int = 0
     empty: int = 0
-    """Items without a text: links that never worked, aliases. Nothing is lost with them."""
+    """Items without a text: links that never worked, aliases. They are no loss."""
 
     def __add__(self, other: PossibleLoss) -> PossibleLoss:
         return PossibleLoss(self.texts + other.texts, self.empty + other.empty)
@@ -45,51 +48,48 @@ async def count_possible_loss(context: Context, sid: str, item_ids: Sequence[str
 
 
 class DeletionGuard:
-    """What one batch knows about its sites; asked once each."""
+    """Remembers for one batch what it learnt about its sites."""
 
     def __init__(
         self, context: Context, open_sources: OpenSources, clock: ServerClock, *, is_told_by_run: bool = False
     ) -> None:
-        """`is_told_by_run`: a run says at its end why something was not removed, so nobody else has to."""
+        """`is_told_by_run`: a run says at its end why something was not removed, so it is not logged here."""
         self._context = context
         self._open_sources = open_sources
         self._clock = clock
         self._is_told_by_run = is_told_by_run
-        self._thinking = asyncio.Lock()
-        """One at a time: what one page's judgement counts, the next one has to know."""
+        self._lock = asyncio.Lock()
+        """One page at a time: each must know the losses counted before it."""
         self._is_down: dict[str, bool] = {}
         self._losses: dict[str, tuple[int, int]] = {}
-        """By source: lost within a day, and left; asked once, then counted here."""
+        """By source: lost within a day, and left; read once, then counted here."""
         self._refusals: dict[str, str] = {}
 
-    async def around(self, item: Item, outcome: Outcome) -> VisitContext:
-        """What has to be known before a missing page counts."""
+    async def visit_context(self, item: Item, outcome: Outcome) -> VisitContext:
+        """Return what has to be known before a missing page counts."""
         if not isinstance(outcome, Missing) or not item.has_text:
             return NOTHING_SPECIAL  # nothing can be lost
-        async with self._thinking:
-            return await self._around_missing(item)
+        async with self._lock:
+            return await self._missing_context(item)
 
-    async def _around_missing(self, item: Item) -> VisitContext:
+    async def _missing_context(self, item: Item) -> VisitContext:
         for sid in item.sources:
             source = await self._open_sources.open(sid)
             if source is None or source.is_built_in:
                 continue
             if await self._site_is_down(source, item):
                 return VisitContext(is_site_down=True)
-            refusal = await self.may_lose(source, 1)
-            if refusal:
+            if await self.refuse_loss(source, 1):
                 return VisitContext(loss_refused=KEPT)
         return NOTHING_SPECIAL
 
-    async def may_lose(self, source: Source, count: int, empty: int = 0) -> str:
-        """Why the source may not lose so many more texts, or nothing; then they count as lost.
+    async def refuse_loss(self, source: Source, count: int, empty: int = 0) -> str:
+        """Return why the source may not lose so many more texts; empty if it may, and then they count as lost.
 
-        `empty`: items without a text that go with them, and that the source does not have in this reckoning.
+        `empty`: items without a text that go with them; they do not count as items of the source.
         """
-        if not count:
-            return ""
         sid, now = source.sid, self._clock.now()
-        if source.state.loss_allowed_until > now:
+        if not count or source.state.loss_allowed_until > now:
             return ""
         if sid not in self._losses:
             self._losses[sid] = await self._context.sources.losses(sid, now)
@@ -118,7 +118,7 @@ class DeletionGuard:
         return self._is_down[source.sid]
 
     async def check_304(self, leased: LeasedItem, source: Source, validators: Mapping[str, str]) -> None:
-        """The text is new after checks that said 304: would the server say so still? Then it lies."""
+        """Distrust a server that still answers 304 although the text is new."""
         answer = await source.fetch(leased.item, validators)
         if not isinstance(answer, Fetched) or answer.status != 304:
             return
@@ -127,13 +127,10 @@ class DeletionGuard:
         log.warning("🤥 %s answers 304 though the page has changed; it is asked for whole pages from now on", host)
 
     def consequences(self, item: Item, source: Source, decision: Decision, now: float) -> list[Command]:
-        """Commands that remember losses and grade a sitemap's dates."""
+        """Commands that record losses and grade a sitemap's dates."""
         commands: list[Command] = []
-        is_loss = (
-            decision.text in (TextAction.HIDE, TextAction.DELETE)
-            and decision.count is VisitResult.GONE
-            and item.has_text
-        )
+        is_removed = decision.text in (TextAction.HIDE, TextAction.DELETE)
+        is_loss = is_removed and decision.count is VisitResult.GONE and item.has_text
         for sid in item.sources if is_loss else ():
             commands += [*self._context.sources.lost(sid, item.id, now), self._context.sources.dirty(sid)]
         is_back = decision.text is TextAction.REPLACE and not item.has_text and item.missing_checks > 0

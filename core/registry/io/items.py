@@ -1,27 +1,28 @@
-"""Registry records in Redis: taken for a visit, written as a decision says, found by partition, status and source."""
+"""Registry records in Redis: leased for a visit, and the commands that write what was decided."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, cast
 
 from core.keys import Keys
 from core.models import Link
-from core.pages.extract import EXTRACTOR_VERSION
+from core.pages.extraction import EXTRACTOR_VERSION
 from core.registry import field_parsing
 from core.registry.decide import Decision
-from core.registry.record import ARTICLES_SOURCE, FIELDS, Item, Status, iso, parse_record, parse_status, with_text
+from core.registry.record import ARTICLES_SOURCE, FIELDS, Item, Status, iso, parse_record, parse_status
 from core.registry.stored_fields import ARTICLE_BEFORE
-from core.store.commit import LEASE_SECONDS, Command, Lease, Leases
+from core.store.commit import LEASE_SECONDS, Command, Lease, Leases, flat
 from core.store.connect import Client
 from core.store.events import event
+from core.store.pipeline import read_many
 from core.store.quarantine import Quarantine
 from core.urls.normalise import host_of
 
-# KEYS pairs of record and document · ARGV the fields. For each record its values, and the content hash of its document.
-# The fields are sent once: as many HMGETs, their names would cost more than all else in a refresh of unchanged pages.
+# KEYS pairs of record and document · ARGV the fields. Returns for each record its values and the content hash of its
+# document. The field names are sent once: in one HMGET per record they would cost more than everything else in a
+# refresh of unchanged pages.
 _READ = """
 local found = {}
 for i = 1, #KEYS, 2 do
@@ -35,47 +36,52 @@ return found
 
 @dataclass(slots=True)
 class LeasedItem:
-    """An item that is ours for a visit, and what is known around it."""
+    """An item that is leased for a visit, with what the visit needs to know."""
 
     item: Item
     lease: Lease
     deaths: int = 0
     article: Mapping[str, str] = field(default_factory=dict)
-    """The stored article of an item that feeds listed; empty if it has none that lives."""
+    """The stored article of an item that feeds listed; empty if it has none that is alive."""
     is_trusted: bool = True
     """Is its host's 304 believed?"""
     has_snapshot: bool = False
     link: Link | None = None
-    """The article that a good answer writes: of a new link, or of an ended article that somebody asks for again."""
+    """The link whose article a good answer writes: a new one, or one whose article expired and is asked for again."""
 
     @property
     def is_article(self) -> bool:
-        """Does its text live in an article?"""
+        """Is its text that of an article?"""
         return bool(self.article) or self.link is not None
+
+    @property
+    def is_first_visit(self) -> bool:
+        """Is this the first visit of a link?"""
+        return self.link is not None and self.link.is_first_visit
 
 
 class ItemStore:
-    """Reads records and says what to write."""
+    """Reads records and builds the commands that write them."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
         self._quarantine = Quarantine(client, keys)
 
-    # ── taking ──
+    # ── leasing and reading ──
 
     async def lease(self, leases: Leases, item_ids: Sequence[str], now: float, via: str = "") -> list[LeasedItem]:
-        """Those of the items that exist and that nobody else visits, in a few round trips for all of them.
+        """Lease those of the items that exist and that nobody else visits, in a few round trips for all of them.
 
-        `via` is the source that asked: an item that does not know it yet learns it. What that source does not list
-        has no business in its due set, whoever put it there.
+        `via` is the source that made them due: it is added to the sources of an item that lacks it, and what it does
+        not list is removed from its due set.
         """
         if via:
             item_ids = await self._listed(item_ids, via)
         taken = await leases.acquire_many(item_ids, iso(now + LEASE_SECONDS))
         ours = [(item_id, *got) for item_id, got in zip(item_ids, taken, strict=True) if got]
         try:
-            return await self._known(leases, ours, now, via)
+            return await self._read_leased(leases, ours, now, via)
         except BaseException:
             await leases.release_many([lease for _, lease, _ in ours])
             raise
@@ -87,22 +93,19 @@ class ItemStore:
             await self._client.zrem(self._keys.due(source), *strangers)
         return [item_id for item_id, score in zip(item_ids, scores, strict=True) if score is not None]
 
-    async def _known(
+    async def _read_leased(
         self, leases: Leases, ours: Sequence[tuple[str, Lease, int]], now: float, via: str
     ) -> list[LeasedItem]:
         items = await self.read([item_id for item_id, _, _ in ours], via)
-        around = await self._around([item for item in items if item], now)
         unknown = [lease for (_, lease, _), item in zip(ours, items, strict=True) if item is None]
         if unknown:
             await leases.release_many(unknown)
-        return [
-            _leased(item, lease, deaths, *around[item.id])
-            for (_, lease, deaths), item in zip(ours, items, strict=True)
-            if item
-        ]
+        known = [LeasedItem(item, lease, deaths) for (_, lease, deaths), item in zip(ours, items, strict=True) if item]
+        await self._add_details(known, now)
+        return known
 
     async def read(self, item_ids: Sequence[str], via: str = "") -> list[Item | None]:
-        """The records of these ids; `has_text` is true for those with a document of their own."""
+        """Return the records of these ids; `has_text` is true for those with a document of their own."""
         if not item_ids:
             return []
         keys = [key for item_id in item_ids for key in (self._keys.item(item_id), self._keys.document(item_id))]
@@ -116,52 +119,45 @@ class ItemStore:
             await self._quarantine.put_aside(map(self._keys.item, sorted(damaged)))
         return items
 
-    async def _around(self, items: Sequence[Item], now: float) -> dict[str, tuple[dict[str, str], bool, bool]]:
-        """By item id: its article, whether its host is trusted, whether there is a snapshot of it."""
-        hosts = {item.id: host_of(item.source) if item.type == "url" else "" for item in items}
-        named = sorted(filter(None, set(hosts.values())))
-        articles = [item for item in items if item.article_uid]
-        pipe = self._client.pipeline(transaction=False)
-        for host in named:
-            pipe.hget(self._keys.trust(host), "untrusted_until")
-        for item in articles:
-            pipe.hmget(self._keys.article(item.article_uid), ARTICLE_BEFORE)
+    async def _add_details(self, leased: Sequence[LeasedItem], now: float) -> None:
+        """Add articles, trust in hosts and whether there are snapshots, in one round trip."""
+        keys, items = self._keys, [one.item for one in leased]
+        host_by_id = {item.id: host_of(item.source) if item.type == "url" else "" for item in items}
+        hosts = sorted(set(host_by_id.values()) - {""})
+        with_uid = [item for item in items if item.article_uid]
         stale = [item for item in items if item.has_text and item.extractor_version != EXTRACTOR_VERSION]
-        for item in stale:
-            pipe.exists(self._keys.snapshot(item.id))
-        answers = await pipe.execute() if named or articles or stale else []
-        trust = dict(zip(named, answers, strict=False))
-        distrusted = {host for host, until in trust.items() if field_parsing.timestamp(until) > now}
-        stored = await self._articles(articles, answers[len(named) :])
-        kept = dict(zip((item.id for item in stale), answers[len(named) + len(articles) :], strict=True))
-        return {
-            item.id: (
-                stored.get(item.id, {}),
-                hosts[item.id] not in distrusted,
-                bool(kept.get(item.id)),
-            )
-            for item in items
-        }
+        trust: list[Command] = [("HGET", keys.trust(host), "untrusted_until") for host in hosts]
+        stored: list[Command] = [("HMGET", keys.article(item.article_uid), *ARTICLE_BEFORE) for item in with_uid]
+        snapshots: list[Command] = [("EXISTS", keys.snapshot(item.id)) for item in stale]
+        replies = iter(await read_many(self._client, trust + stored + snapshots))
+        distrusted = {host for host in hosts if field_parsing.timestamp(next(replies)) > now}
+        articles = {item.id: await self._article(item, next(replies)) for item in with_uid}
+        with_snapshot = {item.id for item in stale if next(replies)}
+        for one in leased:
+            one.article = articles.get(one.item.id, {})
+            one.is_trusted = host_by_id[one.item.id] not in distrusted
+            one.has_snapshot = one.item.id in with_snapshot
+            if one.article:  # without one, what a site has of the same page is a document
+                one.item = replace(one.item, has_text=one.article["status"] == "success")
 
-    async def _articles(self, items: Sequence[Item], answers: Sequence[Any]) -> dict[str, dict[str, str]]:
-        """By item id the stored articles, without what is damaged of them."""
-        found = {}
-        for item, values in zip(items, answers, strict=False):
-            stored = _article(values)
-            damaged = await self._quarantine.mend_fields(self._keys.article(item.article_uid), "article", stored)
-            found[item.id] = {**stored, **dict.fromkeys(damaged, "")}
-        return found
+    async def _article(self, item: Item, values: Sequence[str | None]) -> dict[str, str]:
+        """Return a stored article without damaged fields; empty if there is none."""
+        if values[0] is None:
+            return {}
+        stored = {name: value or "" for name, value in zip(ARTICLE_BEFORE, values, strict=True)}
+        damaged = await self._quarantine.mend_fields(self._keys.article(item.article_uid), "article", stored)
+        return {**stored, **dict.fromkeys(damaged, "")}
 
     # ── writing ──
 
     def enlist(self, item: Item, status: Status, blank: Mapping[str, str]) -> list[Command]:
         """Commands that make the page of an article an item of the feeds' source, whoever else lists it.
 
-        `blank` is the record of something never visited; it is written only where there is none.
+        `blank` is the record of an item never visited; it is written only where there is none.
         """
         key = self._keys.item(item.id)
         is_new = item.stored_status == "0"
-        first: list[Command] = [("HSET", key, *chain.from_iterable(blank.items()))] if is_new else []
+        first: list[Command] = [("HSET", key, *flat(blank))] if is_new else []
         article = ("articleUid", item.article_uid, "articleUrl", item.article_url)
         return [
             *first,
@@ -173,13 +169,13 @@ class ItemStore:
         ]
 
     def expected(self, item: Item, generation: int) -> tuple[str, ...]:
-        """What the record has to say still for a visit's result to be written; a missing field counts as `0`."""
+        """Return what the record must still say for a visit's result to be written; a missing field counts as `0`."""
         key = self._keys.item(item.id)
         stands = (key, "status", item.stored_status, key, "sources", item.stored_sources)
         return (key, "reindexGeneration", str(generation), *stands)
 
-    async def moved_on(self, item: Item) -> Item:
-        """The item as its record has become while it was visited: generation, status, sources, what search knows."""
+    async def reread(self, item: Item) -> Item:
+        """Return the item with what may have changed during its visit: generation, status, sources, indexed hash."""
         names = ["reindexGeneration", "status", "indexedHash", "sources"]
         generation, status, known, sources = await self._client.hmget(self._keys.item(item.id), names)
         listed = [*filter(None, str(sources or "").split(",")), *item.sources]
@@ -194,32 +190,27 @@ class ItemStore:
         )
 
     def apply(self, item: Item, decision: Decision) -> list[Command]:
-        """Commands that write what was decided: fields, status, next check, event. The text is another store's."""
+        """Commands that write a decision: fields, status, next check, event. `DocumentStore` writes the text."""
         key = self._keys.item(item.id)
         fields = {**decision.fields, "sources": ",".join(item.sources)}
-        commands: list[Command] = [("HSET", key, *chain.from_iterable(fields.items()))]
+        commands: list[Command] = [("HSET", key, *flat(fields))]
         if decision.status is not item.status:
             commands += [
                 ("SREM", self._keys.status(str(item.status)), item.id),
                 ("SADD", self._keys.status(str(decision.status)), item.id),
             ]
-        for source in item.sources:
-            if decision.next_at is None:
-                commands.append(("ZREM", self._keys.due(source), item.id))
-            else:
-                commands.append(("ZADD", self._keys.due(source), f"{decision.next_at:.3f}", item.id))
+        commands += self._due(item, decision.next_at)
         if decision.event:
-            is_gone = {"deleted": "true"} if decision.event == "item.gone" else {}
-            told = {"id": item.id, "source": item.source, **is_gone}
-            commands.append(event(self._keys, decision.event, **told))
+            deleted = {"deleted": "true"} if decision.event == "item.gone" else {}
+            commands.append(event(self._keys, decision.event, id=item.id, source=item.source, **deleted))
         return commands
 
     def unlocked(self, item: Item) -> Command:
-        """The command that says, for people, that nobody visits it."""
+        """The command that says in the record that nobody visits the item."""
         return ("HSET", self._keys.item(item.id), "lockedUntil", "")
 
-    def rest(self, item: Item) -> list[Command]:
-        """Not due any more, and a force that nothing can answer is used up."""
+    def retire(self, item: Item) -> list[Command]:
+        """Commands that make an item not due any more and use up a force that nothing can answer."""
         used_up = ("reindexRequested", "false", "processedGeneration", item.generation)
         return [*self.postpone(item, None), ("HSET", self._keys.item(item.id), *used_up)]
 
@@ -228,21 +219,22 @@ class ItemStore:
         return [("HINCRBY", self._keys.refresh_stats, name, count) for name, count in counts.items()]
 
     def postpone(self, item: Item, until: float | None, wait_seconds: float | None = None) -> list[Command]:
-        """Not now: due again at that time (None: not before somebody asks), and the record says so.
+        """Commands that make an item due at that time; None: not before somebody asks.
 
-        `wait_seconds`: how long that is, if somebody asked for it; else the interval stays what it was.
+        `wait_seconds`: the new interval of the record; without it the interval stays.
         """
-        next_at = "" if until is None else iso(until)
-        told = ("lockedUntil", "", "nextCrawlAt", next_at)
-        waits = () if wait_seconds is None else ("crawlIntervalSeconds", f"{wait_seconds:.0f}")
-        commands: list[Command] = [("HSET", self._keys.item(item.id), *told, *waits)]
-        for source in item.sources:
-            due = self._keys.due(source)
-            commands.append(("ZREM", due, item.id) if until is None else ("ZADD", due, f"{until:.3f}", item.id))
-        return commands
+        fields = {"lockedUntil": "", "nextCrawlAt": "" if until is None else iso(until)}
+        if wait_seconds is not None:
+            fields["crawlIntervalSeconds"] = f"{wait_seconds:.0f}"
+        return [("HSET", self._keys.item(item.id), *flat(fields)), *self._due(item, until)]
+
+    def _due(self, item: Item, at: float | None) -> list[Command]:
+        if at is None:
+            return [("ZREM", self._keys.due(source), item.id) for source in item.sources]
+        return [("ZADD", self._keys.due(source), f"{at:.3f}", item.id) for source in item.sources]
 
     def unlist(self, item: Item, source: str) -> list[Command]:
-        """The source has it no more; others may."""
+        """Commands that take an item out of a source; others may list it."""
         left = ",".join(name for name in item.sources if name != source)
         places = (self._keys.refs(source), self._keys.due(source), self._keys.seen(source))
         return [
@@ -251,17 +243,3 @@ class ItemStore:
             ("HSET", self._keys.item(item.id), "sources", left, "lastSource", source, "lockedUntil", ""),
             event(self._keys, "item.listed", id=item.id, source=item.source),
         ]
-
-
-def _article(values: Sequence[Any]) -> dict[str, str]:
-    if values[0] is None:
-        return {}
-    return {name: value or "" for name, value in zip(ARTICLE_BEFORE, values, strict=True)}
-
-
-def _leased(
-    item: Item, lease: Lease, deaths: int, article: dict[str, str], is_trusted: bool, has_snapshot: bool
-) -> LeasedItem:
-    if article:  # else its life is over; what a site has of the same page is a document
-        item = with_text(item, article.get("status") == "success")
-    return LeasedItem(item, lease, deaths, article, is_trusted, has_snapshot)

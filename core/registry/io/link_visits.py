@@ -1,6 +1,6 @@
-"""What is special about the first visit of a link: how it begins, what its page is called, how it ends.
+"""What is special about the first visit of a link: how it begins, which item its page is, how it is committed.
 
-Everything between (fetch, read, outcome, decision, commit) is the visit of any item, see `visit`.
+Everything in between (fetch, read, outcome, decision) is the same for every item, see `visit_engine`.
 """
 
 from __future__ import annotations
@@ -38,60 +38,60 @@ TITLE_CHARS = 80
 
 
 class LinkVisits:
-    """The links of one run: how many ended how, and which somebody else has just now."""
+    """The links of one run: the results so far, and the links that another worker has."""
 
     def __init__(self, context: Context, clock: ServerClock) -> None:
         self._context = context
         self._clock = clock
         self._trackers = tracker_matcher(context.settings.tracking_param_prefixes)
-        self.ends: Counter[LinkResult] = Counter()
-        self.held: list[str] = []
-        """Another run has these, or their page is being visited under another name."""
+        self.results: Counter[LinkResult] = Counter()
+        self.busy: list[str] = []
+        """Another run has these links, or their page is being visited under another URL."""
 
-    # ── the beginning ──
+    # ── before the visit ──
 
     async def begin(self, url: str, categories: Sequence[str]) -> LeasedItem | None:
-        """Take a link for its first visit; None if it has come to its end already, or is held by somebody else."""
+        """Lease a link for its first visit; None if it needs none, or another worker has it."""
         link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
         cleaned = clean_url(url) if _is_text(url) else RejectedUrl(url, "unparsable")
         normalised = url if isinstance(cleaned, RejectedUrl) else normalise_url(url, self._trackers)
         item = Item(ids.item_id("url", normalised), source=normalised, fetch_url=url)
         acquired = await self._context.articles.lease(self._context.leases, link, item.id)
         if acquired is None:
-            self.held.append(url)
+            self.busy.append(url)
             return None
-        lease, taken, before = acquired
+        lease, taken, state = acquired
         try:
             if isinstance(cleaned, RejectedUrl):
                 await self._reject(link, lease, cleaned)
                 return None
-            if await self._is_known(before, lease):
+            if await self._is_known(state, lease):
                 return None
-            known = (await self._context.items.read([item.id]))[0] if before.has_record else None
-            return LeasedItem(_with_link(known or item, before.link), lease, taken - 1, link=before.link)
+            known = (await self._context.items.read([item.id]))[0] if state.has_record else None
+            return LeasedItem(_with_link(known or item, state.link), lease, taken - 1, link=state.link)
         except BaseException:
             await self._context.leases.release(lease)
             raise
 
-    async def _is_known(self, before: LinkState, lease: Lease) -> bool:
-        """Is there nothing to fetch? Attempted meanwhile, stored though nobody remembers, or an alias."""
-        if before.was_attempted:
+    async def _is_known(self, state: LinkState, lease: Lease) -> bool:
+        """Is there nothing to fetch? It was attempted meanwhile, or has an article already, maybe under another URL."""
+        if state.was_attempted:
             await self._context.leases.release(lease)
-            self.ends[LinkResult.KNOWN] += 1
-        elif before.is_stored:
-            await self._context.articles.enter_categories(before.link.uid, before.link.categories)
-            await self._context.leases.commit(lease, self._context.articles.remember(before.link, self._clock.now()))
-            self.ends[LinkResult.KNOWN] += 1
-        elif before.article_uid:
-            await self._alias(before.link, lease, before.article_uid)
+            self.results[LinkResult.KNOWN] += 1
+        elif state.is_stored:
+            await self._context.articles.enter_categories(state.link.uid, state.link.categories)
+            await self._context.leases.commit(lease, self._context.articles.remember(state.link, self._clock.now()))
+            self.results[LinkResult.KNOWN] += 1
+        elif state.article_uid:
+            await self._alias(state.link, lease, state.article_uid)
         else:
             return False
         return True
 
-    # ── what its page is called ──
+    # ── which item it is ──
 
-    async def named(self, leased: LeasedItem, answer: Fetched, document: Document) -> LeasedItem | None:
-        """The item under the page's real name; None if that has an article already, and the link is its alias."""
+    async def resolve(self, leased: LeasedItem, answer: Fetched, document: Document) -> LeasedItem | None:
+        """Return the item of the page's canonical URL; None if that has an article, and the link is now its alias."""
         link, item = leased.link, leased.item
         assert link is not None
         name = page_url.canonical(answer, document.canonical_url)
@@ -99,8 +99,8 @@ class LinkVisits:
         identity = ids.item_id("url", normalised)
         if identity == item.id:
             return leased
-        if not await self._patiently(lambda: self._context.leases.acquire(identity, leased.lease.token)):
-            await self._leave(leased)
+        if not await self._retry(lambda: self._context.leases.acquire(identity, leased.lease.token)):
+            await self._defer(leased)
             return None
         both = leased.lease.with_key(self._context.keys.lease(identity))
         twin = await self._context.articles.live_article(identity)
@@ -111,18 +111,18 @@ class LinkVisits:
         known = known or Item(identity, source=normalised, fetch_url=page_url.fetch_url(answer))
         return replace(leased, item=_with_link(known, link), lease=both)
 
-    async def with_text(self, leased: LeasedItem, changed: Changed) -> LeasedItem | None:
-        """The same with the lease of its text, knowing which article had that text first; None: it came to its end.
+    async def lease_text(self, leased: LeasedItem, changed: Changed) -> LeasedItem | None:
+        """Lease the text too, and learn which article had it first; None if the link is committed or postponed.
 
         The same text from the same final URL is the same page, also behind a temporary redirect.
         """
         link, text = leased.link, changed.document.content_hash
         assert link is not None
-        shared = await self._patiently(
+        shared = await self._retry(
             lambda: self._context.articles.lease_text(self._context.leases, leased.lease, text, link.uid)
         )
         if shared is None:
-            await self._leave(leased)
+            await self._defer(leased)
             return None
         wider, original = shared
         if original and normalise_url(original.final_url) == normalise_url(changed.visit.fetched_url):
@@ -131,19 +131,19 @@ class LinkVisits:
         duplicate_of = original.uid if original else ""
         return replace(leased, lease=wider, link=replace(link, duplicate_of=duplicate_of))
 
-    async def _patiently(self, take: Callable[[], Awaitable[T | None]]) -> T | None:
-        """Somebody may have the same page or text just now: mostly for a moment."""
+    async def _retry(self, acquire: Callable[[], Awaitable[T | None]]) -> T | None:
+        """Another worker may have the same page or text, mostly for a moment."""
         for _ in range(LEASE_TRIES):
-            taken = await take()
+            taken = await acquire()
             if taken is not None:
                 return taken
             await asyncio.sleep(LEASE_PAUSE_SECONDS)
         return None
 
-    # ── the end ──
+    # ── commit ──
 
     async def store(self, leased: LeasedItem, decision: Decision, commands: Sequence[Command], title: str) -> None:
-        """Commit an article with the record of its page; whoever changed that record meanwhile is respected."""
+        """Commit an article with the record of its page, unless that record was changed meanwhile."""
         link, item, context = leased.link, leased.item, self._context
         assert link is not None
         decision = replace(decision, event="")  # `article.stored` says it
@@ -153,19 +153,19 @@ class LinkVisits:
             item.source, item.fetch_url, self._clock.now(), strategy=context.settings.registry_partition_strategy
         )
         written = [*context.items.enlist(item, decision.status, blank), *context.items.apply(item, decision), *commands]
-        work = Commit(leased.lease, written, context.items.expected(item, item.generation))
-        match (await context.leases.commit_many([work]))[0]:
+        commit = Commit(leased.lease, written, context.items.expected(item, item.generation))
+        match (await context.leases.commit_many([commit]))[0]:
             case CommitResult.WRITTEN:
-                self.ends[LinkResult.DUPLICATE if link.duplicate_of else LinkResult.STORED] += 1
+                self.results[LinkResult.DUPLICATE if link.duplicate_of else LinkResult.STORED] += 1
                 log.info("✅ Stored canonical → %s  %s", link.uid, title[:TITLE_CHARS])
-            case CommitResult.OUTDATED:  # a site has just listed the page: once more, with the record as it is now
+            case CommitResult.OUTDATED:  # a site has just listed the page: visit it again with the new record
                 await context.leases.release(leased.lease)
-                self.held.append(link.url)
+                self.busy.append(link.url)
             case CommitResult.LEASE_LOST:
-                self._late(link)
+                self._lease_lost(link)
 
     async def fail(self, leased: LeasedItem, outcome: Outcome) -> None:
-        """A visit without an article: told in the link's story, with a time to try again or as attempted."""
+        """Commit a visit without an article: a failure with a time to retry, or as attempted."""
         link, now = leased.link, self._clock.now()
         assert link is not None
         assert isinstance(outcome, Missing | Broken | Excluded | Parked)
@@ -173,44 +173,44 @@ class LinkVisits:
         again = None if isinstance(outcome, Parked) else _retry_at(failed, link.earlier_tries, now)
         commands = self._context.articles.fail(link, failed, link.earlier_tries + 1, again, now)
         if not await self._context.leases.commit(leased.lease, commands):
-            self._late(link)
+            self._lease_lost(link)
             return
         name = f"{failed.code}/{failed.detail}" if failed.detail else str(failed.code)
         log.warning("⚠️ %s %s → %s", name, "later again" if again else "skip", link.url)
-        self.ends[LinkResult.RETRY if again else LinkResult.FAILED] += 1
+        self.results[LinkResult.RETRY if again else LinkResult.FAILED] += 1
 
-    async def postpone(self, leased: LeasedItem, answer: Deferred) -> None:
-        """Not now: nothing is written, the next run comes back."""
-        log.info("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, leased.item.fetch_url)
-        await self._leave(leased)
+    async def postpone(self, leased: LeasedItem, deferred: Deferred) -> None:
+        """Leave a link for the next run; nothing is written."""
+        log.info("⏳ %s, not before %.0f s → %s", deferred.reason, deferred.wait_seconds, leased.item.fetch_url)
+        await self._defer(leased)
 
-    async def _leave(self, leased: LeasedItem) -> None:
+    async def _defer(self, leased: LeasedItem) -> None:
         await self._context.leases.release(leased.lease)
-        self.ends[LinkResult.DEFERRED] += 1
+        self.results[LinkResult.DEFERRED] += 1
 
     async def _alias(self, link: Link, lease: Lease, target: str) -> None:
         await self._context.articles.enter_categories(target, link.categories)
         if not await self._context.leases.commit(lease, self._context.articles.alias(link, target, self._clock.now())):
-            self._late(link)
+            self._lease_lost(link)
             return
         log.info("🔗 Same article → %s", target)
-        self.ends[LinkResult.ALIAS] += 1
+        self.results[LinkResult.ALIAS] += 1
 
     async def _reject(self, link: Link, lease: Lease, rejected: RejectedUrl) -> None:
         failed = Failed(FailCode.HTTP, FailDetail.URL, f"This is no link that can be fetched ({rejected.reason}).")
         if not await self._context.leases.commit(lease, self._context.articles.reject(link, failed, self._clock.now())):
-            self._late(link)
+            self._lease_lost(link)
             return
         log.warning("⚠️ %s → skip", failed.text)
-        self.ends[LinkResult.REJECTED] += 1
+        self.results[LinkResult.REJECTED] += 1
 
-    def _late(self, link: Link) -> None:
+    def _lease_lost(self, link: Link) -> None:
         log.warning("⚠️ Lease lost, result discarded → %s", link.url)
-        self.ends[LinkResult.KNOWN] += 1
+        self.results[LinkResult.KNOWN] += 1
 
 
 def _with_link(item: Item, link: Link) -> Item:
-    """The item as a page of the feeds too, whoever else lists it."""
+    """Return the item as one that feeds list too."""
     return replace(
         item,
         sources=tuple(dict.fromkeys((*item.sources, ARTICLES_SOURCE))),
@@ -221,7 +221,7 @@ def _with_link(item: Item, link: Link) -> Item:
 
 
 def _retry_at(failed: Failed, earlier_tries: int, now: float) -> float | None:
-    """When to try a link again after this failure; None: it is permanent, or was tried often enough."""
+    """Return when to retry a link after this failure; None: it is permanent, or was tried often enough."""
     wait = schedule.link_retry_seconds(earlier_tries) if classify.is_transient(failed) else None
     return None if wait is None else schedule.retry_at(now, wait, failed.retry_after_seconds)
 

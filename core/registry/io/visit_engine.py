@@ -1,4 +1,4 @@
-"""One visit of anything: fetch, read, outcome, decide, commit. The only place where these meet.
+"""One visit of anything, top to bottom: fetch, read, outcome, decide, commit. The only place where these meet.
 
 The first visit of a feed's link, a refresh, a page of a crawl and a forced reindex all come through here. An article
 is an item whose first visit also writes the article hash (`link_visits`).
@@ -9,21 +9,21 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from core import ids
 from core.errors import FailCode, FailDetail
-from core.models import Deferred, Document, Failed, Fetched, FetchResult, Link
+from core.models import Deferred, Document, Failed, Fetched, Link
 from core.net.body_slot import BodySlot
 from core.net.health import NetworkHealth
-from core.pages.extract import EXTRACTOR_VERSION
+from core.pages.extraction import EXTRACTOR_VERSION
 from core.registry import classify, decide, field_parsing, outcomes, stored_fields
 from core.registry.classify import ResponseKind
 from core.registry.decide import RecheckPolicy
-from core.registry.io.aliases import AliasFinder, VisitReport
-from core.registry.io.body_reader import BodyReader, Read
-from core.registry.io.commit_buffer import CommitBuffer, DecidedVisit
+from core.registry.io.aliases import AliasFinder
+from core.registry.io.body_reader import BodyReader, ParsedBody
+from core.registry.io.commit_buffer import CommitBuffer, DecidedVisit, VisitReport
 from core.registry.io.deletion_guard import DeletionGuard
 from core.registry.io.items import LeasedItem
 from core.registry.io.link_visits import LinkVisits
@@ -41,10 +41,11 @@ log = logging.getLogger("refresh")
 
 MOST_DEATHS = 3
 OFFLINE = Deferred(60.0, "our own network looked down")
+NOINDEX = "The page asks not to be indexed (noindex)."
 
 
 class VisitEngine:
-    """Visits items and links for one run or one job; `ledger` and `links` take what came of it."""
+    """Visits items and links for one run or one job; `buffer` and `links` commit the results."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class VisitEngine:
         *,
         is_run: bool = False,
     ) -> None:
-        """`is_run`: a run tells at its end what nobody has to tell twice."""
+        """`is_run`: a run reports at its end what then need not be logged here."""
         self._context = context
         self._clock = clock
         self._open_sources = open_sources
@@ -65,38 +66,33 @@ class VisitEngine:
         self._reader = BodyReader(context)
         self._link_follower = LinkFollower(context, open_sources, clock, is_told_by_run=is_run)
         self._guard = DeletionGuard(context, open_sources, clock, is_told_by_run=is_run)
-        self._alias_finder = AliasFinder(context, clock, self._link_follower, self._settle, self._visit_now)
+        self._alias_finder = AliasFinder(context, clock, self._link_follower, self._visit_now)
         self._unreached: list[tuple[LeasedItem, Source, Failed]] = []
         self._postponed: Counter[str] = Counter()
         self.network = NetworkHealth()
 
     async def visit(self, leased: LeasedItem) -> None:
-        """Bring one visit to its end; whose host was not reached is kept for `settle_unreached`."""
-        leased = await self._revived(leased)
-        item = leased.item
-        source = await self._open_sources.of(item)
-        if source is None or self._has_ended(leased):
-            await self._stop_checking(leased)
+        """Visit one item and hand its result to the commit; hosts not reached wait for `settle_unreached`."""
+        leased = await self._revive(leased)
+        source = await self._open_sources.of(leased.item)
+        if source is None or _has_expired(leased):
+            # Not due any more; a force that nothing can answer is used up.
+            await self._context.leases.commit_many([Commit(leased.lease, self._context.items.retire(leased.item))])
             return
-        if leased.deaths >= MOST_DEATHS:  # a force has begun the count anew
-            await self._settle(leased, source, VisitReport(Parked(leased.deaths)))
-            return
-        is_known_alias = item.alias_of and not item.is_forced and not leased.link
-        if is_known_alias and await self._alias_finder.is_still_alias(leased, source):
-            return
-        async with BodySlot(self._context.body_slots) as slot:
-            visited = await self._fetch(leased, source, slot)
-        if visited is not None:
-            await self._settle(visited.leased or leased, source, visited)
+        report: VisitReport | None
+        if leased.deaths >= MOST_DEATHS:  # a force resets the count
+            report = VisitReport(leased, Parked(leased.deaths))
+        else:
+            report = await self._alias_finder.confirm(leased, source) or await self._fetch(leased, source)
+        if report is not None:
+            await self._settle(report, source)
 
     async def _visit_now(self, leased: LeasedItem) -> None:
         await self.visit(leased)
         await self._buffer.flush()
 
-    # ── who is not visited ──
-
-    async def _revived(self, leased: LeasedItem) -> LeasedItem:
-        """An article that ended or was gone comes back if somebody asks for it by name."""
+    async def _revive(self, leased: LeasedItem) -> LeasedItem:
+        """An article that expired or was gone comes back if somebody asks for it by name."""
         item = leased.item
         if leased.is_article or not item.article_uid or not item.is_forced or ARTICLES_SOURCE not in item.sources:
             return leased
@@ -107,150 +103,146 @@ class VisitEngine:
             return leased
         return replace(leased, link=Link(url, item.article_uid, categories, is_first_visit=False))
 
-    def _has_ended(self, leased: LeasedItem) -> bool:
-        """An article whose TTL is over is not fetched again; its record waits for its own end."""
-        item = leased.item
-        return bool(item.article_uid) and not leased.is_article and item.sources == (ARTICLES_SOURCE,)
-
-    async def _stop_checking(self, leased: LeasedItem) -> None:
-        """Not due any more; a force that nothing can answer is used up."""
-        await self._context.leases.commit_many([Commit(leased.lease, self._context.items.rest(leased.item))])
-
     # ── fetch ──
 
-    async def _fetch(self, leased: LeasedItem, source: Source, slot: BodySlot) -> VisitReport | None:
-        """What the source answers, and what that means; None if it was put off, or is judged later."""
-        item = leased.item
-        conditional = self._conditional(leased)
-        if leased.link and leased.link.is_first_visit:
+    async def _fetch(self, leased: LeasedItem, source: Source) -> VisitReport | None:
+        """Fetch and interpret the answer; None if the visit is postponed, settled already, or settled at the end."""
+        if leased.link and leased.is_first_visit:
             logging.getLogger("canon").info("🌐 Fetching → %s", leased.link.url)
-        answer = await source.fetch(item, conditional, slot)
-        if isinstance(answer, Fetched) and answer.status == 304 and not (conditional and item.has_text):
-            # Some caches answer so unasked: once more, and without them.
-            answer = await source.fetch(replace(item, generation=item.processed_generation + 1), {}, slot)
-        if isinstance(answer, Deferred):
-            await self._postpone(leased, answer)
-            return None
-        is_unreached = isinstance(answer, Failed) and classify.is_unreached(answer)
-        self.network.record(host_of(item.fetch_url), was_reached=not is_unreached)
-        if isinstance(answer, Failed) and is_unreached:
-            self._unreached.append((leased, source, answer))
-            return None
-        return await self._understand(leased, source, answer, bool(conditional))
+        item, conditional = leased.item, self._validators(leased)
+        async with BodySlot(self._context.body_slots) as slot:
+            answer = await source.fetch(item, conditional, slot)
+            if isinstance(answer, Fetched) and answer.status == 304 and not (conditional and item.has_text):
+                # Some caches answer 304 unasked: once more, bypassing them.
+                answer = await source.fetch(replace(item, generation=item.processed_generation + 1), {}, slot)
+            if isinstance(answer, Deferred):
+                await self._postpone(leased, answer)
+                return None
+            is_unreached = isinstance(answer, Failed) and classify.is_unreached(answer)
+            self.network.record(host_of(item.fetch_url), was_reached=not is_unreached)
+            if isinstance(answer, Failed) and is_unreached:
+                self._unreached.append((leased, source, answer))
+                return None
+            return await self._interpret(leased, source, answer, bool(conditional))
 
-    def _conditional(self, leased: LeasedItem) -> Mapping[str, str]:
-        item, settings = leased.item, self._context.settings
+    def _validators(self, leased: LeasedItem) -> Mapping[str, str]:
         is_wanted = not leased.link and decide.should_ask_conditionally(
-            item,
+            leased.item,
             extractor_version=EXTRACTOR_VERSION,
             has_snapshot=leased.has_snapshot,
             is_trusted=leased.is_trusted,
-            audit_every=settings.audit_every_checks,
+            audit_every=self._context.settings.audit_every_checks,
         )
-        return item.validators if is_wanted else {}
+        return leased.item.validators if is_wanted else {}
 
-    async def _postpone(self, leased: LeasedItem, answer: Deferred) -> None:
-        if leased.link and leased.link.is_first_visit:
-            await self._links.postpone(leased, answer)
+    async def _postpone(self, leased: LeasedItem, deferred: Deferred) -> None:
+        if leased.is_first_visit:
+            await self._links.postpone(leased, deferred)
             return
-        log.debug("⏳ %s, not before %.0f s → %s", answer.reason, answer.wait_seconds, leased.item.fetch_url)
-        self._postponed[answer.reason] += 1
-        wait = max(answer.wait_seconds, 1.0)
-        postpone = self._context.items.postpone(leased.item, self._clock.now() + wait, wait)
-        await self._context.leases.commit_many([Commit(leased.lease, postpone)])
+        log.debug("⏳ %s, not before %.0f s → %s", deferred.reason, deferred.wait_seconds, leased.item.fetch_url)
+        self._postponed[deferred.reason] += 1
+        wait = max(deferred.wait_seconds, 1.0)
+        commands = self._context.items.postpone(leased.item, self._clock.now() + wait, wait)
+        await self._context.leases.commit_many([Commit(leased.lease, commands)])
 
-    # ── what it means ──
+    # ── outcome, without a look into the body ──
 
-    async def _understand(
-        self, leased: LeasedItem, source: Source, answer: FetchResult, was_conditional: bool
+    async def _interpret(
+        self, leased: LeasedItem, source: Source, answer: Fetched | Failed, was_conditional: bool
     ) -> VisitReport | None:
-        """The meaning of an answer; None if it was the meaning of another item too, and both are settled."""
-        assert not isinstance(answer, Deferred)
         item = leased.item
         outcome = outcomes.from_response(item, answer, was_conditional, self._clock.now())
-        if isinstance(outcome, Unchanged) and item.extractor_version != EXTRACTOR_VERSION:
-            kept = await self._context.documents.read_snapshot(item)
-            if kept is None:  # it has just ended: the page itself, then
-                return VisitReport(Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, "The snapshot is gone.")))
-            return await self._read(leased, source, kept, is_from_snapshot=True)
-        if isinstance(outcome, Unchanged) and isinstance(answer, Fetched):
-            await self._link_follower.land(item, answer, source)
-            moved = await self._alias_finder.to_canonical(leased, source, answer)
-            return VisitReport(moved or outcome)
-        if isinstance(outcome, Broken) and isinstance(answer, Fetched) and _is_closed(outcome.failed):
-            return await self._forbidden(leased, source, answer, outcome)
-        if outcome is not None or not isinstance(answer, Fetched):
+        if isinstance(answer, Failed):
             assert outcome is not None
-            return VisitReport(await self._with_hash(item, source, answer, outcome))
-        if self._is_same_body(item, answer) and not leased.link:
-            return VisitReport(outcomes.unchanged(item, answer))
+            return VisitReport(leased, await self._with_hash(item, source, answer, outcome))
+        if isinstance(outcome, Unchanged):
+            return await self._unchanged(leased, source, answer, outcome)
+        if isinstance(outcome, Broken) and classify.failure(outcome.failed).kind is ResponseKind.FORBIDDEN:
+            return await self._forbidden(leased, source, answer, outcome)
+        if outcome is not None:
+            return VisitReport(leased, outcome)
+        if _is_same_body(item, answer) and not leased.link:
+            return VisitReport(leased, outcomes.unchanged(item, answer))
         return await self._read(leased, source, answer)
+
+    async def _unchanged(
+        self, leased: LeasedItem, source: Source, answer: Fetched, outcome: Unchanged
+    ) -> VisitReport | None:
+        item = leased.item
+        if item.extractor_version == EXTRACTOR_VERSION:
+            await self._link_follower.land(item, answer, source)
+            return VisitReport(leased, await self._alias_finder.to_canonical(leased, source, answer) or outcome)
+        snapshot = await self._context.documents.read_snapshot(item)
+        if snapshot is None:  # expired meanwhile: the next visit fetches the page
+            failed = Failed(FailCode.HTTP, FailDetail.PROTOCOL, "The snapshot is gone.")
+            return VisitReport(leased, Broken(failed))
+        return await self._read(leased, source, snapshot, is_snapshot=True)
 
     async def _forbidden(
         self, leased: LeasedItem, source: Source, answer: Fetched, outcome: Broken
     ) -> VisitReport | None:
         """The page is kept from us: the text that its feed published stands in for it, now or since its first visit."""
         if _has_feed_text(leased):
-            return VisitReport(Unchanged(answer.status))
+            return VisitReport(leased, Unchanged(answer.status))
         if leased.link and leased.link.entry.get("html"):
-            visited = await self._read(leased, source, replace(answer, body=b""))
-            return visited if visited is None or isinstance(visited.outcome, Changed) else VisitReport(outcome)
-        return VisitReport(outcome)
+            report = await self._read(leased, source, replace(answer, body=b""))
+            if report is None or isinstance(report.outcome, Changed):
+                return report
+        return VisitReport(leased, outcome)
 
-    async def _with_hash(self, item: Item, source: Source, answer: Fetched | Failed, outcome: Outcome) -> Outcome:
-        """A file too large to be read is hashed as a stream, if its metadata has changed since (spec 000 §5)."""
-        is_large = isinstance(answer, Failed) and answer.detail is FailDetail.TOO_LARGE
-        if not is_large or not isinstance(outcome, Excluded):
+    async def _with_hash(self, item: Item, source: Source, failed: Failed, outcome: Outcome) -> Outcome:
+        """A file too large to be read is hashed as a stream, if its listing says that it changed."""
+        if failed.detail is not FailDetail.TOO_LARGE or not isinstance(outcome, Excluded):
             return outcome
         if item.content_hash and item.listed_version == item.visited_version and not item.is_forced:
             return replace(outcome, content_hash=item.content_hash)
         return replace(outcome, content_hash=await source.hash_of(item) or "")
 
-    def _is_same_body(self, item: Item, answer: Fetched) -> bool:
-        if answer.final_url != item.validators_url:
-            return False  # the same bytes from elsewhere: the page may have another name now
-        is_readable = item.has_text and item.extractor_version == EXTRACTOR_VERSION and not item.is_forced
-        return is_readable and item.body_hash == ids.body_hash(answer.body)
+    # ── read, and the outcome of what was read ──
 
     async def _read(
-        self, leased: LeasedItem, source: Source, answer: Fetched, *, is_from_snapshot: bool = False
+        self, leased: LeasedItem, source: Source, answer: Fetched, *, is_snapshot: bool = False
     ) -> VisitReport | None:
-        read = await self._reader.read(leased, answer, source.follows_links)
-        if leased.link and leased.link.is_first_visit and isinstance(read.document, Document):
-            renamed = await self._links.named(leased, answer, read.document)
-            if renamed is None:
-                return None
-            leased = renamed
-        item = leased.item
-        if isinstance(read.document, Document) and not is_from_snapshot:
-            stray = await self._link_follower.land(item, answer, source, read.links)
-            if stray and (item.has_text or item.alias_of):
-                return VisitReport(Broken(Failed(FailCode.HTTP, FailDetail.REDIRECTS, stray, answer.status)))
-        # A page that keeps its text because there is none now (a wall, an error) keeps its links as well.
-        is_kept = isinstance(read.document, Failed) and bool(item.has_text or item.alias_of)
-        followed = [] if is_kept else await self._link_follower.follow(item, read.links, source)
-        if not leased.is_article and (read.is_noindex or _forbids_index(answer)):
-            why = "The page asks not to be indexed (noindex)."
-            return VisitReport(Excluded(why, http_status=answer.status, is_withdrawn=True), followed)
-        visit = outcomes.page_visit(item, answer, read.document, ids.body_hash(answer.body), item.source)
-        outcome = await self._outcome(leased, visit, read)
-        commands = [*followed, *(() if is_from_snapshot else self._context.documents.snapshot(item, answer))]
-        # A snapshot has forgotten which redirects led to it; an article stays one for its life.
-        may_move = source.follows_links and not is_from_snapshot and not leased.is_article
-        if may_move and isinstance(outcome, Changed | Unchanged):
-            moved = await self._alias_finder.alias(leased, source, answer, visit, read, commands)
-            if moved:
-                return moved if isinstance(moved, VisitReport) else None
-        if isinstance(outcome, Unchanged) and isinstance(read.document, Document):
-            # The text is the same, its pictures need not be.
-            commands += await self._context.documents.replace_images(item, read.document, self._clock.now())
-        is_new_text = isinstance(outcome, Changed) and visit.content_hash != item.content_hash
-        if is_new_text and self._is_audit(leased):
-            await self._guard.check_304(leased, source, item.validators)
-        return VisitReport(outcome, commands, leased)
+        """Parse the body and say what it means; None if the link is an alias, which is committed then."""
+        parsed = await self._reader.read(leased, answer, source.follows_links)
+        if leased.is_first_visit and isinstance(parsed.document, Document):
+            resolved = await self._links.resolve(leased, answer, parsed.document)
+            return await self._report(resolved, source, answer, parsed, is_snapshot) if resolved else None
+        return await self._report(leased, source, answer, parsed, is_snapshot)
 
-    async def _outcome(self, leased: LeasedItem, visit: PageVisit, read: Read) -> Outcome:
-        item, document, now = leased.item, read.document, self._clock.now()
+    async def _report(
+        self, leased: LeasedItem, source: Source, answer: Fetched, parsed: ParsedBody, is_snapshot: bool
+    ) -> VisitReport:
+        item, document = leased.item, parsed.document
+        has_known_text = bool(item.has_text or item.alias_of)
+        if isinstance(document, Document) and not is_snapshot:
+            stray = await self._link_follower.land(item, answer, source, parsed.links)
+            if stray and has_known_text:
+                return VisitReport(leased, Broken(Failed(FailCode.HTTP, FailDetail.REDIRECTS, stray, answer.status)))
+        # A page that keeps its text because there is none now (a paywall, an error) keeps its links as well.
+        is_kept = isinstance(document, Failed) and has_known_text
+        commands = [] if is_kept else await self._link_follower.follow(item, parsed.links, source)
+        if not leased.is_article and (parsed.is_noindex or _forbids_index(answer)):
+            return VisitReport(leased, Excluded(NOINDEX, http_status=answer.status, is_withdrawn=True), commands)
+        visit = outcomes.page_visit(item, answer, document, ids.body_hash(answer.body), item.source)
+        outcome = await self._outcome(leased, visit, parsed)
+        report = VisitReport(leased, outcome, commands)
+        if not is_snapshot:
+            commands += self._context.documents.snapshot(item, answer)
+            # A snapshot does not know which redirects led to it; an article stays one until its TTL ends.
+            if source.follows_links and not leased.is_article and isinstance(outcome, Changed | Unchanged):
+                moved = await self._alias_finder.alias(report, source, answer, visit, parsed)
+                if moved:
+                    return moved
+        if isinstance(outcome, Unchanged) and isinstance(document, Document):
+            # The text is the same, its images need not be.
+            commands += await self._context.documents.replace_images(item, document, self._clock.now())
+        if isinstance(outcome, Changed) and visit.content_hash != item.content_hash and self._is_audit(item):
+            await self._guard.check_304(leased, source, item.validators)
+        return report
+
+    async def _outcome(self, leased: LeasedItem, visit: PageVisit, parsed: ParsedBody) -> Outcome:
+        item, document, now = leased.item, parsed.document, self._clock.now()
         if _has_feed_text(leased) and _says_less(leased, document):
             return Unchanged(visit.http_status)
         if leased.link and isinstance(document, Document):
@@ -269,46 +261,44 @@ class VisitEngine:
             is_new_metadata=is_new_metadata,
         )
 
-    def _is_audit(self, leased: LeasedItem) -> bool:
-        item = leased.item
+    def _is_audit(self, item: Item) -> bool:
         return item.conditional_streak >= self._context.settings.audit_every_checks - 1 and bool(item.validators)
 
     # ── decide and commit ──
 
-    async def _settle(self, leased: LeasedItem, source: Source, visited: VisitReport) -> None:
-        outcome, link = visited.outcome, leased.link
-        is_first_visit = link is not None and link.is_first_visit
-        if is_first_visit and not isinstance(outcome, Changed):
-            await self._links.fail(leased, outcome)
+    async def _settle(self, report: VisitReport, source: Source) -> None:
+        if report.leased.is_first_visit:
+            await self._settle_link(report, source)
             return
-        if is_first_visit and isinstance(outcome, Changed):
-            with_text = await self._links.with_text(leased, outcome)
-            if with_text is None:
-                return
-            leased = with_text
-        entries = [await self._entry(leased, source, visited)]
-        if is_first_visit and isinstance(outcome, Changed):
-            (entry,) = entries
-            await self._links.store(leased, entry.decision, entry.commands, outcome.document.title)
-            return
-        if visited.target:  # before its alias, and in the same commit
-            entries.insert(0, await self._entry(visited.target[0], source, visited.target[1]))
-        await self._buffer.add(*entries)
+        decided = [await self._decide(report, source)]
+        if report.target:  # before its alias, and in the same commit
+            decided.insert(0, await self._decide(report.target, source))
+        await self._buffer.add(*decided)
 
-    async def _entry(self, leased: LeasedItem, source: Source, visited: VisitReport) -> DecidedVisit:
-        """What is decided about a visit, and everything that is written of it."""
-        outcome = visited.outcome
-        around = await self._guard.around(leased.item, outcome)
-        policy, chance, now = self._policy(leased, source), random.random(), self._clock.now()
-        decision = decide.decide(leased.item, outcome, now, chance, policy, around)
-        commands = [*visited.commands, *await self._context.documents.apply(leased, decision, outcome, now)]
+    async def _settle_link(self, report: VisitReport, source: Source) -> None:
+        outcome = report.outcome
+        if not isinstance(outcome, Changed):
+            await self._links.fail(report.leased, outcome)
+            return
+        leased = await self._links.lease_text(report.leased, outcome)
+        if leased is not None:
+            decided = await self._decide(replace(report, leased=leased), source)
+            await self._links.store(leased, decided.decision, decided.commands, outcome.document.title)
+
+    async def _decide(self, report: VisitReport, source: Source) -> DecidedVisit:
+        """Decide about a visit and collect everything that is written."""
+        leased, outcome = report.leased, report.outcome
+        visit_context = await self._guard.visit_context(leased.item, outcome)
+        policy, chance, now = self._policy(leased.item, source), random.random(), self._clock.now()
+        decision = decide.decide(leased.item, outcome, now, chance, policy, visit_context)
+        commands = [*report.commands, *await self._context.documents.apply(leased, decision, outcome, now)]
         commands += self._guard.consequences(leased.item, source, decision, now)
-        return DecidedVisit(leased, outcome, policy, around, chance, decision, commands)
+        return DecidedVisit(leased, outcome, policy, visit_context, chance, decision, commands)
 
-    def _policy(self, leased: LeasedItem, source: Source) -> RecheckPolicy:
-        item, policy = leased.item, self._context.recheck_policy
+    def _policy(self, item: Item, source: Source) -> RecheckPolicy:
+        policy = self._context.recheck_policy
         if item.article_uid:
-            # Within its TTL, so that a correction is seen before the article ends (trap T5).
+            # Within its TTL, so that a correction is seen before the article ends.
             return policy.capped(self._context.settings.article_ttl_seconds * 3 / 7)
         is_root = source.state.root_id == item.id
         return policy.capped(policy.base_seconds) if is_root else policy
@@ -316,7 +306,7 @@ class VisitEngine:
     # ── hosts that did not answer ──
 
     async def settle_unreached(self) -> None:
-        """Hosts that did not answer: a failure each, unless nearly none answered. Then it is us."""
+        """Count a failure for each host that did not answer, unless nearly none answered: then it is our network."""
         if self.network.is_down:
             log.error("⚠️ Nearly no host answers: our own network looks down. Nothing is counted against anybody.")
         while self._unreached:
@@ -324,20 +314,29 @@ class VisitEngine:
             if self.network.is_down:
                 await self._postpone(leased, OFFLINE)
             else:
-                await self._settle(leased, source, VisitReport(Broken(failed)))
+                await self._settle(VisitReport(leased, Broken(failed)), source)
         for reason, count in self._postponed.items():
             log.info("⏳ %d put off: %s", count, reason)
         self._postponed.clear()
 
-    def take_unreached(self) -> Sequence[LeasedItem]:
-        """Those that are kept to be judged at the end, when there is no such end."""
-        held = [leased for leased, _, _ in self._unreached]
+    def take_unreached(self) -> list[LeasedItem]:
+        """Give up the items that wait for `settle_unreached`, when that will not come."""
+        leased = [leased for leased, _, _ in self._unreached]
         self._unreached.clear()
-        return held
+        return leased
 
 
-def _is_closed(failed: Failed) -> bool:
-    return classify.failure(failed).kind is ResponseKind.FORBIDDEN
+def _has_expired(leased: LeasedItem) -> bool:
+    """An article whose TTL is over is not fetched again; the cleanup ends its item."""
+    item = leased.item
+    return bool(item.article_uid) and not leased.is_article and item.sources == (ARTICLES_SOURCE,)
+
+
+def _is_same_body(item: Item, answer: Fetched) -> bool:
+    if answer.final_url != item.validators_url:
+        return False  # the same bytes from elsewhere: the page may have another URL now
+    is_readable = item.has_text and item.extractor_version == EXTRACTOR_VERSION and not item.is_forced
+    return is_readable and item.body_hash == ids.body_hash(answer.body)
 
 
 def _has_feed_text(leased: LeasedItem) -> bool:

@@ -1,6 +1,6 @@
-"""Visit many: items that are due, and links that are new; each domain in its lane, a batch at a time.
+"""Visit many: items that are due and links that are new, each domain in its lane, a batch at a time.
 
-Whatever stops us in between gives back what is held, as it was.
+An interrupted batch releases what it has leased, as it was.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from core.store.commit import Commit, CommitResult
 T = TypeVar("T")
 
 LINK_ROUNDS = 3
-"""A link whose page is just being visited under another name is looked at again; mostly it is an alias by then."""
+"""A link whose page is being visited under another URL is tried again; mostly it is an alias by then."""
 
 
 class Visitor:
@@ -49,31 +49,31 @@ class Visitor:
         self._buffer = CommitBuffer(context, clock, run_id, watch)
         self._links = LinkVisits(context, clock)
         self._engine = VisitEngine(context, clock, open_sources, self._buffer, self._links, is_run=bool(run_id))
-        self._held: Mapping[str, LeasedItem] = {}
+        self._leased: Mapping[str, LeasedItem] = {}
 
     @property
-    def held(self) -> list[Item]:
-        """Items that are leased and whose visit has not come to its end."""
-        return [one.item for one in self._held.values()]
+    def unfinished(self) -> list[Item]:
+        """Leased items whose visit is not done."""
+        return [one.item for one in self._leased.values()]
 
     @property
     def decided(self) -> int:
-        """How many visits have come to their end, written or not yet."""
+        """How many visits were decided, written or not yet."""
         return self._buffer.decided
 
     @property
     def counts(self) -> Counter[str]:
-        """How the visits of items so far ended."""
+        """Results of the visits of items so far."""
         return self._buffer.counts
 
     @property
     def link_results(self) -> Counter[LinkResult]:
-        """How the visits of links so far ended."""
-        return self._links.ends
+        """Results of the visits of links so far."""
+        return self._links.results
 
     @property
     def network(self) -> NetworkHealth:
-        """What the visits so far have seen of the network."""
+        """How many hosts the visits so far have reached."""
         return self._engine.network
 
     # ── items ──
@@ -86,11 +86,11 @@ class Visitor:
         via: str = "",
         is_over: Callable[[], bool] = lambda: False,
     ) -> int:
-        """Visit those that nobody else visits, and that nobody has visited since `picked_ts`; how many these were."""
+        """Visit those that nobody else visits or has visited since `picked_ts`; return how many these were."""
         leased = await self._context.items.lease(self._context.leases, item_ids, self._clock.now(), via)
-        waiting = self._held = {one.item.id: one for one in leased}
+        waiting = self._leased = {one.item.id: one for one in leased}
         try:
-            await self._pass_over(waiting, picked_ts)
+            await self._skip_visited(waiting, picked_ts)
             wanted = len(waiting)
 
             async def visit(one: LeasedItem) -> None:
@@ -103,10 +103,10 @@ class Visitor:
         except BaseException:
             await self._buffer.close()
             held = [*self._engine.take_unreached(), *waiting.values()]
-            await cancellation.finish(self._give_back(held))
+            await cancellation.finish(self._release(held))
             raise
         finally:
-            self._held = {}
+            self._leased = {}
         await self._make_due_again(list(waiting.values()))
         return wanted - len(waiting)
 
@@ -122,35 +122,33 @@ class Visitor:
         by_domain = per_domain.group(waiting, lane)
         await per_domain.run(by_domain, visit, settings.parallel_per_domain, should_stop, settings.visits_at_once)
 
-    async def _pass_over(self, waiting: dict[str, LeasedItem], picked_ts: float | None) -> None:
-        """A job that was late, or sent twice: what was visited since it was made is left alone."""
+    async def _skip_visited(self, waiting: dict[str, LeasedItem], picked_ts: float | None) -> None:
+        """Drop what was visited since the job was created: the job was late, or sent twice."""
         if picked_ts is None:
             return
         now = self._clock.now()
         done = [one for one in waiting.values() if _is_done(one.item, picked_ts, now)]
-        works = [self._passed(one) for one in done]
-        for one, answer in zip(done, await self._context.leases.commit_many(works) if works else (), strict=True):
-            if (
-                answer is not CommitResult.OUTDATED
-            ):  # forced in this very moment: it is visited after all, without validators
+        commits = [self._skipped(one) for one in done]
+        for one, answer in zip(done, await self._context.leases.commit_many(commits) if commits else (), strict=True):
+            if answer is not CommitResult.OUTDATED:
                 del waiting[one.item.id]
-            else:
+            else:  # forced meanwhile: it is visited after all, without validators
                 waiting[one.item.id] = replace(one, item=replace(one.item, generation=one.item.generation + 1))
 
-    def _passed(self, one: LeasedItem) -> Commit:
+    def _skipped(self, one: LeasedItem) -> Commit:
         item = one.item
         expected = (self._context.keys.item(item.id), "reindexGeneration", str(item.generation))
         return Commit(one.lease, self._context.items.postpone(item, item.next_ts), expected)
 
     async def _make_due_again(self, left: Sequence[LeasedItem]) -> None:
-        """The time was over before their turn: due now, for whoever comes next."""
+        """Make items due now for the next worker: the time was over before their turn."""
         now = self._clock.now()
-        works = [Commit(one.lease, self._context.items.postpone(one.item, now)) for one in left]
-        if works:
-            await self._context.leases.commit_many(works)
+        commits = [Commit(one.lease, self._context.items.postpone(one.item, now)) for one in left]
+        if commits:
+            await self._context.leases.commit_many(commits)
 
-    async def _give_back(self, held: Sequence[LeasedItem]) -> None:
-        """Broken off: due at once, for whoever comes next; with the server away their leases end by themselves."""
+    async def _release(self, held: Sequence[LeasedItem]) -> None:
+        """After an interruption: make items due now; with the server away their leases expire."""
         try:
             await self._make_due_again(held)
         except (RedisError, OSError):
@@ -165,9 +163,9 @@ class Visitor:
         is_over: Callable[[], bool] = lambda: False,
         watch: Callable[[], object] = lambda: None,
     ) -> list[str]:
-        """Visit links for the first time, or again after a failure; those that somebody else has still at the end.
+        """Visit links for the first time, or again after a failure; return those that another worker still has.
 
-        `links` are URLs with their categories. How each ended is in `link_results`.
+        `links` are URLs with their categories. The results are in `link_results`.
         """
         waiting: Sequence[str] = sorted(links)
 
@@ -180,7 +178,7 @@ class Visitor:
         try:
             for _ in range(LINK_ROUNDS):
                 await self._drive(waiting, domain_of, visit, is_over)
-                waiting, self._links.held = self._links.held, []
+                waiting, self._links.busy = self._links.busy, []
             await self._engine.settle_unreached()
         except BaseException:
             held = [one.lease for one in self._engine.take_unreached()]
@@ -197,7 +195,7 @@ class Visitor:
 
 
 def _is_done(item: Item, picked_ts: float, now: float) -> bool:
-    """Was it visited since it was picked, and has nobody asked for it and nothing moved since that visit?"""
+    """Was it visited since it was picked, without a force or a change in its listing since that visit?"""
     is_awaited = item.next_ts is not None and item.next_ts <= now
     has_moved = item.listed_version != item.visited_version and not item.failures and not item.missing_checks
     return item.checked_ts >= picked_ts and not (item.is_forced or is_awaited or has_moved)

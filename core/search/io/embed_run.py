@@ -20,7 +20,7 @@ from core.search.io.chunk_remover import OldChunks
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embed_reading import PageToEmbed, cut, embedded
-from core.search.io.live_pages import LiveText, LiveTextReader
+from core.search.io.live_pages import LivePageReader, LiveText
 from core.search.io.vector_space import VectorSpaceStore
 from core.search.protocols import Embedder, EmbedderUnavailable
 from core.store.clock import ServerClock
@@ -61,7 +61,7 @@ class EmbedRun:
         self._clock = clock
         self._tell = tell
         self._items = ItemStore(client, keys)
-        self._texts = LiveTextReader(client, keys)
+        self._texts = LivePageReader(client, keys)
         self._queue = EmbedQueue(client, keys)
         self._spaces = VectorSpaceStore(client, keys)
         self.counts: Counter[str] = Counter()
@@ -92,7 +92,7 @@ class EmbedRun:
     async def _groups(self, held: Held) -> AsyncIterator[list[PageToEmbed]]:
         """The pages that are wanted, each group with about as many chunks as the model gets at once."""
         items = dict(zip(held, await self._items.read(list(held)), strict=True))
-        texts = await self._texts.read([item for item in items.values() if item])
+        texts = await self._texts.read_texts([item for item in items.values() if item])
         old = await self._store.old_of(list(held))
         wanted = [item for item in items.values() if item and item.id in texts and self._is_wanted(item, old[item.id])]
         await self._let_go({name: items[name] for name in items.keys() - {item.id for item in wanted}}, held)

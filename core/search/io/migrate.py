@@ -24,7 +24,7 @@ from core.registry.record import MAY_HAVE_TEXT, Status
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_reading import cut, embedded
 from core.search.io.embed_run import TEXTS_AT_ONCE
-from core.search.io.live_pages import LiveTextReader
+from core.search.io.live_pages import LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
 from core.search.protocols import Embedder, EmbedderUnavailable
 from core.store import connect
@@ -77,7 +77,7 @@ class Migration:
         self._embedder = embedder
         self._sleep = sleep
         self._items = ItemStore(client, keys)
-        self._texts = LiveTextReader(client, keys)
+        self._texts = LivePageReader(client, keys)
         self._selecting = ItemQueries(client, keys)
         self._spaces = VectorSpaceStore(client, keys)
 
@@ -142,7 +142,7 @@ class Migration:
         """All live texts."""
         async for some in self._batches(MAY_HAVE_TEXT):
             items = [item for item in await self._items.read(some) if item and not item.alias_of]
-            texts = await self._texts.read(items)
+            texts = await self._texts.read_texts(items)
             piece = TextBatch()
             for item in items:
                 if text := texts.get(item.id):

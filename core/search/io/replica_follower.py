@@ -1,6 +1,6 @@
-"""Keep the search replica as Redis is: follow the events, and look at everything after a gap.
+"""Keep the search replica equal to Redis: follow the events, and rebuild it after a gap in them.
 
-Of all processes of a host one writes at a time: whoever finds something new and gets the lock, and only as long as it
+Of all processes of a host one writes at a time: the first to see something new and get the lock, and only as long as it
 takes. The others read what that one wrote.
 """
 
@@ -33,7 +33,7 @@ ITEMS_PER_COMMIT = 2_000
 MOST_REPAIRS = 3
 SAMPLE_SECONDS = 60.0
 SAMPLE_ITEMS = 20
-"""A process that searches for a long time looks at so many items of each kind so often."""
+"""A process that searches for a long time checks so many items of each kind so often."""
 WAIT_SECONDS = 0.05
 MOST_WAITS = 40
 CONTENT_EVENTS = {
@@ -49,7 +49,7 @@ CONTENT_EVENTS = {
 
 
 class ReplicaFollower:
-    """Fills a replica from Redis, and opens it anew where it cannot be used."""
+    """Fills a replica from Redis, and reopens it where it cannot be used."""
 
     def __init__(
         self,
@@ -72,28 +72,28 @@ class ReplicaFollower:
         """The space of the vectors in this replica."""
 
     async def catch_up(self) -> int:
-        """Make the replica what Redis is; how many items were looked at.
+        """Apply the events since the last commit; return how many items were read.
 
-        While another process does the same it is waited for, but not for ever: it may be building everything anew.
+        Wait for another process that does the same, but not for ever: it may be rebuilding everything.
         """
         for _ in range(MOST_WAITS):
-            looked_at = await self._repaired_sync()
-            if looked_at is not None:
-                return looked_at
+            items_read = await self._sync_or_repair()
+            if items_read is not None:
+                return items_read
             await asyncio.sleep(WAIT_SECONDS)
         return 0
 
-    async def look_at_some(self, count: int = SAMPLE_ITEMS) -> int:
-        """Compare some items, by chance, with what the replica has of them, and set it right; how many were wrong.
+    async def check_sample(self, count: int = SAMPLE_ITEMS) -> int:
+        """Compare random items with what the replica has of them, and correct it; return how many were wrong.
 
-        Events tell of everything; this finds what was lost on the way all the same.
+        Events tell of every change; this finds what was lost on the way all the same.
         """
         here = sorted(self.replica.item_ids())
-        names = set(random.sample(here, min(count, len(here))))
+        item_ids = set(random.sample(here, min(count, len(here))))
         for status in MAY_HAVE_TEXT:
-            names |= set(texts(await self._client.srandmember(self._keys.status(str(status)), count) or []))
-        found = await self._contents.read(sorted(names), self.space)
-        wrong = [item_id for item_id, content in found.items() if not self.has(item_id, content)]
+            item_ids |= set(texts(await self._client.srandmember(self._keys.status(str(status)), count) or []))
+        contents = await self._contents.read(sorted(item_ids), self.space)
+        wrong = [item_id for item_id, content in contents.items() if not self._is_current(item_id, content)]
         if not wrong or not self.replica.try_write_lock():
             return 0
         try:
@@ -104,54 +104,67 @@ class ReplicaFollower:
         log.warning("🩹 %d items of the search replica were not as in Redis, and are set right", len(wrong))
         return len(wrong)
 
-    def has(self, item_id: str, content: PageContent | None) -> bool:
-        """Has the replica of an item just this? A text without a word has no chunks, and is not missing."""
+    async def compare(self, *, fix: bool = False) -> dict[str, int]:
+        """Count the pages that the replica lacks or has otherwise, and those too many; with `fix`, then rebuild it."""
+        await self.catch_up()
+        extra, missing = self.replica.item_ids(), 0
+        counts = {"pages": len(extra), "chunks": await self.replica.count()}
+        async for item_ids in self._iter_items():
+            for item_id, content in (await self._contents.read(item_ids, self.space)).items():
+                if content is not None:
+                    extra.discard(item_id)
+                    missing += not self._is_current(item_id, content)
+        if fix and (missing or extra):
+            await self._rebuild_alone()
+        return counts | {"missing": missing, "extra": len(extra)}
+
+    def _is_current(self, item_id: str, content: PageContent | None) -> bool:
+        """Whether the replica has just this of an item. A text without a word has no chunks, and is not missing."""
         wanted = [(content.page, frozenset(chunk.id for chunk in content.chunks))] if content else []
-        held = self.replica.pages(item_id)
-        return held == wanted or not (held or (content and content.chunks))
+        pages = self.replica.pages(item_id)
+        return pages == wanted or not (pages or (content and content.chunks))
 
     @property
     def is_building(self) -> bool:
-        """Does another process build the replica, which so far has a part of everything?"""
+        """Whether another process is building the replica, which so far has a part of everything."""
         return not self.replica.checkpoint.position
 
-    async def rebuild(self) -> int:
-        """Look at every item that may have a text, and take away what is no more; 0 if another process writes."""
+    async def _rebuild_alone(self) -> None:
+        """Rebuild the replica, unless another process writes it."""
         async with self._turn:
-            if not self.replica.try_write_lock():
-                return 0
-            try:
-                return await self._rebuild()
-            finally:
-                await asyncio.to_thread(self.replica.stop_writing)
+            if self.replica.try_write_lock():
+                try:
+                    await self._rebuild()
+                finally:
+                    await asyncio.to_thread(self.replica.stop_writing)
 
     async def repair(self, broken: ReplicaBroken) -> None:
-        """What was read turned out to be broken: open the replica anew, and catch up."""
+        """Reopen a replica that turned out to be broken while it was read, and catch up."""
         log.warning("🔧 %s", broken)
         async with self._turn:
             await self._reopen()
         await self.catch_up()
 
-    async def _repaired_sync(self) -> int | None:
+    async def _sync_or_repair(self) -> int | None:
         async with self._turn:
             for _ in range(MOST_REPAIRS):
                 try:
-                    looked_at = await self._sync()
-                    if looked_at is not None and time.monotonic() > self._sample_at:
+                    items_read = await self._sync()
+                    if items_read is not None and time.monotonic() > self._sample_at:
                         self._sample_at = time.monotonic() + SAMPLE_SECONDS
-                        await self.look_at_some()
-                    return looked_at
+                        await self.check_sample()
+                    return items_read
                 except ReplicaBroken as broken:
                     log.warning("🔧 %s", broken)
                     await self._reopen()
                 except OSError as error:
                     if isinstance(error, ConnectionError | TimeoutError):
                         raise  # the server's, not the disk's
-                    if await self._go_on_without_room(replica_state.unusable(self.replica.folder, error)):
+                    if await self._continue_without_room(replica_state.unusable(self.replica.folder, error)):
                         return 0
             return await self._sync()
 
-    async def _go_on_without_room(self, full: replica_state.ReplicaUnusable) -> bool:
+    async def _continue_without_room(self, full: replica_state.ReplicaUnusable) -> bool:
         """Keep the replica if it was complete once (True), or change to a temporary one. Raises errors that are not
         about room."""
         if not isinstance(full, replica_state.ReplicaFull) or self._is_temporary:
@@ -169,8 +182,8 @@ class ReplicaFollower:
         return is_usable
 
     async def _sync(self) -> int | None:
-        """None: another process is writing."""
-        live, last = await self._now()
+        """Return how many items were read; None: another process is writing."""
+        live, last = await self._space_and_position()
         if live != self.space:  # somebody cut over to another model, or to none
             self.space = live
             await self._reopen()
@@ -197,7 +210,7 @@ class ReplicaFollower:
     # ── following ──
 
     async def _can_follow(self, position: str) -> bool:
-        """Is every event since then still in the stream?"""
+        """Whether every event since then is still in the stream."""
         if not position:
             return False
         first = await self._client.xrange(self._keys.events, count=1)
@@ -206,12 +219,12 @@ class ReplicaFollower:
             return await self._client.xlen(self._keys.events) < EVENTS_KEPT
         if not first or not last:
             return False
-        return _number(str(first[0][0])) <= _number(position) <= _number(str(last[0][0]))
+        return _stream_id(str(first[0][0])) <= _stream_id(position) <= _stream_id(str(last[0][0]))
 
     async def _follow(self, position: str) -> int:
-        """As far as the stream goes now: in a store that is written all the time its end is never reached."""
-        looked_at, end = 0, (await self._now())[1]
-        while _number(position) < _number(end):
+        """Apply the events up to the present end of the stream: a busy store would never let us reach a moving one."""
+        items_read, (_, end) = 0, await self._space_and_position()
+        while _stream_id(position) < _stream_id(end):
             reply = await self._client.xrange(self._keys.events, min=f"({position}", count=EVENTS_AT_ONCE)
             events = cast(list[tuple[str, dict[str, str]]], reply)
             if not events:
@@ -220,37 +233,38 @@ class ReplicaFollower:
             await self._apply(sorted(item_ids))
             position = events[-1][0]
             await self.replica.commit(Checkpoint(position, self._space_name))
-            looked_at += len(item_ids)
-        return looked_at
+            items_read += len(item_ids)
+        return items_read
 
-    async def _now(self) -> tuple[VectorSpace | None, str]:
-        """The live space, and the place of the newest event."""
+    async def _space_and_position(self) -> tuple[VectorSpace | None, str]:
+        """Return the live space, and the id of the newest event."""
         pipe = self._client.pipeline(transaction=False)
         pipe.hget(self._keys.version, spaces.FIELD)
         pipe.xrevrange(self._keys.events, count=1)
         space, last = await pipe.execute()
         return spaces.parsed(str(space or "")), str(last[0][0]) if last else "0-0"
 
-    # ── everything ──
+    # ── rebuilding ──
 
     async def _rebuild(self) -> int:
-        _, position = await self._now()
+        """Read every item that may have a text, and remove what is no more; return how many items were read."""
+        _, position = await self._space_and_position()
         log.info("🔧 Building the search replica anew")
-        known = {item_id async for _, item_id, _ in self.replica.iter_ids()}
-        looked_at = 0
-        async for some in self.all_items():
-            known.difference_update(await self._apply(some))
-            looked_at += len(some)
-            if looked_at % ITEMS_PER_COMMIT < len(some):
+        gone = {item_id async for _, item_id, _ in self.replica.iter_ids()}
+        items_read = 0
+        async for item_ids in self._iter_items():
+            gone.difference_update(await self._apply(item_ids))
+            items_read += len(item_ids)
+            if items_read % ITEMS_PER_COMMIT < len(item_ids):
                 await self.replica.commit(Checkpoint("", self._space_name))
-        await self.replica.delete(sorted(known))
+        await self.replica.delete(sorted(gone))
         await self.replica.commit(Checkpoint(position, self._space_name))
-        log.info("🔧 The search replica has %d items", looked_at)
-        # What changed meanwhile was perhaps read halfway.
-        return looked_at + await self._follow(position)
+        log.info("🔧 The search replica has %d items", items_read)
+        # What changed meanwhile may have been read before its change.
+        return items_read + await self._follow(position)
 
-    async def all_items(self) -> AsyncIterator[list[str]]:
-        """Every item that may have a text, in pieces."""
+    async def _iter_items(self) -> AsyncIterator[list[str]]:
+        """Yield the ids of all items that may have a text, in batches."""
         batch: list[str] = []
         for status in MAY_HAVE_TEXT:
             async for item_id in self._client.sscan_iter(self._keys.status(str(status)), count=1_000):
@@ -262,21 +276,19 @@ class ReplicaFollower:
             yield batch
 
     async def _apply(self, item_ids: Sequence[str]) -> set[str]:
-        """Make these items what they are in Redis; ids of those that are there."""
-        alive: set[str] = set()
+        """Write these items as they are in Redis; return the ids of those that are live."""
+        live: set[str] = set()
         for start in range(0, len(item_ids), ITEMS_AT_ONCE):
-            found = await self._contents.read(item_ids[start : start + ITEMS_AT_ONCE], self.space)
-            gone = [item_id for item_id, content in found.items() if content is None]
-            if gone:
-                await self.replica.delete(gone)
-            for item_id, content in found.items():
+            contents = await self._contents.read(item_ids[start : start + ITEMS_AT_ONCE], self.space)
+            await self.replica.delete([item_id for item_id, content in contents.items() if content is None])
+            for item_id, content in contents.items():
                 if content:
                     await self.replica.upsert(content.page, content.chunks, content.vectors)
                     await self.replica.keep_only(item_id, content.page.version)
-                    alive.add(item_id)
-        return alive
+                    live.add(item_id)
+        return live
 
 
-def _number(stream_id: str) -> tuple[int, int]:
-    time_part, _, sequence = stream_id.partition("-")
+def _stream_id(text: str) -> tuple[int, int]:
+    time_part, _, sequence = text.partition("-")
     return int(time_part), int(sequence or 0)

@@ -1,4 +1,4 @@
-"""Ask a question: words and meaning, joined, checked against the live store, one result for each page.
+"""Search: fuse words and meaning, check against Redis, return one result for each page.
 
 What the replica finds is only a suggestion. Before anything is shown, one round trip asks Redis which version of each
 page is live; what is gone, hidden, expired or superseded is not shown, however fresh the replica is.
@@ -35,28 +35,15 @@ CANDIDATES = 2 * FUSION_DEPTH
 """Chunks that are ranked: the best two hundred by words and by meaning."""
 FIRST_RESULTS = 100
 MOST_CANDIDATES = 2_000
-"""Whoever turns so far is shown what else words find, after the same first results."""
+"""Beyond the first results what else words find is shown, after the same first results."""
 MOST_REPAIRS = 2
-MOST_LOOKS = 20
-"""A page that changes more often while one question is answered may be missed."""
-TELLING_HITS = 10
+MOST_ATTEMPTS = 20
+"""A page that changes more often during one search may be missed."""
+LANGUAGE_SAMPLE_HITS = 10
 BY_BOTH, BY_WORDS = "words and meaning", "words"
 FOREIGN = f"{BY_WORDS} (the model does not speak the language of this question)"
 BUILDING = "; another process is building the search replica, and not everything is in it yet"
 QUOTED = f"{BY_WORDS} (quoted words are looked for as they are)"
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """What one look at the replica brought, and what Redis says of it."""
-
-    groups: list[list[Candidate]]
-    """Those that may be shown, up to the page that is asked for."""
-    total: int
-    is_more: bool
-    live: Mapping[str, LivePage | None]
-    texts: Mapping[str, ChunkText]
-    is_behind: bool
 
 
 @asynccontextmanager
@@ -72,7 +59,7 @@ async def open_searcher(
         with ReplicaOpener(replica_folder(settings)) as opener:
             follower = ReplicaFollower(client, keys, contents, opener, await opener.open(space), space)
             try:
-                yield Searcher(client, keys, follower, contents, embedder)
+                yield Searcher(client, keys, follower, embedder)
             finally:
                 follower.replica.close()
     finally:
@@ -80,189 +67,168 @@ async def open_searcher(
         await raw.aclose()
 
 
-class Searcher:
-    """Answers queries for one process."""
+@dataclass(frozen=True, slots=True)
+class _LiveGroups:
+    """What the replica found, as far as Redis confirms it."""
 
-    def __init__(
-        self, client: Client, keys: Keys, follower: ReplicaFollower, contents: PageContentReader, embedder: Embedder
-    ) -> None:
+    groups: list[list[Candidate]]
+    """Groups of pages with the same text, down to the page of results that is asked for."""
+    total: int
+    is_more: bool
+    pages: Mapping[str, LivePage]
+    texts: Mapping[str, ChunkText]
+    is_behind: bool
+    """A newer version of a page is live than the replica found."""
+
+
+class Searcher:
+    """Answers queries in one process."""
+
+    def __init__(self, client: Client, keys: Keys, follower: ReplicaFollower, embedder: Embedder) -> None:
         self._client = client
         self._keys = keys
-        self._follower = follower
-        self._contents = contents
         self._embedder = embedder
         self._pages = LivePageReader(client, keys)
         self._queue = EmbedQueue(client, keys)
+        self.follower = follower
 
     async def search(self, query: Query, now: float) -> SearchResults:
-        """The pages that answer, best first."""
-        await self._follower.catch_up()
-        vector, by = await self._vector(query)
-        look, is_foreign = await self._live_look(query, vector, now)
-        shown = look.groups[query.start : query.end]
-        pages = {item_id: live.page for item_id, live in look.live.items() if live}
-        results = [build_result(same, pages, look.texts, query.text) for same in shown]
-        results = await self._with_aliases([one for one in results if one.passages], look.live)
+        """Return the pages that match, best first."""
+        await self.follower.catch_up()
+        vector, by = await self._embed(query)
+        live, is_foreign = await self._find_live(query, vector, now)
+        pages = {item_id: page.page for item_id, page in live.pages.items()}
+        results = [build_result(group, pages, live.texts, query.text) for group in live.groups[query.start : query.end]]
+        results = await self._with_aliases([result for result in results if result.passages], live.pages)
         if query.nest_images:
-            results = [replace(one, images=await self._images(one.page.item_id)) for one in results]
+            results = [replace(result, images=await self._images(result.page.item_id)) for result in results]
         by = FOREIGN if is_foreign else by
-        by += BUILDING * self._follower.is_building
-        return SearchResults(tuple(results), look.total, look.is_more, by, pending=await self._queue.count())
+        by += BUILDING * self.follower.is_building
+        return SearchResults(tuple(results), live.total, live.is_more, by, pending=await self._queue.count())
 
-    # ── finding ──
-
-    async def _live_look(self, query: Query, vector: Vector | None, now: float) -> tuple[_Look, bool]:
-        """A page that was swapped while we looked is looked for in its new version."""
-        look, is_foreign, repairs = _Look([], 0, False, {}, {}, False), False, 0
-        for _ in range(MOST_LOOKS):
-            try:
-                seen = self._follower.replica.checkpoint
-                hits, is_foreign = await self._hits(query, vector)
-                look = await self._look(hits, query, now)
-            except ReplicaBroken as broken:
-                repairs += 1
-                if repairs > MOST_REPAIRS:
-                    raise
-                await self._follower.repair(broken)
-                continue
-            if not look.is_behind:
-                break
-            await self._follower.catch_up()
-            if self._follower.replica.checkpoint == seen:  # neither we nor another process knows more than before
-                break
-        return look, is_foreign
-
-    async def _hits(self, query: Query, vector: Vector | None) -> tuple[Hits, bool]:
-        """The best chunks, and whether meaning was left out since the model does not speak their language.
-
-        A page that reads as another language is found by its words alone; a question in one the model does not
-        understand either, which the best answers by words tell where the question itself does not.
-        """
-        replica, limit, spoken = self._follower.replica, _limit(query), self._embedder.languages
-        if vector is not None:
-            hits = await replica.search(query.text, vector, query.filters, limit, query.lexical_weight, spoken)
-            if spoken is None or not _are_foreign(query.text, hits, spoken):
-                return hits, False
-        return await replica.search(query.text, None, query.filters, limit), vector is not None
-
-    async def _look(self, hits: Hits, query: Query, now: float) -> _Look:
-        """Ask Redis what is live, as far down as the page that is asked for."""
-        groups = fold_duplicates(group_by_page(hits, query.freshness, now))
-        live: dict[str, LivePage | None] = {}
-        kept: list[list[Candidate]] = []
-        dropped, at = 0, 0
-        while at < len(groups) and len(kept) < query.end:
-            some = groups[at : at + query.end - len(kept)]
-            at += len(some)
-            live |= await self._pages.read([one.page.item_id for same in some for one in same])
-            alive = [[one for one in same if _may_be_shown(one, live, query.filters)] for same in some]
-            kept += [same for same in alive if same]
-            dropped += sum(not same for same in alive)
-        shown = [hit for same in kept[query.start :] for hit in same[0].hits]
-        texts = await self._follower.replica.texts(shown)
-        is_swapped = any(found and not _is_live(one, live) for one, found in _known(groups[:at], live))
-        is_behind = is_swapped or len(texts) < len(shown)
-        return _Look(kept, len(groups) - dropped, hits.is_cut, live, texts, is_behind)
-
-    async def _vector(self, query: Query) -> tuple[Vector | None, str]:
-        """The question as the model sees it; None, and why, where words alone are asked."""
-        spoken = self._embedder.languages
+    async def _embed(self, query: Query) -> tuple[Vector | None, str]:
+        """Return the vector of the query; None, and why, where only words are searched."""
+        languages = self._embedder.languages
         if query.lexical_weight >= 1.0 or not query.text.strip():
             return None, BY_WORDS
         if replica_terms.is_quoted(query.text):
             return None, QUOTED
-        if spoken is not None and not _is_spoken(language_by_stop_words(query.text), spoken):
+        if languages is not None and _is_foreign(language_by_stop_words(query.text), languages):
             return None, FOREIGN
         try:
             await self._embedder.prepare()
-            if self._embedder.space is None:
+            space, live_space = self._embedder.space, self.follower.space
+            if space is None:
                 return None, f"{BY_WORDS} (EMBEDDER is none)"
-            live = self._follower.space
-            if live is None:
+            if live_space is None:
                 return None, f"{BY_WORDS} (nothing is embedded yet)"
-            if live.name != self._embedder.space.name:
-                return None, f"{BY_WORDS} ({refusal(live.name, self._embedder.space)})"
+            if live_space.name != space.name:
+                return None, f"{BY_WORDS} ({refusal(live_space.name, space)})"
             return (await self._embedder.embed([query.text]))[0], BY_BOTH
-        except EmbedderUnavailable as away:
-            return None, f"{BY_WORDS} ({away})"
+        except EmbedderUnavailable as error:
+            return None, f"{BY_WORDS} ({error})"
 
-    # ── reconciliation ──
+    async def _find_live(self, query: Query, vector: Vector | None, now: float) -> tuple[_LiveGroups, bool]:
+        """Search until the replica is no longer behind: a page that was swapped meanwhile is found in its new version.
 
-    async def compare(self, *, fix: bool = False) -> dict[str, int]:
-        """Pages that the replica lacks or has otherwise, and too many; with `fix` it is then built anew from Redis."""
-        await self._follower.catch_up()
-        replica, missing = self._follower.replica, 0
-        extra = replica.item_ids()
-        pages = len(extra)
-        async for some in self._follower.all_items():
-            for item_id, content in (await self._contents.read(some, self._follower.space)).items():
-                if content is not None:
-                    extra.discard(item_id)
-                    missing += not self._follower.has(item_id, content)
-        told = {"pages": pages, "chunks": await replica.count(), "missing": missing, "extra": len(extra)}
-        if fix and (missing or extra):
-            await self._follower.rebuild()
-        return told
+        The flag says whether meaning was left out, since the model does not understand the language.
+        """
+        repairs = 0
+        for _ in range(MOST_ATTEMPTS):
+            try:
+                checkpoint = self.follower.replica.checkpoint
+                hits, is_foreign = await self._hits(query, vector)
+                live = await self._check_live(hits, query, now)
+            except ReplicaBroken as broken:
+                repairs += 1
+                if repairs > MOST_REPAIRS:
+                    raise
+                await self.follower.repair(broken)
+                continue
+            if not live.is_behind:
+                break
+            await self.follower.catch_up()
+            if self.follower.replica.checkpoint == checkpoint:  # neither we nor another process knows more
+                break
+        return live, is_foreign
 
-    # ── what hangs on a page ──
+    async def _hits(self, query: Query, vector: Vector | None) -> tuple[Hits, bool]:
+        """Return the best chunks, and whether meaning was left out, since the model does not understand the language.
 
-    async def _with_aliases(
-        self, results: Sequence[SearchResult], live: Mapping[str, LivePage | None]
-    ) -> list[SearchResult]:
-        """Other URLs of each page: of the article by its uid, of a site's page by its item."""
+        A page in another language is found by its words alone; so is everything for a query in another language, which
+        the best hits by words tell where the query itself does not.
+        """
+        replica, languages = self.follower.replica, self._embedder.languages
+        limit = CANDIDATES if query.end <= FIRST_RESULTS else MOST_CANDIDATES
+        if vector is not None:
+            hits = await replica.search(query.text, vector, query.filters, limit, query.lexical_weight, languages)
+            if languages is None or not _are_foreign(query.text, hits, languages):
+                return hits, False
+        return await replica.search(query.text, None, query.filters, limit), vector is not None
+
+    async def _check_live(self, hits: Hits, query: Query, now: float) -> _LiveGroups:
+        """Ask Redis which pages are live, down to the page of results that is asked for."""
+        groups = fold_duplicates(group_by_page(hits, query.freshness, now))
+        pages: dict[str, LivePage] = {}
+        kept: list[list[Candidate]] = []
+        checked = 0
+        while checked < len(groups) and len(kept) < query.end:
+            batch = groups[checked : checked + query.end - len(kept)]
+            checked += len(batch)
+            pages |= await self._pages.read([candidate.page.item_id for group in batch for candidate in group])
+            live = [[one for one in group if _may_be_shown(one, pages, query.filters)] for group in batch]
+            kept += [group for group in live if group]
+        shown = [hit for group in kept[query.start :] for hit in group[0].hits]
+        texts = await self.follower.replica.texts(shown)
+        candidates = (candidate for group in groups[:checked] for candidate in group)
+        is_swapped = any(one.page.item_id in pages and not _is_live(one, pages) for one in candidates)
+        total = len(groups) - (checked - len(kept))
+        return _LiveGroups(kept, total, hits.is_cut, pages, texts, is_swapped or len(texts) < len(shown))
+
+    async def _with_aliases(self, results: Sequence[SearchResult], pages: Mapping[str, LivePage]) -> list[SearchResult]:
+        """Add the other URLs of each page: of the article by its uid, of a site's page by its item."""
         pipe = self._client.pipeline(transaction=False)
         for result in results:
-            pages = [live[result.page.item_id]]
-            pipe.sunion([self._keys.aliases(name) for page in pages if page for name in _names(page)])
-        named = await pipe.execute() if results else []
-        pairs = zip(results, named, strict=True)
-        return [replace(one, aliases=tuple(sorted(set(others) - {one.page.url}))) for one, others in pairs]
+            item_id = result.page.item_id
+            names = filter(None, (item_id, pages[item_id].article_uid))
+            pipe.sunion([self._keys.aliases(name) for name in names])
+        aliases = await pipe.execute() if results else []
+        return [
+            replace(result, aliases=tuple(sorted(set(urls) - {result.page.url})))
+            for result, urls in zip(results, aliases, strict=True)
+        ]
 
     async def _images(self, item_id: str) -> tuple[Mapping[str, str], ...]:
-        """Children by their parent, as spec 000 §8 has it."""
-        children = sorted(cast(set[str], await self._client.smembers(self._keys.images(item_id))))
+        """Return the images of a page; each is an item of its own that names its parent page."""
+        image_ids = sorted(cast(set[str], await self._client.smembers(self._keys.images(item_id))))
         pipe = self._client.pipeline(transaction=False)
-        for child in children:
-            pipe.hmget(self._keys.item(child), ["id", "fetchUrl", "altText", "parentPageId", "parentPageUrl"])
+        for image_id in image_ids:
+            pipe.hmget(self._keys.item(image_id), ["id", "fetchUrl", "altText", "parentPageId", "parentPageUrl"])
         names = ("id", "url", "alt", "parentPageId", "parentPageUrl")
-        return tuple(dict(zip(names, row, strict=True)) for row in (await pipe.execute() if children else []) if row[0])
+        rows = await pipe.execute() if image_ids else []
+        return tuple(dict(zip(names, row, strict=True)) for row in rows if row[0])
 
 
-def _limit(query: Query) -> int:
-    return CANDIDATES if query.end <= FIRST_RESULTS else MOST_CANDIDATES
+def _is_live(candidate: Candidate, pages: Mapping[str, LivePage]) -> bool:
+    live = pages.get(candidate.page.item_id)
+    return live is not None and live.page.version == candidate.page.version
 
 
-def _names(page: LivePage) -> list[str]:
-    return [page.page.item_id, *([page.article_uid] if page.article_uid else [])]
+def _may_be_shown(candidate: Candidate, pages: Mapping[str, LivePage], filters: Filters) -> bool:
+    """Whether its version is live, and the page as it is now matches the filters."""
+    return _is_live(candidate, pages) and facets.matches(pages[candidate.page.item_id].page, filters)
 
 
-def _is_live(one: Candidate, live: Mapping[str, LivePage | None]) -> bool:
-    found = live.get(one.page.item_id)
-    return found is not None and found.page.version == one.page.version
+def _is_foreign(language: str, model_languages: frozenset[str]) -> bool:
+    """Whether the model does not understand a language; empty: not known, and in Latin letters."""
+    return bool(language) and language not in model_languages
 
 
-def _may_be_shown(one: Candidate, live: Mapping[str, LivePage | None], filters: Filters) -> bool:
-    """Its version is live, and the page as it is now is what was asked for."""
-    found = live.get(one.page.item_id)
-    return found is not None and _is_live(one, live) and facets.matches(found.page, filters)
-
-
-def _known(
-    groups: Sequence[Sequence[Candidate]], live: Mapping[str, LivePage | None]
-) -> list[tuple[Candidate, LivePage | None]]:
-    return [(one, live.get(one.page.item_id)) for same in groups for one in same]
-
-
-def _is_spoken(language: str, spoken: frozenset[str]) -> bool:
-    """Empty: it tells nothing, and is written in Latin letters."""
-    return not language or language in spoken
-
-
-def _are_foreign(question: str, hits: Sequence[Hit], spoken: frozenset[str]) -> bool:
-    """Are the best answers by words in languages that the model does not speak, and the question perhaps too?"""
-    if language_by_stop_words(question) in spoken:
+def _are_foreign(query: str, hits: Sequence[Hit], model_languages: frozenset[str]) -> bool:
+    """Whether the best hits by words are in languages that the model does not understand, and the query may be too."""
+    if language_by_stop_words(query) in model_languages:
         return False
-    best = sorted((hit for hit in hits if hit.lexical > 0), key=lambda hit: -hit.lexical)[:TELLING_HITS]
-    foreign = [hit.lexical for hit in best if hit.page and not _is_spoken(hit.page.reads_as, spoken)]
+    best = sorted((hit for hit in hits if hit.lexical > 0), key=lambda hit: -hit.lexical)[:LANGUAGE_SAMPLE_HITS]
+    foreign = [hit.lexical for hit in best if hit.page and _is_foreign(hit.page.reads_as, model_languages)]
     is_first = bool(foreign) and foreign[0] == best[0].lexical
     return is_first or 2 * sum(foreign) > sum(hit.lexical for hit in best)

@@ -1,7 +1,7 @@
-"""How people write a domain: a `domain.json`, or one word that names a source.
+"""Read a domain as people write it: a `domain.json`, or one word that names a source.
 
-Text in, a domain out. What cannot be used is one sentence that names its place (`web_sources[0].scope: …`) and never
-repeats a value, which may be a secret.
+What cannot be used is one sentence that names its place (`web_sources[0].scope: …`) and never repeats a value, which
+may be a secret.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import GenericAlias
 from typing import Any
 
 from pydantic import ValidationError, create_model
 
+from core.settings import Settings
 from core.sources.domain import GITHUB_URL, SLUG, SOURCES_SUFFIX, Domain, DomainFileError, slug
 from core.sources.io import source_kinds
 
+MOST_FILE_BYTES = 1_000_000
+_NO_NAME = "is no name; use a-z, 0-9, _ and -, at most 63 characters"
 _SHAREPOINT = ("file_sources", "list_sources", "sitepage_sources")
 _MODELS = {f"{kind}{SOURCES_SUFFIX}": model for kind, model in source_kinds.config_models().items()}
 _DOMAIN: type[Domain] = create_model(  # type: ignore[call-overload]
@@ -28,42 +32,77 @@ _DOMAIN: type[Domain] = create_model(  # type: ignore[call-overload]
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def parse(text: str, folder: str, home: str | None = None) -> Domain:
-    """The domain of a domain.json in this folder; without an `id` it is called like the folder (spec 002).
+def load_domain(what: str, settings: Settings, domain_id: str | None = None) -> Domain:
+    """Return the domain that a domain.json, an address or a folder describes, under an id of one's own if given.
+
+    Raises DomainFileError.
+    """
+    if is_domain_file(what):
+        domain = _load_file(Path(what))
+    else:
+        domain = parse_quick(what, str(Path.cwd()), web_url=settings.github_web_url)
+        for _, source in domain.models():
+            if trouble := source.trouble():
+                raise DomainFileError(trouble)
+    if domain_id is None:
+        return domain
+    if not re.fullmatch(SLUG, domain_id):
+        raise DomainFileError(f"id: {_NO_NAME}.")
+    return domain.model_copy(update={"id": domain_id})
+
+
+def is_domain_file(what: str) -> bool:
+    """Does this name a file, rather than a site, a repository or a folder?"""
+    return "://" not in what and Path(what).is_file()
+
+
+def _load_file(path: Path) -> Domain:
+    try:
+        with path.open("rb") as file:
+            text = file.read(MOST_FILE_BYTES + 1)
+        if len(text) > MOST_FILE_BYTES:
+            raise DomainFileError(f"{path}: is larger than a domain can be ({MOST_FILE_BYTES:,} bytes).")
+        return parse_domain(text.decode(), str(path.absolute().parent))
+    except UnicodeDecodeError:
+        raise DomainFileError(f"{path}: is no text in UTF-8.") from None
+    except OSError as error:
+        raise DomainFileError(f"{path}: cannot be read ({error.strerror}).") from None
+    except DomainFileError as error:
+        raise DomainFileError(f"{path}: {error}") from None
+
+
+def parse_domain(text: str, folder: str, home: str | None = None) -> Domain:
+    """Return the domain of a domain.json in this folder; without an `id` it is called like the folder.
 
     Raises DomainFileError.
     """
     read = _object(text)
-    not_yet = [key for key in _SHAREPOINT if key not in _MODELS]
-    for key in not_yet:
+    unsupported = [key for key in _SHAREPOINT if key not in _MODELS]
+    for key in unsupported:
         if read.get(key):
             raise DomainFileError(f"{key}: this version cannot read SharePoint yet; remove it to use the others.")
-    kept = {key: value for key, value in read.items() if key not in not_yet}
-    if not {"id", "domain_id"} & kept.keys():
-        kept["id"] = slug(folder.rstrip("/\\").replace("\\", "/").rpartition("/")[2])
-    return _domain(kept, folder, home)
+    fields = {key: value for key, value in read.items() if key not in unsupported}
+    if not {"id", "domain_id"} & fields.keys():
+        fields["id"] = slug(folder.rstrip("/\\").replace("\\", "/").rpartition("/")[2])
+    return _domain(fields, folder, home)
 
 
-def quick(text: str, folder: str, home: str | None = None, web_url: str = GITHUB_URL) -> Domain:
-    """A domain of one source: a web address, a GitHub repository's address, or a folder. Raises DomainFileError."""
-    said = text.strip()
-    if said.lower().startswith("www."):
-        said = f"https://{said}"
+def parse_quick(text: str, folder: str, home: str | None = None, web_url: str = GITHUB_URL) -> Domain:
+    """Return a domain of one source: a web address, a GitHub repository's address, or a folder.
+
+    Raises DomainFileError.
+    """
+    word = text.strip()
+    if word.lower().startswith("www."):
+        word = f"https://{word}"
     # The last line of the table first: an address on GitHub is one of the web too.
     for name, model in reversed(_MODELS.items()):
-        found = model.recognise(said, web_url)
-        if found is not None:
-            named = _domain({"id": "quick", name: [found]}, folder, home)
-            title = named.models()[0][1].title()[:200]
-            return named.model_copy(update={"id": next(named.source_ids()), "name": title})
-    raise DomainFileError(f"{said[:80]!r} names no source.")
-
-
-def renamed(domain: Domain, name: str) -> Domain:
-    """The same domain under a name of one's own. Raises DomainFileError."""
-    if not re.fullmatch(SLUG, name):
-        raise DomainFileError("id: is no name; use a-z, 0-9, _ and -, at most 63 characters.")
-    return domain.model_copy(update={"id": name})
+        config = model.recognise(word, web_url)
+        if config is not None:
+            domain = _domain({"id": "quick", name: [config]}, folder, home)
+            title = domain.models()[0][1].title()[:200]
+            return domain.model_copy(update={"id": next(domain.source_ids()), "name": title})
+    raise DomainFileError(f"{word[:80]!r} names no source.")
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -117,14 +156,14 @@ def _sentence(error: ValidationError) -> str:
     first = problems[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).removeprefix(".")
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    said = _said(first["type"], first["msg"])
-    return f"{place[:200]}: {said}{more}." if place else f"{said}{more}."
+    problem = _problem(first["type"], first["msg"])
+    return f"{place[:200]}: {problem}{more}." if place else f"{problem}{more}."
 
 
-def _said(kind: str, message: str) -> str:
+def _problem(kind: str, message: str) -> str:
     known = {
         "extra_forbidden": "is no key that Freshet knows",
         "missing": "is missing",
-        "string_pattern_mismatch": "is no name; use a-z, 0-9, _ and -, at most 63 characters",
+        "string_pattern_mismatch": _NO_NAME,
     }
     return known.get(kind) or message.removeprefix("Value error, ").removesuffix(".").replace("Input should", "should")

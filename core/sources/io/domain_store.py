@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from core.errors import FreshetError
 from core.keys import Keys
 from core.sources.domain import Domain
 from core.store.connect import Client, HashFields, texts
@@ -23,6 +24,14 @@ class StoredDomain:
     sources: tuple[str, ...] = ()
     """Ids of its sources; with those that are being removed, until they are."""
     config: str = ""
+
+    def source_id(self, name: str) -> str:
+        """Return the full id of a source of this domain, from that or from its own name; raise FreshetError if none."""
+        sid = name if name in self.sources else f"{self.id}.{name}"
+        if sid not in self.sources:
+            names = ", ".join(one.partition(".")[2] for one in self.sources)
+            raise FreshetError(f"{self.id} has no source {name}; it has {names}.")
+        return sid
 
 
 class DomainStore:
@@ -43,6 +52,13 @@ class DomainStore:
         if not any(values):
             return None
         return StoredDomain(domain_id, name, description, tuple(filter(None, sources.split(","))), config)
+
+    async def require(self, domain_id: str) -> StoredDomain:
+        """Return a domain; raise FreshetError if there is none of that id."""
+        domain = await self.read(domain_id)
+        if domain is None:
+            raise FreshetError(f"There is no domain {domain_id}. `python -m scripts.domain list` shows what there is.")
+        return domain
 
     async def save(self, domain: Domain, sources: Sequence[str], now: float) -> None:
         """The domain with these sources; new, or as it is now."""

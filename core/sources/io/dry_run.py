@@ -55,7 +55,7 @@ class DryRunReport:
         return self.listing_requests + self.visits
 
 
-async def dry_run(context: Context, sid: str, mode: CrawlMode) -> DryRunReport:
+async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunReport:
     """Compare what the source has with what is known of it."""
     fetcher = _CountingFetcher(context.fetcher)
     now = await connect.now(context.client)

@@ -58,7 +58,7 @@ class Heartbeat:
 
     async def beat(self) -> None:
         """One beat."""
-        now, held = self.clock.now(), self.visitor.held
+        now, held = self.clock.now(), self.visitor.unfinished
         left = await self.context.due.count(self.sid, now) + len(held)
         pace = await self.context.fetcher.pace_of(held[0].fetch_url) if held else None
         spent = time.monotonic() - self.began
@@ -83,8 +83,8 @@ def waiting_reason(pace: DomainPace | None, done: int, left: int, spent_seconds:
     """Why a pass takes its time and how long it will, for people; nothing where nobody makes it wait."""
     if pace is None or not left:
         return ""
-    if pace.shut_seconds > 0:
-        return f"the host asked us to wait ({pace.why}), {duration(pace.shut_seconds)} more"
+    if pace.closed_seconds > 0:
+        return f"the host asked us to wait ({pace.reason}), {duration(pace.closed_seconds)} more"
     if not pace.gap_seconds:
         return ""
     each = max(pace.gap_seconds, spent_seconds / done if done else 0.0)

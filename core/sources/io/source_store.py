@@ -143,9 +143,10 @@ class SourceStore:
         """A source as its domain describes it; None if there is no such domain, or it cannot be read either."""
         text = await self._client.hget(self._keys.domain(sid.partition(".")[0]), "config")
         try:
-            return next((one for one in domain_file.parse(str(text or ""), "/").sources() if one.sid == sid), None)
+            records = domain_file.parse_domain(str(text or ""), "/").sources()
         except DomainFileError:
             return None
+        return next((record for record in records if record.sid == sid), None)
 
     async def details(self, sid: str) -> dict[str, str]:
         """Everything stored about a source, for people."""

@@ -58,7 +58,7 @@ class Unlister:
         loss = PossibleLoss()
         async for some in members.unseen(sid, before):
             loss += await count_possible_loss(self._context, sid, some, self._clock.now())
-        refusal = await self._guard.may_lose(self._source, loss.texts, loss.empty)
+        refusal = await self._guard.refuse_loss(self._source, loss.texts, loss.empty)
         if refusal:
             return refusal
         async for some in members.unseen(sid, before):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages.image import first_image, stated_image
+from core.pages.images import first_image, stated_image
 from core.pages.metadata import MetadataElement
 from tests.pages import head, json_ld, link, meta
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.pages.metadata import MetadataElement
-from core.pages.title import MAX_TITLE_CHARS, page_author, page_description, page_title
+from core.pages.metadata import MAX_TITLE_CHARS, MetadataElement, page_author, page_description, page_title
 from tests.pages import head, json_ld, meta, titled
 
 SITE = meta("og:site_name", "The Mill")

@@ -1,0 +1,124 @@
+"""aiohttp's connector under our rules: sockets from the guard, DNS in threads of our own, an end to wasteful framing.
+
+It also says whether a connection failed at our proxy or behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, cast
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import BadHttpMessage
+
+from core.net.proxy import HTTP_ERROR, LOGIN_ERROR, PROXY_LOGIN_STATUS, ProxyError
+
+_DNS_CACHE_SECONDS = 60
+"""Longer than aiohttp's ten: a stale answer is harmless, since the address of every connection is checked anew."""
+_DNS_THREADS = 32
+_FREE_BYTES = 1_000_000
+"""Headers, trailers and interim responses of any honest server fit in here many times."""
+_BYTES_PER_BODY_BYTE = 2
+_STATUS_OF_TARGET = frozenset({403, 429, 451, 500, 502, 503, 504})
+"""What proxies answer about the host that was asked for; any other refusal of a tunnel is about ourselves."""
+
+
+def open_connector(
+    open_socket: Callable[[tuple[Any, ...]], socket.socket], resolver: AbstractResolver
+) -> aiohttp.TCPConnector:
+    """Return a connector that opens every socket by `open_socket`. Its own limit is off: the fetcher has one."""
+    connector = _ProxyAwareConnector(
+        socket_factory=open_socket, resolver=resolver, limit=0, ttl_dns_cache=_DNS_CACHE_SECONDS
+    )
+    # aiohttp has no public way to choose the protocol class; `test_hostile_http` notices if this one closes.
+    connector._factory = cast(partial[ResponseHandler], partial(_FramingLimit, loop=asyncio.get_running_loop()))
+    return connector
+
+
+class _ProxyAwareConnector(aiohttp.TCPConnector):
+    """Raises `ProxyError` when the proxy itself fails; the library uses the same errors for the hosts behind it.
+
+    There is no public way to know; `test_proxy` notices if this one closes.
+    """
+
+    async def _create_direct_connection(self, *args: Any, **options: Any) -> Any:
+        try:
+            return await super()._create_direct_connection(*args, **options)
+        except (aiohttp.ClientError, OSError) as error:
+            if options.get("client_error") is aiohttp.ClientProxyConnectionError:
+                raise ProxyError("it cannot be reached") from error
+            raise
+
+    async def _create_proxy_connection(self, *args: Any, **options: Any) -> Any:
+        try:
+            return await super()._create_proxy_connection(*args, **options)
+        except aiohttp.ClientHttpProxyError as error:
+            if error.status in _STATUS_OF_TARGET:
+                raise
+            is_login = error.status == PROXY_LOGIN_STATUS
+            raise ProxyError(LOGIN_ERROR if is_login else "it makes no connections to hosts") from error
+        except aiohttp.ClientResponseError as error:
+            raise ProxyError(HTTP_ERROR) from error
+
+
+class _FramingLimit(ResponseHandler):
+    """Ends a response that is nearly all framing: endless interim responses, chunk extensions, chunks of one byte.
+
+    Body and time are limited elsewhere; between the two, such a response burns a whole CPU until the timeout
+    (measured: 15 s of CPU in 15 s), and everybody else waits.
+    """
+
+    _received = 0
+
+    def set_response_params(self, **params: Any) -> None:
+        """Count anew for the next request on this connection."""
+        self._received = 0
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand the bytes on, or end the response."""
+        self._received += len(data)
+        body = self._payload.total_bytes if self._payload is not None else 0
+        if self._received <= _FREE_BYTES + _BYTES_PER_BODY_BYTE * body:
+            super().data_received(data)
+            return
+        error = BadHttpMessage("more framing than content")
+        self.set_exception(error)
+        if self._payload is not None:
+            self._payload.set_exception(error)
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class PooledResolver(AbstractResolver):
+    """getaddrinfo in threads of our own.
+
+    asyncio's default pool has a handful of threads on a small machine: a few domains whose servers do not answer
+    would fill it, and every healthy feed behind them would look slow.
+    """
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_DNS_THREADS, thread_name_prefix="dns")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return all addresses of the host; OSError if there is none."""
+        addresses = await asyncio.get_running_loop().run_in_executor(
+            self._pool, socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG
+        )
+        flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+        return [
+            ResolveResult(hostname=host, host=str(address[0]), port=port, family=kind, proto=protocol, flags=flags)
+            for kind, _, protocol, _, address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Release the threads; a lookup that still hangs ends by itself."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,23 @@
+"""What extracting a body yields, and the extractor's version; importing this loads no parser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.errors import FailCode, FailDetail
+from core.models import Document, Failed
+
+EXTRACTOR_VERSION = "3"
+"""Raise it when the same bytes give another text: stored pages are then read again."""
+DATA_NOT_TEXT = Failed(FailCode.PARSE, FailDetail.TYPE, "This is data (JSON), not a text.")
+BINARY_DATA = Failed(FailCode.PARSE, FailDetail.TYPE, "This is binary data, whatever its server says.")
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What a visit learns from a body; the links also where there is no document, because a page of links leads on."""
+
+    result: Document | Failed
+    links: tuple[str, ...] = ()
+    is_noindex: bool = False
+    """The page asks robots not to keep it; the caller decides."""

@@ -1,0 +1,203 @@
+"""Reindex items: select what somebody means, count it, make it due, and send the first jobs.
+
+The registry is marked first, then the workers are woken; what no job names the timer picks up, so nothing is lost
+where nobody listens.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core.errors import FreshetError
+from core.feeds.io.failed_links import FailedLinks
+from core.keys import Keys
+from core.registry.io.force import Forcing
+from core.registry.io.item_queries import ItemQueries
+from core.registry.io.overview import Overview
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, iso
+from core.runtime.job_queues import JobQueues
+from core.settings import Settings
+from core.sources.io.domain_store import DomainStore
+from core.sources.io.source_store import SourceStore
+from core.store import connect
+from core.store.commit import new_token
+from core.store.connect import Client
+from core.urls.secrets import redact
+
+MOST_JOBS = 10
+"""More would only wait in the queue: the timer picks up the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexRequest:
+    """Which items to reindex, by one of the first fields, and how."""
+
+    name: str | None = None
+    """An item id, an article's uid, a URL or a path."""
+    category: str | None = None
+    domain: str | None = None
+    source: str | None = None
+    host: str | None = None
+    status: str | None = None
+    stale: bool = False
+    """Items that an older extractor read."""
+    all: bool = False
+    force: bool = False
+    """Ignore validators and hashes; try links again that gave no article."""
+
+
+@dataclass(slots=True)
+class Selection:
+    """Batches of item ids, and of uids of links that gave no article."""
+
+    items: AsyncIterator[list[str]]
+    links: AsyncIterator[list[str]]
+
+
+@dataclass(slots=True)
+class SelectionCounts:
+    """How much a selection is."""
+
+    items: int = 0
+    requests: int = 0
+    links: set[str] = field(default_factory=set)
+    hosts: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class MarkedDue:
+    """What was made due."""
+
+    now: float
+    token: str
+    items: int = 0
+    links: set[str] = field(default_factory=set)
+    first: list[str] = field(default_factory=list)
+    """The items that jobs are sent for."""
+
+
+class Reindexer:
+    """Selects items and makes them due."""
+
+    def __init__(self, settings: Settings, client: Client, keys: Keys) -> None:
+        self._settings = settings
+        self._client = client
+        self._keys = keys
+        self._queries = ItemQueries(client, keys, settings.tracking_param_prefixes)
+        self._links = FailedLinks(client, keys)
+
+    # ── select ──
+
+    async def select(self, request: ReindexRequest) -> Selection:
+        """Return the items that are meant; raise FreshetError, a sentence, if there can be none."""
+        if request.name is not None:
+            return await self._select_one(request.name, request.force)
+        links = _one_batch([])
+        if request.category is not None and request.force:
+            links = self._links.in_category(request.category)
+        return Selection(await self._select_many(request), links)
+
+    async def _select_one(self, name: str, force: bool) -> Selection:
+        resolved = await self._queries.named(name, Path.cwd())
+        for row in await self._queries.rows([resolved.item_id] if resolved.item_id else []):
+            if not row.sources:
+                raise FreshetError(f"{redact(name)} is gone, and no source lists it any more.")
+            return Selection(_one_batch([row.item_id]), _one_batch([]))
+        failed = await self._links.without_article([resolved.uid] if resolved.uid else [])
+        if failed and force:
+            return Selection(_one_batch([]), _one_batch(failed))
+        if failed:
+            failure = await Overview(self._client, self._keys).failure(resolved.uid)
+            why = "/".join(filter(None, (failure.code, failure.detail))) or "it gave no article"
+            raise FreshetError(f"{redact(name)} is a link that was tried ({why}); --force tries it again.")
+        raise FreshetError(
+            f"{redact(name)} is not in the registry. `python -m scripts.domain add URL` or a feed brings it in."
+        )
+
+    async def _select_many(self, request: ReindexRequest) -> AsyncIterator[list[str]]:
+        queries = self._queries
+        if request.category is not None:
+            return queries.of_category(await self._category(request.category))
+        if request.domain is not None:
+            domain = await DomainStore(self._client, self._keys).require(request.domain)
+            return queries.of_sources(domain.sources)
+        if request.source is not None:
+            return queries.of_sources([await self._source(request.source)])
+        if request.host is not None:
+            return queries.of_host(request.host.lower(), self._settings.registry_partition_strategy)
+        if request.status is not None:
+            return queries.of_status(_status(request.status))
+        return queries.stale() if request.stale else queries.of_all()
+
+    async def _category(self, category: str) -> str:
+        if await self._queries.has_category(category):
+            return category
+        raise FreshetError(f"There is no category {category}. `python -m scripts.status` shows what there is.")
+
+    async def _source(self, sid: str) -> str:
+        if sid in (ARTICLES_SOURCE, URLS_SOURCE) or await SourceStore(self._client, self._keys).has(sid):
+            return sid
+        raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
+
+    # ── count ──
+
+    async def count(self, selection: Selection) -> SelectionCounts:
+        """Count a selection; nothing is changed."""
+        counts = SelectionCounts()
+        async for item_ids in selection.items:
+            for row in await self._queries.rows(item_ids):
+                counts.items += 1
+                counts.requests += row.type == "url"
+                counts.hosts[row.host or "files"] += 1
+                counts.statuses[row.status] += 1
+        async for uids in selection.links:
+            counts.links.update(uids)
+        counts.requests += len(counts.links)
+        return counts
+
+    # ── mark ──
+
+    async def make_due(self, selection: Selection, *, force: bool) -> MarkedDue:
+        """Make the selection due at once."""
+        forcing = Forcing(self._client, self._keys)
+        marked = MarkedDue(await connect.now(self._client), new_token())
+        most = MOST_JOBS * self._settings.refresh_batch_items
+        async for item_ids in selection.items:
+            done = await forcing.make_due(item_ids, marked.now, iso(marked.now), force=force, token=marked.token)
+            known = [item_id for item_id, is_known in zip(item_ids, done, strict=True) if is_known]
+            marked.items += len(known)
+            marked.first += known[: most - len(marked.first)]
+        async for uids in selection.links:
+            await self._links.retry(uids, marked.now)
+            marked.links.update(uids)
+        return marked
+
+
+def send_jobs(settings: Settings, marked: MarkedDue) -> int:
+    """Send jobs for the first items; return how many. Raises RedisError or OSError where the queue is not there."""
+    batch, sent = settings.refresh_batch_items, 0
+    queues = JobQueues(settings)
+    try:
+        for start in range(0, len(marked.first), batch):
+            item_ids = marked.first[start : start + batch]
+            id_words = ("reindex", marked.token, str(start))
+            sent += queues.enqueue("workers.jobs.reindex", item_ids, marked.now, id_words=id_words)
+    finally:
+        queues.close()
+    return sent
+
+
+def _status(word: str) -> Status:
+    by_name = {str(status).lower(): status for status in Status}
+    if word.lower() not in by_name:
+        raise FreshetError(f"There is no status {word}; an item is one of {', '.join(Status)}.")
+    return by_name[word.lower()]
+
+
+async def _one_batch(names: Sequence[str]) -> AsyncIterator[list[str]]:
+    if names:
+        yield list(names)

@@ -1,0 +1,80 @@
+"""Add a domain to the store: save it, sign and register its sources, and remove those that it no longer has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core.keys import Keys
+from core.registry.io.item_forgetter import ForgetCounts, ItemForgetter
+from core.registry.io.registrar import Listing, Registrar, item_id_of
+from core.settings import Settings
+from core.sources.domain import Domain, DomainFileError, SourceRecord
+from core.sources.io import read_permission
+from core.sources.io.domain_store import DomainStore, StoredDomain
+from core.sources.io.source_kinds import source_class
+from core.sources.io.source_store import SourceStore
+from core.store import connect
+
+
+@dataclass(frozen=True, slots=True)
+class AddedDomain:
+    """What adding a domain did."""
+
+    is_new: bool
+    sources: Sequence[SourceRecord]
+    removed: Mapping[str, ForgetCounts]
+    """By id, the sources that it no longer has, and what went with them."""
+
+
+async def add_domain(
+    settings: Settings, client: connect.Client, keys: Keys, domain: Domain, *, derived_from: str = ""
+) -> AddedDomain:
+    """Add a domain, or give a known one the configuration it has now.
+
+    `derived_from`: what its id was made of, if nobody chose one; then another domain of that id is never replaced.
+    """
+    store, now = DomainStore(client, keys), await connect.now(client)
+    before = await store.read(domain.id)
+    if before and derived_from:
+        _refuse_another(domain, before, derived_from)
+    sources = [_signed(settings, record) for record in domain.sources(settings.github_web_url)]
+    sids = [record.sid for record in sources]
+    dropped = [sid for sid in (before.sources if before else ()) if sid not in sids]
+    # Dropped ones stay named until they are gone: if this is interrupted, the next add removes them.
+    await store.save(domain, [*sids, *dropped], now)
+    await _register(settings, client, keys, sources, now)
+    removed = {}
+    for sid in dropped:
+        forgetter = ItemForgetter(client, keys)
+        await forgetter.source(sid)
+        removed[sid] = forgetter.counts
+    await store.save(domain, sids, now)
+    return AddedDomain(before is None, sources, removed)
+
+
+def _refuse_another(domain: Domain, before: StoredDomain, derived_from: str) -> None:
+    known, new = json.loads(before.config or "{}"), json.loads(domain.model_dump_json())
+    if any(known.get(name, []) != new[name] for name in domain.source_fields()):
+        raise DomainFileError(
+            f"There is another domain {domain.id} ({before.name}). "
+            f"Give this one a name: python -m scripts.domain add {derived_from} --id NAME"
+        )
+
+
+def _signed(settings: Settings, record: SourceRecord) -> SourceRecord:
+    """Only a person's own command adds domains: what it names may be read."""
+    return read_permission.sign_source(settings, record) if source_class(record.kind).needs_signature else record
+
+
+async def _register(
+    settings: Settings, client: connect.Client, keys: Keys, sources: Sequence[SourceRecord], now: float
+) -> None:
+    store = SourceStore(client, keys)
+    registrar = Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes)
+    for record in sources:
+        root = source_class(record.kind).root(record.config)
+        await store.add(record, item_id_of(root) if root else "", now)
+        if root:
+            await registrar.register([root], Listing(record.sid), now)
