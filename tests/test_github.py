@@ -38,7 +38,7 @@ NOW = 1_700_000_000.0
 )
 def test_repositories(text: str, web: str, expected: Repository) -> None:
     """A name or a URL, as people copy them."""
-    assert github_rest.repository(text, web) == expected
+    assert github_rest.parse_repository(text, web) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_repositories(text: str, web: str, expected: Repository) -> None:
             "https://github.com/",
             "ftp://github.com/o/r",
         ),
-        *("https://github.com:8443/o/r", "git@github_rest.com:o/r.git", "https://github.com/o/r/tree/%2e%2e/x"),
+        *("https://github.com:8443/o/r", "git@github.com:o/r.git", "https://github.com/o/r/tree/%2e%2e/x"),
     ],
 )
 def test_no_repositories(text: str) -> None:
     """What names no repository is turned away with a sentence."""
-    found = github_rest.repository(text, WEB)
+    found = github_rest.parse_repository(text, WEB)
 
     assert isinstance(found, RejectedUrl)
     assert found.reason.endswith(".")
@@ -85,16 +85,16 @@ def test_branches(name: str, expected: bool) -> None:
 )
 def test_base_urls_are_cleaned(url: str, expected: str) -> None:
     """However the setting is written, the URLs that begin with it are clean."""
-    assert github_rest.base(url, "GITHUB_WEB_URL") == expected
+    assert github_rest.base_url(url, "GITHUB_WEB_URL") == expected
 
 
 @pytest.mark.parametrize(
-    "url", ["", "github.com", "ftp://github.com", "https://u:p@github_rest.com", "https://a.example/?x"]
+    "url", ["", "github.com", "ftp://github.com", "https://u:p@github.com", "https://a.example/?x"]
 )
 def test_base_urls_that_cannot_be(url: str) -> None:
     """The sentence names the setting and not its value, which could hold a password."""
     with pytest.raises(ValueError, match=r"^GITHUB_API_URL is no URL that others can begin with\.$"):
-        github_rest.base(url, "GITHUB_API_URL")
+        github_rest.base_url(url, "GITHUB_API_URL")
 
 
 # ── trees ───────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +170,7 @@ ROW = {"path": "a", "mode": "100644", "type": "blob", "sha": SHA, "size": 1, "ur
 )
 def test_trees(body: object, expected: tuple[TreeEntry, ...] | None) -> None:
     """Read with types; one that does not say whether it is whole is none."""
-    found = github_rest.tree(json.dumps(body).encode())
+    found = github_rest.parse_tree(json.dumps(body).encode())
 
     assert (found.tree if found else None) == expected
 
@@ -180,15 +180,19 @@ def test_trees(body: object, expected: tuple[TreeEntry, ...] | None) -> None:
 )
 def test_broken_answers(body: bytes) -> None:
     """Whatever comes, nothing is raised."""
-    assert (github_rest.tree(body), github_rest.default_branch(body), github_rest.commit_sha(body)) == (None, "", "")
+    assert (github_rest.parse_tree(body), github_rest.parse_default_branch(body), github_rest.parse_commit(body)) == (
+        None,
+        None,
+        None,
+    )
 
 
 def test_small_answers() -> None:
     """A default branch must be a branch, and a sha a sha."""
-    assert github_rest.default_branch(b'{"default_branch": "trunk", "x": 1}') == "trunk"
-    assert github_rest.default_branch(b'{"default_branch": "../x"}') == ""
-    assert github_rest.commit_sha(f"{SHA}\n".encode()) == SHA
-    assert github_rest.commit_sha(b"<html>") == ""
+    assert github_rest.parse_default_branch(b'{"default_branch": "trunk", "x": 1}') == "trunk"
+    assert github_rest.parse_default_branch(b'{"default_branch": "../x"}') is None
+    assert github_rest.parse_commit(f"{SHA}\n".encode()) == SHA
+    assert github_rest.parse_commit(b"<html>") is None
 
 
 def test_shas_are_gits(tmp_path: Path) -> None:

@@ -572,7 +572,7 @@ async def test_the_token_is_nowhere_to_be_seen(
     failed = await source.fetch(item(hub, "main/README.md"), {})
     stored = [await redis.hgetall(key) for key in await redis.keys("fetch:gate:*")]
 
-    said = [found.batches, found.end, got, failed, vars(source), vars(source._api), stored, capfd.readouterr()]
+    said = [found.batches, found.end, got, failed, vars(source), vars(source._github), stored, capfd.readouterr()]
     assert TOKEN not in repr(said)
 
 

@@ -1,6 +1,6 @@
-"""What GitHub's words mean: names of repositories, URLs, trees, blob shas, rate limits.
+"""GitHub's REST API: names of repositories, URLs, trees, blob shas, content types, rate limits.
 
-Pure: bytes and headers in, values out. Which requests are made, `sources/github.py` decides.
+Pure: bytes and headers in, values out. `core.sources.io.github` decides which requests are made.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -17,6 +17,8 @@ from core.models import Ref, RejectedUrl
 from core.registry.http_headers import LONGEST_RETRY_AFTER_SECONDS, media_type, retry_after_seconds
 from core.urls.normalise import clean_url, split_url
 from core.urls.patterns import PathPatterns
+
+T = TypeVar("T")
 
 LIMIT_SECONDS = 60.0
 """How long to stay away when GitHub asks for it without a number, as its documentation has it."""
@@ -64,23 +66,24 @@ class Repository(NamedTuple):
         return f"{self.owner}/{self.name}"
 
 
-def repository(text: str, web_url: str) -> Repository | RejectedUrl:
+def parse_repository(text: str, web_url: str) -> Repository | RejectedUrl:
     """The repository of `owner/name` or of its URL, also with /tree/<branch>; or a sentence that says why not."""
     path = text.strip()
     if "://" in path:
-        inside = _below(path, web_url)
+        inside = path_below(path, web_url)
         if inside is None:
             return RejectedUrl(text, f"This is no URL of a repository at {web_url}.")
         path = inside
     owner, _, rest = path.strip("/").partition("/")
     name, _, rest = rest.partition("/")
     kind, _, branch = rest.partition("/")
-    found = Repository(owner, name.removesuffix(".git"), branch)
-    if not _OWNER.fullmatch(found.owner) or not _NAME.fullmatch(found.name) or (rest and kind != "tree"):
+    repository = Repository(owner, name.removesuffix(".git"), branch)
+    is_named = _OWNER.fullmatch(repository.owner) and _NAME.fullmatch(repository.name)
+    if not is_named or (rest and kind != "tree"):
         return RejectedUrl(text, "A repository is written owner/name, or as its URL.")
     if rest and not is_branch(branch):
         return RejectedUrl(text, "A branch cannot have this name.")
-    return found
+    return repository
 
 
 def is_branch(name: str) -> bool:
@@ -88,45 +91,30 @@ def is_branch(name: str) -> bool:
     return 0 < len(name) <= 255 and _NO_BRANCH.search(name) is None
 
 
-def _below(url: str, web_url: str) -> str | None:
-    """The path of a URL below the web address, unescaped; www. and the scheme make no difference."""
-    found, web = split_url(url), split_url(web_url)
-    if found is None or web is None or found.host.removeprefix("www.") != web.host:
+def path_below(url: str, web_url: str) -> str | None:
+    """Return the path of a URL below the web address, unescaped; www. and the scheme make no difference."""
+    address, web = split_url(url), split_url(web_url)
+    if address is None or web is None or address.host.removeprefix("www.") != web.host:
         return None
-    is_same_port = found.port == web.port or {found.port, web.port} == {80, 443}
+    is_same_port = address.port == web.port or {address.port, web.port} == {80, 443}
     base = web.path.rstrip("/") + "/"
-    return unquote(found.path[len(base) :]) if is_same_port and found.path.startswith(base) else None
+    return unquote(address.path[len(base) :]) if is_same_port and address.path.startswith(base) else None
 
 
 # ── URLs ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def escaped(path: str) -> str:
+def quote_path(path: str) -> str:
     """The path or branch as it stands in a URL. GitHub wants the slashes of a branch as they are."""
     return quote(path, safe=_PATH_SAFE)
 
 
-def base(url: str, setting: str) -> str:
+def base_url(url: str, setting: str) -> str:
     """A base URL without slash at its end. Raises ValueError, a sentence that names the setting."""
     cleaned = clean_url(url)
     if isinstance(cleaned, RejectedUrl) or "?" in cleaned:
         raise ValueError(f"{setting} is no URL that others can begin with.")
     return cleaned.rstrip("/")
-
-
-def blobs_url(web: str, repo: Repository) -> str:
-    """What the items' URLs of a repository begin with."""
-    return f"{web}/{repo.full_name}/blob/"
-
-
-def raw_url(raw: str, repo: Repository) -> str:
-    """What the raw files' URLs of a repository begin with; branch and path follow as in the item's URL."""
-    return f"{raw}/{repo.full_name}/"
-
-
-def api_url(api: str, repo: Repository) -> str:
-    """The repository in the REST API."""
-    return f"{api}/repos/{repo.full_name}"
 
 
 # ── trees ───────────────────────────────────────────────────────────────────────────────────────
@@ -162,29 +150,27 @@ _abouts = msgspec.json.Decoder(_About)
 _shas = msgspec.json.Decoder(Sha)
 
 
-def tree(body: bytes) -> GitTree | None:
-    """The tree in an answer, or None if there is none."""
+def parse_tree(body: bytes) -> GitTree | None:
+    """Return the tree in an answer, or None if there is none."""
+    return _decoded(_trees, body)
+
+
+def parse_default_branch(body: bytes) -> str | None:
+    """Return the default branch in the answer about a repository, or None."""
+    about = _decoded(_abouts, body)
+    return about.default_branch if about and is_branch(about.default_branch) else None
+
+
+def parse_commit(body: bytes) -> str | None:
+    """Return the sha that is the whole answer, or None."""
+    return _decoded(_shas, b'"' + body.strip() + b'"')
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], body: bytes) -> T | None:
     try:
-        return _trees.decode(body)
+        return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-
-
-def default_branch(body: bytes) -> str:
-    """The default branch in the answer about a repository, or an empty string."""
-    try:
-        name = _abouts.decode(body).default_branch
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ""
-    return name if is_branch(name) else ""
-
-
-def commit_sha(body: bytes) -> str:
-    """The sha that is the whole answer, or an empty string."""
-    try:
-        return _shas.decode(b'"' + body.strip() + b'"')
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ""
 
 
 class BranchFilter(NamedTuple):
@@ -200,7 +186,7 @@ class BranchFilter(NamedTuple):
         if entry.type == "tree":
             return None
         if entry.type == "commit":
-            return RejectedUrl(self.address + escaped(path), "submodule")
+            return RejectedUrl(self.address + quote_path(path), "submodule")
         if not self.patterns.takes(path):
             return None
         address = self._clean(path)
@@ -216,7 +202,7 @@ class BranchFilter(NamedTuple):
 
     def _clean(self, path: str) -> str | RejectedUrl:
         """The URL, if it still names the same file once a URL parser has seen it."""
-        address = self.address + escaped(path)
+        address = self.address + quote_path(path)
         cleaned = clean_url(address)
         if isinstance(cleaned, RejectedUrl) or cleaned == address:
             return cleaned

@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -29,9 +29,11 @@ from core.sources.github_rest import BranchFilter, GitTree, Repository, TreeEntr
 from core.sources.io.github_client import RAW, SHA, GithubClient
 from core.sources.io.source import UNCHANGED, Source, SourceContext
 from core.sources.io.web import WebConfig
-from core.urls.normalise import clean_url, origin_of, split_url
+from core.urls.normalise import clean_url
 from core.urls.patterns import DOCUMENTS, PathPatterns
 from core.urls.scope import EXCLUDED
+
+T = TypeVar("T")
 
 WIKI_SUFFIX = "-wiki"
 BATCH_ITEMS = 500
@@ -42,18 +44,13 @@ PRESENT_SECONDS = 60.0
 """How long a repository that answered is believed to be there, when files of it are missing."""
 
 _WILD = re.compile(r"[*?\[]")
-_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}", re.ASCII)
-_BRANCH = re.compile(r"(?!.*\.\.)[^\s~^:?*\[\\\x00-\x20\x7f]{0,255}")
-# First parts of a path on github_rest.com that are no owner of a repository.
+# First parts of a path on github.com that are no owner of a repository.
 _NO_OWNERS = frozenset({"about", "apps", "collections", "enterprise", "explore", "features", "login", "marketplace"})
 _NO_OWNERS |= {"orgs", "pricing", "search", "settings", "sponsors", "topics", "trending", "users"}
 
 
-@dataclass(frozen=True, slots=True)
-class ListingFailure:
-    """Why a listing cannot go on, for people."""
-
-    text: str
+class _ListingFailed(Exception):
+    """A listing cannot go on; the text says why, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +62,15 @@ class BranchHead:
     url: str
 
 
-def _repository(repo: str) -> str:
-    name = repo.removeprefix(f"{GITHUB_URL}/").removesuffix("/").removesuffix(".git")
-    if not _REPO.fullmatch(name):
+def _repo_name(repo: str) -> str:
+    repository = github_rest.parse_repository(repo, GITHUB_URL)
+    if isinstance(repository, RejectedUrl) or repository.branch:
         raise ValueError("is no repository; write owner/name")
-    return name
+    return repository.full_name
 
 
-def _branch(branch: str) -> str:
-    if not _BRANCH.fullmatch(branch):
+def _branch_name(branch: str) -> str:
+    if branch and not github_rest.is_branch(branch):
         raise ValueError("is no name of a branch")
     return branch
 
@@ -84,8 +81,8 @@ class GithubConfig(SourceConfig):
     location_field = "repo"
     companion_suffixes = (WIKI_SUFFIX,)
 
-    repo: Annotated[str, AfterValidator(_repository)]
-    branch: Annotated[str, AfterValidator(_branch)] = ""
+    repo: Annotated[str, AfterValidator(_repo_name)]
+    branch: Annotated[str, AfterValidator(_branch_name)] = ""
     """Empty: the default branch."""
     include: Globs = DOCUMENTS
     exclude: Globs = ()
@@ -94,7 +91,7 @@ class GithubConfig(SourceConfig):
     @classmethod
     def recognise(cls, said: str, web_url: str) -> dict[str, Any] | None:
         """An address of a repository, of a branch or of a folder in it."""
-        return _named_repository(said, web_url) or None
+        return _named_repository(said, web_url)
 
     def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceConfig]]:
         """A wiki is a site beside its repository."""
@@ -122,13 +119,19 @@ class GithubSource(Source):
     ) -> None:
         self._repo = _checked(repo, branch, settings.github_web_url)
         self._fetcher = fetcher
-        self._api = GithubClient(settings, fetcher, self._repo, clock)
+        self._github = GithubClient(settings, fetcher, self._repo, clock)
         self._patterns = PathPatterns(include or DOCUMENTS, exclude)
         self._max_bytes = settings.fetch_max_bytes
         self._clock = clock
-        self._blobs = github_rest.blobs_url(github_rest.base(settings.github_web_url, "GITHUB_WEB_URL"), self._repo)
-        self._raw = github_rest.raw_url(github_rest.base(settings.github_raw_url, "GITHUB_RAW_URL"), self._repo)
-        self._base = github_rest.api_url(github_rest.base(settings.github_api_url, "GITHUB_API_URL"), self._repo)
+        web, raw, api = (
+            github_rest.base_url(getattr(settings, name), name.upper())
+            for name in ("github_web_url", "github_raw_url", "github_api_url")
+        )
+        self._blobs_url = f"{web}/{self._repo.full_name}/blob/"
+        """What the items' URLs begin with."""
+        self._raw_url = f"{raw}/{self._repo.full_name}/"
+        """What the raw files' URLs begin with; branch and path follow as in the item's URL."""
+        self._api_url = f"{api}/repos/{self._repo.full_name}"
         self._present_until = 0.0
 
     @classmethod
@@ -145,9 +148,9 @@ class GithubSource(Source):
 
     def unwanted(self, address: str) -> str:
         """What the patterns shut out."""
-        at = address.removeprefix(self._blobs)
-        branch = f"{github_rest.escaped(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
-        is_ours = address.startswith(self._blobs) and at.startswith(branch)
+        at = address.removeprefix(self._blobs_url)
+        branch = f"{github_rest.quote_path(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
+        is_ours = address.startswith(self._blobs_url) and at.startswith(branch)
         return EXCLUDED if is_ours and not self._patterns.takes(unquote(at.removeprefix(branch))) else ""
 
     # ── listing ──
@@ -155,98 +158,85 @@ class GithubSource(Source):
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Every file of the branch's newest commit that the patterns take."""
         known = memory if memory.get("scope") == self._scope() else {}
-        head = await self._head(known)
-        if isinstance(head, ListingFailure):
-            yield End(False, head.text, dict(memory))
-            return
-        if head.commit == known.get("commit"):
-            yield End(False, UNCHANGED, self._memory(head, known.get("branch", "")))
-            return
-        branch = self._repo.branch or await self._default_branch()
-        if isinstance(branch, ListingFailure):
-            yield End(False, branch.text, dict(memory))
-            return
-        async for found in self._walk(head.commit, self._branch_filter(branch)):
-            if isinstance(found, ListingFailure):
-                # What we remember stays as it was: the next listing asks for all of it again.
-                yield End(False, found.text, dict(memory))
+        try:
+            head = await self._head(known)
+            if head.commit == known.get("commit"):
+                yield End(False, UNCHANGED, self._memory(head, known.get("branch", "")))
                 return
-            yield found
+            branch = self._repo.branch or await self._default_branch()
+            async for batch in self._walk(head.commit, self._branch_filter(branch)):
+                yield batch
+        except _ListingFailed as failure:
+            # What we remember stays as it was: the next listing asks for all of it again.
+            yield End(False, str(failure), dict(memory))
+            return
         yield End(True, memory=self._memory(head, branch))
 
-    async def _head(self, known: Mapping[str, str]) -> BranchHead | ListingFailure:
+    async def _head(self, known: Mapping[str, str]) -> BranchHead:
         """The newest commit; the one we know if GitHub says that nothing changed."""
         branch = self._repo.branch or "HEAD"
         etag, url = known.get("etag", ""), known.get("etag_url", "")
-        answer = await self._api.ask(
-            f"{self._base}/commits/{github_rest.escaped(branch)}",
+        answer = await self._github.ask(
+            f"{self._api_url}/commits/{github_rest.quote_path(branch)}",
             accept=SHA,
             conditional={"If-None-Match": etag} if etag else {},
             conditional_url=url,
             max_bytes=SMALL_BYTES,
         )
-        if isinstance(answer, Fetched) and answer.status == 304 and etag:
-            return BranchHead(known.get("commit", ""), etag, url)
-        if isinstance(answer, Fetched) and answer.status == 422:
-            return ListingFailure(f"GitHub knows no branch {branch} in {self._repo.full_name}.")
-        if isinstance(answer, Fetched) and answer.status == 409:
-            return ListingFailure(f"{self._repo.full_name} has no commit yet.")
-        found = self._good(answer, f"the commit of {branch}")
-        if isinstance(found, ListingFailure):
-            return found
-        commit = github_rest.commit_sha(found.body)
-        return BranchHead(commit, found.header("etag"), found.final_url) if commit else self._unreadable("commit")
+        match answer:
+            case Fetched(status=304) if etag:
+                return BranchHead(known.get("commit", ""), etag, url)
+            case Fetched(status=422):
+                raise _ListingFailed(f"GitHub knows no branch {branch} in {self._repo.full_name}.")
+            case Fetched(status=409):
+                raise _ListingFailed(f"{self._repo.full_name} has no commit yet.")
+        good = self._good(answer, f"the commit of {branch}")
+        commit = self._parsed(github_rest.parse_commit(good.body), "commit")
+        return BranchHead(commit, good.header("etag"), good.final_url)
 
-    async def _default_branch(self) -> str | ListingFailure:
-        answer = self._good(await self._api.ask(self._base, max_bytes=SMALL_BYTES), "the repository")
-        if isinstance(answer, ListingFailure):
-            return answer
-        return github_rest.default_branch(answer.body) or self._unreadable("repository")
+    async def _default_branch(self) -> str:
+        good = self._good(await self._github.ask(self._api_url, max_bytes=SMALL_BYTES), "the repository")
+        return self._parsed(github_rest.parse_default_branch(good.body), "repository")
 
-    async def _walk(self, commit: str, branch_filter: BranchFilter) -> AsyncIterator[Batch | ListingFailure]:
+    async def _walk(self, commit: str, branch_filter: BranchFilter) -> AsyncIterator[Batch]:
         """All folders at once; where that is too much for one answer, folder by folder."""
         pending = [("", commit)]
         while pending:
             prefix, sha = pending.pop()
             tree = await self._tree(sha, is_deep=True)
-            if isinstance(tree, GitTree) and tree.truncated:
-                tree = await self._tree(sha, is_deep=False)
-                if isinstance(tree, GitTree):
-                    pending += _folders(tree, prefix, branch_filter.patterns)
-            if isinstance(tree, ListingFailure):
-                yield tree
-                return
             if tree.truncated:
-                yield ListingFailure(f"The folder {prefix or '/'} has more entries than GitHub lists.")
-                return
+                tree = await self._tree(sha, is_deep=False)
+                pending += _folders(tree, prefix, branch_filter.patterns)
+            if tree.truncated:
+                raise _ListingFailed(f"The folder {prefix or '/'} has more entries than GitHub lists.")
             for batch in _batches(tree.tree, prefix, branch_filter):
                 yield batch
 
-    async def _tree(self, sha: str, *, is_deep: bool) -> GitTree | ListingFailure:
-        url = f"{self._base}/git/trees/{sha}" + ("?recursive=1" if is_deep else "")
-        answer = self._good(await self._api.ask(url, max_bytes=TREE_BYTES), "a part of the tree")
-        if isinstance(answer, ListingFailure):
-            return answer
-        return github_rest.tree(answer.body) or self._unreadable("tree")
+    async def _tree(self, sha: str, *, is_deep: bool) -> GitTree:
+        url = f"{self._api_url}/git/trees/{sha}" + ("?recursive=1" if is_deep else "")
+        good = self._good(await self._github.ask(url, max_bytes=TREE_BYTES), "a part of the tree")
+        return self._parsed(github_rest.parse_tree(good.body), "tree")
 
-    def _good(self, answer: FetchResult, what: str) -> Fetched | ListingFailure:
+    def _good(self, answer: FetchResult, what: str) -> Fetched:
         match answer:
             case Fetched(status=200):
                 return answer
             case Fetched(status=404):
-                return ListingFailure(self._api.denied(404).text)
+                raise _ListingFailed(self._github.denied(404).text)
             case Fetched():
-                return ListingFailure(f"GitHub says {answer.status} for {what} of {self._repo.full_name}.")
+                raise _ListingFailed(f"GitHub says {answer.status} for {what} of {self._repo.full_name}.")
             case Deferred():
-                return ListingFailure(f"{answer.reason}, again in {answer.wait_seconds:.0f} s")
+                raise _ListingFailed(f"{answer.reason}, again in {answer.wait_seconds:.0f} s")
             case Failed():
-                return ListingFailure(answer.text)
+                raise _ListingFailed(answer.text)
 
-    def _unreadable(self, what: str) -> ListingFailure:
-        return ListingFailure(f"GitHub's answer about the {what} of {self._repo.full_name} cannot be read.")
+    def _parsed(self, value: T | None, what: str) -> T:
+        if value is None:
+            raise _ListingFailed(f"GitHub's answer about the {what} of {self._repo.full_name} cannot be read.")
+        return value
 
     def _branch_filter(self, branch: str) -> BranchFilter:
-        return BranchFilter(f"{self._blobs}{github_rest.escaped(branch)}/", self._patterns, self._max_bytes)
+        return BranchFilter(f"{self._blobs_url}{github_rest.quote_path(branch)}/", self._patterns, self._max_bytes)
 
     def _memory(self, head: BranchHead, branch: str) -> dict[str, str]:
         return {
@@ -259,7 +249,7 @@ class GithubSource(Source):
 
     def _scope(self) -> str:
         """What the listing depends on besides the commit: new patterns list anew, whatever GitHub says."""
-        said = (self._blobs, self._repo.branch, self._patterns.include, self._patterns.exclude, self._max_bytes)
+        said = (self._blobs_url, self._repo.branch, self._patterns.include, self._patterns.exclude, self._max_bytes)
         return hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16]
 
     # ── fetching ──
@@ -267,12 +257,12 @@ class GithubSource(Source):
     async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
         """One file, its blob sha as ETag; no request at all if the listing says that we have it."""
         url = item.fetch_url
-        if not url.startswith(self._blobs):
+        if not url.startswith(self._blobs_url):
             return await self._page(item, conditional, slot)
         known = github_rest.sha_of_etag(_if_none_match(conditional))
         if known and known == item.listed_version:
             return _unchanged(url, known)
-        answer = await self._api.ask(self._raw + url.removeprefix(self._blobs), accept="*/*", slot=slot)
+        answer = await self._github.ask(self._raw_url + url.removeprefix(self._blobs_url), accept="*/*", slot=slot)
         if not isinstance(answer, Fetched):
             return answer
         if answer.status == 404:
@@ -290,7 +280,7 @@ class GithubSource(Source):
         listed = item.listed_version
         if not github_rest.is_sha(listed) or github_rest.blob_sha(answer.body) == listed:
             return answer
-        exact = await self._api.ask(f"{self._base}/git/blobs/{listed}", accept=RAW, slot=slot)
+        exact = await self._github.ask(f"{self._api_url}/git/blobs/{listed}", accept=RAW, slot=slot)
         # Gone from the repository, by a force push: then the listing is what is old.
         return answer if isinstance(exact, Fetched) and exact.status != 200 else exact
 
@@ -307,22 +297,22 @@ class GithubSource(Source):
     async def _missing(self, answer: Fetched) -> FetchResult:
         """A file is only gone if its repository is there: raw files of one that we may not read are all 404."""
         if self._clock() >= self._present_until:
-            about = await self._api.ask(self._base, max_bytes=SMALL_BYTES)
+            about = await self._github.ask(self._api_url, max_bytes=SMALL_BYTES)
             if not isinstance(about, Fetched):
                 return about
             if about.status != 200:
-                return self._api.denied(404) if about.status == 404 else _at(about, answer.url)
+                return self._github.denied(404) if about.status == 404 else _at(about, answer.url)
             self._present_until = self._clock() + PRESENT_SECONDS
         return answer
 
 
 def _checked(repo: str, branch: str, web_url: str) -> Repository:
-    found = github_rest.repository(repo, web_url)
-    if isinstance(found, RejectedUrl):
-        raise ValueError(f"{found.reason} (got {repo[:80]!r})")
+    repository = github_rest.parse_repository(repo, web_url)
+    if isinstance(repository, RejectedUrl):
+        raise ValueError(f"{repository.reason} (got {repo[:80]!r})")
     if branch and not github_rest.is_branch(branch):
         raise ValueError(f"A branch cannot have this name. (got {branch[:80]!r})")
-    return found._replace(branch=branch or found.branch)
+    return repository._replace(branch=branch or repository.branch)
 
 
 def _folders(tree: GitTree, prefix: str, patterns: PathPatterns) -> Iterator[tuple[str, str]]:
@@ -361,21 +351,17 @@ def _unchanged(url: str, sha: str) -> Fetched:
     return Fetched(url, url, 304, {"etag": f'"{sha}"'}, b"")
 
 
-def _named_repository(url: str, web_url: str) -> dict[str, Any]:
-    """The repository that an address on GitHub names, with branch and folder; empty for all its other pages."""
+def _named_repository(url: str, web_url: str) -> dict[str, Any] | None:
+    """The repository that an address on GitHub names, with branch and folder; None for all its other pages."""
     cleaned = clean_url(url)
-    found = None if isinstance(cleaned, RejectedUrl) else split_url(cleaned)
-    if found is None or _server(url) != _server(web_url):
-        return {}
-    owner, name, view, branch, *below = [*filter(None, unquote(found.path).split("/")), *[""] * 4]
-    repo = f"{owner}/{name.removesuffix('.git')}"
-    if owner in _NO_OWNERS or not _REPO.fullmatch(repo) or (view and not (view == "tree" and branch)):
-        return {}
+    inside = None if isinstance(cleaned, RejectedUrl) else github_rest.path_below(cleaned, web_url)
+    if inside is None:
+        return None
+    owner, name, view, branch, *below = [*filter(None, inside.split("/")), *[""] * 4]
+    repository = github_rest.parse_repository(f"{owner}/{name}", web_url)
+    is_other_page = owner in _NO_OWNERS or bool(view and not (view == "tree" and branch))
+    if isinstance(repository, RejectedUrl) or is_other_page:
+        return None
     folder = "/".join(_WILD.sub(r"[\g<0>]", part) for part in below if part)
     include = {"include": [f"/{folder}/**/{pattern}" for pattern in DOCUMENTS]} if folder else {}
-    return {"repo": repo, "branch": branch, **include}
-
-
-def _server(url: str) -> str:
-    """Host and port, whether by http or https."""
-    return origin_of(url).partition("://")[2].removeprefix("www.")
+    return {"repo": repository.full_name, "branch": branch, **include}
