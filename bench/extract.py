@@ -22,7 +22,7 @@ import trafilatura
 from core.feeds.dates import parse_date
 from core.models import Document
 from core.pages.charset import decode_page
-from core.pages.extract import extract_document
+from core.pages.extract import extract_page
 from core.pages.language import guess_language
 from core.pages.page_document import read_page
 
@@ -189,7 +189,7 @@ def speed_readers() -> dict[str, Callable[[Page], object]]:
 
 
 def whole(page: Page, *, main_text: bool) -> object:
-    return extract_document(page["html"].encode(), page["url"], "text/html; charset=utf-8", main_text=main_text)
+    return extract_page(page["html"].encode(), page["url"], "text/html; charset=utf-8", main_text=main_text).result
 
 
 def bare(mode: Mapping[str, bool], *, with_metadata: bool) -> Callable[[Page], object]:

@@ -1,4 +1,4 @@
-"""From bytes to documents through the one door `extract_document`: what comes out, and what is refused and why."""
+"""From bytes to documents with `extract_page`: what comes out, and what is refused and why."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from core.pages.extract import (
     MIN_HTML_CHARS,
     best_document,
     document_from_feed_text,
-    extract_document,
+    extract_page,
 )
 from core.pages.extraction import EXTRACTOR_VERSION
 from core.runtime.parse_pool import ParsePool
@@ -32,13 +32,13 @@ LONG_FEED = f"<p>{PARAGRAPH}</p>" * 20
 
 
 def document(body: bytes, content_type: str = "text/html", **options: bool) -> Document:
-    read = extract_document(body, URL, content_type, **options)
+    read = extract_page(body, URL, content_type, **options).result
     assert isinstance(read, Document), read
     return read
 
 
 def failed(body: bytes, content_type: str = "text/html", url: str = URL) -> tuple[FailCode, FailDetail]:
-    read = extract_document(body, url, content_type)
+    read = extract_page(body, url, content_type).result
     assert isinstance(read, Failed)
     return read.code, read.detail
 
@@ -154,7 +154,7 @@ def test_two_hundred_characters_are_enough() -> None:
     """Exactly 200 characters are read, 199 are not; characters, not bytes."""
     start, end = "<html><body><p>", "</p></body></html>"
     words = "ä" * (MIN_HTML_CHARS - len(start + end))
-    assert isinstance(extract_document(f"{start}{words}{end}".encode(), URL, "text/html"), Document)
+    assert isinstance(extract_page(f"{start}{words}{end}".encode(), URL, "text/html").result, Document)
     assert failed(f"{start}{words[1:]}{end}".encode())[0] is FailCode.BAD_HTML
 
 
@@ -192,7 +192,7 @@ def test_a_feeds_text_is_a_document() -> None:
 def test_best_of_page_and_feed(name: str, page_body: bytes, feed_html: str, source: TextSource) -> None:
     """The page wins unless the feed clearly says more; with text in the feed there is always an article."""
     feed = document_from_feed_text(feed_html, URL, "From the feed") if feed_html else None
-    best = best_document(extract_document(page_body, URL, "text/html"), feed)
+    best = best_document(extract_page(page_body, URL, "text/html").result, feed)
     assert isinstance(best, Document)
     assert best.source is source
 
@@ -244,7 +244,7 @@ def test_processes_load_no_parser() -> None:
 def test_never_raises_and_stores_no_control_character(pieces: list[str], main_text: bool) -> None:
     """Whatever the page, the answer is a value, and every string in it can be stored."""
     body = f"<html><body><p>{PARAGRAPH} {PARAGRAPH}</p>{''.join(pieces)}".encode("utf-8", "surrogatepass")
-    read = extract_document(body, URL, "text/html", main_text=main_text)
+    read = extract_page(body, URL, "text/html", main_text=main_text).result
     if isinstance(read, Document):
         for field in fields(read):
             value = getattr(read, field.name)

@@ -16,7 +16,7 @@ import pytest
 
 from core.feeds.dates import parse_date
 from core.models import Document, Failed
-from core.pages.extract import extract_document
+from core.pages.extract import extract_page
 from core.pages.page_document import read_page
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "articles"
@@ -83,7 +83,7 @@ def test_no_article_is_taken_for_a_wall(corpus) -> None:
     _, pages, _ = corpus
     for main_text in (True, False):
         for key, page in pages.items():
-            answer = extract_document(
+            answer = extract_page(
                 page["html"].encode(), page["url"], "text/html; charset=utf-8", main_text=main_text
-            )
+            ).result
             assert not isinstance(answer, Failed) or answer.text.startswith("Only "), (key, answer)

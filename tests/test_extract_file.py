@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from core.documents.extract_file import read_file
+from core.documents.extract_file import extract_file
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
 from core.pages.extraction import EXTRACTOR_VERSION
@@ -78,7 +78,7 @@ async def test_links_and_noindex(pool: ParsePool) -> None:
 async def test_a_path_is_no_wall() -> None:
     """A file in a folder called `login` is a file."""
     body = f"<html><body><h1>Water</h1>{ARTICLE}</body></html>".encode()
-    assert isinstance(read_file(body, "/docs/login/a.html", url="file:///docs/login/a.html"), Document)
+    assert isinstance(extract_file(body, "/docs/login/a.html", url="file:///docs/login/a.html").result, Document)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ async def test_a_path_is_no_wall() -> None:
 )
 def test_nothing_to_read(body: bytes, name: str, code: FailCode, words: str) -> None:
     """Only what is empty fails for its length, also among pages."""
-    found = read_file(body, name)
+    found = extract_file(body, name).result
     assert isinstance(found, Failed)
     assert found.code is code
     assert words in found.text
@@ -154,10 +154,10 @@ def test_without_the_extra(module: str, name: str, shown: str) -> None:
     body = {"a.pdf": files.pdf(["A"]), "a.docx": files.docx(files.paragraph("A")), "a.md": b"A"}[name]
     code = (
         f"import sys; sys.modules[{module!r}] = None\n"
-        "from core.documents.extract_file import read_file\n"
-        f"failed = read_file({body!r}, {name!r})\n"
+        "from core.documents.extract_file import extract_file\n"
+        f"failed = extract_file({body!r}, {name!r}).result\n"
         "print(failed.code, failed.detail, failed.text)\n"
-        "print(read_file(b'a,b', 'a.csv').clean_text, read_file(b'note', 'a.txt').clean_text)\n"
+        "print(extract_file(b'a,b', 'a.csv').result.clean_text, extract_file(b'note', 'a.txt').result.clean_text)\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     told, others = ran.stdout.splitlines()

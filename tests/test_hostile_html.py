@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from core.errors import FailCode
 from core.models import Document, Failed
-from core.pages.extract import extract_document
+from core.pages.extract import extract_page
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import PageResult, PageTask
 from tests import hostile
@@ -102,5 +102,5 @@ def test_other_shapes_give_an_answer(name: str, inside: str) -> None:
     """What a browser would not show either may be lost, but the answer is a value."""
     body = f"{HEAD}{inside}{TAIL}".encode("utf-8", "surrogatepass")
     for main_text in (True, False):
-        answer = extract_document(body, URL, "text/html", main_text=main_text)
+        answer = extract_page(body, URL, "text/html", main_text=main_text).result
         assert isinstance(answer, Document | Failed)

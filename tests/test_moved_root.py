@@ -184,7 +184,7 @@ def test_what_looks_like_the_root(root: str, kind: str, to: str, links: tuple[st
     """The same folder or last name, or a folder with pages of its own."""
     named = [link if link.startswith("//") else f"//e.org{link}" for link in (root, to, *links)]
     first, there, *found = (f"https:{link}" for link in named)
-    assert Scope(first, kind).is_like_root(there, found) is is_like
+    assert Scope(first, kind).resembles_root(there, found) is is_like
 
 
 @pytest.mark.parametrize(
@@ -222,16 +222,16 @@ async def test_scope_grows_to_nothing_above_it(settings: Settings, site: Site, r
 )
 def test_where_a_scope_follows(root: str, kind: str, to: str, why: str) -> None:
     """Within its registrable domain and not above its own folder."""
-    assert Scope(root, kind).refuses_landing(to) == why
+    assert Scope(root, kind).landing_rejection_reason(to) == why
 
 
 def test_scope_after_a_landing() -> None:
     """Root and present place are covered; what lies between is former, and admits nothing new."""
-    scope = Scope("https://e.org/stable/").landed("https://e.org/1.2/").landed("https://e.org/1.3/")
+    scope = Scope("https://e.org/stable/").with_landing("https://e.org/1.2/").with_landing("https://e.org/1.3/")
 
-    said = {path: scope.admits(f"https://e.org{path}", 1) for path in ("/stable/x", "/1.2/x", "/1.3/x", "/x")}
+    said = {path: scope.rejection_reason(f"https://e.org{path}", 1) for path in ("/stable/x", "/1.2/x", "/1.3/x", "/x")}
     assert said == {"/stable/x": "", "/1.2/x": "outside subpages", "/1.3/x": "", "/x": "outside subpages"}
-    former = {path: scope.is_former(f"https://e.org{path}") for path in said}
+    former = {path: scope.is_in_former_landing(f"https://e.org{path}") for path in said}
     assert former == {"/stable/x": True, "/1.2/x": True, "/1.3/x": False, "/x": False}
 
 

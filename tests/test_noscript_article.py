@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import FailCode
 from core.models import Document, Failed
-from core.pages.extract import extract_document
+from core.pages.extract import extract_page
 from core.pages.noscript_article import drop_unclosed_noscript
 
 STORY = "".join(
@@ -21,7 +21,7 @@ def page(body: str, head: str = "") -> bytes:
 
 
 def read(body: bytes, main_text: bool) -> Document | Failed:
-    return extract_document(body, "https://e.org/a", "text/html", main_text=main_text)
+    return extract_page(body, "https://e.org/a", "text/html", main_text=main_text).result
 
 
 HELD = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.models import Document, Image
-from core.pages.extract import extract_document
+from core.pages.extract import extract_page
 from core.pages.images import MAX_ALT_CHARS, MAX_KEPT, ImageElement, collect_images, largest_in_srcset
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import PageTask
@@ -135,7 +135,7 @@ def test_a_page_without_regions(main_text: bool) -> None:
     html = (
         f'<html><body><form><header><img src="/top.jpg"></header><div><img src="/a.jpg">{ARTICLE}</div></form></body>'
     )
-    document = extract_document(html.encode(), URL, "text/html", main_text=main_text)
+    document = extract_page(html.encode(), URL, "text/html", main_text=main_text).result
     assert isinstance(document, Document)
     assert [image.url for image in document.images] == [f"{BASE}/a.jpg"]
 

@@ -8,10 +8,10 @@ import zlib
 
 import pytest
 
-from core.documents.extract_file import read_file
+from core.documents.extract_file import extract_file
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
-from core.pages.extract import extract_document
+from core.pages.extract import extract_page
 from core.pages.raw_data import is_noise
 
 STORY = "".join(
@@ -60,7 +60,7 @@ JSON = {
 @pytest.mark.parametrize("name", JSON)
 def test_json_is_no_article(name: str, content_type: str, main_text: bool) -> None:
     """Whatever its server calls it, and whatever its strings hold."""
-    found = extract_document(JSON[name].encode(), "https://e.org/a", content_type, main_text=main_text)
+    found = extract_page(JSON[name].encode(), "https://e.org/a", content_type, main_text=main_text).result
 
     assert isinstance(found, Failed)
     assert (found.code, found.detail) == (FailCode.PARSE, FailDetail.TYPE)
@@ -72,9 +72,9 @@ def test_json_of_a_site_is_no_document(name: str) -> None:
     """As text/plain, which is what raw files are served as; a file that somebody named a text is one."""
     body = JSON[name].encode()
 
-    assert is_refused(read_file(body, "data.json", "text/plain", url="https://e.org/data.json"))
-    assert is_refused(read_file(body, "data", "text/plain", url="https://e.org/data"))
-    assert isinstance(read_file(body, "notes.txt", "text/plain"), Document)
+    assert is_refused(extract_file(body, "data.json", "text/plain", url="https://e.org/data.json").result)
+    assert is_refused(extract_file(body, "data", "text/plain", url="https://e.org/data").result)
+    assert isinstance(extract_file(body, "notes.txt", "text/plain").result, Document)
 
 
 @pytest.mark.parametrize("main_text", [True, False])
@@ -86,7 +86,7 @@ def test_a_page_of_json_alone_is_no_article(tag: str, main_text: bool) -> None:
     name = tag.partition(" ")[0]
 
     assert is_refused(
-        extract_document(page(f"<{tag}>{BLOB}</{name}>"), "https://e.org/a", "text/html", main_text=main_text)
+        extract_page(page(f"<{tag}>{BLOB}</{name}>"), "https://e.org/a", "text/html", main_text=main_text).result
     )
 
 
@@ -96,7 +96,9 @@ def test_a_page_of_json_alone_is_no_article(tag: str, main_text: bool) -> None:
 )
 def test_json_beside_an_article_goes(place: str, main_text: bool) -> None:
     """The article stays, whole."""
-    found = extract_document(page(place.format(s=STORY, b=BLOB)), "https://e.org/a", "text/html", main_text=main_text)
+    found = extract_page(
+        page(place.format(s=STORY, b=BLOB)), "https://e.org/a", "text/html", main_text=main_text
+    ).result
 
     assert isinstance(found, Document)
     assert all(f"Paragraph {number} of" in found.clean_text for number in range(12))
@@ -105,9 +107,9 @@ def test_json_beside_an_article_goes(place: str, main_text: bool) -> None:
 
 def test_samples_of_code_stay() -> None:
     """A manual shows JSON, in `pre`, between sentences."""
-    found = extract_document(
+    found = extract_page(
         page(f"<article>{STORY}<pre>{BLOB}</pre>{STORY}</article>"), "https://e.org/a", "text/html"
-    )
+    ).result
 
     assert isinstance(found, Document)
     assert "pageProps" in found.clean_text
@@ -124,14 +126,14 @@ def test_samples_of_code_stay() -> None:
 )
 def test_texts_that_begin_with_a_bracket_are_texts(text: str) -> None:
     """The first sign alone says nothing."""
-    assert isinstance(extract_document(text.encode(), "https://e.org/a", "text/plain"), Document)
+    assert isinstance(extract_page(text.encode(), "https://e.org/a", "text/plain").result, Document)
 
 
 def test_a_page_after_some_json_is_a_page() -> None:
     """Servers print a note of their own before the page."""
     body = b'{"debug": 1, "took": 0.2}\n' + page(f"<article>{STORY}</article>")
 
-    assert isinstance(extract_document(body, "https://e.org/a", "text/html"), Document)
+    assert isinstance(extract_page(body, "https://e.org/a", "text/html").result, Document)
 
 
 # ── bytes ───────────────────────────────────────────────────────────────────────────────────────
@@ -152,7 +154,7 @@ NOISE = {
 @pytest.mark.parametrize("name", NOISE)
 def test_bytes_are_no_article(name: str, content_type: str, main_text: bool) -> None:
     """Told as a type that is not read, in a sentence."""
-    found = extract_document(NOISE[name], "https://e.org/a", content_type, main_text=main_text)
+    found = extract_page(NOISE[name], "https://e.org/a", content_type, main_text=main_text).result
 
     assert isinstance(found, Failed)
     assert (found.code, found.detail) == (FailCode.PARSE, FailDetail.TYPE)
@@ -162,7 +164,7 @@ def test_bytes_are_no_article(name: str, content_type: str, main_text: bool) -> 
 @pytest.mark.parametrize("name", NOISE)
 def test_bytes_are_no_document(name: str) -> None:
     """Nor as a file."""
-    assert is_refused(read_file(NOISE[name], "page.html", "text/html"))
+    assert is_refused(extract_file(NOISE[name], "page.html", "text/html").result)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_every_encoding_is_a_text(text: str, codec: str) -> None:
     body = f"<html><head><title>T</title><meta charset={codec}></head><body><p>{text * 40}</p></body></html>".encode(
         codec
     )
-    found = extract_document(body, "https://e.org/a", f"text/html; charset={codec}")
+    found = extract_page(body, "https://e.org/a", f"text/html; charset={codec}").result
 
     assert isinstance(found, Document)
     assert not is_noise(found.clean_text)
@@ -197,4 +199,4 @@ def test_a_few_control_characters_are_forgiven() -> None:
     """Old editors leave some."""
     body = page(f"<article>{STORY}</article>").replace(b"river", b"ri\x0bver\x01", 5)
 
-    assert isinstance(extract_document(body, "https://e.org/a", "text/html"), Document)
+    assert isinstance(extract_page(body, "https://e.org/a", "text/html").result, Document)

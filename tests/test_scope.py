@@ -24,8 +24,10 @@ DOCS = "https://example.org/docs/"
 def test_subpages(root: str, inside: list[str], outside: list[str]) -> None:
     """The root's folder and all below it."""
     scope = Scope(root, "subpages")
-    assert [scope.admits(f"https://e.org{path}", 1) for path in inside] == [""] * len(inside)
-    assert [scope.admits(f"https://e.org{path}", 1) for path in outside] == ["outside subpages"] * len(outside)
+    assert [scope.rejection_reason(f"https://e.org{path}", 1) for path in inside] == [""] * len(inside)
+    assert [scope.rejection_reason(f"https://e.org{path}", 1) for path in outside] == ["outside subpages"] * len(
+        outside
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,12 +52,12 @@ def test_subpages(root: str, inside: list[str], outside: list[str]) -> None:
 )
 def test_reach(kind: str, url: str, reason: str) -> None:
     """http and https are one site; other ports, `www.` and strangers with similar names are not."""
-    assert Scope(DOCS, kind).admits(url, 1) == reason
+    assert Scope(DOCS, kind).rejection_reason(url, 1) == reason
 
 
 def test_platforms_have_many_owners() -> None:
     """Neighbours on github.io are no subdomains of one another."""
-    assert Scope("https://one.github.io/", "domain").admits("https://two.github.io/", 1) == "other domain"
+    assert Scope("https://one.github.io/", "domain").rejection_reason("https://two.github.io/", 1) == "other domain"
 
 
 @pytest.mark.parametrize(
@@ -84,30 +86,30 @@ def test_platforms_have_many_owners() -> None:
 )
 def test_endings(path: str, reason: str) -> None:
     """What can have no text is not asked for; what only looks so is."""
-    assert Scope("https://example.org/", "host").admits(f"https://example.org{path}", 1) == reason
+    assert Scope("https://example.org/", "host").rejection_reason(f"https://example.org{path}", 1) == reason
 
 
 def test_patterns_and_depth_say_which_of_them_spoke() -> None:
     """Excluded, not included and too deep are different answers."""
     scope = Scope(DOCS, "host", include=["/docs/*", "/blog/*"], exclude=["/docs/old/*"], max_depth=2)
-    assert scope.admits("https://example.org/docs/a", 2) == ""
-    assert scope.admits("https://example.org/docs/old/a", 1) == "excluded"
-    assert scope.admits("https://example.org/shop", 1) == "not included"
-    assert scope.admits("https://example.org/docs/a", 3) == "too deep"
+    assert scope.rejection_reason("https://example.org/docs/a", 2) == ""
+    assert scope.rejection_reason("https://example.org/docs/old/a", 1) == "excluded"
+    assert scope.rejection_reason("https://example.org/shop", 1) == "not included"
+    assert scope.rejection_reason("https://example.org/docs/a", 3) == "too deep"
 
 
 def test_what_nobody_asked_for_is_not_called_a_trap() -> None:
     """An excluded trap is excluded: the person who excluded it knows."""
     scope = Scope(DOCS, "host", exclude=["/calendar/*"], max_depth=3)
-    assert scope.admits("https://example.org/calendar/a;jsessionid=1", 1) == "excluded"
-    assert scope.admits("https://example.org/a;jsessionid=1", 4) == "too deep"
+    assert scope.rejection_reason("https://example.org/calendar/a;jsessionid=1", 1) == "excluded"
+    assert scope.rejection_reason("https://example.org/a;jsessionid=1", 4) == "too deep"
 
 
 def test_traps_are_refused_inside_only() -> None:
     """A trap of the site has its own reason; a trap elsewhere is just elsewhere."""
     scope = Scope(DOCS, "subpages")
-    assert scope.admits("https://example.org/docs/a;jsessionid=1", 1) == "a session id in the path"
-    assert scope.admits("https://example.org/blog/a;jsessionid=1", 1) == "outside subpages"
+    assert scope.rejection_reason("https://example.org/docs/a;jsessionid=1", 1) == "a session id in the path"
+    assert scope.rejection_reason("https://example.org/blog/a;jsessionid=1", 1) == "outside subpages"
     assert "a session id in the path" not in OUT_OF_SCOPE
     assert {"excluded", "not included", "too deep", "other host"} <= OUT_OF_SCOPE
 
@@ -115,20 +117,20 @@ def test_traps_are_refused_inside_only() -> None:
 @pytest.mark.parametrize("url", [DOCS, "https://example.org/docs", "http://example.org/docs/", f"{DOCS}#top"])
 def test_the_root_is_always_admitted(url: str) -> None:
     """Whatever the patterns and the depth say, and in any spelling."""
-    assert Scope(DOCS, "subpages", ["/x/*"], ["*"], 0).admits(url, 99) == ""
+    assert Scope(DOCS, "subpages", ["/x/*"], ["*"], 0).rejection_reason(url, 99) == ""
 
 
 @pytest.mark.parametrize("root", ["https://e.org/a;jsessionid=1", "https://e.org/a.zip", "https://e.org/?a=1&a=1&a=1"])
 def test_even_an_odd_root_is_admitted(root: str) -> None:
     """A person named it."""
-    assert Scope(root, "host").admits(root, 0) == ""
+    assert Scope(root, "host").rejection_reason(root, 0) == ""
 
 
 def test_calendars_are_judged_by_the_time_of_the_run() -> None:
     """Given a time, a month years ahead is a trap."""
     url = "https://example.org/docs/2031/05"
-    assert Scope(DOCS, now=1_763_000_000.0).admits(url, 1) == "a calendar far from today"
-    assert Scope(DOCS).admits(url, 1) == ""
+    assert Scope(DOCS, now=1_763_000_000.0).rejection_reason(url, 1) == "a calendar far from today"
+    assert Scope(DOCS).rejection_reason(url, 1) == ""
 
 
 def test_the_version_follows_the_configuration() -> None:

@@ -66,25 +66,25 @@ TRAPS = [
 @pytest.mark.parametrize("url", REAL)
 def test_real_pages_are_no_traps(url: str) -> None:
     """What ordinary sites publish is not refused."""
-    assert spider_traps.trap(url, NOW) == ""
+    assert spider_traps.trap_reason(url, NOW) == ""
 
 
 @pytest.mark.parametrize(("url", "reason"), TRAPS)
 def test_traps_have_a_reason(url: str, reason: str) -> None:
     """What a server can invent without end is refused, and a person is told why."""
-    assert spider_traps.trap(url, NOW) == reason
+    assert spider_traps.trap_reason(url, NOW) == reason
 
 
 def test_without_a_clock_calendars_are_not_judged() -> None:
     """Which year is far away, only the caller knows."""
-    assert spider_traps.trap("https://example.org/calendar/2031/05") == ""
+    assert spider_traps.trap_reason("https://example.org/calendar/2031/05") == ""
 
 
 def test_hostile_urls_are_judged_quickly() -> None:
     """Even at the length limit a rule is linear enough: ten thousand judgements take no time worth naming."""
     url = "https://example.org/" + "-1" * 1_000 + "?" + "s=" + "a" * 20
     assert len(url) <= MAX_URL_CHARS
-    assert [spider_traps.trap(url, NOW) for _ in range(1_000)] == [""] * 1_000
+    assert [spider_traps.trap_reason(url, NOW) for _ in range(1_000)] == [""] * 1_000
 
 
 @pytest.mark.parametrize(
@@ -109,19 +109,6 @@ def test_variants_of_one_page_share_a_key(url: str, key: str) -> None:
     assert spider_traps.query_variants(url) == key
 
 
-def test_limits() -> None:
-    """The fifty-first variant and the twenty-first copy are too many."""
+def test_limit_of_variants() -> None:
+    """The fifty-first variant is too many."""
     assert (spider_traps.too_many_variants(50), spider_traps.too_many_variants(51)) == (False, True)
-    assert (spider_traps.too_many_copies(20), spider_traps.too_many_copies(21)) == (False, True)
-
-
-def test_copies_are_counted_by_folder_and_text() -> None:
-    """The same text in one folder shares a key; another folder, another text or no text does not."""
-    key = spider_traps.copies_key
-    assert key("https://example.org/a/1?x", "h") == key("https://example.org/a/2", "h") != ""
-    assert (
-        key("https://example.org/b/1", "h")
-        != key("https://example.org/a/1", "h")
-        != key("https://example.org/a/1", "i")
-    )
-    assert key("https://example.org/a/1", "") == ""

@@ -21,13 +21,6 @@ _BLANK = b"\xef\xbb\xbf \t\r\n\f\v"
 _SHOWN = {FileKind.PDF: "PDF", FileKind.DOCX: "Word", FileKind.MARKDOWN: "Markdown"}
 
 
-def read_file(
-    body: bytes, name: str, content_type: str = "", *, url: str = "", main_text: bool = True, links: bool = False
-) -> Document | Failed:
-    """Return the file as a document, or why it is none."""
-    return extract_file(body, name, content_type, url=url, main_text=main_text, links=links).result
-
-
 def extract_file(
     body: bytes, name: str, content_type: str = "", *, url: str = "", main_text: bool = True, links: bool = False
 ) -> Extraction:

@@ -24,11 +24,6 @@ FEED_MUST_BE_LONGER = 1.5
 """A feed's text replaces the page's only if the page clearly shows less of it."""
 
 
-def extract_document(body: bytes, url: str, content_type: str = "", *, main_text: bool = True) -> Document | Failed:
-    """Return the page as a document, or why it is none; the arguments are those of `extract_page`."""
-    return extract_page(body, url, content_type, main_text=main_text).result
-
-
 def extract_page(
     body: bytes,
     url: str,

@@ -187,7 +187,7 @@ class BranchFilter(NamedTuple):
             return None
         if entry.type == "commit":
             return RejectedUrl(self.address + quote_path(path), "submodule")
-        if not self.patterns.takes(path):
+        if not self.patterns.matches(path):
             return None
         address = self._clean(path)
         if isinstance(address, RejectedUrl):

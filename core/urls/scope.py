@@ -1,4 +1,4 @@
-"""Which URLs belong to a web source. Each refusal has a reason, for people.
+"""Decide which URLs belong to a web source. Each refusal has a reason, for people.
 
 Pure. http and https are one site here; `www.` and the bare host are two, as in docs/urls.md.
 """
@@ -18,7 +18,7 @@ from core.urls.patterns import UrlPatterns
 
 
 class ScopeKind(StrEnum):
-    """How far a source reaches from its root."""
+    """How much a source covers around its root."""
 
     SUBPAGES = "subpages"
     HOST = "host"
@@ -33,7 +33,7 @@ OUTSIDE = {
 }
 EXCLUDED, NOT_INCLUDED, TOO_DEEP, NO_DOCUMENT = "excluded", "not included", "too deep", "no document"
 OUT_OF_SCOPE = frozenset({NO_ADDRESS, *OUTSIDE.values(), EXCLUDED, NOT_INCLUDED, TOO_DEEP})
-"""Reasons that follow from what the source is asked to cover; all others say something about the URL itself."""
+"""Reasons that follow from the source's configuration; all others say something about the URL itself."""
 
 # Endings of what has no text to read. Only what no page is named after: `.com`, `.net`, `.app`, `.ts` are not here.
 _NO_DOCUMENT = frozenset(
@@ -67,15 +67,13 @@ _PAGE_ENDINGS = frozenset(
     }
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-MOST_LANDINGS = 20
-
-
-OTHER_DOMAIN, ABOVE = "another domain", "above what it covers"
+MAX_LANDINGS = 20
+OTHER_DOMAIN, ABOVE_ROOT = "another domain", "above what it covers"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An address, and what a source reaches from it."""
+class RootUrl:
+    """The root of a source, or where it redirects to, and what is covered from there."""
 
     url: str
     parts: UrlParts
@@ -83,13 +81,13 @@ class Place:
     folder: str
 
     @classmethod
-    def of(cls, url: str) -> Place:
+    def parse(cls, url: str) -> RootUrl:
         """Raises ValueError, with a sentence, for what is no web address."""
         cleaned = clean_url(url)
-        found = None if isinstance(cleaned, RejectedUrl) else split_url(cleaned)
-        if isinstance(cleaned, RejectedUrl) or found is None:
+        parts = None if isinstance(cleaned, RejectedUrl) else split_url(cleaned)
+        if isinstance(cleaned, RejectedUrl) or parts is None:
             raise ValueError("The root of a web source must be an http or https URL.")
-        return cls(cleaned, found, registrable_domain(found.host), _folder(_normal_path(found)))
+        return cls(cleaned, parts, registrable_domain(parts.host), _folder(_normal_path(parts)))
 
     @property
     def name(self) -> str:
@@ -101,28 +99,28 @@ class Place:
         """Is it a folder, or the first page of one?"""
         return self.name.partition(".")[0] in ("index", "default") or self.folder.startswith(_normal_path(self.parts))
 
-    def is_at(self, found: UrlParts) -> bool:
-        """Is it this very address?"""
-        same_path = found.path.rstrip("/") == self.parts.path.rstrip("/")
-        return same_path and found.query == self.parts.query and _is_same_site(found, self.parts)
+    def is_same_page(self, parts: UrlParts) -> bool:
+        """Do these parts name the same page?"""
+        same_path = parts.path.rstrip("/") == self.parts.path.rstrip("/")
+        return same_path and parts.query == self.parts.query and _is_same_site(parts, self.parts)
 
-    def reaches(self, found: UrlParts, kind: ScopeKind) -> bool:
-        """Does a source of this kind cover an address from here?"""
+    def covers(self, parts: UrlParts, kind: ScopeKind) -> bool:
+        """Does a source of this kind that starts here cover these parts?"""
         if kind is ScopeKind.DOMAIN:
-            return registrable_domain(found.host) == self.domain
-        if not _is_same_site(found, self.parts):
+            return registrable_domain(parts.host) == self.domain
+        if not _is_same_site(parts, self.parts):
             return False
         if kind is ScopeKind.HOST:
             return True
-        path = _normal_path(found)
+        path = _normal_path(parts)
         return path.startswith(self.folder) or f"{path}/" == self.folder
 
 
 class Scope:
     """What one web source covers. `root` is always part of it.
 
-    A root may lead elsewhere (`/stable/` to `/1.2/`): where it has landed is covered as well, and what it led to before
-    is no longer followed but not given up. Raises ValueError, with a sentence, for a root or a kind that cannot be.
+    A root may redirect elsewhere (`/stable/` to `/1.2/`): its landing is covered as well; a former landing is no longer
+    followed, but its pages are not given up. Raises ValueError, with a sentence, for a bad root or kind.
     """
 
     def __init__(
@@ -138,111 +136,104 @@ class Scope:
     ) -> None:
         """Args:
 
-        now: when the run began; 0: calendars are not judged (`spider_traps.trap`).
-        landings: where redirects have led the root so far, the present place last.
+        now: when the run began; 0: calendars are not judged (`spider_traps.trap_reason`).
+        landings: where the root has redirected to so far, the present landing last.
         """
-        self._root = Place.of(root)
+        self._root = RootUrl.parse(root)
         self.root = self._root.url
         self.kind = ScopeKind(kind)
         self.max_depth = max_depth
         self.landings = tuple(landings)
-        self._places = (self._root, *map(Place.of, landings))
-        self._present = self._places[-1]
+        self._roots = (self._root, *map(RootUrl.parse, landings))
+        self._present = self._roots[-1]
         self._patterns = tuple(include), tuple(exclude)
         self.version = _version([self.root, *landings[-1:]], self.kind, include, exclude, max_depth)
-        # Apart, so that the reason can say which of them spoke.
-        self._includes = UrlPatterns(tuple(include), ())
-        self._excludes = UrlPatterns((), tuple(exclude))
+        self._include, self._exclude = UrlPatterns(include), UrlPatterns(exclude)
         self._now = now
 
-    def admits(self, url: str, depth: int) -> str:
-        """Empty if the URL belongs to the source at this depth, else the reason why it does not."""
-        found = split_url(url)
-        if found is None:
+    def rejection_reason(self, url: str, depth: int) -> str:
+        """Return why the URL does not belong to the source at this depth; empty if it does."""
+        parts = split_url(url)
+        if parts is None:
             return NO_ADDRESS
-        if self._root.is_at(found):
+        if self._root.is_same_page(parts):
             return ""
-        if not any(place.reaches(found, self.kind) for place in (self._root, self._present)):
+        if not any(root.covers(parts, self.kind) for root in (self._root, self._present)):
             return OUTSIDE[self.kind]
-        return self._of_configuration(url, depth) or self._of_itself(url, found.path)
-
-    def _of_configuration(self, url: str, depth: int) -> str:
-        if not self._excludes.takes(url):
+        if self._exclude.matches(url):
             return EXCLUDED
-        if not self._includes.takes(url):
+        if self._include and not self._include.matches(url):
             return NOT_INCLUDED
-        return TOO_DEEP if self.max_depth is not None and depth > self.max_depth else ""
+        if self.max_depth is not None and depth > self.max_depth:
+            return TOO_DEEP
+        return NO_DOCUMENT if _is_no_document(parts.path) else spider_traps.trap_reason(url, self._now)
 
-    def _of_itself(self, url: str, path: str) -> str:
-        return NO_DOCUMENT if _is_no_document(path) else spider_traps.trap(url, self._now)
-
-    # ── a root that leads elsewhere ──
+    # ── a root that redirects ──
 
     @property
-    def present(self) -> str:
+    def landing(self) -> str:
         """Where the root leads now."""
         return self._present.url
 
     def is_root(self, url: str) -> bool:
         """Is it the address of the root?"""
-        found = split_url(url)
-        return found is not None and self._root.is_at(found)
+        parts = split_url(url)
+        return parts is not None and self._root.is_same_page(parts)
 
-    def holds(self, url: str) -> bool:
+    def is_in_landing(self, url: str) -> bool:
         """Does it lie where the root leads now?"""
-        found = split_url(url)
-        return found is not None and self._present.reaches(found, self.kind)
+        parts = split_url(url)
+        return parts is not None and self._present.covers(parts, self.kind)
 
-    def refuses_landing(self, url: str) -> str:
-        """Why the scope cannot follow its root there; empty if it can.
+    def landing_rejection_reason(self, url: str) -> str:
+        """Return why the scope cannot follow its root there; empty if it can.
 
-        Another domain may be anybody's, and a folder above the root's own is where sections go that are no more:
-        from there the source would cover far more than it was asked to.
+        Another domain may be anybody's. A folder above the root's own is where removed sections redirect to: from there
+        the source would cover far more than it was asked to.
         """
         try:
-            place = Place.of(url)
+            landing = RootUrl.parse(url)
         except ValueError:
             return NO_ADDRESS
-        is_same_port = _is_same_port(place.parts, self._root.parts)
-        if place.domain != self._root.domain or not is_same_port:
+        if landing.domain != self._root.domain or not _is_same_port(landing.parts, self._root.parts):
             return OTHER_DOMAIN
-        is_above = self._root.folder.startswith(place.folder) and place.folder != self._root.folder
-        return ABOVE if self.kind is ScopeKind.SUBPAGES and is_above else ""
+        is_above = self._root.folder.startswith(landing.folder) and landing.folder != self._root.folder
+        return ABOVE_ROOT if self.kind is ScopeKind.SUBPAGES and is_above else ""
 
-    def is_like_root(self, url: str, links: Sequence[str]) -> bool:
-        """Does a place look like what the root was, so that a temporary redirect there is no notice for the moment?
+    def resembles_root(self, url: str, links: Sequence[str]) -> bool:
+        """Does the page look like what the root was, so that a temporary redirect there is more than a notice?
 
         It has the root's folder or its last name (`/v1.0/guide`, `/v2.0/guide`), or is a folder with pages in it
         (`/stable/`, `/1.2/`), by the links of its first page.
         """
-        place = Place.of(url)
-        if place.folder == self._root.folder or (place.name and place.name == self._root.name):
+        landing = RootUrl.parse(url)
+        if landing.folder == self._root.folder or (landing.name and landing.name == self._root.name):
             return True
-        if self.kind is ScopeKind.SUBPAGES and not place.is_folder:
+        if self.kind is ScopeKind.SUBPAGES and not landing.is_folder:
             return False
-        inside = (found for link in links if (found := split_url(link)))
-        return any(place.reaches(found, self.kind) and not place.is_at(found) for found in inside)
+        inside = (parts for link in links if (parts := split_url(link)))
+        return any(landing.covers(parts, self.kind) and not landing.is_same_page(parts) for parts in inside)
 
-    def landed(self, url: str) -> Scope:
-        """The same scope after its root has led to this address."""
+    def with_landing(self, url: str) -> Scope:
+        """Return the same scope after its root has redirected to this address."""
         include, exclude = self._patterns
-        landings = [*(known for known in self.landings if known != url), url][-MOST_LANDINGS:]
+        landings = [*(known for known in self.landings if known != url), url][-MAX_LANDINGS:]
         return Scope(self.root, self.kind, include, exclude, self.max_depth, now=self._now, landings=landings)
 
-    def is_former(self, url: str) -> bool:
-        """Was it covered before the root led elsewhere? Then that nothing leads there any more is no evidence."""
-        found = split_url(url)
-        if found is None or not self.landings or self.holds(url):
+    def is_in_former_landing(self, url: str) -> bool:
+        """Was it covered before the root led elsewhere? Then it is no evidence that nothing links to it any more."""
+        parts = split_url(url)
+        if parts is None or not self.landings or self.is_in_landing(url):
             return False
-        return any(place.reaches(found, self.kind) for place in self._places)
+        return any(root.covers(parts, self.kind) for root in self._roots)
 
 
 def _version(
     roots: Sequence[str], kind: str, include: Sequence[str], exclude: Sequence[str], max_depth: int | None
 ) -> str:
     """Changes with anything that could admit other URLs, our own rules included."""
-    said = [spider_traps.RULES_VERSION, *roots, kind, list(include), list(exclude), max_depth]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
+    rules = [spider_traps.RULES_VERSION, *roots, kind, list(include), list(exclude), max_depth]
+    return hashlib.sha256(json.dumps(rules).encode()).hexdigest()[:12]
 
 
 def _is_same_site(one: UrlParts, other: UrlParts) -> bool:
@@ -252,20 +243,20 @@ def _is_same_site(one: UrlParts, other: UrlParts) -> bool:
 
 def _is_same_port(one: UrlParts, other: UrlParts) -> bool:
     """The default ports of http and https count as one."""
-    return one.port == other.port or (_is_default(one) and _is_default(other))
+    return one.port == other.port or (_has_default_port(one) and _has_default_port(other))
 
 
-def _is_default(found: UrlParts) -> bool:
-    return found.port == _DEFAULT_PORTS[found.scheme]
+def _has_default_port(parts: UrlParts) -> bool:
+    return parts.port == _DEFAULT_PORTS[parts.scheme]
 
 
-def _normal_path(found: UrlParts) -> str:
+def _normal_path(parts: UrlParts) -> str:
     """`/%7Eme/` and `/~me/` are one folder."""
-    if "%" not in found.path:
-        return found.path
-    normalised = split_url(normalise_url(f"http://host{found.path}"))
+    if "%" not in parts.path:
+        return parts.path
+    normalised = split_url(normalise_url(f"http://host{parts.path}"))
     assert normalised is not None
-    return normalised.path + ("/" if found.path.endswith("/") and normalised.path != "/" else "")
+    return normalised.path + ("/" if parts.path.endswith("/") and normalised.path != "/" else "")
 
 
 def _folder(path: str) -> str:

@@ -1,8 +1,7 @@
-"""Which URLs are spider traps: addresses that a server invents without end. Each rule has a reason, for people.
+"""Recognise spider traps: addresses that a server invents without end. Each rule has a reason, for people.
 
-A rule is only here if ordinary sites do not break it; what looks odd and is real stands in the tests. Rules about
-one URL are in `trap`. What shows only over many pages (variants, copies) is a key to count by and a limit: the
-caller counts.
+A rule is only here if ordinary sites do not break it; what looks odd and is real stands in the tests. `trap_reason`
+judges one URL. Variants of one page show only over many URLs: `query_variants` is the key to count them by.
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ from urllib.parse import unquote
 from core.urls.normalise import MAX_URL_CHARS, split_url
 
 RULES_VERSION = 1
-"""Raise it with any change of a rule: what was refused by the old one is looked at again."""
+"""Raise it with any change of a rule: what the old rules refused is then judged again."""
 
-MOST_SEGMENTS = 20
-MOST_PARAMETERS = 8
-MOST_VARIANTS = 50
-MOST_COPIES = 20
+MAX_SEGMENTS = 20
+MAX_PARAMETERS = 8
+MAX_VARIANTS = 50
 TOO_MANY_VARIANTS = "too many variants of one page"
-TOO_MANY_COPIES = "too many pages with the same text"
 
 _LOOPS_IN_A_ROW = 3
 # Not three: github.com/django/django/blob/main/django/… is a real page.
@@ -50,26 +47,26 @@ _SELECTING = re.compile(
 _LONGEST_SELECTION = 100
 
 
-def trap(url: str, now: float = 0.0) -> str:
-    """Why this URL looks like a trap, or an empty string. `now` 0: calendars are not judged."""
-    found = split_url(url)
-    if found is None:
+def trap_reason(url: str, now: float = 0.0) -> str:
+    """Return why this URL looks like a trap, or an empty string. `now` 0: calendars are not judged."""
+    parts = split_url(url)
+    if parts is None:
         return ""
     if len(url) > MAX_URL_CHARS:
         return f"longer than {MAX_URL_CHARS:,} characters"
-    segments = [part for part in found.path.split("/") if part]
-    pairs = [pair for pair in found.query.split("&") if pair]
-    if reason := _of_path(found.path, segments) or _of_query(pairs):
+    segments = [part for part in parts.path.split("/") if part]
+    pairs = [pair for pair in parts.query.split("&") if pair]
+    if reason := _path_reason(parts.path, segments) or _query_reason(pairs):
         return reason
-    return "a calendar far from today" if now and _is_far_date(found.path, pairs, now) else ""
+    return "a calendar far from today" if now and _is_far_date(parts.path, pairs, now) else ""
 
 
 # ── one URL ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_path(path: str, segments: list[str]) -> str:
-    if len(segments) > MOST_SEGMENTS:
-        return f"more than {MOST_SEGMENTS} path segments"
+def _path_reason(path: str, segments: list[str]) -> str:
+    if len(segments) > MAX_SEGMENTS:
+        return f"more than {MAX_SEGMENTS} path segments"
     if _SESSION_PATH.search(path):
         return "a session id in the path"
     if _most_repeated(segments) >= _REPEATS_ANYWHERE or _loops(segments):
@@ -92,9 +89,9 @@ def _most_repeated(words: Sequence[str]) -> int:
     return max(Counter(words).values(), default=0)
 
 
-def _of_query(pairs: Sequence[str]) -> str:
-    if len(pairs) > MOST_PARAMETERS:
-        return f"more than {MOST_PARAMETERS} parameters"
+def _query_reason(pairs: Sequence[str]) -> str:
+    if len(pairs) > MAX_PARAMETERS:
+        return f"more than {MAX_PARAMETERS} parameters"
     if any(_is_session(*pair.partition("=")[::2]) for pair in pairs):
         return "a session id in the query"
     if _most_repeated(pairs) >= _LOOPS_IN_A_ROW:
@@ -122,18 +119,18 @@ def _is_far_date(path: str, pairs: Sequence[str], now: float) -> bool:
 
 
 def query_variants(url: str) -> str:
-    """The page of which this URL is a variant by its query; empty where it has no query that could vary.
+    """Return the page of which this URL is a variant by its query; empty where it has no query that could vary.
 
     `/topic?id=7&sort=date` and `/topic?id=7&sort=name` are one page, `/topic?id=8` is another.
     """
-    found = split_url(url)
-    if found is None or not found.query:
+    parts = split_url(url)
+    if parts is None or not parts.query:
         return ""
-    pairs = [pair for pair in found.query.split("&") if pair]
+    pairs = [pair for pair in parts.query.split("&") if pair]
     selecting = sorted(filter(_is_selecting, pairs))
     if len(selecting) == len(pairs):
         return ""
-    return f"{found.host}:{found.port}{found.path}" + ("?" + "&".join(selecting) if selecting else "")
+    return f"{parts.host}:{parts.port}{parts.path}" + ("?" + "&".join(selecting) if selecting else "")
 
 
 def _is_selecting(pair: str) -> bool:
@@ -143,17 +140,4 @@ def _is_selecting(pair: str) -> bool:
 
 def too_many_variants(count: int) -> bool:
     """Are so many different queries on one `query_variants` key too many?"""
-    return count > MOST_VARIANTS
-
-
-def copies_key(url: str, content_hash: str) -> str:
-    """What pages of one folder with one text share; empty where there is no text to compare."""
-    found = split_url(url)
-    if found is None or not content_hash:
-        return ""
-    return f"{found.host}:{found.port}{found.path.rpartition('/')[0]}/ {content_hash}"
-
-
-def too_many_copies(count: int) -> bool:
-    """Are so many pages with one `copies_key` too many? Then their links are not followed."""
-    return count > MOST_COPIES
+    return count > MAX_VARIANTS

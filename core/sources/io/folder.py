@@ -151,7 +151,7 @@ class FolderSource(Source):
     def unwanted(self, address: str) -> str:
         """What the patterns shut out."""
         inside = address.removeprefix(f"{str(self._root).rstrip('/')}/")
-        return "" if self._patterns.takes(inside) else EXCLUDED
+        return "" if self._patterns.matches(inside) else EXCLUDED
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
         """Every file that is taken, folder by folder in order of names; memory is not needed."""

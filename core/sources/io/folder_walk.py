@@ -44,7 +44,7 @@ class FolderWalk:
             for name in filter(self._is_wanted, names):
                 yield self._look(above + name)
             inner = [above + name for name in folders if self._is_wanted(name)]
-            inner = [path for path in inner if not self._patterns.prunes(path)]
+            inner = [path for path in inner if not self._patterns.excludes_folder(path)]
             yield from (RejectedUrl(shown(self._full(path)), _NOT_UTF8) for path in inner if not is_utf8(path))
             waiting += filter(is_utf8, inner)
             yield None
@@ -85,7 +85,7 @@ class FolderWalk:
         return sorted(names), sorted(folders, reverse=True)
 
     def _is_wanted(self, name: str) -> bool:
-        return not is_hidden(name) or self._patterns.names(name)
+        return not is_hidden(name) or self._patterns.spells_out(name)
 
     def _look(self, path: str) -> Ref | RejectedUrl | None:
         """A file that is taken, or why it is refused, or nothing where nobody asked for it."""
@@ -95,7 +95,7 @@ class FolderWalk:
             if stat.S_ISLNK(found.st_mode):
                 reason = self._link_reason(path, Path(full))
                 return RejectedUrl(shown(full), reason) if reason else None
-            if not self._patterns.takes(path):
+            if not self._patterns.matches(path):
                 return None
             reason = _file_reason(full, found)
         except OSError as error:
@@ -113,14 +113,14 @@ class FolderWalk:
         except (OSError, RuntimeError) as error:  # a loop is a RuntimeError until Python 3.12
             return "symlink to nothing" if isinstance(error, FileNotFoundError) else "symlink loop, or one without end"
         is_folder = target.is_dir()
-        if self._patterns.prunes(path) if is_folder else not self._patterns.takes(path):
+        if self._patterns.excludes_folder(path) if is_folder else not self._patterns.matches(path):
             return ""
         if not target.is_relative_to(self._real_root):
             return "symlink that leaves the folder"
         if is_folder:
             return "symlink to a folder"
         inside = target.relative_to(self._real_root)
-        is_listed = self._patterns.takes(inside.as_posix()) and all(map(self._is_wanted, inside.parts))
+        is_listed = self._patterns.matches(inside.as_posix()) and all(map(self._is_wanted, inside.parts))
         return "symlink to a file that is listed itself" if is_listed else "symlink to a file that is not taken"
 
     def _version(self, found: os.stat_result) -> str:

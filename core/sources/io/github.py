@@ -151,7 +151,7 @@ class GithubSource(Source):
         at = address.removeprefix(self._blobs_url)
         branch = f"{github_rest.quote_path(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
         is_ours = address.startswith(self._blobs_url) and at.startswith(branch)
-        return EXCLUDED if is_ours and not self._patterns.takes(unquote(at.removeprefix(branch))) else ""
+        return EXCLUDED if is_ours and not self._patterns.matches(unquote(at.removeprefix(branch))) else ""
 
     # ── listing ──
 
@@ -318,7 +318,7 @@ def _checked(repo: str, branch: str, web_url: str) -> Repository:
 def _folders(tree: GitTree, prefix: str, patterns: PathPatterns) -> Iterator[tuple[str, str]]:
     """The folders to walk, each with its path and sha; not those in which nothing is taken."""
     for entry in tree.tree:
-        if entry.type == "tree" and not patterns.prunes(prefix + entry.path):
+        if entry.type == "tree" and not patterns.excludes_folder(prefix + entry.path):
             yield f"{prefix}{entry.path}/", entry.sha
 
 

@@ -71,7 +71,7 @@ class LinkFollower:
         assert source.scope is not None
         refs, refused = [], []
         for link in links:
-            reason = source.scope.admits(link, depth)
+            reason = source.scope.rejection_reason(link, depth)
             if not reason:
                 refs.append(Ref(link, depth=depth))
             elif reason not in OUT_OF_SCOPE:
@@ -120,7 +120,7 @@ class LinkFollower:
         """Make an item of a page's real name, if it is in scope."""
         [depth] = await self._context.members.depths(source.sid, [item.id])
         assert source.scope is not None
-        if source.scope.admits(url, depth or 0):
+        if source.scope.rejection_reason(url, depth or 0):
             return False
         return bool(await self._known_or_registered(source, [Ref(url, depth=depth or 0)]))
 

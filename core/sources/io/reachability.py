@@ -50,7 +50,7 @@ class Reachability:
         if scope is None or not scope.landings or state.loss_allowed_until > self._clock.now():
             return []
         pages = self._context.members.addresses(self._source.sid)
-        return [item_id async for item_id, url in pages if scope.is_former(url)]
+        return [item_id async for item_id, url in pages if scope.is_in_former_landing(url)]
 
     def _new_ones(self, item_ids: list[str]) -> list[str]:
         """Those not reached before. Numbers instead of ids: a set of them takes a third of the memory."""
@@ -96,7 +96,7 @@ class Reachability:
     def _is_outside(self, link: str) -> bool:
         """A scope that was made narrower lets go of what it had."""
         assert self._source.scope is not None
-        return self._source.scope.admits(link, 0) in OUT_OF_SCOPE
+        return self._source.scope.rejection_reason(link, 0) in OUT_OF_SCOPE
 
     async def is_sound(self) -> bool:
         """Was every page read that could lead on? With one unread, nothing is known to be an orphan."""

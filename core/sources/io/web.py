@@ -173,13 +173,13 @@ class WebSource(Source):
         yield End(is_complete=False, reason=reason, memory={_SCOPE: self._scope.version, **walk.memory})
 
     async def _first_sitemaps(self) -> Sequence[str]:
-        origin = origin_of(self._scope.present)
+        origin = origin_of(self._scope.landing)
         named = await self._named_sitemaps(origin) if self._named_sitemaps else ()
         return named or (f"{origin}/sitemap.xml",)
 
     def unwanted(self, address: str) -> str:
         """What the scope shuts out."""
-        reason = self._scope.admits(address, 0)
+        reason = self._scope.rejection_reason(address, 0)
         return reason if reason in OUT_OF_SCOPE else ""
 
     # ── fetching ──
@@ -193,29 +193,29 @@ class WebSource(Source):
 
     def _look_where_root_leads(self, url: str) -> None:
         """What the address alone tells: the root is back, or leads where no scope follows."""
-        if self._scope.holds(url):
+        if self._scope.is_in_landing(url):
             return
-        refusal = self._scope.refuses_landing(url)
+        refusal = self._scope.landing_rejection_reason(url)
         if refusal:
             self._tell(f"the root leads to {display_url(url)}, {refusal}: {NOT_FOLLOWED}")
         elif self._scope.is_root(url):
-            before = display_url(self._scope.present)
-            self._scope = self._scope.landed(self._scope.root)
+            before = display_url(self._scope.landing)
+            self._scope = self._scope.with_landing(self._scope.root)
             self._tell(f"the root answers at its own address again; pages of {before} {STAY}")
 
     def land(self, item: Item, answer: Fetched, links: Sequence[str]) -> str:
         """Follow the root, whose page was read, to where it leads now; or why not, where that is only for now."""
         url = answer.final_url.partition("?")[0]
-        is_elsewhere = self._scope.is_root(item.fetch_url) and not self._scope.holds(url)
+        is_elsewhere = self._scope.is_root(item.fetch_url) and not self._scope.is_in_landing(url)
         if not is_elsewhere or self._scope.is_root(url):
             return ""
         is_like_root = not is_login_or_error_url(url) and (
-            answer.is_moved_for_good or self._scope.is_like_root(url, links)
+            answer.is_moved_for_good or self._scope.resembles_root(url, links)
         )
-        if self._scope.refuses_landing(url) or not is_like_root:
+        if self._scope.landing_rejection_reason(url) or not is_like_root:
             return self._stray(answer, url)
-        before = display_url(self._scope.present)
-        self._scope = self._scope.landed(url)
+        before = display_url(self._scope.landing)
+        self._scope = self._scope.with_landing(url)
         had_pages = item.has_text or bool(item.alias_of)
         stay = f"; pages of {before} {STAY}" if had_pages else ""
         self._tell(f"the root leads to {display_url(url)} now, and the scope follows it{stay}")
@@ -223,7 +223,7 @@ class WebSource(Source):
 
     def _stray(self, answer: Fetched, url: str) -> str:
         shown = display_url(url)
-        if not self._scope.refuses_landing(url):  # else it was told when it answered
+        if not self._scope.landing_rejection_reason(url):  # else it was told when it answered
             self._tell(f"the root leads to {shown}, which does not look like the place itself: {NOT_FOLLOWED}")
         return "" if answer.is_moved_for_good else f"It leads to {shown} for now; what was there before is kept."
 
@@ -266,7 +266,7 @@ class _Sorting:
         for address, version in zip(addresses, versions, strict=True):
             if address in self._taken:
                 continue
-            reason = self._scope.admits(address, depth=1)
+            reason = self._scope.rejection_reason(address, depth=1)
             if reason in OUT_OF_SCOPE:
                 self._outside += 1
             elif reason:
