@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.settings import Settings
@@ -322,56 +323,25 @@ class Keys:
 
     # ── families, for SCAN ──
 
-    @property
-    def article_pattern(self) -> str:
-        """Glob over `article(*)`."""
-        return self._glob("rss:article_canonical:")
+    def pattern(self, family: Callable[[str], str]) -> str:
+        """Glob over a family: `keys.pattern(keys.article)`."""
+        return f"{_escaped(family(''))}*"
 
     @property
     def all_pattern(self) -> str:
         """Glob over every key of this deployment."""
-        return self._glob("")
-
-    @property
-    def feeds_pattern(self) -> str:
-        """Glob over `feeds(*)`."""
-        return self._glob("rss:feeds:")
-
-    @property
-    def category_links_pattern(self) -> str:
-        """Glob over `category_links(*)`."""
-        return self._glob("rss:category_links:")
-
-    @property
-    def chunks_pattern(self) -> str:
-        """Glob over `chunks(*)`."""
-        return self._glob("index:chunks:")
+        return f"{_escaped(self.prefix)}*"
 
     @property
     def index_pattern(self) -> str:
         """Glob over everything that search knows: `document(*)`, `chunks(*)`, `chunk(*)`, `vector(*)`, `aliases(*)`."""
-        return self._glob("index:")
-
-    @property
-    def partitions_pattern(self) -> str:
-        """Glob over `partition(*)`."""
-        return self._glob(f"{self.registry}:partition:")
-
-    @property
-    def articles_pattern(self) -> str:
-        """Glob over `articles_by_category(*)`."""
-        return self._glob("rss:articles_by_category:")
-
-    @property
-    def aliases_pattern(self) -> str:
-        """Glob over `alias(*)`."""
-        return self._glob("rss:alias:")
+        return f"{_escaped(self.prefix)}index:*"
 
     def category_of(self, key: str) -> str:
-        """The category in a key of the first three families above; it may itself hold colons."""
+        """Return the category in a key of `feeds`, `category_links` or `articles_by_category`; it may hold colons."""
         return key.removeprefix(self.prefix).split(":", 2)[2]
 
-    def _glob(self, family: str) -> str:
-        # Glob characters in the prefix ({a}: is fine, [a] is not) must match themselves.
-        escaped = "".join(f"\\{c}" if c in "*?[]\\^" else c for c in self.prefix)
-        return f"{escaped}{family}*"
+
+def _escaped(beginning: str) -> str:
+    """Return the text with glob characters escaped: `{a}:` is fine as a prefix, `[a]` is not."""
+    return "".join(f"\\{letter}" if letter in "*?[]\\^" else letter for letter in beginning)

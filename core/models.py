@@ -191,6 +191,19 @@ class Link:
         return self.entry.get("feed", "")
 
 
+class LinkResult(StrEnum):
+    """The result of a link's visit; each link has exactly one per run."""
+
+    STORED = "stored"
+    FAILED = "failed"
+    RETRY = "retry"
+    ALIAS = "alias"
+    DUPLICATE = "duplicate"
+    DEFERRED = "deferred"
+    KNOWN = "known"
+    REJECTED = "rejected"
+
+
 @dataclass(frozen=True, slots=True)
 class FeedLinks:
     """What one feed body gives: clean links in order without repeats, and what was turned away."""

@@ -132,7 +132,7 @@ class Scene:
         pages = [self.page_id(word) for word in PAGES]
         articles = [self.article_id(word) for word in WORDS]
         limit = jobs.Limit(time.monotonic() + 60)
-        await self.context.forcing.make_due([*pages, *articles], now, "2026-01-01T00:00:00Z")
+        await self.context.due.make_due([*pages, *articles], now)
         await jobs._visit(self.context, limit, pages, now, SID)
         await jobs._visit(self.context, limit, articles, now, ARTICLES_SOURCE)
 

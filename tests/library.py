@@ -94,7 +94,7 @@ class Library:
         """Chunk and vector keys that belong to no page, and chunks of pages that are not there; [] if all is well."""
         client, keys = self.context.client, self.context.keys
         live: set[str] = set()
-        async for key in client.scan_iter(keys.chunks_pattern):
+        async for key in client.scan_iter(keys.pattern(keys.chunks)):
             live.update(await client.zrange(key, 0, -1))
         found = []
         for build in (keys.chunk, keys.vector):

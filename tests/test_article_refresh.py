@@ -13,7 +13,6 @@ from core import ids
 from core.models import Ref
 from core.registry.io.registrar import Listing, item_id_of
 from core.registry.io.visitor import Visitor
-from core.registry.record import iso
 from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
@@ -54,7 +53,7 @@ class Paper:
     async def visit(self, **more: Any) -> int:
         """Make it due and visit it, as a job does."""
         now = await connect.now(self.context.client)
-        await self.context.forcing.make_due([self.id], now, iso(now), **more)
+        await self.context.due.make_due([self.id], now, **more)
         clock = await ServerClock.ask(self.context.client)
         return await Visitor(self.context, clock, OpenSources(self.context, now)).visit_many([self.id], via="rss")
 

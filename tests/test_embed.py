@@ -440,7 +440,9 @@ async def test_vector_in_use_stays_in_the_cache(settings: Settings) -> None:
 async def vectors(library: Library) -> set[int]:
     """Bytes of the vectors of all live chunks; 0: there is none."""
     client, keys = library.context.client, library.context.keys
-    names = [name async for key in client.scan_iter(keys.chunks_pattern) for name in await client.zrange(key, 0, -1)]
+    names = [
+        name async for key in client.scan_iter(keys.pattern(keys.chunks)) for name in await client.zrange(key, 0, -1)
+    ]
     return {await client.strlen(keys.vector(name)) for name in names}
 
 

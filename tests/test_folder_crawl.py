@@ -23,7 +23,6 @@ from core.net.body_slot import BodySlot
 from core.registry.io.commit_buffer import Progress
 from core.registry.io.registrar import Listing, item_id_of, named
 from core.registry.io.visitor import Visitor
-from core.registry.record import iso
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io import folder as folder_source
@@ -357,7 +356,7 @@ async def test_too_large_file_is_hashed_as_a_stream_once(shelf: Shelf, opened: l
 
     opened.clear()
     now = await connect.now(shelf.context.client)
-    await shelf.context.forcing.make_due([shelf.id("big.md")], now, iso(now))
+    await shelf.context.due.make_due([shelf.id("big.md")], now)
     await shelf.crawl(CrawlMode.SCHEDULED)
     assert len(opened) == 1  # looked at, not hashed: its metadata is what it was
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from core import ids
-from core.registry.record import iso
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
@@ -258,7 +257,7 @@ async def test_due_file_that_is_as_listed_costs_no_request(repo: Repository) -> 
     repo.put("a.md", "A.")
     await repo.crawl()
     now = await connect.now(repo.context.client)
-    await repo.context.forcing.make_due([repo.id("a.md")], now, iso(now))
+    await repo.context.due.make_due([repo.id("a.md")], now)
 
     run = await repo.crawl(CrawlMode.SCHEDULED)
 

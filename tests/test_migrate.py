@@ -377,7 +377,9 @@ async def test_way_back_to_a_model_that_cuts_otherwise(settings: Settings) -> No
 
 async def live(library: Library) -> set[str]:
     client, keys = library.context.client, library.context.keys
-    return {name async for key in client.scan_iter(keys.chunks_pattern) for name in await client.zrange(key, 0, -1)}
+    return {
+        name async for key in client.scan_iter(keys.pattern(keys.chunks)) for name in await client.zrange(key, 0, -1)
+    }
 
 
 async def test_way_to_no_vectors_that_dies_goes_on(library: Library) -> None:

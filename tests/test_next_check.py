@@ -11,7 +11,7 @@ from core.models import Ref
 from core.registry.io.due import HOLD_SECONDS
 from core.registry.io.registrar import Listing, item_id_of
 from core.registry.io.visitor import Visitor
-from core.registry.record import URLS_SOURCE, iso
+from core.registry.record import URLS_SOURCE
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.open_sources import OpenSources
@@ -53,7 +53,7 @@ async def visit(context: Context, item_ids: list[str], *, is_over: bool = False)
 
 async def make_due(context: Context, item_ids: list[str], **more: bool) -> None:
     now = await connect.now(context.client)
-    await context.forcing.make_due(item_ids, now, iso(now), **more)  # type: ignore[arg-type]
+    await context.due.make_due(item_ids, now, **more)  # type: ignore[arg-type]
 
 
 async def both(context: Context, item_id: str) -> tuple[int, int]:

@@ -308,9 +308,7 @@ async def test_forced_wall_keeps_the_text_of_the_feed(context: Context, web: Fak
     before = await stored(context, url)
     for reply in (403, wall):
         web.on("/a", reply)
-        await context.forcing.make_due(
-            [item_id(url)], await connect.now(context.client), "", force=True, token=str(reply)[:9]
-        )
+        await context.due.make_due([item_id(url)], await connect.now(context.client), force=True, token=str(reply)[:9])
         await visit(context, url)
         record = await item(context, url)
 
@@ -334,7 +332,7 @@ async def test_temporary_redirects_move_nothing(context: Context, web: FakeWeb, 
     web.page("/signed-2", article("The report", text="Second edition."))
     web.redirect("/report", "/signed-2", status)
 
-    await context.forcing.make_due([item_id(url)], await connect.now(context.client), "")
+    await context.due.make_due([item_id(url)], await connect.now(context.client))
     await visit(context, url)
 
     assert (record["normalizedSource"], record["fetchUrl"]) == (url, url)
@@ -367,7 +365,7 @@ async def test_alias_of_a_gone_article_is_fetched_again(context: Context, web: F
     assert (await run(context))["alias"] == 1
     web.on("/a", 410)
     web.page("/print", article())
-    await context.forcing.make_due([item_id(web.url("/a"))], await connect.now(context.client), "")
+    await context.due.make_due([item_id(web.url("/a"))], await connect.now(context.client))
     await visit(context, web.url("/a"))
 
     ended = await run(context)

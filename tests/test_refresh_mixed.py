@@ -14,9 +14,8 @@ import pytest
 from core import ids
 from core.keys import Keys
 from core.models import Ref
-from core.registry.io.force import Forcing
+from core.registry.io.due import DueItems
 from core.registry.io.registrar import Listing, Registrar, item_id_of
-from core.registry.record import iso
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.source_store import SourceStore
 from core.store import connect
@@ -64,7 +63,7 @@ class Round:
     async def make_due(self) -> None:
         names = [key.rpartition(":")[2] for key in await self.client.keys(self.keys.item("*"))]
         now = await connect.now(self.client)
-        await Forcing(self.client, self.keys).make_due(names, now, iso(now))
+        await DueItems(self.client, self.keys).make_due(names, now)
 
     def id(self, path: str, host: str = "") -> str:
         return ids.item_id("url", normalise_url(self.web.url(path, host)))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core import ids
 from core.keys import Keys
 from core.models import Ref, RejectedUrl
-from core.registry.io.force import Forcing
+from core.registry.io.due import DueItems
 from core.registry.io.registrar import Listing, Registered, Registrar, item_id_of, named
 from core.registry.record import Status
 from core.settings import Settings
@@ -449,10 +449,10 @@ async def test_make_due_forces_once_and_unparks(register: Register) -> None:
     for source in ("docs.site", "other.site"):
         await register.client.zrem(register.keys.due(source), item_id)
     await register.client.set(register.keys.crashes(item_id), 3)
-    forcing = Forcing(register.client, register.keys)
+    due = DueItems(register.client, register.keys)
 
     for _ in range(2):
-        said = await forcing.make_due([item_id, "url_nobody"], NOW, "2025-11-13T02:13:20Z", force=True, token="t")
+        said = await due.make_due([item_id, "url_nobody"], NOW, force=True, token="t")
 
     assert said == [True, False]
     record = await register.record("https://contoso.com/a")

@@ -18,9 +18,9 @@ from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.io.new_links import NewLinkFinder, NewLinks
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
+from core.models import LinkResult
 from core.registry.io.articles import ArticleStore
 from core.registry.io.cleanup import Pruner
-from core.registry.page_url import LinkResult
 from core.runtime import logs, progress, signals
 from core.settings import Settings, load
 from core.store import connect, redis_health, version

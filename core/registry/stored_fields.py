@@ -9,11 +9,12 @@ import hashlib
 from collections.abc import Mapping
 
 from core.models import Document, Link
-from core.registry import page_url
 from core.registry.record import Item, PageVisit
 from core.urls.secrets import without_credentials
 
 Value = str | int | float
+FIRST_PAGE_TS = 662_688_000.0  # 1991-01-01
+DAY_SECONDS = 86_400.0
 
 NOTHING: Mapping[str, str] = {}
 
@@ -76,7 +77,7 @@ def text_sha1(content_hash: str, markdown: str, clean_text: str = "") -> str:
 def _metadata(document: Document, otherwise: Mapping[str, str], now: float) -> dict[str, Value]:
     """What the page says of itself; where it says nothing, what its feed said or what is stored."""
     known = otherwise.get("published_ts") or ""
-    published = page_url.published(document.published_ts, _number(known), now)
+    published = published_ts(document.published_ts, _number(known), now)
     return {
         "title": document.title or otherwise.get("title", ""),
         "author": document.author or otherwise.get("author", ""),
@@ -84,6 +85,14 @@ def _metadata(document: Document, otherwise: Mapping[str, str], now: float) -> d
         "image": document.image,
         "abstract": document.abstract,
     }
+
+
+def published_ts(stated: float | None, in_feed: float | None, now: float) -> float | None:
+    """Return the first date that can be true: not in the future, not before the web."""
+    for candidate in (stated, in_feed):
+        if candidate is not None and FIRST_PAGE_TS <= candidate <= now + DAY_SECONDS:
+            return candidate
+    return None
 
 
 def _number(text: str) -> float | None:

@@ -22,7 +22,6 @@ from core.registry import decide
 from core.registry.io.articles import ArticleStore
 from core.registry.io.documents import DocumentStore
 from core.registry.io.due import DueItems
-from core.registry.io.force import Forcing
 from core.registry.io.items import ItemStore
 from core.registry.io.registrar import Registrar
 from core.registry.io.runs import RunStore
@@ -57,7 +56,6 @@ class Context:
     sources: SourceStore
     members: SourceItems
     due: DueItems
-    forcing: Forcing
     runs: RunStore
     fetcher: Fetcher
     pool: ParsePool
@@ -119,7 +117,6 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
             sources=SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent)),
             members=SourceItems(client, keys),
             due=DueItems(client, keys),
-            forcing=Forcing(client, keys),
             runs=RunStore(client, keys),
             fetcher=fetcher,
             pool=pool,

@@ -25,12 +25,11 @@ from pydantic import SecretStr
 from core import ids
 from core.keys import Keys
 from core.models import Ref
-from core.registry.io.due import HOLD_SECONDS
-from core.registry.io.force import Forcing
+from core.registry.io.due import HOLD_SECONDS, DueItems
 from core.registry.io.registrar import Listing, item_id_of
 from core.registry.io.runs import COUNTERS
 from core.registry.io.visitor import Visitor
-from core.registry.record import ARTICLES_SOURCE, iso
+from core.registry.record import ARTICLES_SOURCE
 from core.runtime.context import Context, open_context
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings, load
@@ -160,7 +159,7 @@ class Scene:
     async def force(self, path: str) -> None:
         """Somebody asks for a page to be read anew."""
         now = await connect.now(self.client)
-        assert await Forcing(self.client, self.keys).make_due([self.item_id(path)], now, iso(now), force=True) == [True]
+        assert await DueItems(self.client, self.keys).make_due([self.item_id(path)], now, force=True) == [True]
 
     def hold(self, path: str) -> Gate:
         """The next request for a page stands still."""

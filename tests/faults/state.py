@@ -113,8 +113,8 @@ async def restore(raw: Redis, saved: Saved) -> None:
 
 async def let_leases_end(client: Client, keys: Keys) -> int:
     """As if minutes had passed: what a dead process held is free. Returns how many leases there were."""
-    leases = [key async for key in client.scan_iter(match=keys._glob("ingest:lease:"), count=1000)]
-    polite = [key async for key in client.scan_iter(match=keys._glob("fetch:"), count=1000)]
+    leases = [key async for key in client.scan_iter(match=keys.pattern(keys.lease), count=1000)]
+    polite = [key async for key in client.scan_iter(match=keys.all_pattern[:-1] + "fetch:*", count=1000)]
     gates = [key for key in polite if not key.startswith(keys.robots(""))]
     if leases or gates:
         await client.delete(*leases, *gates)
@@ -162,7 +162,7 @@ class Picture:
 async def look(client: Client, keys: Keys) -> Picture:
     """Everything under the prefix of `keys`."""
     seconds, micros = await client.time()
-    names = sorted([key async for key in client.scan_iter(match=keys._glob(""), count=1000)])
+    names = sorted([key async for key in client.scan_iter(match=keys.all_pattern, count=1000)])
     pipe = client.pipeline(transaction=True)
     for key in names:
         pipe.type(key)

@@ -55,7 +55,7 @@ class Doctor:
     async def everything(self) -> AsyncIterator[list[Finding]]:
         """What is wrong anywhere, confirmed by a second look, in pieces; one has to be healed before the next."""
         # A lost record first: without it, what belongs to it would look as if it belonged to nothing.
-        async for some in scanning.keys(self._client, self._keys.article_pattern):
+        async for some in scanning.keys(self._client, self._keys.pattern(self._keys.article)):
             uids = [self._article.id_in(name) for name in some]
             yield await self._confirmed(
                 [Finding(Problem.RECORD_MISSING, uid) for uid in await self._records.look(uids)]

@@ -97,7 +97,7 @@ class KeyWalk:
 
     async def _members(self) -> AsyncIterator[tuple[str, list[str]]]:
         keys, client = self._keys, self._client
-        async for sets in scanning.keys(client, keys.articles_pattern):
+        async for sets in scanning.keys(client, keys.pattern(keys.articles_by_category)):
             for key in sets:
                 async for some in scanning.set_members(client, key):
                     yield "category_members", [f"{key}\n{uid}" for uid in some]

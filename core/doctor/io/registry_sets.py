@@ -55,7 +55,9 @@ class RegistrySets:
 
     async def partitions(self) -> AsyncIterator[tuple[str, list[str]]]:
         """Every partition and its items, in pieces."""
-        async for key in self._client.scan_iter(match=self._keys.partitions_pattern, count=SCAN, _type="SET"):
+        async for key in self._client.scan_iter(
+            match=self._keys.pattern(self._keys.partition), count=SCAN, _type="SET"
+        ):
             async for some in _pieces(self._client.sscan_iter(key, count=SCAN)):
                 yield str(key), some
 

@@ -33,7 +33,8 @@ class Subscriptions:
     async def find_categories(self) -> None:
         """Learn of categories that somebody made by hand with SADD, or that a late worker has just filled again."""
         keys = self._keys
-        for pattern in (keys.feeds_pattern, keys.category_links_pattern, keys.articles_pattern):
+        for family in (keys.feeds, keys.category_links, keys.articles_by_category):
+            pattern = keys.pattern(family)
             found = [key async for key in self._client.scan_iter(match=pattern, count=SCAN_COUNT, _type="SET")]
             names = [name for name in map(self._keys.category_of, found) if name]
             if names:

@@ -1,8 +1,8 @@
-"""What is due? Oldest first, each host its share, and nothing twice.
+"""The due sets of all sources: pick what is due, oldest first and each host its share, or make items due.
 
-Picking moves the due stamp ahead in the same step: a job that is lost costs its items that time and no more, and two
-timers never pick the same. The record's `nextCrawlAt` keeps saying when the item became due, until it is visited or
-put off; that somebody visits it, `lockedUntil` says.
+Picking moves the due time ahead in the same step: a lost job costs its items that time and no more, and two timers
+never pick the same. The record's `nextCrawlAt` keeps saying when the item became due until it is visited or postponed;
+`lockedUntil` says that somebody visits it.
 """
 
 from __future__ import annotations
@@ -11,22 +11,24 @@ from collections.abc import Sequence
 from typing import cast
 
 from core.keys import Keys
+from core.registry.record import iso
 from core.store.commit import DONE_MILLISECONDS, LEASE_SECONDS, new_token
 from core.store.connect import Client
+from core.store.packing import packed_json
 
 LOOK = 5_000
-"""How many of the oldest are looked at for one pick; more of a host than its share are passed over."""
+"""How many of the oldest one pick looks at; a host's items beyond its share are skipped."""
 NO_SHARE = 1_000_000
 HOLD_AT_ONCE = 1_000
 HOLD_SECONDS = 900.0
-"""How long an item of a job is held back: longer than a job lasts, so a lost job costs its items this and no more."""
+"""How long the items of a job are held back: longer than a job lasts, so a lost job costs them this and no more."""
 RUN_HOLD_SECONDS = 1.5 * LEASE_SECONDS
-"""How long a pass holds back what it picked. A living pass renews it; what a dead one had is due within two leases."""
+"""How long a pass holds back what it picked. A running pass renews it; those of a dead one are due again soon."""
 
-# KEYS[1] due, KEYS[2] answer · ARGV: now, new stamp, wanted, share per host, how many to look at, how record keys
-# begin, life of the answer. Returns the ids, oldest first; a resend gets the same.
-# If one host fills all that was looked at, what was passed over goes to the end of the line, in its order: else nobody
-# behind it would be seen before it is done.
+# KEYS[1] due, KEYS[2] answer · ARGV: now, new time, wanted, share per host, how many to look at, beginning of record
+# keys, TTL of the answer. Returns the ids, oldest first; a resend gets the same.
+# If one host fills all that was looked at, the skipped items go to the end of the line, in their order: otherwise
+# nobody behind them would be seen before that host is done.
 _PICK = """
 local call = redis.call
 local before = call('GET', KEYS[2])
@@ -34,7 +36,7 @@ if before then return cjson.decode(before) end
 local wanted, share, look = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local is_shared = share < 1000000
 local oldest = call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, is_shared and look or wanted)
-local picked, passed, by_host = {}, {}, {}
+local picked, skipped, by_host = {}, {}, {}
 for _, id in ipairs(oldest) do
   if #picked >= wanted then break end
   local is_taken = true
@@ -47,16 +49,54 @@ for _, id in ipairs(oldest) do
     call('ZADD', KEYS[1], 'XX', ARGV[2], id)
     picked[#picked + 1] = id
   else
-    passed[#passed + 1] = id
+    skipped[#skipped + 1] = id
   end
 end
 if is_shared and #oldest >= look and #picked < wanted then
-  for i, id in ipairs(passed) do
-    call('ZADD', KEYS[1], 'XX', string.format('%.6f', tonumber(ARGV[1]) - (#passed - i) * 0.000001), id)
+  for i, id in ipairs(skipped) do
+    call('ZADD', KEYS[1], 'XX', string.format('%.6f', tonumber(ARGV[1]) - (#skipped - i) * 0.000001), id)
   end
 end
 if #picked > 0 then call('SET', KEYS[2], cjson.encode(picked), 'PX', ARGV[7]) end
 return picked
+"""
+
+# KEYS: records · ARGV[1] JSON: ids, now, iso, force, token, beginning and end of due keys, beginning of crash counters,
+# since. Returns for each 1 = done (also by an earlier copy of this call), 0 = no such record. A parked item is free
+# again, except for a pass (since), which leaves alone what is parked and what was checked since it was requested.
+_MAKE_DUE = """
+local call = redis.call
+local request = cjson.decode(ARGV[1])
+local answers = {}
+for i, id in ipairs(request.ids) do
+  local sources, next_at, checked = unpack(call('HMGET', KEYS[i], 'sources', 'nextCrawlAt', 'checkedTs'))
+  -- A record without the field was written before there were other sources than feeds.
+  if not sources and call('EXISTS', KEYS[i]) == 1 then sources = 'rss' end
+  local is_left = request.since and not request.force and (next_at == '' or tonumber(checked or 0) >= request.since)
+  if not sources then
+    answers[#answers + 1] = '0'
+  elseif is_left then
+    answers[#answers + 1] = '1'
+  else
+    if request.force and call('HGET', KEYS[i], 'forcedBy') ~= request.token then
+      call('HINCRBY', KEYS[i], 'reindexGeneration', 1)
+      call('HSET', KEYS[i], 'reindexRequested', 'true', 'forcedBy', request.token)
+      call('DEL', request.crashes .. id)
+    end
+    local was_due = false
+    for source in string.gmatch(sources, '[^,]+') do
+      local due = request.due_before .. source .. request.due_after
+      local score = call('ZSCORE', due, id)
+      if score and tonumber(score) <= request.now then was_due = true else call('ZADD', due, request.now, id) end
+    end
+    -- What was due already keeps its place in line, and the record its time.
+    if not was_due or (next_at or '') == '' or next_at > request.iso then
+      call('HSET', KEYS[i], 'nextCrawlAt', request.iso)
+    end
+    answers[#answers + 1] = '1'
+  end
+end
+return table.concat(answers)
 """
 
 
@@ -70,22 +110,48 @@ class DueItems:
     async def pick(
         self, source: str, now: float, wanted: int, hold_seconds: float, share_per_host: int = NO_SHARE
     ) -> list[str]:
-        """Ids of the source that are due, held back for so long."""
+        """Return ids of the source that are due, and hold them back for so long."""
         words = (now, now + hold_seconds, wanted, share_per_host, LOOK, self._keys.item(""), DONE_MILLISECONDS)
         keys = (self._keys.due(source), self._keys.done(new_token()))
         return cast(list[str], await self._client.eval(_PICK, len(keys), *keys, *map(str, words)))
 
     async def hold(self, source: str, item_ids: Sequence[str], until: float) -> None:
-        """Whoever picked these works on them still: nobody else picks them before that time."""
+        """Hold back items that a pass still works on: nobody else picks them before that time."""
         for start in range(0, len(item_ids), HOLD_AT_ONCE):
             some = item_ids[start : start + HOLD_AT_ONCE]
             await self._client.zadd(self._keys.due(source), dict.fromkeys(some, until), xx=True, gt=True)
 
     async def count(self, source: str, now: float) -> int:
-        """How many are due."""
+        """Return how many items are due."""
         return int(await self._client.zcount(self._keys.due(source), "-inf", now))
 
     async def next_at(self, source: str) -> float | None:
-        """When the next one is due; None if there is none."""
+        """Return when the next item is due; None if there is none."""
         first = cast(list[tuple[str, float]], await self._client.zrange(self._keys.due(source), 0, 0, withscores=True))
         return float(first[0][1]) if first else None
+
+    async def make_due(
+        self, item_ids: Sequence[str], now: float, *, force: bool = False, token: str = "", since: float | None = None
+    ) -> list[bool]:
+        """Make items due at once, durably and before any job is sent; False for an id without a record.
+
+        With `force` their generation rises, once per `token`, so that they are read again whatever their validators
+        say. `since`: when a pass was requested; what was checked since, and what is parked, is left alone.
+        """
+        if not item_ids:
+            return []
+        before, after = self._keys.due("\n").split("\n")
+        request = {
+            "ids": list(item_ids),
+            "now": now,
+            "iso": iso(now),
+            "force": force,
+            "token": token or new_token(),
+            "due_before": before,
+            "due_after": after,
+            "crashes": self._keys.crashes(""),
+            **({} if since is None else {"since": since}),
+        }
+        keys = [self._keys.item(item_id) for item_id in item_ids]
+        answers = await self._client.eval(_MAKE_DUE, len(keys), *keys, packed_json(request))
+        return [letter == "1" for letter in cast(str, answers)]

@@ -152,7 +152,7 @@ class LinkForgetter:
     async def _aliases(self) -> AsyncIterator[tuple[str, str]]:
         """Yield all aliases with their targets. There is no index of them: this scans all keys, on request only."""
         start = len(self._keys.alias(""))
-        async for names in scanning.keys(self._client, self._keys.aliases_pattern):
+        async for names in scanning.keys(self._client, self._keys.pattern(self._keys.alias)):
             for key, target in zip(names, await self._client.mget(names), strict=True):
                 if target:
                     yield key[start:], str(target)

@@ -14,13 +14,12 @@ from typing import TypeVar
 
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
-from core.models import Deferred, Document, Failed, Fetched, Link, RejectedUrl
+from core.models import Deferred, Document, Failed, Fetched, Link, LinkResult, RejectedUrl
 from core.registry import classify, outcomes, page_url
 from core.registry.decide import Decision
 from core.registry.io.articles import LinkState
 from core.registry.io.items import LeasedItem
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Outcome, Parked
-from core.registry.page_url import LinkResult
 from core.registry.record import ARTICLES_SOURCE, Item, blank_record
 from core.runtime.context import Context
 from core.store.clock import ServerClock

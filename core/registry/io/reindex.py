@@ -14,10 +14,10 @@ from pathlib import Path
 from core.errors import FreshetError
 from core.feeds.io.failed_links import FailedLinks
 from core.keys import Keys
-from core.registry.io.force import Forcing
+from core.registry.io.due import DueItems
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.overview import Overview
-from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, iso
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings
 from core.sources.io.domain_store import DomainStore
@@ -163,11 +163,11 @@ class Reindexer:
 
     async def make_due(self, selection: Selection, *, force: bool) -> MarkedDue:
         """Make the selection due at once."""
-        forcing = Forcing(self._client, self._keys)
+        due = DueItems(self._client, self._keys)
         marked = MarkedDue(await connect.now(self._client), new_token())
         most = MOST_JOBS * self._settings.refresh_batch_items
         async for item_ids in selection.items:
-            done = await forcing.make_due(item_ids, marked.now, iso(marked.now), force=force, token=marked.token)
+            done = await due.make_due(item_ids, marked.now, force=force, token=marked.token)
             known = [item_id for item_id, is_known in zip(item_ids, done, strict=True) if is_known]
             marked.items += len(known)
             marked.first += known[: most - len(marked.first)]

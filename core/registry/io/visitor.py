@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from redis.exceptions import RedisError
 
+from core.models import LinkResult
 from core.net.health import NetworkHealth
 from core.registry.io.commit_buffer import CommitBuffer, Progress
 from core.registry.io.items import LeasedItem
 from core.registry.io.link_visits import LinkVisits
 from core.registry.io.visit_engine import VisitEngine
-from core.registry.page_url import LinkResult
 from core.registry.record import Item
 from core.runtime import per_domain
 from core.runtime.context import Context, domain_of

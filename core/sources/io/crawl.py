@@ -20,7 +20,6 @@ from core.registry.io.due import RUN_HOLD_SECONDS
 from core.registry.io.registrar import Listing
 from core.registry.io.runs import COUNTERS
 from core.registry.io.visitor import Visitor
-from core.registry.record import iso
 from core.runtime import progress
 from core.runtime.context import Context
 from core.sources.io import crawl_result
@@ -192,9 +191,7 @@ class CrawlRun:
         token, is_full = new_token(), self._mode is CrawlMode.FULL
         async for item_ids in self._context.members.batches(self._sid):
             now = self._clock.now()
-            await self._context.forcing.make_due(
-                item_ids, now, iso(now), force=is_full, token=token, since=self._started_ts
-            )
+            await self._context.due.make_due(item_ids, now, force=is_full, token=token, since=self._started_ts)
 
     async def _visit_due(self) -> None:
         """Visit until nothing is due; wait for what politeness put off for a moment."""
