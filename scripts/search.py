@@ -12,6 +12,7 @@ import json
 import re
 import sys
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
@@ -32,54 +33,50 @@ MOST_FRESHNESS = 10.0
 ITEM_TYPES = ("url", "file")
 
 
-class WrongQuestion(FreshetError):
+class InvalidQuery(FreshetError):
     """An argument cannot be used."""
 
 
 async def search(query: Query, *, as_json: bool, explain: bool) -> int:
-    """Print what was found; exit code 1 if nothing was."""
+    """Print the results; exit code 1 if there are none."""
     async with (
         session.open_session() as (settings, keys, client),
         open_searcher(settings, client, keys, mend=True) as searcher,
     ):
         found = await searcher.search(query, await connect.now(client))
-        unknown = [] if found.results else await _unknown(client, keys, query.filters)
-    for line in [_as_json(found, query)] if as_json else [*_page(found, query, explain), *unknown]:
+        unknown = [] if found.results else await _unknown_names(client, keys, query.filters)
+    for line in [_as_json(found, query)] if as_json else [*_as_text(found, query, explain), *unknown]:
         echo(line)
     return 0 if found.results else 1
 
 
-async def _unknown(client: connect.Client, keys: Keys, filters: Filters) -> list[str]:
-    """Names in the question that nothing has."""
+async def _unknown_names(client: connect.Client, keys: Keys, filters: Filters) -> list[str]:
+    """Return a line for each category and domain of the query that does not exist."""
     categories, domains = await Subscriptions(client, keys).categories(), await DomainStore(client, keys).ids()
-    kinds = (("category", filters.categories, categories), ("domain", filters.domains, domains))
-    told = []
-    for kind, names, known in kinds:
-        told += [
-            f"There is no {kind} {name}; there are: {', '.join(known) or 'none'}."
-            for name in names
-            if name not in known
-        ]
-    return told
+    return [
+        f"There is no {kind} {name}; there are: {', '.join(known) or 'none'}."
+        for kind, names, known in (("category", filters.categories, categories), ("domain", filters.domains, domains))
+        for name in names
+        if name not in known
+    ]
 
 
 def _as_json(found: SearchResults, query: Query) -> str:
-    results = [_row(result) for result in found.results]
-    told = {
+    document = {
         "query": query.text,
         "total": found.total,
-        "more": found.is_more,
+        "more": found.has_more,
         "page": query.page,
         "by": found.by,
         "pending": found.pending,
-        "results": results,
+        "results": [_result_fields(result) for result in found.results],
     }
-    return json.dumps(told, indent=2, ensure_ascii=False)
+    return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def _row(result: SearchResult) -> dict[str, object]:
+def _result_fields(result: SearchResult) -> dict[str, object]:
     page = asdict(result.page)
-    del page["reads_as"], page["group"]  # the index's own notes
+    del page["detected_language"], page["content_group"]  # for the index alone
     return {
         "id": page.pop("item_id"),
         "score": round(result.score, 4),
@@ -91,112 +88,119 @@ def _row(result: SearchResult) -> dict[str, object]:
     }
 
 
-def _page(found: SearchResults, query: Query, explain: bool) -> list[str]:
+def _as_text(found: SearchResults, query: Query, explain: bool) -> Iterator[str]:
     pages = counted(found.total, "page")
-    if not found.results:
-        told = (
-            f"There are {pages}, and no page {query.page} of them." if found.total else f"Nothing found by {found.by}."
-        )
-        return [told, *_waiting(found)]
-    lines = [f"{'more than ' * found.is_more}{pages} by {found.by}", *_waiting(found)]
-    for place, result in enumerate(found.results, start=1 + (query.page - 1) * query.per_page):
-        best = result.passages[0]
-        lines += ["", f"{place:3}. {printable_line(result.page.title or result.page.url)}", f"     {result.page.url}"]
-        lines.append(f"     {_about(result.page)}")
-        if best.headings:
-            lines.append(f"     {' › '.join(best.headings)}")
-        lines.append(_marked(best.snippet, best.highlights))
-        lines += [f"     also: {url}" for url in (*result.aliases, *result.duplicates)[:3]]
-        if explain:
-            parts = f"words {best.lexical:.3f}, meaning {best.semantic:.3f}"
-            lines.append(f"     score {result.score:.3f} ({parts}; {len(result.passages)} passages; {best.chunk_id})")
-        lines += [f"     image: {image['url']} {image['alt'] or ''}".rstrip() for image in result.images[:5]]
-    return lines
+    if found.results:
+        yield f"{'more than ' * found.has_more}{pages} by {found.by}"
+    elif found.total:
+        yield f"There are {pages}, and no page {query.page} of them."
+    else:
+        yield f"Nothing found by {found.by}."
+    if found.pending:
+        waiting = ("text waits for its vectors and is", "texts wait for their vectors and are")[found.pending > 1]
+        yield f"{found.pending} {waiting} found by words alone until then"
+    for place, result in enumerate(found.results, start=query.start + 1):
+        yield from _result_lines(place, result, explain)
 
 
-def _about(page: IndexedPage) -> str:
-    """When it was published or changed, and where it belongs: to categories and domains, else to its host."""
-    belongs = [*page.categories, *page.domains] or [page.host or page.type]
-    return " · ".join([*_date(page_date(page)), *belongs])
+def _result_lines(place: int, result: SearchResult, explain: bool) -> Iterator[str]:
+    page, best = result.page, result.passages[0]
+    yield ""
+    yield f"{place:3}. {printable_line(page.title or page.url)}"
+    yield f"     {page.url}"
+    yield f"     {_date_and_place(page)}"
+    if best.headings:
+        yield f"     {' › '.join(best.headings)}"
+    yield _highlighted(best.snippet, best.highlights)
+    for url in (*result.aliases, *result.duplicates)[:3]:
+        yield f"     also: {url}"
+    if explain:
+        parts = f"words {best.lexical:.3f}, meaning {best.semantic:.3f}"
+        yield f"     score {result.score:.3f} ({parts}; {len(result.passages)} passages; {best.chunk_id})"
+    for image in result.images[:5]:
+        yield f"     image: {image['url']} {image['alt'] or ''}".rstrip()
 
 
-def _date(stamp: float) -> list[str]:
-    """The day; nothing, if it is not known."""
+def _date_and_place(page: IndexedPage) -> str:
+    """Return when it was published or changed, with its categories and domains, else its host."""
+    places = [*page.categories, *page.domains] or [page.host or page.type]
+    return " · ".join([*_date(page_date(page)), *places])
+
+
+def _date(timestamp: float) -> list[str]:
+    """Return the day; nothing, if it is not known."""
     try:
-        return [f"{datetime.fromtimestamp(stamp, UTC):%Y-%m-%d}"] if stamp > 0 else []
+        return [f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d}"] if timestamp > 0 else []
     except (OverflowError, ValueError, OSError):  # a number that is no date
         return []
 
 
-def _waiting(found: SearchResults) -> list[str]:
-    """A line if some texts have no vectors yet."""
-    if not found.pending:
-        return []
-    said = ("text waits for its vectors and is", "texts wait for their vectors and are")[found.pending > 1]
-    return [f"{found.pending} {said} found by words alone until then"]
-
-
-def _marked(snippet: str, ranges: tuple[tuple[int, int], ...]) -> str:
-    """The passage in one line, found words in bold on a terminal."""
-    told, place = "", 0
+def _highlighted(snippet: str, ranges: tuple[tuple[int, int], ...]) -> str:
+    """Return the passage in one line, the words of the query in bold on a terminal."""
+    line, place = "", 0
     for start, end in sorted(ranges) if sys.stdout.isatty() else ():
-        told += printable(snippet[place:start]) + bold(snippet[start:end])
+        line += printable(snippet[place:start]) + bold(snippet[start:end])
         place = end
-    return Styled(f"     {' '.join((told + printable(snippet[place:])).split())}")
+    return Styled(f"     {' '.join((line + printable(snippet[place:])).split())}")
 
 
-def _stamp(text: str | None, *, is_end: bool = False) -> float | None:
-    """The moment; of a bare date its beginning, or its end."""
+def _query(arguments: argparse.Namespace) -> Query:
+    if not any(unicodedata.category(letter)[0] not in "PZC" for letter in arguments.query):
+        raise InvalidQuery('Say what to look for, for instance: python -m scripts.search "flood wall".')
+    if not 0 <= arguments.freshness <= MOST_FRESHNESS:
+        raise InvalidQuery(f"--freshness is a number from 0 to {MOST_FRESHNESS:g}.")
+    if arguments.page < 1 or not 1 <= arguments.per_page <= 100:
+        raise InvalidQuery("--page begins at 1, and --per-page is between 1 and 100.")
+    if arguments.page * arguments.per_page > MOST_CANDIDATES:
+        raise InvalidQuery(f"Only the first {MOST_CANDIDATES:,} results are ranked; ask more closely, or use filters.")
+    for name in arguments.type:
+        if name not in ITEM_TYPES:
+            raise InvalidQuery(f"There is no type {name}; there are: {', '.join(ITEM_TYPES)}.")
+    filters = Filters(
+        categories=tuple(arguments.category),
+        domains=tuple(arguments.domain),
+        hosts=tuple(arguments.host),
+        languages=tuple(re.split("[-_]", name.lower())[0] for name in arguments.language),
+        types=tuple(arguments.type),
+        since_ts=_timestamp(arguments.since),
+        until_ts=_timestamp(arguments.until, is_end=True),
+    )
+    return Query(
+        arguments.query,
+        filters,
+        page=arguments.page,
+        per_page=arguments.per_page,
+        nest_images=arguments.images,
+        freshness=arguments.freshness,
+        lexical_weight=1.0 if arguments.words else LEXICAL_WEIGHT,
+    )
+
+
+def _timestamp(text: str | None, *, is_end: bool = False) -> float | None:
+    """Return the moment; of a bare date its beginning, or its end."""
     if text is None:
         return None
     try:
         date = datetime.fromisoformat(text)
     except ValueError:
-        raise WrongQuestion(f"{text} is no date; write 2026-01-31 or 2026-01-31T12:00:00Z.") from None
+        raise InvalidQuery(f"{text} is no date; write 2026-01-31 or 2026-01-31T12:00:00Z.") from None
     if is_end and len(text) <= len("2026-01-31"):
         date += timedelta(days=1, microseconds=-1)
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
-def _query(given: argparse.Namespace) -> Query:
-    if not any(unicodedata.category(letter)[0] not in "PZC" for letter in given.query):
-        raise WrongQuestion('Say what to look for, for instance: python -m scripts.search "flood wall".')
-    if not 0 <= given.freshness <= MOST_FRESHNESS:
-        raise WrongQuestion(f"--freshness is a number from 0 to {MOST_FRESHNESS:g}.")
-    if given.page < 1 or not 1 <= given.per_page <= 100:
-        raise WrongQuestion("--page begins at 1, and --per-page is between 1 and 100.")
-    if given.page * given.per_page > MOST_CANDIDATES:
-        raise WrongQuestion(f"Only the first {MOST_CANDIDATES:,} results are ranked; ask more closely, or use filters.")
-    for name in given.type or ():
-        if name not in ITEM_TYPES:
-            raise WrongQuestion(f"There is no type {name}; there are: {', '.join(ITEM_TYPES)}.")
-    filters = Filters(
-        categories=tuple(given.category or ()),
-        domains=tuple(given.domain or ()),
-        hosts=tuple(given.host or ()),
-        languages=tuple(re.split("[-_]", name.lower())[0] for name in given.language or ()),
-        types=tuple(given.type or ()),
-        since_ts=_stamp(given.since),
-        until_ts=_stamp(given.until, is_end=True),
-    )
-    weight = 1.0 if given.words else LEXICAL_WEIGHT
-    return Query(given.query, filters, given.page, given.per_page, given.images, given.freshness, weight)
-
-
-async def _asked(given: argparse.Namespace) -> int:
-    return await search(_query(given), as_json=given.json, explain=given.explain)
+async def _search(arguments: argparse.Namespace) -> int:
+    return await search(_query(arguments), as_json=arguments.json, explain=arguments.explain)
 
 
 def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m scripts.search", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Read the command line and search."""
+    parser = session.parser("python -m scripts.search", __doc__)
     parser.add_argument("query", help='words or a question; "quoted words" are wanted as they are')
     for name in ("category", "domain", "host", "language"):
-        parser.add_argument(f"--{name}", action="append", help="may be given several times")
-    kinds = "url (articles, pages, files of repositories) or file (files of folders); may be given several times"
-    parser.add_argument("--type", action="append", help=kinds)
+        parser.add_argument(f"--{name}", action="append", default=[], help="may be given several times")
+    types = "url (articles, pages, files of repositories) or file (files of folders); may be given several times"
+    parser.add_argument("--type", action="append", default=[], help=types)
     parser.add_argument("--since", help="published or changed since this date")
     parser.add_argument("--until", help="and until this one")
     parser.add_argument("--page", type=int, default=1)
@@ -206,7 +210,7 @@ def main() -> int:
     parser.add_argument("--words", action="store_true", help="by words alone")
     parser.add_argument("--explain", action="store_true", help="why this place")
     parser.add_argument("--json", action="store_true", help="for programs")
-    return session.run(_asked(parser.parse_args()))
+    return session.run(_search(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from core.search.results import Candidate, fold_duplicates
 def found(*pages: tuple[str, str]) -> list[Candidate]:
     """Candidates by URL and text, best first."""
     return [
-        Candidate(IndexedPage(url, text, url=url, group=content_group(url)), 1 - place / 1000, ())
+        Candidate(IndexedPage(url, text, url=url, content_group=content_group(url)), 1 - place / 1000, ())
         for place, (url, text) in enumerate(pages)
     ]
 

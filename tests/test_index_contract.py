@@ -191,7 +191,7 @@ async def test_texts_come_when_asked_for(opened: Opened) -> None:
 async def test_vectors_say_nothing_of_a_language_that_is_not_spoken(opened: Opened) -> None:
     """A page that reads as one is found by its words alone, and these count in full; not known counts as spoken."""
     for name, reads_as in (("c_en", "en"), ("c_unknown", ""), ("c_ru", "ru")):
-        page = IndexedPage(f"url_{name}", "v1", reads_as=reads_as)
+        page = IndexedPage(f"url_{name}", "v1", detected_language=reads_as)
         await opened.index.upsert(page, [chunk(name, f"weir {name}")], {name: EAST})
     await opened.settle()
     understood = frozenset({"en", "de"})

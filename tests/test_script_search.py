@@ -166,6 +166,6 @@ def test_what_a_result_tells_of_its_page() -> None:
     day = datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()
     article = IndexedPage("url_1", "v", categories=("news", "world"), domains=("docs",), host="e.org", published_ts=day)
 
-    assert script._about(article) == "2026-01-31 · news · world · docs"
-    assert script._about(IndexedPage("url_2", "v", host="e.org", updated_ts=day)) == "2026-01-31 · e.org"
-    assert script._about(IndexedPage("file_3", "v", type="file", published_ts=1e18)) == "file"
+    assert script._date_and_place(article) == "2026-01-31 · news · world · docs"
+    assert script._date_and_place(IndexedPage("url_2", "v", host="e.org", updated_ts=day)) == "2026-01-31 · e.org"
+    assert script._date_and_place(IndexedPage("file_3", "v", type="file", published_ts=1e18)) == "file"

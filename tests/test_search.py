@@ -328,8 +328,8 @@ async def test_every_page_can_be_turned_to(settings: Settings) -> None:
     urls = [one.page.url for part in found for one in part.results]
     assert len(urls) == len(set(urls))
     assert set(urls) >= {library.site.url(path) for path in pages}
-    assert {part.total for part in found if not part.is_more} == {len(urls)}
-    assert [part.is_more for part in found] == [True, True, False, False, False, False, False]
+    assert {part.total for part in found if not part.has_more} == {len(urls)}
+    assert [part.has_more for part in found] == [True, True, False, False, False, False, False]
     assert all(FUSION_DEPTH < part.total <= len(urls) for part in found)
 
 
@@ -340,7 +340,7 @@ async def test_too_many_to_rank_is_said(settings: Settings, monkeypatch: pytest.
     async with open_library(settings, {f"/{n}": f"The weir {n}." for n in range(8)}) as library:
         found = await library.ask("weir", lexical_weight=1.0)
 
-    assert (found.total, found.is_more) == (6, True)
+    assert (found.total, found.has_more) == (6, True)
 
 
 async def test_article_is_found_as_soon_as_it_is_stored(settings: Settings) -> None:

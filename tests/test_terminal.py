@@ -70,7 +70,7 @@ def test_found_words_are_bold_and_nothing_else_is(monkeypatch: pytest.MonkeyPatc
     """On a terminal the passage has our marks; escapes of the page are written out."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
 
-    assert search._marked("a weir\x1b[2J b", ((2, 6),)) == "     a \x1b[1mweir\x1b[0m\\u001b[2J b"
+    assert search._highlighted("a weir\x1b[2J b", ((2, 6),)) == "     a \x1b[1mweir\x1b[0m\\u001b[2J b"
 
 
 def test_no_log_line_has_an_escape(settings: Settings) -> None:

@@ -28,9 +28,9 @@ class IndexedPage:
     updated_ts: float = 0.0
     author: str = ""
     image: str = ""
-    group: str = ""
+    content_group: str = ""
     """`contentGroupId`: the same for all pages at one host and path, by http or https and whatever the query."""
-    reads_as: str = ""
+    detected_language: str = ""
     """The language detected in its text, whatever the page declares; empty: not known, and in Latin letters."""
 
 
@@ -65,9 +65,9 @@ class Hit(NamedTuple):
 class Hits(list[Hit]):
     """Chunks, best first."""
 
-    def __init__(self, hits: Iterable[Hit] = (), *, is_cut: bool = False) -> None:
+    def __init__(self, hits: Iterable[Hit] = (), *, has_more: bool = False) -> None:
         super().__init__(hits)
-        self.is_cut = is_cut
+        self.has_more = has_more
         """More chunks matched by words than are listed here."""
 
 
@@ -142,7 +142,7 @@ class SearchResults:
     results: tuple[SearchResult, ...]
     total: int
     """How many results there are on all pages."""
-    is_more: bool
+    has_more: bool
     """Further results exist, but are too far down to be ranked."""
     by: str
     """`words and meaning`, or `words` with the reason."""

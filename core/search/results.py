@@ -74,7 +74,7 @@ def build_result(
 def _fold_keys(page: IndexedPage) -> list[tuple[str, ...]]:
     """What a page shares with those it is folded with: its text, or its address but for the scheme."""
     scheme, _, address = page.url.partition("://")
-    by_scheme = [(page.group, address)] if page.group and scheme in ("http", "https") else []
+    by_scheme = [(page.content_group, address)] if page.content_group and scheme in ("http", "https") else []
     return [(page.version,), *by_scheme]
 
 

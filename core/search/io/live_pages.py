@@ -99,7 +99,7 @@ class LivePageReader:
             updated_ts=field_parsing.timestamp(article["fetched_ts"] if uid else document["updated_ts"]),
             author=text(source["author"]),
             image=text(source["image"]),
-            group=text(record["contentGroupId"]),
+            content_group=text(record["contentGroupId"]),
         )
         key = self._keys.article(uid) if uid else self._keys.document(item_id)
         return LivePage(page, document["live"] == source["content_hash"], key, uid)

@@ -136,5 +136,5 @@ def _damaged_vectors(known: Mapping[str, Sequence[StoredChunk]], lost: AbstractS
 def _content(page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, bytes]) -> PageContent:
     """Add the language that is detected in the first chunks."""
     sample = "\n".join(one.text for one in chunks[:LANGUAGE_SAMPLE_CHUNKS])
-    page = replace(page, reads_as=language_by_stop_words(sample, page.language))
+    page = replace(page, detected_language=language_by_stop_words(sample, page.language))
     return PageContent(page, chunks, {one.id: vectors[one.id] for one in chunks if one.id in vectors})

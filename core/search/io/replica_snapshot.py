@@ -69,7 +69,7 @@ class ReplicaSnapshot:
         by_vector = self._by_vector(vector, filters, foreign, depth) if vector is not None and weight < 1 else []
         weight = fusion.comparable_weight(by_words[:FUSION_DEPTH], weight, _is_in(pending))
         fused = fusion.weighted(by_words[:FUSION_DEPTH], by_vector, weight, _is_in(words_only))
-        return Hits(self._hits([*fused, *_below(by_words, fused)][:limit]), is_cut=len(by_words) >= most)
+        return Hits(self._hits([*fused, *_below(by_words, fused)][:limit]), has_more=len(by_words) >= most)
 
     def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
         """Return the texts of these hits by chunk id, without those that are gone."""

@@ -19,7 +19,7 @@ import msgspec
 from core.errors import FreshetError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-SCHEMA = 4
+SCHEMA = 5
 """Of all files of a replica; a replica with another number is rebuilt."""
 
 

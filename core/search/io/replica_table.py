@@ -183,7 +183,7 @@ class ChunkTable:
         self._has_vector.extend(map(int, record.has_vector))
         self._pages.append(record.page)
         self._dates.append(page_date(record.page))
-        self._detected_of.append(self._detected.setdefault(record.page.reads_as, len(self._detected)))
+        self._detected_of.append(self._detected.setdefault(record.page.detected_language, len(self._detected)))
         for facet in page_facets(record.page):
             self._facets.setdefault(facet, []).append(number)
         self._live.setdefault(record.page.item_id, {})[record.page.version] = number

@@ -74,7 +74,7 @@ class _LiveGroups:
     groups: list[list[Candidate]]
     """Groups of pages with the same text, down to the page of results that is asked for."""
     total: int
-    is_more: bool
+    has_more: bool
     pages: Mapping[str, LivePage]
     texts: Mapping[str, ChunkText]
     is_behind: bool
@@ -104,7 +104,7 @@ class Searcher:
             results = [replace(result, images=await self._images(result.page.item_id)) for result in results]
         by = FOREIGN if is_foreign else by
         by += BUILDING * self.follower.is_building
-        return SearchResults(tuple(results), live.total, live.is_more, by, pending=await self._queue.count())
+        return SearchResults(tuple(results), live.total, live.has_more, by, pending=await self._queue.count())
 
     async def _embed(self, query: Query) -> tuple[Vector | None, str]:
         """Return the vector of the query; None, and why, where only words are searched."""
@@ -183,7 +183,7 @@ class Searcher:
         candidates = (candidate for group in groups[:checked] for candidate in group)
         is_swapped = any(one.page.item_id in pages and not _is_live(one, pages) for one in candidates)
         total = len(groups) - (checked - len(kept))
-        return _LiveGroups(kept, total, hits.is_cut, pages, texts, is_swapped or len(texts) < len(shown))
+        return _LiveGroups(kept, total, hits.has_more, pages, texts, is_swapped or len(texts) < len(shown))
 
     async def _with_aliases(self, results: Sequence[SearchResult], pages: Mapping[str, LivePage]) -> list[SearchResult]:
         """Add the other URLs of each page: of the article by its uid, of a site's page by its item."""
@@ -229,6 +229,6 @@ def _are_foreign(query: str, hits: Sequence[Hit], model_languages: frozenset[str
     if language_by_stop_words(query) in model_languages:
         return False
     best = sorted((hit for hit in hits if hit.lexical > 0), key=lambda hit: -hit.lexical)[:LANGUAGE_SAMPLE_HITS]
-    foreign = [hit.lexical for hit in best if hit.page and _is_foreign(hit.page.reads_as, model_languages)]
+    foreign = [hit.lexical for hit in best if hit.page and _is_foreign(hit.page.detected_language, model_languages)]
     is_first = bool(foreign) and foreign[0] == best[0].lexical
     return is_first or 2 * sum(foreign) > sum(hit.lexical for hit in best)
