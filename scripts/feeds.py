@@ -10,7 +10,6 @@ python -m scripts.feeds health [URL]       why do I see no articles from this fe
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -22,7 +21,7 @@ from core.feeds.feed_state import FeedState
 from core.feeds.io.feed_finder import DiscoveryResult, FeedFinder
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
-from core.feeds.io.subscription_sync import read_feed_file
+from core.feeds.io.subscription_sync import is_in_feed_file, read_feed_file
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.models import DiscoveredFeed, Failed, RejectedUrl
@@ -64,16 +63,16 @@ async def add(category: str, url: str) -> int:
         raise FeedFileError(f"{redact(url)} is not a URL that can be fetched ({clean.reason}).")
     async with session.open_session() as (settings, keys, client), build_context(settings, client, keys) as context:
         slug = category_slug(category)
-        found = await FeedFinder(context.fetcher, context.pool).find(clean)
-        if isinstance(found, Failed):
-            raise FeedFileError(f"Cannot fetch {redact(clean)}: {found.text}")
-        if found.is_dead:
-            raise FeedFileError(_dead(clean, found, slug))
-        if not found.feeds:
+        result = await FeedFinder(context.fetcher, context.pool).find(clean)
+        if isinstance(result, Failed):
+            raise FeedFileError(f"Cannot fetch {redact(clean)}: {result.text}")
+        if result.is_dead:
+            raise FeedFileError(_dead_url(clean, result, slug))
+        if not result.feeds:
             raise FeedFileError(
                 f"No feed at {redact(clean)}, in its links or at the usual places. Give the feed's own URL."
             )
-        best, *others = found.feeds
+        best, *others = result.feeds
         await Subscriptions(client, keys).add(slug, best.url)
     echo(f"Added to {slug}: {redact(best.url)} ({printable_line(best.title) or 'untitled'})")
     if best.url != clean:
@@ -83,11 +82,11 @@ async def add(category: str, url: str) -> int:
     return 0
 
 
-def _dead(url: str, found: DiscoveryResult, slug: str) -> str:
-    """Somebody else's choice of a feed is not what was asked for: it is named, and nothing is added."""
-    lines = [f"{redact(url)} answers HTTP {found.http_status}: no feed is there, and nothing was added."]
-    if found.feeds:
-        lines += ["The site has others:", *(f"    {_add_command(slug, other)}" for other in found.feeds)]
+def _dead_url(url: str, result: DiscoveryResult, slug: str) -> str:
+    """Return what to tell about a URL without a feed; other feeds of the site are named and not added."""
+    lines = [f"{redact(url)} answers HTTP {result.http_status}: no feed is there, and nothing was added."]
+    if result.feeds:
+        lines += ["The site has others:", *(f"    {_add_command(slug, other)}" for other in result.feeds)]
     return "\n".join(lines)
 
 
@@ -99,25 +98,16 @@ def _add_command(slug: str, feed: DiscoveredFeed) -> str:
 async def remove(url: str) -> int:
     """Unsubscribe."""
     async with session.open_session() as (settings, keys, client):
-        was_in = await Subscriptions(client, keys).remove(url)
-    if not was_in:
+        categories = await Subscriptions(client, keys).remove(url)
+    if not categories:
         raise FeedFileError(_UNKNOWN.format(redact(url)))
-    echo(f"Removed from {', '.join(was_in)}: {redact(url)}")
-    if _is_listed(settings.feeds_file, url):
+    echo(f"Removed from {', '.join(categories)}: {redact(url)}")
+    if is_in_feed_file(settings.feeds_file, url):
         echo(
             f"{settings.feeds_file} still lists it and adds it again when Freshet starts or that file changes. "
             "Delete its line there, too."
         )
     return 0
-
-
-def _is_listed(path: Path, url: str) -> bool:
-    if not path.is_file():
-        return False
-    try:
-        return any(url in listed for listed in read_feed_file(path).values())
-    except FeedFileError:
-        return False  # the ingestor says what is wrong with it, and adds nothing from it
 
 
 async def list_feeds() -> int:
@@ -137,7 +127,7 @@ async def health(url: str | None) -> int:
             raise FeedFileError(_UNKNOWN.format(redact(url)))
         states = await _states(settings, keys, client, [url] if url else sorted(by_feed))
         now = await connect.now(client)
-    echo(_story(states[0], now) if url else _overview(states, now))
+    echo(_details(states[0], now) if url else _overview(states, now))
     return 0
 
 
@@ -172,7 +162,7 @@ def _left_out(state: FeedState) -> str:
     return f"only {state.entries:,} of {total:,} entries are read"
 
 
-def _story(state: FeedState, now: float) -> str:
+def _details(state: FeedState, now: float) -> str:
     example = state.rejected_example
     lines = [
         redact(state.url),
@@ -194,28 +184,26 @@ def _story(state: FeedState, now: float) -> str:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m scripts.feeds", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = session.parser("python -m scripts.feeds", __doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("import").add_argument("file")
     commands.add_parser("export")
-    adding = commands.add_parser("add")
-    adding.add_argument("category")
-    adding.add_argument("url")
+    add_parser = commands.add_parser("add")
+    add_parser.add_argument("category")
+    add_parser.add_argument("url")
     commands.add_parser("remove").add_argument("url")
     commands.add_parser("list")
     commands.add_parser("health").add_argument("url", nargs="?")
-    given = parser.parse_args()
+    options = parser.parse_args()
     work: dict[str, Callable[[], Coroutine[Any, Any, int]]] = {
-        "import": lambda: import_file(Path(given.file).resolve()),
+        "import": lambda: import_file(Path(options.file).resolve()),
         "export": export,
-        "add": lambda: add(given.category, given.url),
-        "remove": lambda: remove(given.url),
+        "add": lambda: add(options.category, options.url),
+        "remove": lambda: remove(options.url),
         "list": list_feeds,
-        "health": lambda: health(given.url),
+        "health": lambda: health(options.url),
     }
-    return session.run(work[given.command]())
+    return session.run(work[options.command]())
 
 
 if __name__ == "__main__":

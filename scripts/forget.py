@@ -14,12 +14,11 @@ import sys
 from pathlib import Path
 
 from core.errors import FeedFileError, FreshetError
-from core.feeds.io.subscription_sync import read_feed_file
+from core.feeds.io.subscription_sync import is_in_feed_file
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.link_forgetter import LinkForgetter
 from core.runtime.terminal import echo
-from core.settings import Settings
 from core.urls.secrets import redact
 from scripts import session
 from scripts.domain import remove
@@ -59,16 +58,9 @@ async def forget_feed(url: str, dry_run: bool) -> int:
         raise FeedFileError(f"{redact(url)} is in no category. `python -m scripts.feeds list` shows what is there.")
     listed = f" (in {', '.join(was_in)})" if was_in else ""
     echo(f"{_verb(dry_run)} the feed {redact(url)}{listed}: {removal_summary(forgetter.counts)}")
-    if _is_in_file(url, settings):
+    if is_in_feed_file(settings.feeds_file, url):
         echo(f"It still stands in {settings.feeds_file}; remove it there too, or it comes back.")
     return 0
-
-
-def _is_in_file(url: str, settings: Settings) -> bool:
-    try:
-        return any(url in listed for listed in read_feed_file(settings.feeds_file).values())
-    except (FeedFileError, OSError):
-        return False
 
 
 def _verb(dry_run: bool) -> str:

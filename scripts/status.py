@@ -5,11 +5,13 @@ python -m scripts.status [--json]
 
 from __future__ import annotations
 
-import argparse
+import asyncio
 import json
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import Any
+
+from redis.exceptions import RedisError
 
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
@@ -17,20 +19,29 @@ from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.registry import field_parsing
 from core.registry.io.overview import Overview
+from core.registry.io.runs import RunStore
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
+from core.runtime.job_queues import JobQueues
+from core.runtime.queue_names import QueueName
 from core.runtime.terminal import echo
+from core.search.io.embed_queue import EmbedQueue
+from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
+from core.sources.io.source_store import SourceStore
 from core.store import connect, redis_health
 from core.urls import redis_url
 from core.urls.normalise import host_of
 from core.urls.secrets import redact
-from scripts import session, status_registry
-from scripts.tables import ago, ahead, table
+from scripts import session
+from scripts.status_page import status_page
 
-MOST_HOSTS = 10
+MAX_HOSTS = 10
+MAX_DUE_SOURCES = 10
+MAX_RUNS = 5
 
 
 async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dict[str, Any]:
-    """Everything the page shows, as plain values."""
+    """Return everything the page shows, as plain values."""
     now = await connect.now(client)
     subscriptions = Subscriptions(client, keys)
     feeds = FeedStore(client, keys, Ttls.of(settings))
@@ -64,7 +75,7 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
         ],
         "articles": await overview.articles(now),
         "failures": await _failures(overview),
-        "registry": await status_registry.collect(settings, keys, client, now),
+        "registry": await _registry(settings, keys, client, now),
         "last_cycle": await overview.last_cycle(),
         "all_cycles": await overview.all_cycles(),
         "last_run": await overview.last_run(),
@@ -78,92 +89,72 @@ async def _category(overview: Overview, category: str, feeds: int) -> dict[str, 
 
 
 async def _failures(overview: Overview) -> dict[str, Any]:
-    """By code and by host, over the newest few hundred."""
+    """Count failures by code and by host, over the newest few hundred."""
     total, newest = await overview.failures()
     codes = Counter("/".join(filter(None, (failure.code, failure.detail))) for failure in newest)
     hosts = Counter(host_of(failure.url) for failure in newest)
-    return {"total": total, "by_code": dict(codes.most_common()), "by_host": dict(hosts.most_common(MOST_HOSTS))}
+    return {"total": total, "by_code": dict(codes.most_common()), "by_host": dict(hosts.most_common(MAX_HOSTS))}
 
 
-def page(seen: dict[str, Any]) -> str:
-    """The same for people."""
-    now, redis, feeds = seen["now_ts"], seen["redis"], seen["feeds"]
-    next_due = feeds["next_due_ts"]
-    counts = ", ".join(f"{count} {status}" for status, count in sorted(feeds["by_status"].items())) or "none yet"
-    lines = [
-        f"Redis   {redis['url']}  {redis['used_memory_human']}  {redis['keys']} keys",
-        *(f"        🚨 {warning}" for warning in redis["warnings"]),
-        f"Feeds   {feeds['total']} ({counts}); {feeds['due']} due now"
-        + (f", next {ahead(next_due, now)}" if next_due is not None else ""),
-        "",
-        table(
-            ("CATEGORY", "FEEDS", "LINKS", "ARTICLES"),
-            [(name, *counted.values()) for name, counted in seen["categories"].items()],
-        ),
-    ]
-    lines += ["", *_article_lines(seen["articles"], seen["failures"])]
-    lines += ["", *status_registry.lines(seen["registry"], now)]
-    if seen["last_cycle"]:
-        lines += ["", _last_cycle(seen["last_cycle"], now)]
-    if seen["last_run"]:
-        lines += [_last_run(seen["last_run"], now)]
-    if seen["troubled_feeds"]:
-        lines += ["", "Feeds in trouble (python -m scripts.feeds health URL tells more)"]
-        lines += [
-            f"  {feed['error_class']}: {feed['error_text']} → {feed['url']}" for feed in seen["troubled_feeds"][:20]
-        ]
-    return "\n".join(lines)
+async def _registry(settings: Settings, keys: Keys, client: connect.Client, now: float) -> dict[str, Any]:
+    overview, queue = Overview(client, keys), EmbedQueue(client, keys)
+    sources = await _sources(overview, SourceStore(client, keys))
+    due = Counter(await overview.due([ARTICLES_SOURCE, URLS_SOURCE, *sources], now))
+    return {
+        "items": await overview.items(),
+        "due": {sid: count for sid, count in due.most_common(MAX_DUE_SOURCES) if count},
+        "sources": sources,
+        "runs": await RunStore(client, keys).newest(MAX_RUNS, now),
+        "queues": await asyncio.to_thread(_queues, settings),
+        "refreshed": await overview.refreshed(),
+        "search": {
+            "waiting": await queue.count(),
+            "space": await VectorSpaceStore(client, keys).current(),
+            "away": await queue.away(),
+        },
+    }
 
 
-def _article_lines(articles: dict[str, Any], failures: dict[str, Any]) -> list[str]:
-    lines = [
-        f"Articles  {articles['stored']}, {articles['bytes_per_article']} bytes each; "
-        f"{articles['due_for_check']} wait for a check, "
-        f"{articles['waiting_for_retry']} links for another try"
-    ]
-    if failures["total"]:
-        lines.append(
-            f"Failures  {failures['total']}: {_listed(failures['by_code'])}; hosts: {_listed(failures['by_host'])}"
-        )
-    return lines
+async def _sources(overview: Overview, store: SourceStore) -> dict[str, dict[str, Any]]:
+    sources = {}
+    for sid in await store.ids():
+        details = await store.details(sid)
+        sources[sid] = {
+            "kind": details.get("kind", ""),
+            "items": await overview.items_of(sid),
+            "last_listed_ts": field_parsing.timestamp(details.get("last_listed_ts")),
+            "last_listing": details.get("last_listing", ""),
+            "held": details.get("held", ""),
+            "full": details.get("full", ""),
+        }
+    return sources
 
 
-def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
-
-
-def _last_run(stored: dict[str, str], now: float) -> str:
-    last = defaultdict(lambda: "–", stored)
-    return (
-        f"Last run   {ago(field_parsing.timestamp(last['ts']), now)}, {last['seconds']} s: "
-        f"{last['found']} links found = {last['new']} new + {last['known']} known + {last['rejected']} rejected\n"
-        f"  new: {last['stored']} stored, {last['failed']} failed, {last['retry']} to retry, {last['alias']} aliases, "
-        f"{last['duplicate']} duplicates, {last['deferred']} deferred"
-    )
-
-
-def _last_cycle(stored: dict[str, str], now: float) -> str:
-    last = defaultdict(lambda: "–", stored)
-    return (
-        f"Last cycle {ago(field_parsing.timestamp(last['ts']), now)}, {last['seconds']} s: "
-        f"{last['polled']} feeds polled, {last['changed']} changed, {last['unchanged']} unchanged, "
-        f"{last['errors']} failed, {last['deferred']} put off\n"
-        f"  links: {last['links_found']} found = {last['links_new']} new + {last['links_known']} known "
-        f"+ {last['links_rejected']} rejected; {last['links_expired']} expired"
-    )
+def _queues(settings: Settings) -> dict[str, int] | str:
+    """Count the waiting jobs of each queue; a sentence where the queue's own server does not answer."""
+    try:
+        queues = JobQueues(settings)
+        try:
+            return {str(name): queues.count_waiting(name) for name in QueueName}
+        finally:
+            queues.close()
+    except (RedisError, OSError) as error:
+        secret = settings.queue_redis_url
+        where = redis_url.masked(secret.get_secret_value() if secret else connect.url_of(settings))
+        return f"The queue's server at {where} does not answer ({type(error).__name__}). Check QUEUE_REDIS_URL."
 
 
 async def status(as_json: bool) -> int:
-    """Print it."""
+    """Print the status."""
     async with session.open_session() as (settings, keys, client):
-        seen = await collect(settings, keys, client)
-    echo(json.dumps(seen, indent=2, ensure_ascii=False) if as_json else page(seen))
+        values = await collect(settings, keys, client)
+    echo(json.dumps(values, indent=2, ensure_ascii=False) if as_json else status_page(values))
     return 0
 
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.status", description="How Freshet is.")
+    parser = session.parser("python -m scripts.status", __doc__)
     parser.add_argument("--json", action="store_true", help="for programs")
     return session.run(status(parser.parse_args().json))
 

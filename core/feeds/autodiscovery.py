@@ -1,7 +1,4 @@
-"""Where are the feeds of this page? What its HTML says, and what is worth a try when it says nothing.
-
-Looks only at bytes already fetched, and fetches nothing.
-"""
+"""Find the feeds that a page's HTML names, and the URLs worth a try when it names none. Fetches nothing."""
 
 from __future__ import annotations
 
@@ -17,10 +14,10 @@ from core.feeds.encoding import is_utf_8
 from core.models import DiscoveredFeed
 
 _MAX_HTML_BYTES = 2_000_000
-_MAX_FOUND = 50
+_MAX_FEEDS = 50
 _MAX_ANCHORS = 5000
 _FEED_TYPES = frozenset(
-    f"application/{kind}" for kind in ("rss+xml", "atom+xml", "rdf+xml", "feed+json", "json", "xml")
+    ("text/xml", *(f"application/{kind}" for kind in ("rss+xml", "atom+xml", "rdf+xml", "feed+json", "json", "xml")))
 )
 _FEED_PATH = re.compile(
     r"/(?:feeds?|rss|atom)/?$|[/._-](?:rss|atom|rdf)(?:\.xml|\.php|\.json)?$|/(?:feed|index)\.(?:xml|rdf|json|rss|atom)$",
@@ -30,34 +27,34 @@ _FEED_PATH = re.compile(
 _LONG_TAG = re.compile(rb"<[A-Za-z][^<>]{16384,}")
 _COMMENTS = re.compile(r"comment|respon[ds]|replies", re.IGNORECASE)
 # In the order of how often they answer: WordPress, then static site generators, then news sitemaps.
-_GUESSES = (
+_USUAL_PATHS = (
     *("feed", "rss.xml", "atom.xml", "feed.xml", "index.xml", "rss", "feed.json", "feeds", "index.rdf"),
     *("sitemap_news.xml", "news-sitemap.xml", "sitemap-news.xml", "sitemap.xml", "sitemap_index.xml"),
 )
 
 
 def linked_feeds(html: bytes, url: str) -> list[DiscoveredFeed]:
-    """The feeds this page names, declared ones first, feeds of comments last, each once."""
+    """Return the feeds this page names, declared ones first, feeds of comments last, each once."""
     root = _parse(html[:_MAX_HTML_BYTES])
     if root is None:
         return []
     base = _base(root, url)
-    found: dict[str, DiscoveredFeed] = {}
+    feeds: dict[str, DiscoveredFeed] = {}
     for feed in (*_declared(root, base), *_linked(root, base)):
-        if feed.url and len(found) < _MAX_FOUND:
-            found.setdefault(feed.url, feed)
-    return sorted(found.values(), key=lambda feed: bool(_COMMENTS.search(f"{feed.url} {feed.title}")))
+        if feed.url and len(feeds) < _MAX_FEEDS:
+            feeds.setdefault(feed.url, feed)
+    return sorted(feeds.values(), key=lambda feed: bool(_COMMENTS.search(f"{feed.url} {feed.title}")))
 
 
 def common_feed_urls(url: str) -> list[str]:
-    """Addresses where feeds usually are: beside the page first, then at the root of its site."""
+    """Return URLs where feeds usually are: beside the page first, then at the root of its site."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         return []
     site = f"{parts.scheme}://{parts.netloc}/"
     folder = urljoin(url, parts.path if parts.path.endswith("/") else f"{parts.path}/")
-    beside = [urljoin(folder, name) for name in _GUESSES[:3]] if folder != site else []
-    return list(dict.fromkeys([*beside, *(site + name for name in _GUESSES)]))
+    beside = [urljoin(folder, name) for name in _USUAL_PATHS[:3]] if folder != site else []
+    return list(dict.fromkeys([*beside, *(site + name for name in _USUAL_PATHS)]))
 
 
 def _parse(html: bytes) -> etree._Element | None:
@@ -81,15 +78,14 @@ def _declared(root: etree._Element, base: str) -> Iterator[DiscoveredFeed]:
     for link in root.iter("link"):
         relations = (link.get("rel") or "").lower().split()
         kind = (link.get("type") or "").partition(";")[0].strip().lower()
+        is_alternate = "alternate" in relations and kind in _FEED_TYPES and not _is_api(link)
         # `rel=feed` was HTML5's own word for it for a while, and needs no type.
-        if (
-            "alternate" in relations and (kind in _FEED_TYPES or kind == "text/xml") and not _is_api(link)
-        ) or "feed" in relations:
+        if is_alternate or "feed" in relations:
             yield DiscoveredFeed(_joined(base, link.get("href") or ""), _title(link.get("title") or ""), kind)
 
 
 def _is_api(link: etree._Element) -> bool:
-    """WordPress declares its REST and oEmbed answers as plain JSON or XML alternates."""
+    """Whether this is one of WordPress's REST and oEmbed links, declared as plain JSON or XML alternates."""
     return any(word in (link.get("href") or "") for word in ("/wp-json/", "oembed"))
 
 
@@ -101,7 +97,7 @@ def _linked(root: etree._Element, base: str) -> Iterator[DiscoveredFeed]:
 
 
 def _joined(base: str, href: str) -> str:
-    """The absolute http address without its fragment; empty for everything else. `feed:` is a disguise of http."""
+    """Return the absolute http URL without its fragment; empty for everything else. `feed:` stands for http."""
     href = re.sub(r"^feed:(?://)?(?=https?:)", "", href.strip(), flags=re.IGNORECASE)
     href = re.sub(r"^feed:", "http:", href, flags=re.IGNORECASE)
     try:

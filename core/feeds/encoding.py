@@ -1,4 +1,4 @@
-"""Which characters do these bytes stand for? Guesses for feeds whose declaration, header and bytes disagree.
+"""Decode bodies whose declaration, header and bytes disagree about their encoding.
 
 UTF-8 is tried before any declared single-byte encoding: bytes above 127 that form valid UTF-8 by accident are rare,
 wrong declarations are not. Codecs come from a fixed list, never from the publisher's text.
@@ -47,7 +47,7 @@ _CODECS = {
 
 
 def xml_encoding(body: bytes, content_type: str) -> str | None:
-    """The encoding an XML parser should be told to use; None where it reads the right one off the bytes itself."""
+    """Return the encoding an XML parser should be told to use; None where it finds the right one by itself."""
     if codec_from_bom(body):
         return None
     declared = _declared(body)
@@ -59,7 +59,7 @@ def xml_encoding(body: bytes, content_type: str) -> str | None:
 
 
 def decode(body: bytes, content_type: str) -> str:
-    """The body as text, whatever it takes; bytes no candidate explains become U+FFFD."""
+    """Return the body as text; bytes that no candidate can decode become U+FFFD."""
     codec = codec_from_bom(body)
     if codec:
         return body.decode(codec, "replace").removeprefix("\ufeff")
@@ -71,17 +71,17 @@ def decode(body: bytes, content_type: str) -> str:
 
 
 def codec_for_label(label: str) -> str | None:
-    """Our codec for an encoding's name; None for names we do not know, and for codecs that are no encoding at all."""
+    """Return the codec for an encoding's name; None for unknown names and for codecs that are no encoding at all."""
     return _CODECS.get(label.strip().lower())
 
 
 def codec_from_content_type(content_type: str) -> str | None:
-    """The codec that a Content-Type names."""
+    """Return the codec that a Content-Type names."""
     return _CODECS.get(_charset(content_type))
 
 
 def codec_from_bom(body: bytes) -> str:
-    """The codec its first bytes give away; empty for everything that starts like ASCII."""
+    """Return the codec that a byte order mark or `<` at the start shows; empty for what starts like ASCII."""
     return next((codec for start, codec in _SIGNATURES if body.startswith(start)), "")
 
 
@@ -90,7 +90,7 @@ def is_utf_8(body: bytes) -> bool:
 
 
 def _is_mostly_utf_8(body: bytes) -> bool:
-    """True when a few broken bytes spoil otherwise good UTF-8, as a cut in the middle of a character does."""
+    """Whether a few broken bytes spoil otherwise good UTF-8, as a cut in the middle of a character does."""
     return body.decode("utf-8", "replace").count("\ufffd") * 10 < len(body.translate(None, _ASCII))
 
 
@@ -103,10 +103,10 @@ def _decodes(body: bytes, codec: str) -> bool:
 
 
 def _declared(body: bytes) -> str:
-    found = _DECLARED.match(body[:300])
-    return found.group(1).decode().lower() if found else ""
+    match = _DECLARED.match(body[:300])
+    return match[1].decode().lower() if match else ""
 
 
 def _charset(content_type: str) -> str:
-    found = _CHARSET.search(content_type[:300])
-    return found.group(1).lower() if found else ""
+    match = _CHARSET.search(content_type[:300])
+    return match[1].lower() if match else ""

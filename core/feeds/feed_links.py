@@ -1,6 +1,6 @@
 """From a parsed feed to the links worth fetching.
 
-Each entry's link is unwrapped, cleaned and checked; what is turned away is counted with its reason.
+Each entry's link is unwrapped, cleaned and checked; rejected ones are counted with their reason.
 The check of addresses here keeps nonsense out of the link set; the guard that counts is at connect time, because only
 there is it known what a name resolves to.
 """
@@ -33,7 +33,7 @@ class LinkRules:
 
 
 def extract_links(feed: ParsedFeed, rules: LinkRules) -> FeedLinks:
-    """The feed's clean links in order without repeats, and what was turned away."""
+    """Return the feed's clean links in order, each once, and what was rejected."""
     links: dict[str, FeedText] = {}
     rejected: list[RejectedUrl] = []
     for entry in feed.entries:
@@ -57,13 +57,13 @@ def extract_links(feed: ParsedFeed, rules: LinkRules) -> FeedLinks:
 
 
 def _text_of(entry: Entry) -> FeedText:
-    """What the entry says; its text is HTML, whose addresses may be signed."""
+    """Return what the entry says; its text is HTML, whose URLs may contain credentials."""
     text = secrets.redact(entry.content[:MAX_TEXT_CHARS])
     return FeedText(entry.title, entry.author, entry.published_ts or entry.updated_ts, text)
 
 
 def link_of(entry: Entry, rules: LinkRules) -> str | RejectedUrl:
-    """The clean link of one entry, or why it has none."""
+    """Return the clean link of one entry, or why it has none."""
     if not entry.link.strip():
         return RejectedUrl("", "no_link")
     target = unwrap(entry.link)
@@ -78,14 +78,14 @@ def link_of(entry: Entry, rules: LinkRules) -> str | RejectedUrl:
 
 
 def _with_source(rejected: RejectedUrl, entry: Entry) -> RejectedUrl:
-    """Google News hides the article but names its publisher; a person can look for that feed instead."""
+    """Add the publisher to the reason: Google News hides the article, and a person can look for that feed instead."""
     host = host_of(entry.source_url)
     if rejected.reason != "aggregator_opaque" or not host:
         return rejected
     return RejectedUrl(rejected.link, f"{rejected.reason} (source {host})")
 
 
-# ── private places ──────────────────────────────────────────────────────────────────────────────
+# ── private addresses ──
 
 
 def _may_fetch(url: str, allowed_hosts: tuple[str, ...]) -> bool:

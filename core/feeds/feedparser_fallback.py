@@ -1,7 +1,7 @@
-"""feedparser, for the feeds nothing else can read. Slow, lenient, and kept on a short lead.
+"""Parse with feedparser the feeds that nothing else can read: slow, lenient, and within limits.
 
 It only ever gets a BytesIO (bytes that look like a path would be opened as a file), in UTF-8 of our own making, and
-none of the inputs it is known to be quadratic on. Whatever it raises means: not a feed.
+none of the inputs it is known to be quadratic on. Whatever it raises counts as: not a feed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _PEOPLE = re.compile(r"(</?)([\w.-]{0,40}:)?(author|creator|managingeditor|webma
 
 
 def parse_leniently(body: bytes, url: str, content_type: str, limit: int) -> ParsedFeed:
-    """The feed as feedparser understands it, authors left out; NotAFeed when it finds none or must not be asked."""
+    """Return the feed as feedparser understands it, without authors; NotAFeed when it finds none or is not used."""
     if len(body) > _MAX_BYTES:
         raise NotAFeed("The feed is damaged, and too large to repair")
     text = _without_comments(encoding.decode(body, content_type))
     if _is_costly(text):
         raise NotAFeed("The feed is damaged in a way that is not worth repairing")
-    parsed = _ask_feedparser(_PEOPLE.sub(r"\1person-\3", text), url)
+    parsed = _run_feedparser(_PEOPLE.sub(r"\1person-\3", text), url)
     entries = parsed.entries
     if not parsed.get("version") and not entries:
         raise NotAFeed("This is not a feed of any kind we know")
@@ -55,7 +55,7 @@ def _is_costly(text: str) -> bool:
     return is_many or _LONGEST_TAG.search(text) is not None
 
 
-def _ask_feedparser(text: str, url: str) -> Any:
+def _run_feedparser(text: str, url: str) -> Any:
     headers = {"content-type": "application/xml; charset=utf-8", "content-location": url}
     options = {"response_headers": headers, "sanitize_html": False, "resolve_relative_uris": False}
     try:
@@ -65,7 +65,7 @@ def _ask_feedparser(text: str, url: str) -> Any:
 
 
 def _without_comments(text: str) -> str:
-    """Comments cut out in one pass, of unclosed ones the mark: they are quadratic in feedparser (200 KB: 8.2 s)."""
+    """Remove comments, and the mark of unclosed ones: they are quadratic in feedparser (200 KB: 8.2 s)."""
     head, *rest = text.split("<!--")
     return head + "".join(piece.partition("-->")[2] if "-->" in piece else piece for piece in rest)
 
@@ -80,7 +80,7 @@ def _entry(entry: Any, is_atom: bool) -> Entry:
     link = _text(entry, "feedburner_origlink") or _text(entry, "link")
     contents = [_text(content, "value") for content in entry.get("content") or ()]
     source = entry.get("source") or {}
-    # feedparser takes any Atom id for the link where there is none; see `feed_entries` for when that is right.
+    # feedparser takes any Atom id for the link where there is none; `rss_atom._id_link` says when that is right.
     is_name = is_atom and entry.get("guidislink") and not (contents and link.startswith("http"))
     return Entry(
         link="" if is_name else resolve_link("", link),

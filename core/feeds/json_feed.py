@@ -15,7 +15,7 @@ from core.models import Entry, FeedKind, ParsedFeed
 
 
 def parse_json_feed(body: bytes, url: str, limit: int) -> ParsedFeed:
-    """The JSON Feed in this body; NotAFeed when it is other JSON, or none."""
+    """Return the JSON Feed in this body; NotAFeed when it is other JSON, or none."""
     try:
         feed = json.loads(body.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError) as exc:
@@ -33,7 +33,7 @@ def parse_json_feed(body: bytes, url: str, limit: int) -> ParsedFeed:
 
 
 def _is_feed(feed: Any) -> bool:
-    """By its version, or by its shape where the version is missing."""
+    """Whether it is a JSON Feed, by its version or, where that is missing, by its items."""
     if not isinstance(feed, dict):
         return False
     return "jsonfeed.org/version" in _text(feed.get("version")) or isinstance(feed.get("items"), list)
@@ -53,7 +53,7 @@ def _entry(item: dict[str, Any], base: str) -> Entry:
 
 
 def _author(item: dict[str, Any]) -> str:
-    """Version 1.1 has a list of authors, 1.0 a single one."""
+    """Return the first author: version 1.1 has a list of them, 1.0 a single one."""
     authors = item.get("authors") or [item.get("author")]
     people = authors if isinstance(authors, list) else [authors]
     names = (_text(person.get("name")) if isinstance(person, dict) else _text(person) for person in people)
@@ -61,7 +61,7 @@ def _author(item: dict[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """Text as it is, a number as its digits; empty for everything else."""
+    """Return text as it is, a number as its digits; empty for everything else."""
     if isinstance(value, str):
         return without_unstorable(value).strip()
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""

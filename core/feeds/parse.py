@@ -1,4 +1,4 @@
-"""A feed's bytes into its entries. The one door to every format we read.
+"""Parse a feed of any format into entries.
 
 RSS, Atom, RDF, CDF and sitemaps go through lxml, JSON Feed through json, and what lxml cannot make sense of through
 feedparser. Opens nothing, knows no clock; whatever is no feed raises NotAFeed with a sentence that says what it is.
@@ -27,7 +27,7 @@ _WRAPPED = frozenset(("rss", "feed", "rdf:rdf", "urlset", "sitemapindex"))
 
 
 def parse_feed(body: bytes, url: str, content_type: str = "") -> ParsedFeed:
-    """The feed in this body, links made absolute against `url`; raises NotAFeed when there is none."""
+    """Return the feed in this body, links made absolute against `url`; NotAFeed when there is none."""
     body = decompress_body(body)
     start = body[:2048].removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)[:1024].lower()
     if not start:
@@ -40,7 +40,7 @@ def parse_feed(body: bytes, url: str, content_type: str = "") -> ParsedFeed:
 
 
 def _from_xml(body: bytes, url: str, content_type: str) -> ParsedFeed:
-    """lxml's reading where nothing was lost; else feedparser's, and lxml's again where feedparser has none."""
+    """Return lxml's result where nothing was lost; else feedparser's, or lxml's where feedparser has none."""
     tree = parse_xml(body, content_type)
     feed = _from_tree(tree.root, url) if tree else None
     if feed and tree and tree.is_sound:
@@ -48,15 +48,15 @@ def _from_xml(body: bytes, url: str, content_type: str) -> ParsedFeed:
     if tree and tree.is_sound:
         raise NotAFeed(_what_else(tree.root))
     try:
-        loose = feedparser_fallback.parse_leniently(body, url, content_type, MAX_ENTRIES)
+        lenient = feedparser_fallback.parse_leniently(body, url, content_type, MAX_ENTRIES)
     except NotAFeed:
         if feed is None:
             raise
         return feed
     if feed is None:
-        return loose
+        return lenient
     # feedparser knows no skipHours; what libxml2 saved of the feed's head does.
-    return feed if len(feed.entries) > len(loose.entries) else replace(loose, hints=feed.hints)
+    return feed if len(feed.entries) > len(lenient.entries) else replace(lenient, hints=feed.hints)
 
 
 def _from_tree(root: etree._Element, url: str) -> ParsedFeed | None:

@@ -1,4 +1,4 @@
-"""Text that is almost XML, made XML: the slips lxml stumbles over and a reader never sees.
+"""Repair text that is almost XML: mistakes that lxml stumbles over and a reader never sees.
 
 Junk before the first tag, a DOCTYPE, HTML's named entities, bare ampersands and characters XML forbids. Every step
 is one pass over the text. Entities a feed declares itself are honoured only when short and flat, so that no text can
@@ -23,7 +23,7 @@ _REFERENCE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d\d);)(?:(#[xX]?[0-9A-Fa-
 
 
 def repair(text: str) -> str:
-    """The same document without declaration and DOCTYPE, its references and characters such as XML allows."""
+    """Return the document without declaration and DOCTYPE, with only the references and characters that XML allows."""
     text = _FORBIDDEN.sub("", _without_junk(text))
     text, entities = _without_doctype(_DECLARATION.sub("", text, count=1))
     head, *sections = text.split("<![CDATA[")
@@ -35,28 +35,28 @@ def repair(text: str) -> str:
 
 
 def _without_junk(text: str) -> str:
-    """From the XML declaration if there is one near the start, else from the first tag."""
+    """Cut what comes before the XML declaration, if there is one near the start, else before the first tag."""
     start = text.find("<?xml ", 0, 4096)
     return text[max(start, text.find("<") if start < 0 else start, 0) :]
 
 
 def _without_doctype(text: str) -> tuple[str, dict[str, str]]:
-    """The text without its DOCTYPE, and those entities declared there that cannot blow up."""
+    """Return the text without its DOCTYPE, and those entities declared there that cannot blow up."""
     start = _doctype_start(text)
-    found = _DOCTYPE.match(text, start) if start >= 0 else None
-    if not found:
+    doctype = _DOCTYPE.match(text, start) if start >= 0 else None
+    if not doctype:
         return text, {}
-    end = found.end()
+    end = doctype.end()
     if text[end - 1] == "[":
         closing = _SUBSET_END.search(text, end)
         end = closing.end() if closing else len(text)
-    declared = {name: first or second for name, first, second in _ENTITY.findall(text[found.end() : end])}
+    declared = {name: first or second for name, first, second in _ENTITY.findall(text[doctype.end() : end])}
     flat = {name: value for name, value in declared.items() if len(value) <= _LONGEST_ENTITY_CHARS}
     return text[:start] + text[end:], flat
 
 
 def _doctype_start(text: str) -> int:
-    """Where the DOCTYPE begins, past declarations and comments; -1 when the first element comes before."""
+    """Return where the DOCTYPE begins, past declarations and comments; -1 when the first element comes before."""
     at = 0
     while True:
         at = _SPACE.match(text, at).end()  # type: ignore[union-attr]  # matches the empty string too
@@ -83,7 +83,7 @@ def _mend_references(text: str, entities: dict[str, str]) -> str:
 
 
 def _mend_number(number: str) -> str:
-    """A numeric reference as XML spells it; nothing for code points that are no characters."""
+    """Return a numeric reference as XML spells it; nothing for code points that are no characters."""
     digits = number[1:-1].lower()
     try:
         code = int(digits[1:], 16) if digits.startswith("x") else int(digits)

@@ -1,4 +1,4 @@
-"""Bytes into an XML tree, fast and hardened: no entity is expanded, no DTD, file or network is opened.
+"""Parse bytes into an XML tree, fast and hardened: no entity is expanded, no DTD, file or network is opened.
 
 Well-formed bodies take one pass of libxml2. Those with the usual slips are repaired as text and parsed again. What is
 still broken comes back as far as libxml2 could read it, marked as not sound, and the caller decides.
@@ -22,14 +22,14 @@ _PROLOG_BYTES = 16_384
 
 @dataclass(frozen=True, slots=True)
 class XmlTree:
-    """A document's root, and whether nothing was lost on the way to it."""
+    """A document's root, and whether nothing was lost in parsing."""
 
     root: etree._Element
     is_sound: bool
 
 
 def parse_xml(body: bytes, content_type: str = "") -> XmlTree | None:
-    """The document's tree; None when there is not even one element."""
+    """Return the document's tree; None when there is not even one element."""
     tree = None
     if b"<!ENTITY" not in body[:_PROLOG_BYTES]:
         tree = _parse(body, xml_encoding(body, content_type))
@@ -65,7 +65,7 @@ def _parse(body: bytes, encoding: str | None) -> XmlTree | None:
 
 
 def _declares_entities(root: etree._Element) -> bool:
-    """True when declarations hid from the look at the prolog (in UTF-16, say): only repair removes those."""
+    """Whether the prolog declares entities that its bytes did not show (UTF-16, say): only repair removes them."""
     dtd = root.getroottree().docinfo.internalDTD
     return dtd is not None and any(True for _ in dtd.iterentities())  # type: ignore[attr-defined]  # not in the stubs
 

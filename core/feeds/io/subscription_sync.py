@@ -1,6 +1,6 @@
-"""Keep the list of feeds true: the feed file, categories made by hand, and the sample that steps aside.
+"""Keep the subscriptions in step with the feed file and with categories made by hand, and remove the sample.
 
-The sample's categories start with `sample_`; as soon as there is any other feed, they and their data go.
+The sample's categories start with `sample_`; as soon as there is any other feed, they and their data are removed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OPML_SUFFIXES = {".opml", ".xml"}
 
 
 class SubscriptionSync:
-    """Called before every cycle."""
+    """Brings the subscriptions up to date before every cycle."""
 
     def __init__(self, client: Client, subscriptions: Subscriptions, links: LinkStore, settings: Settings) -> None:
         self._client = client
@@ -42,10 +42,10 @@ class SubscriptionSync:
         self._scanned_at = float("-inf")
 
     async def refresh(self) -> None:
-        """Read the feed file if it changed, find new categories, let the sample step aside."""
+        """Read the feed file if it changed, find new categories, remove the sample if there are other feeds."""
         await self._read_file()
-        await self._scan()
-        await self._retire_sample()
+        await self._find_categories()
+        await self._remove_sample()
 
     async def _read_file(self) -> None:
         path = self._settings.feeds_file
@@ -69,28 +69,25 @@ class SubscriptionSync:
                 log.info("📇 %s: %d feeds added, %d removed", path, added, removed)
         self._file_stamp = stamp
 
-    async def _scan(self) -> None:
+    async def _find_categories(self) -> None:
         is_small = await self._client.dbsize() < SMALL_STORE_KEYS
         if is_small or time.monotonic() - self._scanned_at > SCAN_EVERY_SECONDS:
             await self._subscriptions.find_categories()
             self._scanned_at = time.monotonic()
 
-    async def _retire_sample(self) -> None:
+    async def _remove_sample(self) -> None:
         feeds = await self._subscriptions.by_category()
         sample = [c for c in await self._subscriptions.categories() if c.startswith(SAMPLE_PREFIX)]
-        if not any(not category.startswith(SAMPLE_PREFIX) for category in feeds):
+        if all(category.startswith(SAMPLE_PREFIX) for category in feeds):
             return
-        if not sample:
-            await self._subscriptions.forget_origin(SAMPLE_ORIGIN)  # left behind by a crash in the lines below
-            return
-        keys = Keys.of(self._settings)
-        forgetter = LinkForgetter(ItemForgetter(self._client, keys))
+        forgetter = LinkForgetter(ItemForgetter(self._client, Keys.of(self._settings)))
         for category in sample:
             await self._subscriptions.drop_category(category)
             await forgetter.category(category)
             await self._links.remove_category(category)
-        await self._subscriptions.forget_origin(SAMPLE_ORIGIN)
-        log.info("👋 You have feeds of your own: the sample and its data are gone")
+        await self._subscriptions.forget_origin(SAMPLE_ORIGIN)  # also after a crash in the lines above
+        if sample:
+            log.info("👋 You have feeds of your own: the sample and its data are gone")
 
 
 # ── the feed file ──
@@ -110,8 +107,16 @@ def read_feed_file(path: Path) -> dict[str, list[str]]:
         raise FeedFileError(f"The feed list {path} is not UTF-8 text.") from error
 
 
+def is_in_feed_file(path: Path, url: str) -> bool:
+    """Whether the file lists this feed; False for a file that cannot be read, of which the ingestor logs an error."""
+    try:
+        return any(url in listed for listed in read_feed_file(path).values())
+    except FeedFileError:
+        return False
+
+
 def _without_bad_urls(listed: dict[str, list[str]], path: Path) -> dict[str, list[str]]:
-    """OPML files come from other programs: one entry that is no URL does not spoil the others."""
+    """Drop entries that are no URL: OPML files come from other programs, and one bad entry spoils no others."""
     bad = [url for feeds in listed.values() for url in feeds if isinstance(clean_url(url), RejectedUrl)]
     if bad:
         log.warning("⚠️ %d entries of %s are no http(s) URLs and are skipped, for example %s", len(bad), path, bad[0])

@@ -1,4 +1,4 @@
-"""Who reads what: categories and the feed URLs in them.
+"""Categories and the feed URLs in them.
 
 People add feeds by a file, by OPML or by SADD; an import removes only what that same file added before.
 """
@@ -12,7 +12,7 @@ from core.keys import Keys
 from core.store.connect import Client, texts
 
 SAMPLE_PREFIX = "sample_"
-"""Reserved: these categories go as soon as there is a feed in any other."""
+"""Reserved: these categories are removed as soon as there is a feed in any other."""
 SAMPLE_ORIGIN = "sample"
 SCAN_COUNT = 1_000
 
@@ -20,28 +20,28 @@ Categories = Mapping[str, Sequence[str]]
 
 
 class Subscriptions:
-    """The category and feed sets."""
+    """Stores which feeds each category has."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def categories(self) -> list[str]:
-        """Known categories, sorted."""
+        """Return the known categories, sorted."""
         return sorted(texts(await self._client.smembers(self._keys.categories)))
 
     async def find_categories(self) -> None:
-        """Learn of categories that somebody made by hand with SADD, or that a late worker has just filled again."""
+        """Add categories that somebody made by hand with SADD, or that a late worker has just filled again."""
         keys = self._keys
         for family in (keys.feeds, keys.category_links, keys.articles_by_category):
             pattern = keys.pattern(family)
-            found = [key async for key in self._client.scan_iter(match=pattern, count=SCAN_COUNT, _type="SET")]
-            names = [name for name in map(self._keys.category_of, found) if name]
+            sets = [key async for key in self._client.scan_iter(match=pattern, count=SCAN_COUNT, _type="SET")]
+            names = [name for name in map(self._keys.category_of, sets) if name]
             if names:
                 await self._client.sadd(self._keys.categories, *names)
 
     async def by_category(self) -> dict[str, list[str]]:
-        """Every category with its feed URLs, sorted; categories without feeds are left out."""
+        """Return every category with its feed URLs, sorted; categories without feeds are left out."""
         names = await self.categories()
         pipe = self._client.pipeline(transaction=False)
         for name in names:
@@ -51,10 +51,10 @@ class Subscriptions:
 
     async def has_sample(self) -> bool:
         """Return whether a category of the sample is left."""
-        return any(name.startswith(SAMPLE_PREFIX) for name in texts(await self._client.smembers(self._keys.categories)))
+        return any(name.startswith(SAMPLE_PREFIX) for name in await self.categories())
 
     async def by_feed(self) -> dict[str, list[str]]:
-        """Every feed URL with its categories."""
+        """Return every feed URL with its categories."""
         feeds: dict[str, list[str]] = {}
         for category, urls in (await self.by_category()).items():
             for url in urls:
@@ -70,7 +70,7 @@ class Subscriptions:
             await pipe.execute()
 
     async def remove(self, url: str) -> list[str]:
-        """Unsubscribe from every category and forget the feed's state; returns the categories it was in."""
+        """Unsubscribe from every category and remove the feed's state; return the categories it was in."""
         categories = (await self.by_feed()).get(url, [])
         fid = ids.feed_id(url)
         async with self._client.pipeline(transaction=True) as pipe:
@@ -82,9 +82,9 @@ class Subscriptions:
         return categories
 
     async def sync(self, origin: str, wanted: Categories) -> tuple[int, int]:
-        """Make what `origin` (a file) added equal to `wanted`; returns how many were added and removed.
+        """Make what `origin` (a file) added equal to `wanted`; return how many were added and removed.
 
-        A feed that stood there before is not the file's, so the file never removes it.
+        A feed that was there before is not the file's, so the file never removes it.
         """
         remembered = self._keys.feeds_imported(origin)
         ours = {_pair(line) for line in texts(await self._client.smembers(remembered))}
@@ -104,7 +104,7 @@ class Subscriptions:
         return len(added), len(removed)
 
     async def forget_origin(self, origin: str) -> None:
-        """Forget what a file added, not the feeds themselves."""
+        """Forget what a file added, but keep the feeds."""
         await self._client.delete(self._keys.feeds_imported(origin))
 
     async def drop_category(self, category: str) -> None:
