@@ -24,7 +24,7 @@ from core.search.io.embed_queue import EmbedQueue
 from core.search.io.searcher import open_searcher
 from core.settings import Settings
 from core.store import connect
-from core.store.guarded import GuardedClient
+from core.store.guarded_clients import GuardedClient
 from scripts import session
 from scripts.tables import counted
 
@@ -71,7 +71,7 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
     report = Report()
     async with session.open_session() as (settings, keys, client):
         if isinstance(client, GuardedClient):
-            client.guard(keys, only_looks=not fix)
+            client.guard(keys, is_read_only=not fix)
         doctor = Doctor(client, keys, settings)
         await _look(doctor, client, report, fix)
         report.notes = await _notes(doctor)

@@ -26,8 +26,7 @@ from core.errors import SettingsError, StoreUnreachable
 from core.keys import Keys
 from core.settings import Settings
 from core.store import private_files
-from core.store.guarded import GuardedClient
-from core.store.guarded_queue import GuardedQueueClient
+from core.store.guarded_clients import GuardedClient, GuardedQueueClient
 from core.urls import redis_url
 
 DEFAULT_URL = "redis://127.0.0.1:6379/0"
@@ -103,7 +102,7 @@ def open_queue(settings: Settings) -> GuardedQueueClient:
     secret = settings.queue_redis_url
     url = secret.get_secret_value() if secret else url_of(settings)
     client = cast(GuardedQueueClient, open_bytes(settings, url, GuardedQueueClient))
-    client.spelling = Keys.of(settings)
+    client.our_keys = Keys.of(settings)
     return client
 
 

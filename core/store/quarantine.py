@@ -69,8 +69,8 @@ return moved
 """
 
 
-class Speaker(Protocol):
-    """The one method of a client that is needed here."""
+class CommandClient(Protocol):
+    """A client with or without the guard."""
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """Send one command."""
@@ -79,7 +79,7 @@ class Speaker(Protocol):
 class Quarantine:
     """Finds what is damaged among some keys, and puts it aside."""
 
-    def __init__(self, client: Speaker, keys: Keys, families: KeyFamilies | None = None) -> None:
+    def __init__(self, client: CommandClient, keys: Keys, families: KeyFamilies | None = None) -> None:
         self._client = client
         self._keys = keys
         self._families = families or KeyFamilies(keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from core.keys import Keys
-from core.registry import field_parsing
+from core.store import scanning
 from core.store.connect import Client, texts
 from core.store.key_families import KeyFamilies
 
@@ -36,25 +36,14 @@ class IndexKeys:
 
     async def all(self) -> AsyncIterator[list[str]]:
         """Every key, in pieces."""
-        cursor = 0
-        while True:
-            cursor, found = await self._client.scan(cursor, match=self._keys.index_pattern, count=SCAN)
-            if found:
-                yield list(dict.fromkeys(texts(found)))
-            if not cursor:
-                return
+        async for names in scanning.keys(self._client, self._keys.index_pattern):
+            yield names
 
     async def next(self) -> list[str]:
         """The next few; where we are is kept in the store, so that one slice after the other all are seen."""
-        cursor = field_parsing.integer(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD))
-        names: dict[str, None] = {}
-        for _ in range(MOST_CALLS):
-            cursor, found = await self._client.scan(cursor, match=self._keys.index_pattern, count=SCAN)
-            names.update(dict.fromkeys(texts(found)))
-            if not cursor or len(names) >= SLICE:
-                break
-        await self._client.hset(self._keys.prune_cursors, CURSOR_FIELD, str(cursor))
-        return list(names)
+        pattern, cursors = self._keys.index_pattern, self._keys.prune_cursors
+        names = await scanning.next_keys(self._client, pattern, cursors, CURSOR_FIELD, SCAN, MOST_CALLS, SLICE)
+        return list(dict.fromkeys(names))
 
     # ── looking ──
 

@@ -18,10 +18,9 @@ from core.doctor.io.queue_checks import QueueChecks
 from core.doctor.io.registry_sets import RegistrySets
 from core.doctor.problems import Finding, Problem
 from core.keys import Keys
-from core.registry import field_parsing
 from core.settings import Settings
 from core.store import connect, scanning
-from core.store.connect import Client, texts
+from core.store.connect import Client
 from core.store.key_families import KeyFamilies
 
 CHECKS = (*ARTICLE_CHECKS, *ITEM_CHECKS, *SOURCE_CHECKS, *KEY_CHECKS)
@@ -62,10 +61,8 @@ class KeyWalk:
 
     async def next_slice(self) -> list[Finding]:
         """The same of the next few keys; where we are is kept in the store."""
-        cursor = max(field_parsing.integer(await self._client.hget(self._keys.prune_cursors, CURSOR_FIELD)), 0)
-        cursor, names = await self._client.scan(cursor, match=self._keys.all_pattern, count=SLICE)
-        await self._client.hset(self._keys.prune_cursors, CURSOR_FIELD, str(cursor))
-        return await self.look_at(texts(names))
+        pattern, cursors = self._keys.all_pattern, self._keys.prune_cursors
+        return await self.look_at(await scanning.next_keys(self._client, pattern, cursors, CURSOR_FIELD, SLICE))
 
     async def look_at(self, names: Sequence[str]) -> list[Finding]:
         """What is wrong with these keys and with what they name."""

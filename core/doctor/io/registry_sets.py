@@ -10,6 +10,7 @@ from typing import cast
 
 from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
+from core.store import scanning
 from core.store.connect import Client, texts
 from core.store.packing import packed_json
 
@@ -55,38 +56,33 @@ class RegistrySets:
 
     async def partitions(self) -> AsyncIterator[tuple[str, list[str]]]:
         """Every partition and its items, in pieces."""
-        async for key in self._client.scan_iter(
-            match=self._keys.pattern(self._keys.partition), count=SCAN, _type="SET"
-        ):
-            async for some in _pieces(self._client.sscan_iter(key, count=SCAN)):
-                yield str(key), some
+        async for names in scanning.keys(self._client, self._keys.pattern(self._keys.partition), kind="SET"):
+            for key in names:
+                async for some in scanning.set_members(self._client, key, SCAN):
+                    yield key, some
 
     async def of_status(self, status: Status) -> AsyncIterator[list[str]]:
         """What is said to be of this status, in pieces."""
-        async for some in _pieces(self._client.sscan_iter(self._keys.status(str(status)), count=SCAN)):
+        async for some in scanning.set_members(self._client, self._keys.status(str(status)), SCAN):
             yield some
 
     async def of_sources(self) -> AsyncIterator[list[str]]:
         """What any source names, in pieces; an item in several sets comes several times."""
         for sid in await self.sources():
             for place in (self._keys.refs, self._keys.due, self._keys.seen):
-                async for some in _pieces(self._scores(place(sid))):
+                async for some in scanning.zset_members(self._client, place(sid), SCAN):
                     yield some
-            async for some in _pieces(self._client.sscan_iter(self._keys.listed(sid), count=SCAN)):
+            async for some in scanning.set_members(self._client, self._keys.listed(sid), SCAN):
                 yield some
 
     async def waiting(self) -> AsyncIterator[list[str]]:
         """What waits for an embed worker, in pieces."""
-        async for some in _pieces(self._scores(self._keys.embed_due)):
+        async for some in scanning.zset_members(self._client, self._keys.embed_due, SCAN):
             yield some
 
     async def sources(self) -> list[str]:
         """All sources, also those that are always there."""
         return [ARTICLES_SOURCE, URLS_SOURCE, *sorted(texts(await self._client.smembers(self._keys.sources)))]
-
-    async def _scores(self, key: str) -> AsyncIterator[str]:
-        async for member, _ in self._client.zscan_iter(key, count=SCAN):
-            yield str(member)
 
     # ── who is in the wrong place ──
 
@@ -111,14 +107,3 @@ class RegistrySets:
         }
         place = self._keys.item(item_ids[0])
         return texts(cast(list[str], await self._client.eval(_MISPLACED, 1, place, packed_json(asked))))
-
-
-async def _pieces(members: AsyncIterator[object]) -> AsyncIterator[list[str]]:
-    batch: dict[str, None] = {}
-    async for member in members:
-        batch[str(member)] = None
-        if len(batch) >= SCAN:
-            yield list(batch)
-            batch = {}
-    if batch:
-        yield list(batch)

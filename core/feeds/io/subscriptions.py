@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from core import ids
 from core.keys import Keys
+from core.store import scanning
 from core.store.connect import Client, texts
 
 SAMPLE_PREFIX = "sample_"
 """Reserved: these categories are removed as soon as there is a feed in any other."""
 SAMPLE_ORIGIN = "sample"
-SCAN_COUNT = 1_000
 
 Categories = Mapping[str, Sequence[str]]
 
@@ -34,11 +34,9 @@ class Subscriptions:
         """Add categories that somebody made by hand with SADD, or that a late worker has just filled again."""
         keys = self._keys
         for family in (keys.feeds, keys.category_links, keys.articles_by_category):
-            pattern = keys.pattern(family)
-            sets = [key async for key in self._client.scan_iter(match=pattern, count=SCAN_COUNT, _type="SET")]
-            names = [name for name in map(self._keys.category_of, sets) if name]
-            if names:
-                await self._client.sadd(self._keys.categories, *names)
+            async for sets in scanning.keys(self._client, keys.pattern(family), kind="SET"):
+                if names := [name for name in map(keys.category_of, sets) if name]:
+                    await self._client.sadd(keys.categories, *names)
 
     async def by_category(self) -> dict[str, list[str]]:
         """Return every category with its feed URLs, sorted; categories without feeds are left out."""

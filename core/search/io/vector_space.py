@@ -15,6 +15,7 @@ from core.keys import Keys
 from core.models import VectorSpace
 from core.registry.record import Status
 from core.search.vectors import MOST_DIMENSIONS
+from core.store import scanning
 from core.store.connect import Client
 from core.store.packing import packed_json
 
@@ -102,13 +103,8 @@ class VectorSpaceStore:
         """Every page with chunks that are not of this space waits for an embed worker; how many."""
         changed = 0
         for status in MAY_BE_KNOWN:
-            batch: list[str] = []
-            async for item_id in self._client.sscan_iter(self._keys.status(str(status)), count=BATCH):
-                batch.append(str(item_id))
-                if len(batch) >= BATCH:
-                    changed += await self.make_due(batch, space, now)
-                    batch = []
-            changed += await self.make_due(batch, space, now)
+            async for batch in scanning.set_members(self._client, self._keys.status(str(status)), BATCH):
+                changed += await self.make_due(batch, space, now)
         return changed
 
     async def make_due(

@@ -9,6 +9,7 @@ from typing import cast
 from core.keys import Keys
 from core.registry import field_parsing
 from core.registry.record import Item, Status
+from core.store import scanning
 from core.store.commit import Command
 from core.store.connect import Client, texts
 from core.store.events import event
@@ -54,12 +55,8 @@ class SourceItems:
 
     async def scanned(self, sid: str) -> AsyncIterator[list[str]]:
         """All of them, in pieces and in no order, some perhaps twice; whatever comes and goes meanwhile."""
-        cursor = 0
-        while True:
-            cursor, pairs = await self._client.zscan(self._keys.refs(sid), cursor=cursor, count=AT_ONCE)
-            yield texts(member for member, _ in pairs)
-            if not int(cursor):
-                return
+        async for item_ids in scanning.zset_members(self._client, self._keys.refs(sid)):
+            yield item_ids
 
     async def addresses(self, sid: str) -> AsyncIterator[tuple[str, str]]:
         """All of them, with what is fetched."""
@@ -108,8 +105,9 @@ class SourceItems:
 
     async def has_unread(self, sid: str) -> bool:
         """Has nobody read one of its items yet?"""
-        async for item_id in self._client.sscan_iter(self._keys.status(str(Status.PENDING)), count=AT_ONCE):
-            if await self._client.zscore(self._keys.refs(sid), item_id) is not None:
+        async for item_ids in scanning.set_members(self._client, self._keys.status(str(Status.PENDING))):
+            depths = await self._client.zmscore(self._keys.refs(sid), item_ids)
+            if any(depth is not None for depth in depths):
                 return True
         return False
 
