@@ -15,6 +15,7 @@ from core.keys import Keys
 from core.settings import Settings
 from core.store import connect, embedded
 from tests import ports
+from tests.inline_pool import InlinePool
 
 # How long an example takes says something about the machine, not about the code.
 hypothesis.settings.register_profile("no deadline", deadline=None)
@@ -51,6 +52,13 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setitem(Settings.model_config, "env_file", None)
+
+
+@pytest.fixture(autouse=True)
+def inline_parsing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are parsed in this process, unless a test is marked `parse_children`."""
+    if not request.node.get_closest_marker("parse_children"):
+        monkeypatch.setattr("core.runtime.context.ParsePool", lambda *_: InlinePool())
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from unittest import mock
 
 from core import ids
 from core.keys import Keys
@@ -26,7 +25,6 @@ from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from core.urls.normalise import normalise_url, split_url
-from tests.library import PoolAtHome
 from tests.openai_server import EmbeddingServer
 from tests.site import Site
 from tests.test_canonical_fetcher import article
@@ -181,7 +179,6 @@ async def open_scene(settings: Settings) -> AsyncIterator[Scene]:
     client = connect.open_store(settings)
     await client.flushall()
     await client.aclose()
-    at_home = mock.patch("core.runtime.context.ParsePool", return_value=PoolAtHome())
     async with FakeWeb() as web, EmbeddingServer() as server:
         remote = {
             "embedder": "openai",
@@ -191,9 +188,8 @@ async def open_scene(settings: Settings) -> AsyncIterator[Scene]:
             "loss_limit_percent": 100.0,
         }
         changed = settings.model_copy(update=remote)
-        with at_home:
-            async with open_context(changed) as context:
-                scene = Scene(changed, context, web, Site(web))
-                await scene.build()
-                await scene.remember()
-                yield scene
+        async with open_context(changed) as context:
+            scene = Scene(changed, context, web, Site(web))
+            await scene.build()
+            await scene.remember()
+            yield scene

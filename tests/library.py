@@ -10,16 +10,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Self
-from unittest import mock
+from typing import Any
 
-import msgspec
-
-from core.errors import FailCode, FailDetail
-from core.models import Failed
-from core.runtime import parse_tasks
 from core.runtime.context import Context
 from core.search.io.searcher import open_searcher
 from core.search.models import Query, SearchResults
@@ -31,23 +25,6 @@ from tests.site import Site
 from tests.test_crawl import SID, add_site, item, item_id, office
 from tests.web import FakeWeb
 from workers.embed_jobs import embed_items
-
-
-class PoolAtHome:
-    """Reads pages in this process: these tests are not about parse children, and starting one takes a second."""
-
-    async def run(self, task: str, request: object) -> Any:
-        spec = parse_tasks.TASKS[task]
-        try:
-            return msgspec.msgpack.decode(msgspec.msgpack.encode(spec.run(request)), type=spec.result)
-        except spec.refusals as error:
-            return Failed(FailCode.PARSE, FailDetail.TYPE, str(error))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
 
 
 @dataclass
@@ -110,16 +87,13 @@ async def open_library(settings: Settings, pages: Mapping[str, str], **changes: 
     client = connect.open_store(settings)
     await client.flushall()
     await client.aclose()
-    at_home = mock.patch("core.runtime.context.ParsePool", return_value=PoolAtHome())
     async with FakeWeb() as web, EmbeddingServer() as server:
         remote = {"embedder": "openai", "embed_api_url": server.url, "embed_model": "first"} | changes
         site = Site(web)
         site.page("/", links=list(pages))
         for path, text in pages.items():
             site.page(path, text)
-        async with AsyncExitStack() as stack:
-            with at_home:
-                context = await stack.enter_async_context(office(settings, **remote))
+        async with office(settings, **remote) as context:
             library = Library(site, context, server, context.settings)
             await add_site(context, site.url("/"))
             await library.crawl()

@@ -23,6 +23,7 @@ from tests.test_canonical_fetcher import add, article, run
 from tests.web import FakeWeb
 from tests.web_replies import Document, Exchange
 
+pytestmark = pytest.mark.parse_children
 PAGES = 100
 PROCESSES = 2
 

@@ -9,21 +9,12 @@ from pathlib import Path
 import pytest
 from redis.backoff import NoBackoff
 
-from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.store import embedded
 from core.store.embedded import EmbeddedServer
 from tests import ports
 from tests.faults.proxy import Proxy
-from tests.faults.scenario import LentPool, Newsroom
-
-
-@pytest.fixture
-async def warm_pool(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ParsePool]:
-    """Every desk of this test borrows one pool."""
-    async with ParsePool(1, 5, 1_000_000_000) as pool:
-        monkeypatch.setattr("core.runtime.context.ParsePool", lambda *_: LentPool(pool))
-        yield pool
+from tests.faults.scenario import Newsroom
 
 
 @pytest.fixture
@@ -52,7 +43,7 @@ async def own_server(tmp_path: Path) -> AsyncIterator[EmbeddedServer]:
 
 
 @pytest.fixture
-async def newsroom(settings: Settings, warm_pool: ParsePool, in_step: None) -> AsyncIterator[Newsroom]:
+async def newsroom(settings: Settings, in_step: None) -> AsyncIterator[Newsroom]:
     async with Newsroom.open(settings) as room:
         yield room
 

@@ -81,9 +81,7 @@ def page(title: str, text: str = "") -> str:
 
 
 @pytest.fixture
-async def press(
-    settings: Settings, redis: Client, keys: Keys, warm_pool: object, in_step: None
-) -> AsyncIterator[Press]:
+async def press(settings: Settings, redis: Client, keys: Keys, in_step: None) -> AsyncIterator[Press]:
     async with FakeWeb() as web:
         web.page("/a", page("A"))
         web.page("/a/", page("A"))

@@ -18,7 +18,6 @@ from core.feeds.feed_state import FeedState
 from core.feeds.io.feed_store import LeasedFeed
 from core.feeds.io.poller import PollCycle
 from core.runtime.context import Context
-from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.store import connect
 from core.store.clock import ServerClock
@@ -31,7 +30,7 @@ from tests.faults.scenario import DEAD_HOST, Newsroom
 
 
 @pytest.mark.parametrize("what", ["by_hand", "sample"])
-async def test_crash_with(settings: Settings, warm_pool: ParsePool, in_step: None, what: str, full: bool) -> None:
+async def test_crash_with(settings: Settings, in_step: None, what: str, full: bool) -> None:
     """Link sets made by hand, and a sample that steps aside."""
     wrong = []
     async with Newsroom.open(settings, **{what: True}) as room:
@@ -72,7 +71,7 @@ async def test_key_of_a_wrong_type_stops_only_its_own_feeds(newsroom: Newsroom) 
     assert await newsroom.client.sismember(newsroom.keys.category_links("world"), newsroom.links("first", 1)[0])
 
 
-async def test_stop_gives_back_what_is_unreached(settings: Settings, warm_pool: ParsePool) -> None:
+async def test_stop_gives_back_what_is_unreached(settings: Settings) -> None:
     """SIGTERM after a dead host was tried: its lease is given back as those of the others."""
     async with Newsroom.open(settings, new=1) as room:
         await room.rewind()
@@ -89,9 +88,7 @@ async def test_stop_gives_back_what_is_unreached(settings: Settings, warm_pool: 
         assert [key async for key in room.client.scan_iter("*lease*")] == []
 
 
-async def test_child_killed_at_its_start_ends_no_ingestor(
-    settings: Settings, warm_pool: ParsePool, tmp_path: Path
-) -> None:
+async def test_child_killed_at_its_start_ends_no_ingestor(settings: Settings, tmp_path: Path) -> None:
     """kill -9 of a parse child that is just starting: the feed is tried again, the process lives, no traceback."""
     async with Newsroom.open(settings, new=4) as room:
         await room.rewind()
@@ -117,9 +114,7 @@ async def test_started_on_a_server_that_refuses_writes(
     assert "Traceback" not in worker.log
 
 
-async def test_once_ends_with_a_sentence_when_redis_goes(
-    settings: Settings, warm_pool: ParsePool, proxy: Proxy, tmp_path: Path
-) -> None:
+async def test_once_ends_with_a_sentence_when_redis_goes(settings: Settings, proxy: Proxy, tmp_path: Path) -> None:
     """`--once` in mid-cycle when the server goes: one sentence and exit code 2, no traceback."""
     async with Newsroom.open(settings, new=12) as room:
         await room.rewind()
@@ -168,9 +163,7 @@ async def test_release_that_fails_leaves_no_traceback() -> None:
     assert unheard == []
 
 
-async def test_one_sigterm_ends_a_busy_ingestor(
-    settings: Settings, warm_pool: ParsePool, tmp_path: Path, full: bool
-) -> None:
+async def test_one_sigterm_ends_a_busy_ingestor(settings: Settings, tmp_path: Path, full: bool) -> None:
     """Python 3.11 may lose a cancellation that comes with a Redis answer; one SIGTERM is enough all the same."""
     async with Newsroom.open(settings, new=4) as room:
         for _ in range(5 if full else 2):

@@ -20,6 +20,7 @@ from tests.faults import process, state
 from tests.faults.process import Worker
 from tests.faults.proxy import LOADING, Proxy
 from tests.faults.scenario import Newsroom, rss
+from tests.inline_pool import InlinePool
 from tests.web_replies import Document, Exchange
 
 INGESTOR = "workers.ingestor"
@@ -29,7 +30,7 @@ FEEDS = 12
 
 
 @pytest.fixture
-async def room(settings: Settings, warm_pool: ParsePool) -> AsyncIterator[Newsroom]:
+async def room(settings: Settings) -> AsyncIterator[Newsroom]:
     """Feeds that nobody polled yet."""
     async with Newsroom.open(settings, new=FEEDS) as opened:
         await opened.rewind()
@@ -99,7 +100,7 @@ async def test_paused_past_its_lease_the_late_writer_is_refused(room: Newsroom, 
 
 
 async def test_two_ingestors_at_once_poll_each_feed_once(
-    settings: Settings, warm_pool: ParsePool, tmp_path: Path, server: embedded.EmbeddedServer
+    settings: Settings, tmp_path: Path, server: embedded.EmbeddedServer
 ) -> None:
     """Two processes, forty feeds: both are at work, no feed is asked for twice, and the end is that of one process."""
     async with Newsroom.open(settings, new=40) as room, Proxy(server.port) as left, Proxy(server.port) as right:
@@ -181,20 +182,30 @@ async def _polled(room: Newsroom, worker: Worker) -> None:
         await asyncio.sleep(0.05)
 
 
-async def test_killed_parse_child_costs_no_feed(room: Newsroom, warm_pool: ParsePool) -> None:
+@pytest.fixture
+async def lent_pool(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ParsePool]:
+    """One real parse child for every context of a test."""
+    async with ParsePool(1, 5, 1_000_000_000) as pool:
+        lent = InlinePool()
+        monkeypatch.setattr(lent, "run", pool.run)
+        monkeypatch.setattr("core.runtime.context.ParsePool", lambda *_: lent)
+        yield pool
+
+
+async def test_killed_parse_child_costs_no_feed(lent_pool: ParsePool, room: Newsroom) -> None:
     """kill -9 of the child that reads a feed: the feed is read by another, and all end as ever; no dead child is left
     unburied."""
-    (child,) = warm_pool.pids
+    (child,) = lent_pool.pids
     os.kill(child, signal.SIGSTOP)
     cycle = asyncio.ensure_future(room.run())
-    await process.until(lambda: bool(warm_pool._busy))
+    await process.until(lambda: bool(lent_pool._busy))
     os.kill(child, signal.SIGKILL)
     await cycle
     zombies = [one for one in psutil.Process().children() if one.status() == psutil.STATUS_ZOMBIE]
 
     assert [feed["url"] for feed in room.states(await room.look()) if "SIG" in feed["error_text"]] == []
     assert zombies == []
-    assert child not in warm_pool.pids
+    assert child not in lent_pool.pids
     assert await room.astray(*NOT_OURS) == ""
     assert await room.check(is_settled=True) == []
 

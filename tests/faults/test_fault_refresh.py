@@ -16,7 +16,6 @@ from redis.exceptions import RedisError
 from core.registry.io.due import HOLD_SECONDS
 from core.registry.io.visitor import Visitor
 from core.runtime.context import Context
-from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.open_sources import OpenSources
@@ -31,7 +30,7 @@ ENDLESS = 1_000_000
 
 
 @pytest.fixture
-async def scene(settings: Settings, warm_pool: ParsePool, in_step: None) -> AsyncIterator[Scene]:
+async def scene(settings: Settings, in_step: None) -> AsyncIterator[Scene]:
     async with Scene.open(settings) as opened:
         yield opened
 
@@ -135,7 +134,7 @@ async def test_server_gone_at_any_command_then_a_clean_pass(
 
 
 async def test_server_killed_in_the_middle_of_a_visit(
-    settings: Settings, own_server: embedded.EmbeddedServer, warm_pool: ParsePool, in_step: None, tmp_path: Path
+    settings: Settings, own_server: embedded.EmbeddedServer, in_step: None, tmp_path: Path
 ) -> None:
     """kill -9 of the server during a fetch, and a new start: the pass goes on by itself as if nothing had been."""
     own = settings.model_copy(update={"redis_url": SecretStr(own_server.url)})

@@ -9,7 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode
 from core.store.embedded import EmbeddedServer
@@ -33,7 +32,7 @@ ROOT = {"/docs/"}
 
 
 @pytest.fixture
-async def scene(settings: Settings, warm_pool: ParsePool, in_step: None) -> AsyncIterator[Scene]:
+async def scene(settings: Settings, in_step: None) -> AsyncIterator[Scene]:
     async with Scene.open(settings) as opened:
         await opened.rewind()
         yield opened

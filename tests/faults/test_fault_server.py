@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.store import embedded
 from core.store.connect import Client
@@ -25,9 +24,7 @@ INGESTOR = "workers.ingestor"
 
 
 @pytest.fixture
-async def room(
-    settings: Settings, own_server: embedded.EmbeddedServer, warm_pool: ParsePool
-) -> AsyncIterator[Newsroom]:
+async def room(settings: Settings, own_server: embedded.EmbeddedServer) -> AsyncIterator[Newsroom]:
     """Feeds that nobody polled yet, on a server of their own."""
     own = settings.model_copy(update={"redis_url": SecretStr(own_server.url)})
     async with Newsroom.open(own, new=FEEDS) as opened:
