@@ -9,7 +9,7 @@ import pytest
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, Fetched, Hop
 from core.registry import decide, outcomes
-from core.registry.decide import Decision, RecheckPolicy, TextAction, VisitContext, VisitResult
+from core.registry.decide import NO_CONTEXT, Decision, RecheckPolicy, TextAction, VisitContext, VisitResult
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
 from core.registry.record import ERROR_CHARS, Item, PageVisit, Status
 
@@ -57,7 +57,7 @@ def visit(content_hash: str = "new", **more: object) -> PageVisit:
     return replace(facts, **more)
 
 
-def decided(item: Item, outcome: Outcome, around: VisitContext | None = None, **policy: object) -> Decision:
+def decided(item: Item, outcome: Outcome, around: VisitContext = NO_CONTEXT, **policy: object) -> Decision:
     return decide.decide(item, outcome, NOW, MIDDLE, replace(POLICY, **policy), around)
 
 

@@ -1,6 +1,6 @@
-"""What an HTTP status or a failure means: the one table that pages, feeds, sitemaps, files and links share.
+"""Classify HTTP statuses and failures: the one table that pages, feeds, sitemaps, files and links share.
 
-Who wants to treat 451 like 410, or a broken handshake like a timeout, changes one row here.
+To treat 451 like 410, or a broken handshake like a timeout, change one row here.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from core.models import Failed
 
 
 class ResponseKind(StrEnum):
-    """What an answer says about the thing that was asked for."""
+    """What an answer says about what was requested."""
 
     OK = "ok"
     """There is a body to read."""
     UNCHANGED = "unchanged"
-    """It is as it was when the validators were sent."""
+    """It is as it was when the validators were stored."""
     MISSING = "missing"
     """Nothing is there now; it may come back."""
     GONE = "gone"
     """Removed on purpose and for good."""
     FORBIDDEN = "forbidden"
-    """It exists and is kept from us; a feed that carries its text has published it all the same."""
+    """It exists and is kept from us; a feed that carries its text has published it anyway."""
     TRANSIENT = "transient"
-    """Trouble of the moment: the same request may work later."""
+    """The same request may work later."""
     EXCLUDED = "excluded"
-    """It is there and not for us, whenever we ask."""
+    """It is there, and we do not take it: type, size, robots.txt, address."""
     PERMANENT = "permanent"
-    """Anything else that is no content, and that a retry does not change."""
+    """Any other failure that a retry does not change."""
 
 
 class ErrorClass(StrEnum):
-    """How much an error weighs in a feed's backoff: a wrong address more than a bad moment."""
+    """How much an error weighs in a feed's backoff: a wrong address more than a timeout."""
 
     HARD = "hard"
     SOFT = "soft"
@@ -49,37 +49,37 @@ class Classification:
     error_class: ErrorClass = ErrorClass.HARD
 
 
-_LATER = Classification(ResponseKind.TRANSIENT, ErrorClass.TEMPORARY)
-_CLOSED = Classification(ResponseKind.FORBIDDEN)
+_TRANSIENT = Classification(ResponseKind.TRANSIENT, ErrorClass.TEMPORARY)
+_FORBIDDEN = Classification(ResponseKind.FORBIDDEN)
 _EXCLUDED = Classification(ResponseKind.EXCLUDED)
-_REFUSED = Classification(ResponseKind.PERMANENT)
+_PERMANENT = Classification(ResponseKind.PERMANENT)
 _SOFT = Classification(ResponseKind.PERMANENT, ErrorClass.SOFT)
 
 _STATUSES: dict[int, Classification] = {
     200: Classification(ResponseKind.OK),
     203: Classification(ResponseKind.OK),
     304: Classification(ResponseKind.UNCHANGED, ErrorClass.SOFT),
-    401: _CLOSED,
-    402: _CLOSED,
-    403: _CLOSED,
+    401: _FORBIDDEN,
+    402: _FORBIDDEN,
+    403: _FORBIDDEN,
     404: Classification(ResponseKind.MISSING),
-    408: _LATER,
+    408: _TRANSIENT,
     410: Classification(ResponseKind.GONE),
-    425: _LATER,
-    429: _LATER,
-    451: _CLOSED,
-    502: _LATER,
-    503: _LATER,
-    504: _LATER,
+    425: _TRANSIENT,
+    429: _TRANSIENT,
+    451: _FORBIDDEN,
+    502: _TRANSIENT,
+    503: _TRANSIENT,
+    504: _TRANSIENT,
 }
 _DETAILS: dict[FailDetail, Classification] = {
-    FailDetail.CONNECT: _LATER,
+    FailDetail.CONNECT: _TRANSIENT,
     FailDetail.DNS: Classification(ResponseKind.TRANSIENT, ErrorClass.SOFT),
-    FailDetail.REFUSED: _LATER,
-    FailDetail.RESET: _LATER,
-    FailDetail.TRUNCATED: _LATER,
-    # A parse child that was killed from outside, by the OOM killer for one, says nothing about the body.
-    FailDetail.CRASH: _LATER,
+    FailDetail.REFUSED: _TRANSIENT,
+    FailDetail.RESET: _TRANSIENT,
+    FailDetail.TRUNCATED: _TRANSIENT,
+    # A parse child that was killed from outside, for example by the OOM killer, says nothing about the body.
+    FailDetail.CRASH: _TRANSIENT,
     FailDetail.TLS: _SOFT,
     FailDetail.PROTOCOL: _SOFT,
     FailDetail.TOO_LARGE: _EXCLUDED,
@@ -87,7 +87,7 @@ _DETAILS: dict[FailDetail, Classification] = {
     FailDetail.BLOCKED: _EXCLUDED,
     FailDetail.URL: _EXCLUDED,
     FailDetail.ROBOTS: _EXCLUDED,
-    FailDetail.REDIRECTS: _REFUSED,
+    FailDetail.REDIRECTS: _PERMANENT,
     # The same bytes would hit the same limit again.
     FailDetail.CPU: _SOFT,
     FailDetail.MEMORY: _SOFT,
@@ -96,20 +96,20 @@ _UNREACHED = {FailDetail.CONNECT, FailDetail.DNS, FailDetail.REFUSED}
 
 
 def status(status: int) -> Classification:
-    """Return what an HTTP status means; sources without HTTP answer in the same numbers."""
+    """Classify an HTTP status; sources without HTTP use the same numbers."""
     if status in _STATUSES:
         return _STATUSES[status]
     if status >= 500:
         return Classification(ResponseKind.TRANSIENT, ErrorClass.SOFT)
-    return _REFUSED if status >= 400 else _SOFT
+    return _PERMANENT if status >= 400 else _SOFT
 
 
 def failure(failed: Failed) -> Classification:
-    """Return what a failure means."""
+    """Classify a failure."""
     if failed.detail is FailDetail.STATUS:
         return status(failed.http_status)
     if failed.code is FailCode.TIMEOUT:
-        return _LATER
+        return _TRANSIENT
     return _DETAILS.get(failed.detail, _SOFT)
 
 

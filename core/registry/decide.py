@@ -1,7 +1,8 @@
-"""Decide what a visit means: the heart.
+"""Decide what a visit means for its item.
 
-Takes an item, what its visit found, and the time; returns what should be written. Reads no clock, opens no connection,
-logs nothing. Deletion needs evidence (design §6.9), force is one counter (§6.10), every exit has a next check (§6.12).
+Takes an item, the outcome of its visit and the time; returns what should be written. Reads no clock, opens no
+connection, logs nothing. Deletion needs evidence (docs/architecture.md#deletion), a force is one counter (#force), and
+every decision has a next check (#schedule).
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ DAY_SECONDS = 86_400.0
 
 
 class TextAction(StrEnum):
-    """What happens to the text we have."""
+    """What happens to the stored text."""
 
     KEEP = "keep"
     REPLACE = "replace"
     HIDE = "hide"
-    """Out of search at once; where it can be kept for its return, it is."""
+    """Out of search at once; an article is kept for its return."""
     DELETE = "delete"
 
 
@@ -39,26 +40,26 @@ class VisitResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecheckPolicy:
-    """The settings that `decide` obeys."""
+    """How often items are checked again, from the settings."""
 
     base_seconds: float = DAY_SECONDS
     max_seconds: float = 14 * DAY_SECONDS
     error_base_seconds: float = 600.0
     gone_after_checks: int = 3
     longest_seconds: float | None = None
-    """A shorter limit for things with a life of their own: articles, the root of a site."""
+    """A shorter limit for articles, which expire, and for the root of a site."""
 
     def capped(self, seconds: float) -> RecheckPolicy:
-        """The same, with checks at least so often."""
+        """Return the same policy with at most so long between checks."""
         return replace(self, longest_seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class VisitContext:
-    """What is true around the visit, and not in its answer."""
+    """What a decision depends on beside the outcome."""
 
     generation: int | None = None
-    """The item's generation at the moment of the commit; None: as it was when the visit began."""
+    """The item's generation at the commit; None: as it was when the visit began."""
     is_site_down: bool = False
     """The root of its source fails too: a missing page proves nothing."""
     loss_refused: str = ""
@@ -66,7 +67,7 @@ class VisitContext:
 
 
 DEFAULT_POLICY = RecheckPolicy()
-NOTHING_SPECIAL = VisitContext()
+NO_CONTEXT = VisitContext()
 
 
 @dataclass(slots=True)
@@ -77,11 +78,11 @@ class Decision:
     count: VisitResult
     text: TextAction
     next_at: float | None
-    """None: not before somebody asks."""
+    """None: not before a reindex."""
     fields: dict[str, str]
     event: str = ""
     is_conclusive: bool = True
-    """False: nothing was learnt about the item itself, so a force is not used up."""
+    """False: the visit learnt nothing about the item, so a force is not used up."""
 
 
 def decide(
@@ -89,16 +90,15 @@ def decide(
     outcome: Outcome,
     now: float,
     chance: float,
-    policy: RecheckPolicy | None = None,
-    around: VisitContext | None = None,
+    policy: RecheckPolicy = DEFAULT_POLICY,
+    visit_context: VisitContext = NO_CONTEXT,
 ) -> Decision:
-    """What the outcome means for the item. `chance` in [0, 1) spreads the next checks."""
-    policy, around = policy or DEFAULT_POLICY, around or NOTHING_SPECIAL
-    decision = _decide(item, outcome, now, chance, policy, around)
-    generation = item.generation if around.generation is None else around.generation
+    """Decide what an outcome means for the item. `chance` in [0, 1) spreads the next checks."""
+    decision = _decide(item, outcome, now, chance, policy, visit_context)
+    generation = item.generation if visit_context.generation is None else visit_context.generation
     processed = item.generation if decision.is_conclusive else item.processed_generation
     is_wanted_again = generation > processed
-    if is_wanted_again and decision.is_conclusive:  # somebody forced it while we were at it: at once again
+    if is_wanted_again and decision.is_conclusive:  # forced during the visit: due at once
         decision = replace(decision, next_at=now)
     decision.fields |= {
         "status": str(decision.status),
@@ -114,25 +114,25 @@ def decide(
 
 
 def _decide(
-    item: Item, outcome: Outcome, now: float, chance: float, policy: RecheckPolicy, around: VisitContext
+    item: Item, outcome: Outcome, now: float, chance: float, policy: RecheckPolicy, context: VisitContext
 ) -> Decision:
     match outcome:
         case Changed():
             return _changed(item, outcome, now, chance, policy)
         case Unchanged():
             return _unchanged(item, outcome, now, chance, policy)
-        case Missing() if around.is_site_down:
+        case Missing() if context.is_site_down:
             why = f"{outcome.reason or f'HTTP {outcome.http_status}'}, but the whole site is down"
             return _failed(item, why, now, chance, policy)
-        case Missing() if around.loss_refused and item.has_text:
-            return _failed(item, around.loss_refused, now, chance, policy)
+        case Missing() if context.loss_refused and item.has_text:
+            return _failed(item, context.loss_refused, now, chance, policy)
         case Missing():
             return _missing(item, outcome, now, chance, policy)
         case Broken():
             failed = outcome.failed
-            told = failed.text or f"{failed.code}/{failed.detail}"
-            decision = _failed(item, told, now, chance, policy, failed.retry_after_seconds, failed.http_status)
-            # The same bytes would kill their reader again: not before the longest backoff.
+            why = failed.text or f"{failed.code}/{failed.detail}"
+            decision = _failed(item, why, now, chance, policy, failed.retry_after_seconds, failed.http_status)
+            # The same bytes would kill the parse child again: not before the longest backoff.
             is_fatal = failed.detail in (FailDetail.CPU, FailDetail.MEMORY, FailDetail.CRASH)
             return _waiting(decision, now, schedule.DAY_SECONDS) if is_fatal else decision
         case Excluded():
@@ -140,21 +140,15 @@ def _decide(
         case Moved():
             return _moved(item, outcome, now, chance, policy)
         case Parked():
-            return Decision(
-                Status.ERROR,
-                VisitResult.FAILED,
-                TextAction.KEEP,
-                None,
-                {"errorMessage": outcome.sentence},
-                is_conclusive=False,
-            )
+            fields = {"errorMessage": outcome.sentence}
+            return Decision(Status.ERROR, VisitResult.FAILED, TextAction.KEEP, None, fields, is_conclusive=False)
 
 
 # ── there is a text ─────────────────────────────────────────────────────────────────────────────
 
 
 def _changed(item: Item, outcome: Changed, now: float, chance: float, policy: RecheckPolicy) -> Decision:
-    """A text to store. New to search only if it differs or was asked for; a new title alone needs no new chunks."""
+    """There is a text to store; search takes it anew if it differs or was forced. A new title needs no new chunks."""
     is_new_text = outcome.visit.content_hash != item.content_hash or not item.has_text
     is_news = is_new_text or outcome.is_new_metadata
     streak = 0 if is_news else item.unchanged_streak + 1
@@ -162,10 +156,8 @@ def _changed(item: Item, outcome: Changed, now: float, chance: float, policy: Re
     fields = {
         **visited_fields(outcome.visit),
         **_healthy(),
-        "visitedVersion": item.listed_version,
-        "unchangedStreak": str(streak),
+        **_checked(item, streak, interval),
         "conditionalStreak": "0",
-        "crawlIntervalSeconds": f"{interval:.0f}",
     }
     if is_news:
         fields |= {"lastChanged": iso(now), "changedTs": f"{now:.3f}"}
@@ -181,18 +173,16 @@ def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy
     is_well = item.status in (Status.CRAWLED, Status.INDEXED)
     fields = {
         **({} if is_well else _healthy() | {"httpRobotsAllowed": "true"}),
+        **_checked(item, streak, interval),
         "httpStatusCode": str(outcome.http_status),
-        "visitedVersion": item.listed_version,
-        "unchangedStreak": str(streak),
         "conditionalStreak": str(item.conditional_streak + 1 if is_304 else 0),
-        "crawlIntervalSeconds": f"{interval:.0f}",
         **(visited_fields(outcome.visit) if outcome.visit else _seen_again(item, outcome)),
     }
     return Decision(_status_of(item), VisitResult.UNCHANGED, TextAction.KEEP, _next(now, interval, chance), fields)
 
 
 def _seen_again(item: Item, outcome: Unchanged) -> dict[str, str]:
-    """What an answer without a new text tells all the same; only what differs is written."""
+    """Return what an answer without a new text says all the same; only what differs."""
     fields: dict[str, str] = {}
     if outcome.etag:
         fields |= {"httpEtag": outcome.etag} | ({"fileEtag": outcome.etag} if item.type == "file" else {})
@@ -209,11 +199,12 @@ def _seen_again(item: Item, outcome: Unchanged) -> dict[str, str]:
 
 
 def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: RecheckPolicy) -> Decision:
-    """An alias has no text of its own; it is looked at as often as a page that never changes."""
+    """An alias has no text of its own; it is checked as often as a page that never changes."""
     streak = item.unchanged_streak + 1
     interval = _interval(streak, policy)
     fields = {
         **_healthy(),
+        **_checked(item, streak, interval),
         "aliasOf": outcome.target_id,
         "httpStatusCode": str(outcome.visit.http_status),
         "httpRedirectChain": redirects_json(outcome.visit.redirects),
@@ -221,21 +212,23 @@ def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: Rechec
         "httpCanonicalUrl": outcome.visit.canonical_url,
         "contentHash": "",
         "textHash": "",
+    }
+    event, next_at = "item.moved" if item.has_text else "", _next(now, interval, chance)
+    return Decision(Status.INDEXED, VisitResult.UNCHANGED, TextAction.DELETE, next_at, fields, event)
+
+
+def _status_of(item: Item) -> Status:
+    """Return the status of an item whose text is stored: search has it, or not yet."""
+    is_indexed = bool(item.indexed_hash) and item.indexed_hash == item.content_hash
+    return Status.INDEXED if item.alias_of or is_indexed else Status.CRAWLED
+
+
+def _checked(item: Item, streak: int, interval: float) -> dict[str, str]:
+    return {
         "visitedVersion": item.listed_version,
         "unchangedStreak": str(streak),
         "crawlIntervalSeconds": f"{interval:.0f}",
     }
-    event = "item.moved" if item.has_text else ""
-    return Decision(
-        Status.INDEXED, VisitResult.UNCHANGED, TextAction.DELETE, _next(now, interval, chance), fields, event
-    )
-
-
-def _status_of(item: Item) -> Status:
-    """Where an item with its text in the store stands: search knows it, or not yet."""
-    if item.alias_of:
-        return Status.INDEXED
-    return Status.INDEXED if item.indexed_hash and item.indexed_hash == item.content_hash else Status.CRAWLED
 
 
 def _healthy() -> dict[str, str]:
@@ -246,16 +239,19 @@ def _healthy() -> dict[str, str]:
 
 
 def _missing(item: Item, outcome: Missing, now: float, chance: float, policy: RecheckPolicy) -> Decision:
-    """410 is gone at once; 404 hides at once and is a tombstone after enough checks over a day (trap T60)."""
+    """410 is gone at once; 404 hides at once and is a tombstone after enough checks over a day."""
     checks = item.missing_checks + 1
     since = item.missing_since or now
     is_gone = outcome.is_certain or item.status is Status.GONE
     is_gone = is_gone or (checks >= policy.gone_after_checks and now - since >= DAY_SECONDS)
     what = outcome.reason or f"HTTP {outcome.http_status}"
+    until_gone = "it counts as gone a day after it was first missing"
+    if checks < policy.gone_after_checks:
+        until_gone = f"{checks} of {policy.gone_after_checks} checks before it counts as gone"
     fields = {
         "missingChecks": str(checks),
         "missingSinceTs": f"{since:.3f}",
-        "errorMessage": what if is_gone else f"{what} ({_until_gone(checks, policy)})",
+        "errorMessage": what if is_gone else f"{what} ({until_gone})",
         "conditionalStreak": "0",
     }
     if outcome.http_status and not outcome.reason:
@@ -271,21 +267,15 @@ def _missing(item: Item, outcome: Missing, now: float, chance: float, policy: Re
     return _waiting(decision, now, policy.max_seconds, chance)
 
 
-def _until_gone(checks: int, policy: RecheckPolicy) -> str:
-    if checks < policy.gone_after_checks:
-        return f"{checks} of {policy.gone_after_checks} checks before it counts as gone"
-    return "it counts as gone a day after it was first missing"
-
-
 def _missing_count(item: Item) -> VisitResult:
-    """Counted when it goes, not at each look at the empty place. What was never there is a broken link."""
+    """Count an item when it goes missing, not at each check after that. What was never there is a broken link."""
     if item.has_text:
         return VisitResult.GONE
     return VisitResult.UNCHANGED if item.missing_checks else VisitResult.FAILED
 
 
 def _waiting(decision: Decision, now: float, seconds: float, chance: float = 0.5) -> Decision:
-    """The same, with the next check after so long; the record says so too."""
+    """Return the decision with the next check after so long, also in the record."""
     decision.fields["crawlIntervalSeconds"] = f"{seconds:.0f}"
     return replace(decision, next_at=_next(now, seconds, chance))
 
@@ -299,7 +289,7 @@ def _failed(
     retry_after: float | None = None,
     status: int = 0,
 ) -> Decision:
-    """What we have stays; we come back later and later, never earlier than we were asked."""
+    """The stored text stays; checks back off, and never come earlier than Retry-After."""
     failures = item.failures + 1
     wait = schedule.item_backoff_seconds(failures, policy.error_base_seconds)
     next_at = schedule.retry_at(now, schedule.jittered_both(wait, chance), retry_after)
@@ -315,17 +305,15 @@ def _failed(
 
 
 def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: RecheckPolicy) -> Decision:
-    """Nothing for us now. It may be tomorrow, so it is asked again, ever more seldom; mostly what we have stays."""
+    """We do not take it now; it is checked again ever less often. Mostly the stored text stays."""
     is_new_content = bool(outcome.content_hash) and outcome.content_hash != item.content_hash
     streak = 0 if is_new_content else item.unchanged_streak + 1
     interval = _interval(streak, policy)
     fields = {
         **_healthy(),
+        **_checked(item, streak, interval),
         "httpRobotsAllowed": "false" if outcome.is_by_robots else "true",
         "errorMessage": outcome.reason[:ERROR_CHARS],
-        "visitedVersion": item.listed_version,
-        "unchangedStreak": str(streak),
-        "crawlIntervalSeconds": f"{interval:.0f}",
     }
     if outcome.http_status:
         fields |= {"httpStatusCode": str(outcome.http_status), "httpContentLength": str(outcome.content_length)}
@@ -334,8 +322,8 @@ def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: 
     if is_new_content:
         fields |= {"contentHash": outcome.content_hash, "bodyHash": outcome.content_hash}
         fields |= {"lastChanged": iso(now), "changedTs": f"{now:.3f}"}
-    is_taken_back = outcome.is_withdrawn and item.has_text
-    text, event = (TextAction.DELETE, "item.gone") if is_taken_back else (TextAction.KEEP, "")
+    is_withdrawn = outcome.is_withdrawn and item.has_text
+    text, event = (TextAction.DELETE, "item.gone") if is_withdrawn else (TextAction.KEEP, "")
     return Decision(Status.OUT_OF_SCOPE, VisitResult.EXCLUDED, text, _next(now, interval, chance), fields, event)
 
 
@@ -354,9 +342,9 @@ def _next(now: float, seconds: float, chance: float) -> float:
 def should_ask_conditionally(
     item: Item, *, extractor_version: str, has_snapshot: bool, is_trusted: bool, audit_every: int
 ) -> bool:
-    """May the answer be 304? Only if we have the text it would confirm, and now and then not even then.
+    """Should the request carry validators? Only if we have the text that a 304 would confirm.
 
-    Some servers answer 304 for ever, so every so many checks the whole page is asked for (trap T56).
+    Some servers answer 304 for ever, so every so many checks the whole page is requested (an audit).
     """
     can_use = item.has_text and (item.extractor_version == extractor_version or has_snapshot)
     is_audit = item.conditional_streak >= audit_every - 1

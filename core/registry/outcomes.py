@@ -1,7 +1,7 @@
-"""What a visit or a poll can find, and how an answer is read.
+"""The outcomes of a visit, and how an answer becomes one.
 
-Sources answer in the words of HTTP, whatever stands behind them; here those words get their meaning for an item.
-Which status or failure means what is the table in `statuses`. Feeds use the same words for what is missing or broken.
+Every source answers like HTTP, whatever is behind it; `classify` says what a status or a failure means. Feeds use the
+same outcomes for what is missing or broken.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core.registry.record import Item, PageVisit
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """There is a text, and it is new to us or wanted anew."""
+    """There is a text, and it is new or was forced."""
 
     document: Document
     visit: PageVisit
@@ -27,7 +27,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """What we have is what is there."""
+    """The stored text is still the current one."""
 
     http_status: int = 304
     etag: str = ""
@@ -35,54 +35,54 @@ class Unchanged:
     """New validators, if the answer had any."""
     redirects: tuple[str, ...] = ()
     canonical_url: str = ""
-    """What the page calls itself now, as far as the answer tells; empty: no news."""
+    """The page's canonical URL, as far as the answer tells; empty: nothing new."""
     visit: PageVisit | None = None
     """After a 200 whose text was the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The place says that there is nothing: 404, 410, no such file, not in a complete listing."""
+    """There is nothing: 404, 410, no such file, or not in a complete listing."""
 
     http_status: int
-    """0: nobody asked."""
+    """0: it was not requested."""
     is_listed_nowhere: bool = False
     reason: str = ""
-    """In words, where it is not a status that says so."""
+    """In words, where no status says so."""
 
     @property
     def is_certain(self) -> bool:
-        """410 is said on purpose, and what a complete listing lacks is not there."""
+        """Is it gone for good? 410 is sent on purpose, and what a complete listing lacks is not there."""
         return self.is_listed_nowhere or classify.status(self.http_status).kind is ResponseKind.GONE
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """It could not be had this time; what we have stays."""
+    """It could not be fetched or read this time; the stored text stays."""
 
     failed: Failed
 
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """It is there and not for us: robots.txt, noindex, a type we do not read, too large, no text in it."""
+    """It is there and we do not take it: robots.txt, noindex, a type we do not read, too large, no text in it."""
 
     reason: str
     is_by_robots: bool = False
     http_status: int = 0
     is_withdrawn: bool = False
-    """What we have of it goes too: its publisher asks that it is not found, or the file was emptied."""
+    """The stored text is removed too: the publisher says noindex, or the file was emptied."""
     mime_type: str = ""
     content_length: int = 0
     content_hash: str = ""
-    """Of a file that is too large to be read, where its source could hash it piece by piece (spec 000 §5)."""
+    """Of a file that is too large to be read, where its source could hash it as a stream."""
     failed: Failed | None = None
     """The failure behind it, if there was one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The same page under another name that we know: this one is an alias."""
+    """It is an alias: the same page is an item under another URL."""
 
     target_id: str
     visit: PageVisit
@@ -92,13 +92,13 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """It has killed its workers; nobody touches it before somebody asks for it."""
+    """It has killed its workers; it is not visited again before a reindex."""
 
     deaths: int
 
     @property
     def sentence(self) -> str:
-        """What people are told."""
+        """The error message of the record."""
         return f"Reading this killed Freshet {self.deaths} times; it is parked. `scripts.reindex` unparks it."
 
 
@@ -109,12 +109,12 @@ GONE_FILE = "There is no such file any more."
 
 
 def from_response(item: Item, answer: Fetched | Failed, was_conditional: bool, now: float) -> Outcome | None:
-    """The meaning of an answer without a look into its body; None: the body has to be read."""
+    """Return the outcome of an answer without a look into its body; None: the body has to be read."""
     if isinstance(answer, Failed):
-        return _of_failure(item, answer)
+        return _from_failure(item, answer)
     match classify.status(answer.status).kind:
         case ResponseKind.UNCHANGED:
-            return _of_304(item, answer, was_conditional)
+            return _from_304(item, answer, was_conditional)
         case ResponseKind.MISSING | ResponseKind.GONE:
             is_file = item.type == "file" and not answer.final_url.startswith("http")
             return Missing(answer.status, is_file, GONE_FILE if is_file else "")
@@ -123,7 +123,7 @@ def from_response(item: Item, answer: Fetched | Failed, was_conditional: bool, n
 
 
 def refusal(answer: Fetched, now: float) -> Failed | None:
-    """Why there is no content in this answer: its status, or a redirect to the home page. None: read its body."""
+    """Return why this answer has no content: its status, or a redirect to the home page. None: read its body."""
     if classify.status(answer.status).kind is not ResponseKind.OK:
         wait = http_headers.retry_after_seconds(answer.header("retry-after"), now)
         return Failed(FailCode.HTTP, FailDetail.STATUS, f"HTTP {answer.status}", answer.status, wait)
@@ -133,7 +133,7 @@ def refusal(answer: Fetched, now: float) -> Failed | None:
 
 
 def unchanged(item: Item, answer: Fetched) -> Unchanged:
-    """The answer says that nothing changed: a 304, or the bytes we know."""
+    """Return the outcome of a 304, or of the bytes we have."""
     return Unchanged(
         answer.status,
         answer.header("etag"),
@@ -143,14 +143,14 @@ def unchanged(item: Item, answer: Fetched) -> Unchanged:
     )
 
 
-def _of_304(item: Item, answer: Fetched, was_conditional: bool) -> Outcome:
+def _from_304(item: Item, answer: Fetched, was_conditional: bool) -> Outcome:
     if was_conditional and item.has_text:
         return unchanged(item, answer)
     text = "HTTP 304, though we asked for the whole page."
     return Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, text, 304))
 
 
-def _of_failure(item: Item, failed: Failed) -> Outcome:
+def _from_failure(item: Item, failed: Failed) -> Outcome:
     if failed.detail is FailDetail.ROBOTS:
         return Excluded(failed.text or "robots.txt does not allow it.", is_by_robots=True, failed=failed)
     if classify.failure(failed).kind is ResponseKind.EXCLUDED and not item.has_text:
@@ -159,7 +159,7 @@ def _of_failure(item: Item, failed: Failed) -> Outcome:
 
 
 def to_failure(outcome: Missing | Broken | Excluded | Parked) -> Failed:
-    """What a link's story says about a visit that gave no article."""
+    """Return the failure that is recorded for a link whose visit gave no article."""
     match outcome:
         case Broken():
             return outcome.failed
@@ -167,8 +167,8 @@ def to_failure(outcome: Missing | Broken | Excluded | Parked) -> Failed:
             text = outcome.reason or f"HTTP {outcome.http_status}"
             return Failed(FailCode.HTTP, FailDetail.STATUS, text, outcome.http_status)
         case Excluded():
-            told = outcome.failed or Failed(FailCode.PARSE, FailDetail.TYPE, outcome.reason)
-            return replace(told, http_status=told.http_status or outcome.http_status)
+            failed = outcome.failed or Failed(FailCode.PARSE, FailDetail.TYPE, outcome.reason)
+            return replace(failed, http_status=failed.http_status or outcome.http_status)
         case Parked():
             return Failed(FailCode.PARSE, FailDetail.CRASH, outcome.sentence)
 
@@ -182,20 +182,23 @@ def from_document(
     force_on_canonical: bool = True,
     is_new_metadata: bool = False,
 ) -> Outcome:
-    """The meaning of a body that was read."""
+    """Return the outcome of a body that was read."""
     if isinstance(document, Failed):
-        outcome = _of_no_text(item, visit, document)
-        return _told(outcome, visit) if isinstance(outcome, Excluded) else outcome
+        outcome = _from_no_text(item, visit, document)
+        if not isinstance(outcome, Excluded):
+            return outcome
+        size = visit.content_length
+        return replace(outcome, http_status=visit.http_status, mime_type=visit.mime_type, content_length=size)
     if is_unchanged(item, visit, extractor_version, force_on_canonical) and not is_new_metadata:
         return Unchanged(visit.http_status, visit=visit)
     return Changed(document, visit, is_new_metadata)
 
 
-def _of_no_text(item: Item, visit: PageVisit, failed: Failed) -> Outcome:
-    """There is nothing to store. A file that was emptied loses its text; a page keeps what it had, and says so."""
+def _from_no_text(item: Item, visit: PageVisit, failed: Failed) -> Outcome:
+    """There is nothing to store. A file that was emptied loses its text; a page keeps what it had."""
     is_empty = failed.code in NO_TEXT and failed.detail is FailDetail.NONE
     if not is_empty:
-        return _of_failure(item, failed)
+        return _from_failure(item, failed)
     if not item.has_text:
         return Excluded(failed.text or "There is no text.", failed=failed)
     if visit.is_file:
@@ -203,18 +206,8 @@ def _of_no_text(item: Item, visit: PageVisit, failed: Failed) -> Outcome:
     return Broken(replace(failed, text="The page has no text any more; the last text is kept."))
 
 
-def _told(outcome: Excluded, visit: PageVisit) -> Excluded:
-    """With what the answer said of itself."""
-    return replace(
-        outcome,
-        http_status=visit.http_status,
-        mime_type=visit.mime_type,
-        content_length=visit.content_length,
-    )
-
-
 def is_unchanged(item: Item, visit: PageVisit, extractor_version: str, force_on_canonical: bool = True) -> bool:
-    """Is there nothing to do? Same text, same reader, nobody asked for more, and it still calls itself the same."""
+    """Is there nothing to do? Same text, same extractor, same canonical URL, and no force."""
     has_moved = force_on_canonical and bool(item.canonical_url) and visit.canonical_url != item.canonical_url
     return (
         item.has_text
@@ -226,7 +219,7 @@ def is_unchanged(item: Item, visit: PageVisit, extractor_version: str, force_on_
 
 
 def page_visit(item: Item, answer: Fetched, document: Document | Failed, body_hash: str, normalised: str) -> PageVisit:
-    """What the registry wants to know of an answer with a body."""
+    """Return what the registry stores of an answer with a body."""
     read = document if isinstance(document, Document) else Document()
     return PageVisit(
         normalised=normalised,
@@ -238,7 +231,7 @@ def page_visit(item: Item, answer: Fetched, document: Document | Failed, body_ha
         redirects=[hop.url for hop in answer.hops],
         canonical_url=read.canonical_url or page_url.permanent_target(answer),
         content_hash=read.content_hash,
-        # Detected once per text: an equal text has the language it had (spec 000 §10).
+        # Detected once per text: an equal text has the language it had.
         language=item.language if item.language and item.content_hash == read.content_hash else read.language,
         mime_type=http_headers.media_type(answer.header("content-type")),
         extractor_version=read.extractor_version,

@@ -1,6 +1,6 @@
-"""The registry record of an item, field by field as spec 000 §4 names them, flattened.
+"""The registry record of an item: its fields in Redis, and the `Item` that a visit works with.
 
-Values only: what a record says and what to write, not how.
+Values only: what a record says and what to write, not how (docs/architecture.md#registry-record).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ERROR_CHARS = 1_024
 
 
 class Status(StrEnum):
-    """Where an item stands."""
+    """The status of an item."""
 
     PENDING = "Pending"
     CRAWLED = "Crawled"
@@ -38,12 +38,12 @@ class Status(StrEnum):
 
 
 MAY_HAVE_TEXT = (Status.CRAWLED, Status.INDEXED, Status.ERROR, Status.OUT_OF_SCOPE)
-"""What is out of scope or in error may keep the text it had."""
+"""An item that is out of scope or in error may keep the text it had."""
 
 
 @dataclass(slots=True)  # not frozen: that costs three times as much to make, and a refresh makes thousands
 class Item:
-    """A record as a visit needs it; nobody changes one, see `dataclasses.replace`."""
+    """A record as a visit needs it; never changed in place, see `dataclasses.replace`."""
 
     id: str
     type: str = "url"
@@ -56,7 +56,7 @@ class Item:
     """Ids of the sources that list it."""
     stored_status: str = "0"
     stored_sources: str = "0"
-    """Status and sources word for word as the record has them; `0`: there is no such field, or no record."""
+    """Status and sources exactly as stored; `0`: there is no such field, or no record."""
     article_uid: str = ""
     article_url: str = ""
     """The link of its article, as it stands in the link set."""
@@ -69,7 +69,7 @@ class Item:
     etag: str = ""
     last_modified: str = ""
     validators_url: str = ""
-    """Where the validators came from; they are sent to no other URL (trap T57)."""
+    """Where the validators came from; they are sent to no other URL (docs/architecture.md#validators)."""
     http_status: int = 0
     content_length: int = 0
     mime_type: str = ""
@@ -80,11 +80,11 @@ class Item:
     body_hash: str = ""
     extractor_version: str = ""
     indexed_hash: str = ""
-    """The content hash that search knows."""
+    """The content hash that search has."""
     listed_version: str = ""
-    """What its source says about its content now."""
+    """The version that its source lists now."""
     visited_version: str = ""
-    """The same at its last visit that came to an end."""
+    """The version that was listed at its last finished visit."""
 
     generation: int = 0
     processed_generation: int = 0
@@ -108,18 +108,18 @@ class Item:
 
     @property
     def next_ts(self) -> float | None:
-        """When it is checked next; None: not before somebody asks."""
+        """When it is checked next; None: not before a reindex."""
         return field_parsing.iso_timestamp(self.next_crawl_at)
 
     @property
     def validators(self) -> dict[str, str]:
         """The headers that ask for a 304, byte for byte as they came."""
-        asked = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
-        return {name: value for name, value in asked.items() if value}
+        headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in headers.items() if value}
 
     @property
     def is_forced(self) -> bool:
-        """Was it asked to be read anew, whatever its validators say?"""
+        """Must it be read again, whatever its validators say?"""
         return self.generation > self.processed_generation
 
 
@@ -162,7 +162,7 @@ _INTEGERS = {
 }
 _TIMES = {"missing_since": "missingSinceTs", "checked_ts": "checkedTs", "changed_ts": "changedTs"}
 FIELDS = ("status", "sources", *_TEXTS.values(), *_INTEGERS.values(), *_TIMES.values())
-"""The fields of a record that `parse` reads, in its order."""
+"""The fields of a record that `parse_record` reads, in its order."""
 INTEGER_FIELDS = tuple(_INTEGERS.values())
 TIME_FIELDS = tuple(_TIMES.values())
 _NAMES = (*_TEXTS, *_INTEGERS, *_TIMES)
@@ -172,29 +172,29 @@ _INTEGERS_FROM, _TIMES_FROM = len(_TEXTS), len(_TEXTS) + len(_INTEGERS)
 def parse_record(
     item_id: str, values: Sequence[str | None], text_hash: str | None, via: str = "", damaged: set[str] | None = None
 ) -> Item | None:
-    """The record from the values of `FIELDS`; None if there is no such record. `via` is one more of its sources.
+    """Return the item from the values of `FIELDS`; None if there is no such record. `via` is one more source of it.
 
     `text_hash` is the content hash of the item's document, None without one. A field that cannot be read counts as
-    empty; then the item is added to `damaged`.
+    empty, and the item is added to `damaged`.
     """
     if values[0] is None:
         return None
-    # Some thousand times in a refresh: by position, one dict for all.
+    # Thousands of times in a refresh: by position, one dict for all.
     status, stored_sources, *rest = values
-    listed = stored_sources
-    if listed is None:  # written before there were other sources than feeds
-        listed = ARTICLES_SOURCE
-    sources = tuple(dict.fromkeys(filter(None, (*listed.split(","), via))))
+    sources = listing_sources(stored_sources)
+    if via and via not in sources:
+        sources = (*sources, via)
     read: list[object] = [value or "" for value in rest[:_INTEGERS_FROM]]
     read += [field_parsing.integer(value, 0, item_id, damaged) for value in rest[_INTEGERS_FROM:_TIMES_FROM]]
     read += [field_parsing.timestamp(value, 0.0, item_id, damaged) for value in rest[_TIMES_FROM:]]
-    named = dict(zip(_NAMES, read, strict=True))
-    where = parse_status(status, item_id, damaged)
-    known = Item(item_id, status=where, sources=sources, has_text=text_hash is not None, **named)  # type: ignore[arg-type]
-    known.text_hash = text_hash or ""
-    known.stored_status = str(where)
-    known.stored_sources = "0" if stored_sources is None else stored_sources
-    return known
+    item = Item(item_id, **dict(zip(_NAMES, read, strict=True)))  # type: ignore[arg-type]
+    item.status = parse_status(status, item_id, damaged)
+    item.stored_status = str(item.status)
+    item.sources = sources
+    item.stored_sources = "0" if stored_sources is None else stored_sources
+    item.has_text = text_hash is not None
+    item.text_hash = text_hash or ""
+    return item
 
 
 def listing_sources(stored: str | None) -> tuple[str, ...]:
@@ -202,11 +202,11 @@ def listing_sources(stored: str | None) -> tuple[str, ...]:
 
     A record without the field was written before there were other sources than feeds.
     """
-    return (ARTICLES_SOURCE,) if stored is None else tuple(filter(None, stored.split(",")))
+    return (ARTICLES_SOURCE,) if stored is None else tuple(dict.fromkeys(filter(None, stored.split(","))))
 
 
 def parse_status(value: object, item_id: str = "", damaged: set[str] | None = None) -> Status:
-    """A status by its name; what is no name of one is Pending."""
+    """Return a status by its name; an unknown name is Pending."""
     try:
         return Status(str(value))
     except ValueError:
@@ -219,13 +219,13 @@ def parse_status(value: object, item_id: str = "", damaged: set[str] | None = No
 
 
 def iso(ts: float) -> str:
-    """A time as spec 000 writes it."""
-    # Thrice as quick as strftime, and a refresh writes two for every page.
+    """Return a time as records have it: `2026-01-31T12:00:00Z`."""
+    # Three times as fast as strftime, and a refresh writes two for every page.
     return f"{datetime.fromtimestamp(int(ts), UTC).isoformat()[:19]}Z"
 
 
 def partition(normalised: str, item_type: str, strategy: str) -> str:
-    """PartitionKey: the host of a URL, or the scheme where that is asked for; of a file always its scheme."""
+    """Return the PartitionKey: a URL's host, or its scheme if the strategy says so; of a file the kind of storage."""
     scheme = normalised.partition(":")[0]
     if item_type == "url":
         return host_of(normalised) if strategy == "host" else scheme
@@ -235,72 +235,49 @@ def partition(normalised: str, item_type: str, strategy: str) -> str:
 
 
 def content_group(url: str) -> str:
-    """One name for http and https and for trivial query variants: host and path, without the query (spec 000 §10)."""
-    found = split_url(url)
-    name = f"{found.host}{found.path.rstrip('/')}" if found else url
+    """Return one name for http, https and query variants: a hash of host and path."""
+    parts = split_url(url)
+    name = f"{parts.host}{parts.path.rstrip('/')}" if parts else url
     return b32encode(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()).decode().lower()[:26]
+
+
+_EMPTY_FIELDS = (
+    *("parentPageId", "httpEtag", "httpLastModified", "validatorsUrl", "httpCanonicalUrl"),
+    *("fileEtag", "fileLastModified", "fileLength", "fileContentType", "contentHash", "textHash", "bodyHash"),
+    *("language", "mimeType", "extractorVersion", "articleUid", "articleUrl", "articleCategories", "aliasOf"),
+    *("lastIndexedDocId", "indexedHash", "lastChecked", "lastChanged", "lastIndexed", "errorMessage", "lockedUntil"),
+    "sources",
+)
+_ZERO_FIELDS = (
+    *("reindexGeneration", "processedGeneration", "httpContentLength", "httpStatusCode", "imageCount"),
+    *("crawlAttempts", "consecutiveFailures", "unchangedStreak", "conditionalStreak", "missingChecks"),
+)
 
 
 def blank_record(
     normalised: str, address: str, now: float, *, item_type: str = "url", strategy: str = "host", display: str = ""
 ) -> dict[str, str]:
-    """Every field of spec 000 §4, as of something that was never visited."""
+    """Return every field of a record, as of an item that was never visited."""
     item_id = ids.item_id(item_type, normalised)
-    is_url = item_type == "url"
     return {
+        **dict.fromkeys(_EMPTY_FIELDS, ""),
+        **dict.fromkeys(_ZERO_FIELDS, "0"),
         "id": item_id,
         "type": item_type,
         "PartitionKey": partition(normalised, item_type, strategy),
         "RowKey": item_id.partition("_")[2],
         "normalizedSource": normalised,
-        "displaySource": display or (display_url(address) if is_url else address),
+        "displaySource": display or (display_url(address) if item_type == "url" else address),
         "sourceHost": host_of(normalised),
         "fetchUrl": address,
-        "parentPageId": "",
         "status": str(Status.PENDING),
         "reindexRequested": "false",
-        "reindexGeneration": "0",
-        "processedGeneration": "0",
-        "httpEtag": "",
-        "httpLastModified": "",
-        "validatorsUrl": "",
-        "httpContentLength": "0",
-        "httpStatusCode": "0",
         "httpRedirectChain": "[]",
         "httpRobotsAllowed": "true",
-        "httpCanonicalUrl": "",
-        "fileEtag": "",
-        "fileLastModified": "",
-        "fileLength": "",
-        "fileContentType": "",
-        "contentHash": "",
-        "textHash": "",
-        "bodyHash": "",
         "contentGroupId": content_group(normalised),
-        "language": "",
-        "mimeType": "",
-        "extractorVersion": "",
-        "articleUid": "",
-        "articleUrl": "",
-        "articleCategories": "",
-        "aliasOf": "",
-        "lastIndexedDocId": "",
-        "indexedHash": "",
-        "imageCount": "0",
         "firstSeen": iso(now),
-        "lastChecked": "",
-        "lastChanged": "",
-        "lastIndexed": "",
-        "crawlAttempts": "0",
-        "consecutiveFailures": "0",
-        "unchangedStreak": "0",
-        "conditionalStreak": "0",
-        "missingChecks": "0",
-        "errorMessage": "",
         "nextCrawlAt": iso(now),
         "crawlIntervalSeconds": str(BASE_INTERVAL_SECONDS),
-        "lockedUntil": "",
-        "sources": "",
     }
 
 
@@ -309,7 +286,7 @@ def blank_record(
 
 @dataclass(frozen=True, slots=True)
 class PageVisit:
-    """What a successful visit of a page learnt."""
+    """What a visit learnt of a page that it could read."""
 
     normalised: str
     fetched_url: str
@@ -326,11 +303,11 @@ class PageVisit:
     body_hash: str = ""
     image_count: int = 0
     is_file: bool = False
-    """A file of a folder or a blob; it has `file…` fields beside the ones its validators are read from."""
+    """A file of a folder or a blob; it has `file…` fields beside the `http…` ones."""
 
 
 def visited_fields(visit: PageVisit) -> dict[str, str]:
-    """The fields that a visit with a text sets."""
+    """Return the fields that a visit with a text sets."""
     return (_file_fields(visit) if visit.is_file else {}) | {
         "httpEtag": visit.etag,
         "httpLastModified": visit.last_modified,
@@ -354,7 +331,7 @@ def visited_fields(visit: PageVisit) -> dict[str, str]:
 
 
 def redirects_json(redirects: Sequence[str]) -> str:
-    """A chain of redirects as the record holds it."""
+    """Return a chain of redirects as records have it."""
     return json.dumps(list(redirects))
 
 
@@ -368,7 +345,7 @@ def _file_fields(visit: PageVisit) -> dict[str, str]:
 
 
 def iso_of_http_date(http_date: str) -> str:
-    """A date as headers write it, as spec 000 writes it; empty if it is none."""
+    """Return an HTTP date as records have times; empty if it is none."""
     try:
         return iso(parsedate_to_datetime(http_date).timestamp())
     except (TypeError, ValueError, OverflowError):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.models import Fetched
-from core.registry.decide import NOTHING_SPECIAL, Decision, TextAction, VisitContext, VisitResult
+from core.registry.decide import NO_CONTEXT, Decision, TextAction, VisitContext, VisitResult
 from core.registry.io.items import LeasedItem
 from core.registry.outcomes import Missing, Outcome
 from core.registry.record import Item
@@ -68,7 +68,7 @@ class DeletionGuard:
     async def visit_context(self, item: Item, outcome: Outcome) -> VisitContext:
         """Return what has to be known before a missing page counts."""
         if not isinstance(outcome, Missing) or not item.has_text:
-            return NOTHING_SPECIAL  # nothing can be lost
+            return NO_CONTEXT  # nothing can be lost
         async with self._lock:
             return await self._missing_context(item)
 
@@ -81,7 +81,7 @@ class DeletionGuard:
                 return VisitContext(is_site_down=True)
             if await self.refuse_loss(source, 1):
                 return VisitContext(loss_refused=KEPT)
-        return NOTHING_SPECIAL
+        return NO_CONTEXT
 
     async def refuse_loss(self, source: Source, count: int, empty: int = 0) -> str:
         """Return why the source may not lose so many more texts; empty if it may, and then they count as lost.
