@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.search.highlight import snippet, to_html, words
+from core.search.highlight import snippet, words
 
 
 def marked(text: str, query: str, width: int = 240) -> list[str]:
@@ -66,15 +66,6 @@ def test_without_a_match_the_beginning_is_shown() -> None:
 
     assert shown.startswith("alpha beta")
     assert ranges == []
-
-
-def test_html_is_escaped() -> None:
-    """Markup in a text stays text; only the marks are tags."""
-    shown, ranges = snippet("<script>flood & fire</script>", ["flood", "script"])
-
-    assert to_html(shown, ranges) == (
-        "&lt;<mark>script</mark>&gt;<mark>flood</mark> &amp; fire&lt;/<mark>script</mark>&gt;"
-    )
 
 
 @given(st.text(max_size=300), st.text(max_size=30), st.integers(-1, 120))
