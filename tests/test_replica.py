@@ -567,7 +567,7 @@ async def test_removing_the_folder_under_the_writer_is_noticed(replica: Replica,
 
     with pytest.raises(ReplicaBroken, match="was removed while we wrote it"):
         await commit(replica)
-    assert not replica.is_writer
+    assert replica._writer is None
 
 
 async def test_a_failed_write_gives_the_lock_back(replica: Replica, tmp_path: Path) -> None:
@@ -577,7 +577,7 @@ async def test_a_failed_write_gives_the_lock_back(replica: Replica, tmp_path: Pa
     with pytest.raises(AttributeError):
         await replica.upsert(page("j"), [Chunk("c", 5)], {})  # type: ignore[arg-type]
 
-    assert not replica.is_writer
+    assert replica._writer is None
     assert replica.try_write_lock()
     await put(replica, "k", "flood", vector=unit(1))
     await commit(replica)

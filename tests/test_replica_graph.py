@@ -13,7 +13,7 @@ pytest.importorskip("tantivy")
 pytest.importorskip("usearch")
 
 from core.models import Chunk
-from core.search.io import replica_graph, replica_graph_builder, replica_table, replica_vectors
+from core.search.io import replica_graph, replica_table, replica_vectors
 from core.search.io.replica import Replica
 from core.search.io.replica_state import Checkpoint
 from core.search.models import Filters, IndexedPage
@@ -28,7 +28,7 @@ Rows = np.ndarray[Any, np.dtype[np.float32]]
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs for small replicas."""
     monkeypatch.setattr(replica_graph, "HNSW_ABOVE", 1_000)
-    monkeypatch.setattr(replica_graph_builder, "LEAST_ROWS", 500)
+    monkeypatch.setattr(replica_graph, "LEAST_ROWS", 500)
     monkeypatch.setattr(replica_vectors, "GRAPH_MOST_SHARE", 0.2)
 
 
@@ -213,7 +213,7 @@ async def test_a_compaction_begins_a_new_one(replica: Replica, tmp_path: Path, m
 
 async def test_without_usearch_all_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is in an extra: without it searches are slower, and nothing else."""
-    monkeypatch.setattr(replica_graph, "usearch", lambda: None)
+    monkeypatch.setattr(replica_graph, "_usearch", lambda: None)
     replica = Replica(tmp_path, DIMENSION)
     assert replica.try_write_lock()
     rows = clustered(2_000)

@@ -22,13 +22,11 @@ from pathlib import Path
 from core.models import Chunk
 from core.search.io import (
     replica_graph,
-    replica_graph_builder,
     replica_log,
     replica_state,
     replica_vectors,
     replica_writer,
 )
-from core.search.io.replica_graph_builder import GraphBuilder
 from core.search.io.replica_lexical import LexicalIndex
 from core.search.io.replica_snapshot import ReplicaSnapshot
 from core.search.io.replica_state import (
@@ -62,7 +60,7 @@ class Replica:
         self._writer: ReplicaWriter | None = None
         self._refreshing = threading.Lock()
         self._writing = threading.Lock()
-        self._graph_builder = GraphBuilder(folder, self._use_graph)
+        self._graph_builder = replica_graph.GraphBuilder(folder, self._use_graph)
         folder.mkdir(parents=True, exist_ok=True)
         if replica_state.signature(folder) is None:
             replica_writer.create(folder, dimension)
@@ -155,11 +153,6 @@ class Replica:
         if is_ahead:
             self._publish(self._writer)
         return True
-
-    @property
-    def is_writer(self) -> bool:
-        """Whether we hold the lock."""
-        return self._writer is not None
 
     async def upsert(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Add this version of a page with the next commit, beside older ones."""
@@ -297,8 +290,7 @@ class Replica:
         snapshot = self._snapshot
         if snapshot and snapshot.matrix is not None:
             covered = snapshot.graph.rows if snapshot.graph else 0
-            if replica_graph_builder.should_extend(snapshot.state, covered):
-                self._graph_builder.start(snapshot.state, snapshot.matrix, snapshot.columns.is_comparable)
+            self._graph_builder.start(snapshot.state, snapshot.matrix, snapshot.columns.is_comparable, covered)
 
     def finish_graph(self) -> None:
         """Wait for the graph, if one is being built. Not needed: without it searches only take longer."""

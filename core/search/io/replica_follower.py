@@ -11,6 +11,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import cast
 
 from core.keys import Keys
@@ -94,13 +95,13 @@ class ReplicaFollower:
             item_ids |= set(texts(await self._client.srandmember(self._keys.status(str(status)), count) or []))
         contents = await self._contents.read(sorted(item_ids), self.space)
         wrong = [item_id for item_id, content in contents.items() if not self._is_current(item_id, content)]
-        if not wrong or not self.replica.try_write_lock():
+        if not wrong:
             return 0
-        try:
+        async with self._write_lock() as is_writer:
+            if not is_writer:
+                return 0
             await self._apply(wrong)
             await self.replica.commit(self.replica.checkpoint)
-        finally:
-            await asyncio.to_thread(self.replica.stop_writing)
         log.warning("🩹 %d items of the search replica were not as in Redis, and are set right", len(wrong))
         return len(wrong)
 
@@ -115,7 +116,9 @@ class ReplicaFollower:
                     extra.discard(item_id)
                     missing += not self._is_current(item_id, content)
         if fix and (missing or extra):
-            await self._rebuild_alone()
+            async with self._turn, self._write_lock() as is_writer:
+                if is_writer:
+                    await self._rebuild()
         return counts | {"missing": missing, "extra": len(extra)}
 
     def _is_current(self, item_id: str, content: PageContent | None) -> bool:
@@ -128,15 +131,6 @@ class ReplicaFollower:
     def is_building(self) -> bool:
         """Whether another process is building the replica, which so far has a part of everything."""
         return not self.replica.checkpoint.position
-
-    async def _rebuild_alone(self) -> None:
-        """Rebuild the replica, unless another process writes it."""
-        async with self._turn:
-            if self.replica.try_write_lock():
-                try:
-                    await self._rebuild()
-                finally:
-                    await asyncio.to_thread(self.replica.stop_writing)
 
     async def repair(self, broken: ReplicaBroken) -> None:
         """Reopen a replica that turned out to be broken while it was read, and catch up."""
@@ -189,15 +183,25 @@ class ReplicaFollower:
             await self._reopen()
         if self.replica.checkpoint == Checkpoint(last, self._space_name):
             return 0
-        if not self.replica.try_write_lock():
-            return None
-        try:
+        async with self._write_lock() as is_writer:
+            if not is_writer:
+                return None
             checkpoint = self.replica.checkpoint
             if checkpoint.space != self._space_name or not await self._can_follow(checkpoint.position):
                 return await self._rebuild()
             return await self._follow(checkpoint.position)
+
+    @asynccontextmanager
+    async def _write_lock(self) -> AsyncIterator[bool]:
+        """Hold the write lock; False: another process holds it."""
+        replica = self.replica
+        if not replica.try_write_lock():
+            yield False
+            return
+        try:
+            yield True
         finally:
-            await asyncio.to_thread(self.replica.stop_writing)  # it may wait for tantivy to merge
+            await asyncio.to_thread(replica.stop_writing)  # it may wait for tantivy to merge
 
     async def _reopen(self) -> None:
         self.replica.close()

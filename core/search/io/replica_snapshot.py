@@ -11,11 +11,10 @@ from tantivy import Searcher
 from core.search import fusion
 from core.search.fusion import FusedHit
 from core.search.io import replica_terms, replica_vectors
-from core.search.io.replica_graph import VectorGraph
+from core.search.io.replica_graph import Matrix, VectorGraph
 from core.search.io.replica_lexical import LexicalIndex, reading
 from core.search.io.replica_state import ReplicaState
 from core.search.io.replica_table import ChunkColumns, Mask
-from core.search.io.replica_vectors import Matrix
 from core.search.models import ChunkText, Filters, Hit, Hits
 from core.search.protocols import Vector
 

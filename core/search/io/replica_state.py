@@ -143,6 +143,17 @@ def try_lock(path: Path) -> int | None:
     return descriptor
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Hold this lock; False: another process holds it."""
+    lock = try_lock(path)
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
 def is_same_file(path: Path, descriptor: int) -> bool:
     """Whether the file we locked still has this name: the folder may have been removed."""
     try:

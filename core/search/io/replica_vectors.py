@@ -14,11 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from core.search.io.replica_graph import VectorGraph
+from core.search.io.replica_graph import Matrix, VectorGraph
 from core.search.io.replica_state import InvalidVector, ReplicaBroken, ReplicaState
 from core.search.protocols import Vector
 
-Matrix = NDArray[np.float32]
 FEW_ROWS_SHARE = 0.25
 """Below this share of the rows it is quicker to pick them than to compare all."""
 GRAPH_OVERSAMPLING = 1.2

@@ -32,11 +32,8 @@ WRITER_LOCK = "writer.lock"
 
 def create(folder: Path, dimension: int | None) -> None:
     """Make an empty replica where there is none, unless another process is about to."""
-    lock = replica_state.try_lock(folder / WRITER_LOCK)
-    if lock is None:
-        return
-    try:
-        if replica_state.signature(folder) is None:
+    with replica_state.locked(folder / WRITER_LOCK) as is_locked:
+        if is_locked and replica_state.signature(folder) is None:
             _remove(folder)
             LexicalIndex.create(folder / "lexical")
             (folder / "vectors").mkdir()
@@ -44,21 +41,15 @@ def create(folder: Path, dimension: int | None) -> None:
             rows_path(folder, 0).touch()
             replica_state.sync_folder(folder / "vectors")
             replica_state.write(folder, ReplicaState(schema=SCHEMA, born=uuid.uuid4().hex, dimension=dimension))
-    finally:
-        os.close(lock)
 
 
 def erase(folder: Path) -> bool:
     """Remove a replica and no other file; False: another process writes it. Readers keep what they have open."""
     folder.mkdir(parents=True, exist_ok=True)
-    lock = replica_state.try_lock(folder / WRITER_LOCK)
-    if lock is None:
-        return False
-    try:
-        _remove(folder)
-    finally:
-        os.close(lock)
-    return True
+    with replica_state.locked(folder / WRITER_LOCK) as is_locked:
+        if is_locked:
+            _remove(folder)
+    return is_locked
 
 
 def _remove(folder: Path) -> None:
@@ -126,7 +117,7 @@ class ReplicaWriter:
             for first, put in self.table.live_puts(verified_rows):
                 replica_vectors.verify(matrix, first, len(put.chunks), put.vectors_crc)
 
-    def _matrix(self) -> replica_vectors.Matrix | None:
+    def _matrix(self) -> replica_graph.Matrix | None:
         return replica_vectors.map_rows(self._folder, self.state)
 
     def _open(self, state: ReplicaState) -> tuple[BinaryIO, BinaryIO]:
