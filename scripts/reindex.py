@@ -94,12 +94,12 @@ async def _migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: b
     migration = Migration(client, keys, ChunkStore(client, raw, keys), embedder)
     try:
         space, before = await migration.space(), await VectorSpaceStore(client, keys).current()
-        count = await migration.count()
-        echo(_plan(before, space, count))
+        estimate = await migration.estimate()
+        echo(_plan(before, space, estimate))
         if dry_run:
             echo("Nothing was changed.")
             return 0
-        with progress.bar(count.chunks if space else 0, "Embedding") as bar:
+        with progress.bar(estimate.chunks if space else 0, "Embedding") as bar:
             embedded, waiting = await migration.run(bar.update)
     except EmbedderUnavailable as away:
         echo(f"{away} What is embedded is kept, and search is as before; the same command goes on.", file=sys.stderr)
@@ -116,11 +116,11 @@ async def _migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: b
     return 0
 
 
-def _plan(before: str, space: VectorSpace | None, count: MigrationEstimate) -> str:
-    there = f"{counted(count.chunks, 'chunk')} of {counted(count.items, 'item')}"
+def _plan(before: str, space: VectorSpace | None, estimate: MigrationEstimate) -> str:
+    there = f"{counted(estimate.chunks, 'chunk')} of {counted(estimate.items, 'item')}"
     if space is None:
         return f"From {before or 'no vectors'} to no vectors: {there}; the old vectors are kept for 30 days."
-    return f"From {before or 'no vectors'} to {space.name}: {there}, {count.cached} of them embedded already."
+    return f"From {before or 'no vectors'} to {space.name}: {there}, {estimate.cached} of them embedded already."
 
 
 def main() -> int:

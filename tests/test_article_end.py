@@ -318,7 +318,7 @@ async def test_end_while_its_chunks_are_made(
     await press.store(is_listed_by_site=is_listed_by_site)
     press.paper.write(f"The dockers went back to work. {FILLER}")
     await press.paper.visit()
-    write = ChunkStore.write_all
+    write = ChunkStore.write
 
     async def and_end(self: ChunkStore, *given: Any) -> None:
         await write(self, *given)
@@ -326,7 +326,7 @@ async def test_end_while_its_chunks_are_made(
         await press.client.hdel(press.keys.document(press.paper.id), "content_hash", "markdown")
         await press.sweep()
 
-    monkeypatch.setattr(ChunkStore, "write_all", and_end)
+    monkeypatch.setattr(ChunkStore, "write", and_end)
     await press.library.embed()
 
     assert (await press.paper.item())["status"] == ("Pending" if is_listed_by_site else "Gone")

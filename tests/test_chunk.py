@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.models import Chunk
 from core.pages.blocks import blocks_to_markdown, text_to_blocks
 from core.pages.text_cleaning import content_hash
-from core.search.chunk import (
+from core.search.chunking import (
     CHUNKER_VERSION,
     MOST_TOKENS,
     WINDOW_TOKENS,

@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.doctor.io.index_repair import IndexRepair
 from core.doctor.problems import Finding, Problem
 from core.search import vectors
 from core.settings import Settings
 from tests.library import Library, open_library
+from tests.test_reconciling import index_repair, look
 
 NUMBERS = 16
 ONE = 1 / math.sqrt(NUMBERS)
@@ -106,11 +106,10 @@ async def test_doctor_sees_a_damaged_vector(library: Library, how: str) -> None:
     """And makes its page due, so that the next embed job makes it whole."""
     sound = await vector_of(library, "/a")
     await damage(library, "/a", DAMAGE[how])
-    repair = IndexRepair(library.context.client, library.context.keys, wants_vectors=True)
-    found = [one async for some in repair.everything() for one in some]
+    found = await look(library, wants_vectors=True)
 
     assert found == [Finding(Problem.NOT_EMBEDDED, library.id("/a"))]
-    await repair.heal(found, time.time())
+    await index_repair(library).repair(found, time.time())
     await library.embed()
     assert await vector_of(library, "/a") == sound
 

@@ -17,9 +17,8 @@ from core.registry.record import Item, Status
 from core.runtime.context import Context
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_run import EmbedRun
-from core.search.io.embedders import open_embedder
+from core.search.io.embedders import NoEmbedder, open_embedder
 from core.search.io.live_pages import LivePageReader
-from core.search.io.none import NoEmbedder
 from core.search.io.searcher import open_searcher
 from core.search.io.vector_space import VectorSpaceStore
 from core.search.models import Filters, Query, SearchResults

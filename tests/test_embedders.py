@@ -19,10 +19,9 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from core.errors import SettingsError
-from core.search.chunk import CHUNKER_VERSION
-from core.search.io.embedders import open_embedder
+from core.search.chunking import CHUNKER_VERSION
+from core.search.io.embedders import NoEmbedder, open_embedder
 from core.search.io.local_embedder import LocalEmbedder
-from core.search.io.none import NoEmbedder
 from core.search.io.openai_embedder import STAND_IN, OpenAIEmbedder
 from core.search.protocols import Embedder, EmbedderUnavailable, Vector
 from core.settings import Settings

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from core import ids
-from core.doctor.io.index_repair import IndexRepair
+from core.doctor.io.index_checks import IndexChecks
+from core.doctor.io.lua_check import LuaChecks
 from core.registry.io.cleanup import Purger
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.item_queries import ItemQueries
@@ -121,8 +122,8 @@ async def test_images_are_in_the_sets_of_the_registry(gallery: Gallery) -> None:
     assert names <= await client.smembers(keys.status("Indexed"))
     assert not names & await client.smembers(keys.status("Crawled"))
     assert not names & set(await client.zrange(keys.embed_due, 0, -1))
-    repair = IndexRepair(client, keys)
-    assert [found async for some in repair.everything() for found in some] == []
+    checks = IndexChecks(client, keys, LuaChecks(client, keys, gallery.context.settings))
+    assert [found async for some in checks.check_all() for found in some] == []
 
 
 async def test_image_is_named_in_its_normal_form(gallery: Gallery) -> None:

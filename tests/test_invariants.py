@@ -356,7 +356,7 @@ async def test_no_alarm_while_workers_write(scene: Scene, full: bool) -> None:
     async def look() -> None:
         for _ in range(20 if full else 3):
             doctor = Doctor(scene.client, scene.keys, short)
-            alarms.extend([one async for some in doctor.everything() for one in some])
+            alarms.extend([one async for some in doctor.check_all() for one in some])
 
     async with open_context(short) as context:
         scene.context, scene.settings = context, short

@@ -6,7 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from core.doctor.io.index_repair import Finding, IndexRepair, Problem
+from core.doctor.io.index_checks import IndexChecks
+from core.doctor.io.index_repair import IndexRepair
+from core.doctor.io.lua_check import LuaChecks
+from core.doctor.problems import Finding, Problem
 from core.models import Chunk, VectorSpace
 from core.runtime.job_queues import JobQueues
 from core.search.io.chunk_store import ChunkStore
@@ -37,14 +40,22 @@ async def library(settings: Settings) -> AsyncIterator[Library]:
         yield opened
 
 
+def index_checks(library: Library, **more: bool) -> IndexChecks:
+    client, keys = library.context.client, library.context.keys
+    return IndexChecks(client, keys, LuaChecks(client, keys, library.settings), **more)
+
+
+def index_repair(library: Library) -> IndexRepair:
+    client, keys = library.context.client, library.context.keys
+    return IndexRepair(client, keys, index_checks(library), LuaChecks(client, keys, library.settings))
+
+
 async def look(library: Library, **more: bool) -> list[Finding]:
-    repair = IndexRepair(library.context.client, library.context.keys, **more)
-    return [one async for some in repair.everything() for one in some]
+    return [one async for some in index_checks(library, **more).check_all() for one in some]
 
 
 async def heal(library: Library, findings: list[Finding]) -> int:
-    client = library.context.client
-    return await IndexRepair(client, library.context.keys).heal(findings, await connect.now(client))
+    return await index_repair(library).repair(findings, await connect.now(library.context.client))
 
 
 async def first_chunk(library: Library, path: str) -> str:
@@ -394,7 +405,7 @@ async def test_one_key_of_another_type_does_not_stop_the_timer(library: Library)
     """It is set right with the sample."""
     findings = await chunks_of_another_type(library)
 
-    assert set(findings) <= set(await IndexRepair(library.context.client, library.context.keys).sample(50))
+    assert set(findings) <= set(await index_checks(library).check_sample(50))
 
 
 async def test_what_a_worker_writes_beside_is_not_astray(library: Library) -> None:
@@ -426,7 +437,7 @@ async def test_worker_that_writes_over_what_is_astray_is_not_disturbed(library: 
     text, text_hash = await client.hmget(keys.chunk(name), ["text", "text_hash"])
     chunk = Chunk(name, str(text), text_hash=str(text_hash))
     await ChunkStore(client, raw, keys).write(
-        item_id, [chunk], VectorSpace("first", 16, "1"), {chunk.text_hash: bytes(64)}
+        {item_id: [chunk]}, VectorSpace("first", 16, "1"), {chunk.text_hash: bytes(64)}
     )
     await raw.aclose()
 
@@ -450,22 +461,22 @@ async def test_failed_pages_are_in_the_sample(library: Library) -> None:
     """The timer finds what is wrong with them too."""
     expected = await nobody_knows_of_the_failed(library)
 
-    assert await IndexRepair(library.context.client, library.context.keys).sample(50) == expected
+    assert await index_checks(library).check_sample(50) == expected
 
 
 async def test_what_a_worker_holds_is_left(library: Library) -> None:
     """It is told as left, and healed when the worker has let go."""
     client, keys = library.context.client, library.context.keys
     findings = await without_vector(library)
-    leases, repair = Leases(client, keys), IndexRepair(client, keys)
+    leases, repair = Leases(client, keys), index_repair(library)
     taken = await leases.acquire(f"embed_{library.id('/a')}")
     assert taken
 
     assert await heal(library, findings) == 0
-    assert await repair.left(findings) == findings
+    assert await repair.recheck(findings) == findings
     await leases.release(taken[0])
     assert await heal(library, findings) == 1
-    assert await repair.left(findings) == []
+    assert await repair.recheck(findings) == []
 
 
 async def test_nothing_is_healed_that_is_well_again(library: Library) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from core.doctor.io.index_repair import Problem
+from core.doctor.problems import Problem
 from core.models import Chunk
 from core.search.io.searcher import open_searcher
 from core.search.models import IndexedPage

@@ -74,8 +74,8 @@ class Timer:
             return
         self._reconciled_ts = now
         doctor = Doctor(self._client, self._keys, self._settings)
-        found = await doctor.sample(RECONCILE_ITEMS)
-        await doctor.heal(found, now)
+        found = await doctor.check_sample(RECONCILE_ITEMS)
+        await doctor.repair(found, now)
         if found:
             kinds = ", ".join(sorted({str(one.problem) for one in found}))
             log.warning("🩹 %d things were not as they should be, and are set right: %s", len(found), kinds)

@@ -1,8 +1,15 @@
-"""What can be wrong in a store, by the invariant it breaks. Values only; reads nothing."""
+"""The table of what can be wrong in a store: the broken invariant and a sentence for each problem.
+
+How a problem is found and repaired is next to the others of its kind: problems of articles, items and sources, leases,
+TTLs and counters are Lua in `io/article_checks.py`, `io/item_checks.py` and `io/key_checks.py`; those between registry,
+texts and chunks are in `io/index_checks.py` and `io/index_repair.py`; the rest is in `io/field_checks.py`,
+`io/queue_checks.py` and `io/record_recovery.py`. To add one: a member here, its check there, and a plant in
+`tests/test_invariants.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -10,7 +17,7 @@ from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
 
 FIELDS = ("status", "contentHash", "indexedHash", "aliasOf", "chunkCount")
-"""What of a record is asked."""
+"""The fields of a record that are read."""
 Record = Mapping[str, str | None]
 
 
@@ -76,16 +83,16 @@ class Finding:
     name: str
     """The id of an item, article, chunk or job; or a key."""
     place: str = field(default="", compare=False)
-    """The partition that names what has no record, or none that can be read."""
+    """Where it was found, if that matters: a partition, the `where` of a check in Lua, or a queue."""
 
 
-def every(problem: Problem, names: Sequence[str]) -> list[Finding]:
-    """The same of all these."""
-    return [Finding(problem, name) for name in names]
+def findings_of(problem: Problem, names: Iterable[str], place: str = "") -> list[Finding]:
+    """Return one finding for each name."""
+    return [Finding(problem, name, place) for name in names]
 
 
-def judge(has_text: bool, record: Record, live: str, chunks: Sequence[str], waiting: object) -> Problem | None:
-    """What the record and the list of chunks tell; whether these are whole is another question."""
+def page_problem(has_text: bool, record: Record, live: str, chunks: Sequence[str], waiting: object) -> Problem | None:
+    """Tell what is wrong with a page by its record and its list of chunks; the chunks themselves are not read."""
     if not has_text:
         return Problem.NO_TEXT if chunks else None
     status = record["status"]
@@ -102,6 +109,6 @@ def judge(has_text: bool, record: Record, live: str, chunks: Sequence[str], wait
 
 
 def is_known(record: Record) -> bool:
-    """Does search know this very text, as far as the record tells? What is Crawled is not looked at so closely."""
+    """Tell whether search knows this very text, as far as the record says; never true of what is Crawled."""
     is_same = bool(record["indexedHash"]) and record["indexedHash"] == record["contentHash"]
     return is_same and record["status"] in MAY_HAVE_TEXT and record["status"] != Status.CRAWLED

@@ -12,7 +12,7 @@ import pytest
 from core.models import VectorSpace
 from core.registry.io.items import ItemStore
 from core.runtime.job_queues import JobQueues
-from core.search import chunk as chunking
+from core.search import chunking
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.searcher import Searcher, open_searcher
 from core.search.models import Query
@@ -103,13 +103,15 @@ async def test_what_is_written_beside_ends_by_itself_unless_it_is_swapped_in(lib
     async def lives() -> list[int]:
         return [await client.ttl(keys.chunk(name)), await client.ttl(keys.vector(name))]
 
-    await store.write(item_id, chunks, space, {chunks[0].text_hash: bytes(64)})
+    await store.write({item_id: chunks}, space, {chunks[0].text_hash: bytes(64)})
     beside = await lives()
     (item,) = await ItemStore(client, keys).read([item_id])
     assert item
-    await Leases(client, keys).run(store.swap(item, chunks, await store.old(item_id), time.time()))
+    await Leases(client, keys).run(
+        store.swap(item, chunks, (await store.remover.stored([item_id]))[item_id], time.time())
+    )
     swapped = await lives()
-    await store.write(item_id, chunks, space, {chunks[0].text_hash: bytes(64)})
+    await store.write({item_id: chunks}, space, {chunks[0].text_hash: bytes(64)})
     again = await lives()
     await raw.aclose()
 

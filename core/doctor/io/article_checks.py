@@ -14,7 +14,7 @@ ARTICLE_CHECKS = (
   if is(set, 'set') and call('SISMEMBER', set, uid) == 1 then
     local status = get(keys.article .. uid, 'status')
     if status == 'gone' or (type_of(keys.article .. uid) == 'none' and not has_ended(uid)) then
-      say(name)
+      report(name)
       if fix then call('SREM', set, uid) end
     end
   end
@@ -26,7 +26,7 @@ ARTICLE_CHECKS = (
         """
   if is(keys.article_index, 'zset') and call('ZSCORE', keys.article_index, name)
     and type_of(keys.article .. name) == 'none' and not has_ended(name) then
-    say(name)
+    report(name)
     if fix then call('ZREM', keys.article_index, name) end
   end
 """,
@@ -37,7 +37,7 @@ ARTICLE_CHECKS = (
         """
   if get(keys.article .. name, 'status') == 'success' and fits(keys.article_index, 'zset')
     and not call('ZSCORE', keys.article_index, name) then
-    say(name)
+    report(name)
     if fix then call('ZADD', keys.article_index, tonumber(get(keys.article .. name, 'fetched_ts')) or now, name) end
   end
 """,
@@ -54,11 +54,11 @@ ARTICLE_CHECKS = (
         is_wrong = true
         if fix then
           call('SADD', set, name)
-          call('EXPIRE', set, lives.article)
+          call('EXPIRE', set, ttls.article)
         end
       end
     end
-    if is_wrong then say(name) end
+    if is_wrong then report(name) end
   end
 """,
     ),
@@ -67,9 +67,9 @@ ARTICLE_CHECKS = (
         "article",
         """
   local ttl = is(keys.article .. name, 'hash') and call('TTL', keys.article .. name) or 0
-  if ttl == -1 or ttl > lives.article then
-    say(name)
-    if fix then call('EXPIRE', keys.article .. name, lives.article) end
+  if ttl == -1 or ttl > ttls.article then
+    report(name)
+    if fix then call('EXPIRE', keys.article .. name, ttls.article) end
   end
 """,
     ),
@@ -77,15 +77,15 @@ ARTICLE_CHECKS = (
         Problem.ARTICLE_NOT_ATTEMPTED,
         "article",
         """
-  if lives.attempted > lives.article and get(keys.article .. name, 'status') == 'success'
+  if ttls.attempted > ttls.article and get(keys.article .. name, 'status') == 'success'
     and fits(keys.attempted, 'set') and fits(keys.attempted_at, 'zset')
     and call('SISMEMBER', keys.attempted, name) == 0 then
-    say(name)
+    report(name)
     if fix then
       call('SADD', keys.attempted, name)
       call('ZADD', keys.attempted_at, 'GT', now, name)
-      call('EXPIRE', keys.attempted, lives.attempted)
-      call('EXPIRE', keys.attempted_at, lives.attempted)
+      call('EXPIRE', keys.attempted, ttls.attempted)
+      call('EXPIRE', keys.attempted_at, ttls.attempted)
     end
   end
 """,
@@ -97,16 +97,16 @@ ARTICLE_CHECKS = (
   if fits(keys.attempted, 'set') and fits(keys.attempted_at, 'zset') then
     local at = call('ZSCORE', keys.attempted_at, name)
     local is_member = call('SISMEMBER', keys.attempted, name) == 1
-    local is_old = at and tonumber(at) < now - lives.attempted - lives.slack
-    local is_ahead = at and tonumber(at) > now + lives.slack
+    local is_old = at and tonumber(at) < now - ttls.attempted - ttls.slack
+    local is_ahead = at and tonumber(at) > now + ttls.slack
     if is_old or (at and not is_member) then
-      say(name)
+      report(name)
       if fix then
         call('SREM', keys.attempted, name)
         call('ZREM', keys.attempted_at, name)
       end
     elseif is_ahead or (is_member and not at) then
-      say(name)
+      report(name)
       if fix then call('ZADD', keys.attempted_at, now, name) end
     end
   end
@@ -119,18 +119,18 @@ ARTICLE_CHECKS = (
   local at = is(keys.failures, 'zset') and call('ZSCORE', keys.failures, name)
   if at then
     local uid, code = string.match(name, '^(%x+):([A-Z_]+)$')
-    local is_known = uid and #uid == 16 and asked.codes[code]
+    local is_known = uid and #uid == 16 and args.codes[code]
     local is_older = false
     if is_known then
-      for other, _ in pairs(asked.codes) do
+      for other, _ in pairs(args.codes) do
         local since = other ~= code and call('ZSCORE', keys.failures, uid .. ':' .. other)
         if since and (tonumber(since) > tonumber(at) or (since == at and other > code)) then is_older = true end
       end
     end
-    if not is_known or is_older or tonumber(at) < now - lives.attempted - lives.slack then
-      say(name)
+    if not is_known or is_older or tonumber(at) < now - ttls.attempted - ttls.slack then
+      report(name)
       if fix then
-        if not is_known then aside(keys.failures, name, at) end
+        if not is_known then quarantine(keys.failures, name, at) end
         call('ZREM', keys.failures, name)
       end
     end
@@ -143,7 +143,7 @@ ARTICLE_CHECKS = (
         """
   local target = is(keys.alias .. name, 'string') and call('GET', keys.alias .. name)
   if target and type_of(keys.article .. target) == 'none' and not has_ended(target) then
-    say(name)
+    report(name)
     if fix then
       call('DEL', keys.alias .. name)
       if is(keys.attempted, 'set') then call('SREM', keys.attempted, name) end
@@ -160,11 +160,11 @@ ARTICLE_CHECKS = (
   local sum = get(key, 'text_sha1')
   local text = get(key, 'content_hash') .. '\\n' .. get(key, 'markdown') .. '\\n' .. get(key, 'clean_text')
   if sum ~= '' and get(key, 'status') == 'success' and redis.sha1hex(text) ~= sum then
-    say(name)
+    report(name)
     if fix then
-      aside(key, 'markdown', get(key, 'markdown'))
+      quarantine(key, 'markdown', get(key, 'markdown'))
       call('HDEL', key, 'markdown', 'clean_text', 'content_hash', 'text_sha1')
-      read_anew(get(key, 'item_id'))
+      read_again(get(key, 'item_id'))
     end
   end
 """,

@@ -1,55 +1,60 @@
-"""What has no record any more, and is still named: by a set of the registry, by a source, or by search.
+"""Ids without a record that a set of the registry, a source or search still names.
 
-No pass visits it, and none registers it anew as long as its source seems to know it; so it is struck off everywhere,
-and its sources look anew.
+No pass visits such an item, and none registers it again as long as its source seems to know it; so it is removed
+everywhere, and its sources list again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.doctor.io.index_keys import NOTHING, types_of
-from core.doctor.io.registry_sets import RegistrySets
+from core.doctor.io.key_types import NOTHING, KeyTypes
 from core.keys import Keys
 from core.registry import key_lists
 from core.registry.io.remover import Remover
 from core.registry.record import Status
 from core.search.io.chunk_remover import ChunkRemover
+from core.sources.io.source_store import SourceStore
 from core.store.commit import Command
 from core.store.connect import Client
 
 
 class DanglingIds:
-    """Finds it, and says how to strike it off."""
+    """Finds them, and tells how to remove them."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._registry_sets = RegistrySets(client, keys)
+        self._types = KeyTypes(client, keys)
+        self._sources = SourceStore(client, keys)
         self._chunks = ChunkRemover(client, keys)
         self._remover = Remover(client, keys)
 
-    async def look(self, item_ids: Sequence[str], place: str = "") -> list[str]:
-        """Those of the ids that have no record and are named somewhere, or in the set `place`."""
-        types = await types_of(self._client, [self._keys.item(item_id) for item_id in item_ids])
-        gone = [item_id for item_id, found in zip(item_ids, types, strict=True) if found == NOTHING]
-        sources = await self._registry_sets.sources() if gone else []
+    async def sources(self) -> list[str]:
+        """Return the ids of all sources, also of those that always exist."""
+        return key_lists.every_source(await self._sources.ids())
+
+    async def find(self, item_ids: Sequence[str], place: str = "") -> list[str]:
+        """Return those of the ids that have no record and are named somewhere, or in the set `place`."""
+        types = await self._types.types_of([self._keys.item(item_id) for item_id in item_ids])
+        gone = [item_id for item_id, kind in zip(item_ids, types, strict=True) if kind == NOTHING]
+        sources = await self.sources() if gone else []
         return [item_id for item_id in gone if await self._is_named(item_id, sources, place)]
 
     async def commands(self, item_id: str, place: str = "") -> list[Command]:
-        """Commands that leave nothing of it, but its links: other pages may be reached only by them."""
-        keys, sources = self._keys, await self._registry_sets.sources()
+        """Return commands that leave nothing of it but its links: other pages may be reached only by them."""
+        keys, sources = self._keys, await self.sources()
         return [
-            *await self._chunks.of(item_id),
+            *await self._chunks.remove_page(item_id),
             ("DEL", *key_lists.text_keys(keys, item_id), keys.crashes(item_id)),
             *self._remover.images(await self._remover.images_of(item_id)),
             *(("SREM", key, item_id) for key in self._sets(sources, place)),
             *(("ZREM", key, item_id) for key in key_lists.item_ranks(keys, sources)),
-            *await self._look_anew(item_id, sources),
+            *await self._list_again(item_id, sources),
         ]
 
-    async def _look_anew(self, item_id: str, sources: Sequence[str]) -> list[Command]:
-        """Sources that had it forget what they remember of their last listing, and find it again if it is there."""
+    async def _list_again(self, item_id: str, sources: Sequence[str]) -> list[Command]:
+        """Sources that had it forget their last listing, and find it again if it is there."""
         pipe = self._client.pipeline(transaction=False)
         for sid in sources:
             pipe.hexists(self._keys.source(sid), "config")
@@ -60,12 +65,12 @@ class DanglingIds:
         return [("HSET", self._keys.source(sid), "links_dirty", "1", "memory", "{}") for sid in had]
 
     async def _is_named(self, item_id: str, sources: Sequence[str], place: str) -> bool:
-        sets = self._sets(sources, place)
+        sets, ranks = self._sets(sources, place), key_lists.item_ranks(self._keys, sources)
         pipe = self._client.pipeline(transaction=False)
         pipe.exists(self._keys.document(item_id), self._keys.chunks(item_id))
         for key in sets:
             pipe.sismember(key, item_id)
-        for key in self._ranks(sources):
+        for key in ranks:
             pipe.zscore(key, item_id)
         answers = await pipe.execute()
         return any(answers[: len(sets) + 1]) or any(score is not None for score in answers[len(sets) + 1 :])
@@ -73,6 +78,3 @@ class DanglingIds:
     def _sets(self, sources: Sequence[str], place: str) -> list[str]:
         statuses = [self._keys.status(str(status)) for status in Status]
         return [*statuses, *map(self._keys.listed, sources), *([place] if place else [])]
-
-    def _ranks(self, sources: Sequence[str]) -> list[str]:
-        return [place(sid) for sid in sources for place in (self._keys.refs, self._keys.due, self._keys.seen)]

@@ -30,7 +30,7 @@ TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "failure": ("text", "code"),
     "feed": ("error_text", "url", "fetch_url", "title"),
 }
-_TOLD = ("errorMessage", "text", "error_text")
+MESSAGE_FIELDS = ("errorMessage", "text", "error_text")
 """Sentences, which may repeat a secret."""
 
 # KEYS[1] hash · ARGV triples of field, value, new value. What has changed since is left alone; how many were changed.
@@ -47,7 +47,9 @@ return changed
 
 
 class FieldChecks:
-    """Looks at hashes of some families."""
+    """Checks hashes of some families."""
+
+    problems = frozenset({Problem.DAMAGED_FIELDS, Problem.CREDENTIALS, Problem.SOURCE_DAMAGED})
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
@@ -56,8 +58,8 @@ class FieldChecks:
         self._quarantine = Quarantine(client, keys)
         self._sources = SourceStore(client, keys)
 
-    async def look(self, names: Sequence[str]) -> list[Finding]:
-        """What is wrong with the fields of these keys."""
+    async def check(self, names: Sequence[str]) -> list[Finding]:
+        """Check the fields of these keys."""
         wanted = [(name, family) for name in names if (family := self._families.of(name)) and _fields(family)]
         pipe = self._client.pipeline(transaction=False)
         for name, family in wanted:
@@ -70,18 +72,22 @@ class FieldChecks:
         found: list[Finding] = []
         for (name, family), answer in zip(wanted, answers, strict=True):
             if not isinstance(answer, Exception):
-                found += _judged(name, family, _stored(family, answer))
+                found += _findings(name, family, _stored(family, answer))
         return found
 
-    async def heal(self, finding: Finding) -> None:
-        """Put aside or cut out what is still wrong."""
-        name = finding.name
-        if finding.problem is Problem.DAMAGED_FIELDS:
-            await self._quarantine.put_aside([name])
-        elif finding.problem is Problem.CREDENTIALS:
-            await self._cut_out(name)
-        else:
-            await self._restore_source(name)
+    async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return those of the findings that are still there."""
+        return [one for one in await self.check([one.name for one in findings]) if one in findings]
+
+    async def repair(self, findings: Sequence[Finding], now: float) -> None:
+        """Put damaged fields aside, cut secrets out, and read a source again from its domain."""
+        for problem, name in ((one.problem, one.name) for one in findings):
+            if problem is Problem.DAMAGED_FIELDS:
+                await self._quarantine.put_aside([name])
+            elif problem is Problem.CREDENTIALS:
+                await self._cut_out(name)
+            else:
+                await self._restore_source(name)
 
     async def _cut_out(self, name: str) -> None:
         family = self._families.of(name)
@@ -113,7 +119,7 @@ def _stored(family: KeyFamily, answer: Any) -> dict[str, str]:
     return {field: value for field, value in zip(_fields(family), answer, strict=True) if value is not None}
 
 
-def _judged(name: str, family: KeyFamily, stored: Mapping[str, str]) -> list[Finding]:
+def _findings(name: str, family: KeyFamily, stored: Mapping[str, str]) -> list[Finding]:
     found = []
     if field_types.damaged(family.name, stored):
         found.append(Finding(Problem.DAMAGED_FIELDS, name))
@@ -129,7 +135,7 @@ def _without_secrets(family: KeyFamily, stored: Mapping[str, str]) -> dict[str, 
     clean = {
         field: without_credentials(stored[field]) for field in URL_FIELDS.get(family.name, ()) if stored.get(field)
     }
-    clean |= {field: redact(stored[field]) for field in _TOLD if stored.get(field)}
+    clean |= {field: redact(stored[field]) for field in MESSAGE_FIELDS if stored.get(field)}
     return {field: new for field, new in clean.items() if new != stored[field]}
 
 

@@ -2,151 +2,176 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
-from core.doctor.io.chunk_check import ChunkInspector, ChunkState
+from core.doctor.io.chunk_inspector import ChunkInspector, ChunkState
 from core.doctor.io.dangling_ids import DanglingIds
-from core.doctor.io.index_keys import IndexKeys, ids_in
-from core.doctor.io.orphan_chunks import OrphanChunks
-from core.doctor.io.registry_sets import RegistrySets
-from core.doctor.problems import FIELDS, Finding, Problem, Record, every, is_known, judge
+from core.doctor.io.item_checks import MISPLACED, ORPHAN_CHUNK
+from core.doctor.io.key_types import KeyTypes
+from core.doctor.io.lua_check import LuaCheck, LuaChecks
+from core.doctor.problems import FIELDS, Finding, Problem, Record, findings_of, is_known, page_problem
 from core.keys import Keys
 from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
 from core.search.io.live_pages import LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
+from core.store import scanning
 from core.store.connect import Client, texts
 
 MOST_REMEMBERED = 100_000
-"""Findings; a place behind may name the same again."""
+"""Findings that are not reported a second time when another list names the same item."""
+SLICE_KEYS = 500
+MOST_SCANS = 10
+"""In a slice: of a store with few keys of search among many others, a slice may find none."""
+CURSOR_FIELD = "index"
 
 
 class IndexChecks:
-    """Looks at items, and at what belongs to none."""
+    """Checks items, and what belongs to none."""
 
-    def __init__(self, client: Client, keys: Keys, *, wants_vectors: bool = False) -> None:
+    def __init__(self, client: Client, keys: Keys, lua: LuaChecks, *, wants_vectors: bool = False) -> None:
         """`wants_vectors`: the settings name a model, so that chunks of a store that never had one lack something."""
         self._client = client
         self._keys = keys
+        self._lua = lua
         self._pages = LivePageReader(client, keys)
         self._spaces = VectorSpaceStore(client, keys)
-        self._orphans = OrphanChunks(client, keys)
-        self._sets = RegistrySets(client, keys)
         self._dangling = DanglingIds(client, keys)
-        self._index = IndexKeys(client, keys)
+        self._types = KeyTypes(client, keys)
         self._inspector = ChunkInspector(client, keys, wants_vectors=wants_vectors)
-        self.looked_at = 0
+        self.checked = 0
         """Names, so far."""
 
-    # ── where ──
+    # ── what to check ──
 
-    async def sample(self, count: int) -> list[Finding]:
-        """What is wrong with a few items of each kind, taken by chance, and with the next few keys of search."""
+    async def check_sample(self, count: int) -> list[Finding]:
+        """Check a few items of each status, taken at random, and the next few keys of search."""
         found: list[Finding] = []
         for status in MAY_HAVE_TEXT:
             some = texts(await self._client.srandmember(self._keys.status(str(status)), count) or [])
-            found += [*await self._placed(some), *await self.look(some)]
-        return list(dict.fromkeys([*found, *await self._keys_of_search(await self._index.next())]))
+            found += [*await self._check_lists(some), *await self.check(some)]
+        return list(dict.fromkeys([*found, *await self._check_index_keys(await self._next_index_keys())]))
 
-    async def everything(self) -> AsyncIterator[list[Finding]]:
-        """What is wrong anywhere, in pieces, each thing once."""
-        told: set[Finding] = set()
-        async for found in self._everything():
-            # What is named by two partitions is to be struck off in both.
-            new = [one for one in dict.fromkeys(found) if one.place or one not in told]
-            if len(told) < MOST_REMEMBERED:
-                told.update(new)
+    async def check_all(self) -> AsyncIterator[list[Finding]]:
+        """Check everything, in batches; each finding is reported once."""
+        reported: set[Finding] = set()
+        async for found in self._check_all():
+            # An id that two partitions name has to be removed from both.
+            new = [one for one in dict.fromkeys(found) if one.place or one not in reported]
+            if len(reported) < MOST_REMEMBERED:
+                reported.update(new)
             yield new
 
-    async def _everything(self) -> AsyncIterator[list[Finding]]:
-        # First: they know every item, also one that is in no set of a status, where it is looked for below.
-        async for place, some in self._sets.partitions():
-            yield await self._placed(some, place)
+    async def _check_all(self) -> AsyncIterator[list[Finding]]:
+        client, keys = self._client, self._keys
+        # First: partitions know every item, also one that is in no set of a status, where it is looked for below.
+        async for partitions in scanning.keys(client, keys.pattern(keys.partition), kind="SET"):
+            for partition in partitions:
+                async for some in scanning.set_members(client, partition):
+                    yield await self._check_lists(some, partition)
         for status in Status:
-            async for some in self._sets.of_status(status):
-                yield [*await self._placed(some), *await self.look(some)]
-        async for some in self._sets.of_sources():
-            yield await self._placed(some)
-        async for some in self._sets.waiting():
-            yield await self._idle(some)
-        async for names in self._index.all():
-            yield await self._keys_of_search(names)
+            async for some in scanning.set_members(client, keys.status(str(status))):
+                yield [*await self._check_lists(some), *await self.check(some)]
+        async for some in self._listed_by_sources():
+            yield await self._check_lists(some)
+        async for some in scanning.zset_members(client, keys.embed_due):
+            yield await self._check_queued(some)
+        async for some in scanning.keys(client, keys.index_pattern):
+            yield await self._check_index_keys(some)
 
-    async def still(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Those of the findings that a second look finds again."""
+    async def _listed_by_sources(self) -> AsyncIterator[list[str]]:
+        for sid in await self._dangling.sources():
+            for build in (self._keys.refs, self._keys.due, self._keys.seen):
+                async for some in scanning.zset_members(self._client, build(sid)):
+                    yield some
+            async for some in scanning.set_members(self._client, self._keys.listed(sid)):
+                yield some
+
+    async def _next_index_keys(self) -> list[str]:
+        """Return the next few keys of search; the cursor is kept in the store, so that slice by slice all are seen."""
+        pattern, cursors, at_once = self._keys.index_pattern, self._keys.prune_cursors, scanning.AT_ONCE
+        names = scanning.next_keys(self._client, pattern, cursors, CURSOR_FIELD, at_once, MOST_SCANS, SLICE_KEYS)
+        return list(dict.fromkeys(await names))
+
+    async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return those of the findings that are still there."""
         found: set[Finding] = set()
-        for wrong, place in {(finding.problem, finding.place) for finding in findings}:
-            ids = [one.name for one in findings if (one.problem, one.place) == (wrong, place)]
-            found.update(await self._again(wrong, ids, place))
+        for problem, place in {(finding.problem, finding.place) for finding in findings}:
+            names = [one.name for one in findings if (one.problem, one.place) == (problem, place)]
+            found.update(await self._recheck(problem, names, place))
         return [finding for finding in findings if finding in found]
 
-    async def _again(self, wrong: Problem, ids: Sequence[str], place: str) -> list[Finding]:
-        match wrong:
+    async def _recheck(self, problem: Problem, names: Sequence[str], place: str) -> list[Finding]:
+        match problem:
             case Problem.WRONG_TYPE:
-                return every(wrong, await self._index.mistyped(ids))
+                return findings_of(problem, await self._types.mistyped(names))
             case Problem.DANGLING_ID:
-                return every(wrong, await self._dangling.look(ids, place))
+                return findings_of(problem, await self._dangling.find(names, place))
             case Problem.MISPLACED:
-                return every(wrong, await self._sets.look(ids))
+                return await self._run(MISPLACED, names)
             case Problem.QUEUED_WITHOUT_TEXT:
-                return await self._idle(ids)
+                return await self._check_queued(names)
             case Problem.ORPHAN_CHUNK:
-                return every(wrong, await self._orphans.look(ids))
-        return await self.look(ids)
+                return await self._run(ORPHAN_CHUNK, names)
+        return await self.check(names)
 
-    # ── what ──
+    # ── checks ──
 
-    async def _placed(self, item_ids: Sequence[str], place: str = "") -> list[Finding]:
-        self.looked_at += len(item_ids)
-        records = [self._keys.item(item_id) for item_id in item_ids] if place else []
-        mistyped = [Finding(Problem.WRONG_TYPE, name, place) for name in await self._index.mistyped(records)]
-        lost = [Finding(Problem.DANGLING_ID, name, place) for name in await self._dangling.look(item_ids, place)]
-        return [*mistyped, *lost, *every(Problem.MISPLACED, await self._sets.look(item_ids))]
-
-    async def _keys_of_search(self, names: Sequence[str]) -> list[Finding]:
-        self.looked_at += len(names)
-        mistyped = await self._index.mistyped(names)
-        pages = dict.fromkeys(filter(None, map(self._index.page_of, names)))
-        vectors = await self._orphans.lone(ids_in(names, self._keys.vector))
-        astray = await self._orphans.look(list(dict.fromkeys([*ids_in(names, self._keys.chunk), *vectors])))
+    async def _check_lists(self, item_ids: Sequence[str], partition: str = "") -> list[Finding]:
+        """Check items that a list of the registry names."""
+        self.checked += len(item_ids)
+        records = [self._keys.item(item_id) for item_id in item_ids] if partition else []
         return [
-            *every(Problem.WRONG_TYPE, mistyped),
-            *every(Problem.DANGLING_ID, await self._dangling.look(list(pages))),
-            *every(Problem.ORPHAN_CHUNK, astray),
+            *findings_of(Problem.WRONG_TYPE, await self._types.mistyped(records), partition),
+            *findings_of(Problem.DANGLING_ID, await self._dangling.find(item_ids, partition), partition),
+            *await self._run(MISPLACED, item_ids),
         ]
 
-    async def look(self, item_ids: Sequence[str]) -> list[Finding]:
-        """What is wrong with these."""
-        mistyped = await self._index.of_pages(item_ids)
-        unreadable = set(map(self._index.page_of, mistyped))
-        found = every(Problem.WRONG_TYPE, mistyped)
-        space = await self._spaces.live()
+    async def _check_index_keys(self, names: Sequence[str]) -> list[Finding]:
+        self.checked += len(names)
+        pages = dict.fromkeys(filter(None, map(self.page_of, names)))
+        chunks = [*_ids_in(names, self._keys.chunk), *_ids_in(names, self._keys.vector)]
+        return [
+            *findings_of(Problem.WRONG_TYPE, await self._types.mistyped(names)),
+            *findings_of(Problem.DANGLING_ID, await self._dangling.find(list(pages))),
+            *await self._run(ORPHAN_CHUNK, list(dict.fromkeys(chunks))),
+        ]
+
+    async def _run(self, check: LuaCheck, names: Sequence[str]) -> list[Finding]:
+        return findings_of(check.problem, await self._lua.run(check, names))
+
+    async def check(self, item_ids: Sequence[str]) -> list[Finding]:
+        """Check records, texts and chunks of these items."""
+        mistyped = await self._mistyped_of_pages(item_ids)
+        found = findings_of(Problem.WRONG_TYPE, mistyped)
+        unreadable = set(map(self.page_of, mistyped))
         readable = [item_id for item_id in item_ids if item_id not in unreadable]
-        pages = await self._pages.read(readable)
+        space, pages = await self._spaces.live(), await self._pages.read(readable)
         for item_id, (record, live, chunks, waiting) in (await self._rows(readable)).items():
             if record["aliasOf"] or record["status"] is None:
                 continue
-            wrong = judge(item_id in pages, record, live, chunks, waiting)
-            if wrong is None and item_id in pages and live:
+            has_text = item_id in pages
+            problem = page_problem(has_text, record, live, chunks, waiting)
+            if problem is None and has_text and live:
                 count = field_parsing.integer(record["chunkCount"])
                 state = await self._inspector.state(item_id, chunks, count, space)
                 least = ChunkState.WHOLE if is_known(record) else ChunkState.BY_WORDS
-                wrong = None if state >= least else Problem.NOT_EMBEDDED
-            if wrong:
-                found.append(Finding(wrong, item_id))
-            if wrong is Problem.NOT_EMBEDDED:  # a worker would fail over them
+                problem = None if state >= least else Problem.NOT_EMBEDDED
+            if problem:
+                found.append(Finding(problem, item_id))
+            if problem is Problem.NOT_EMBEDDED:  # a worker would fail over them
                 own = [build(name) for name in chunks for build in (self._keys.chunk, self._keys.vector)]
-                found += every(Problem.WRONG_TYPE, await self._index.mistyped(own))
+                found += findings_of(Problem.WRONG_TYPE, await self._types.mistyped(own))
         return found
 
     async def is_usable(self, item_id: str) -> bool:
-        """Are the texts of its chunks there, as it has them?"""
+        """Tell whether the texts of its chunks are there, as its record says."""
         record, _, chunks, _ = (await self._rows([item_id]))[item_id]
         state = await self._inspector.state(item_id, chunks, field_parsing.integer(record["chunkCount"]), None)
         return state is not ChunkState.UNUSABLE
 
     async def _rows(self, item_ids: Sequence[str]) -> dict[str, tuple[Record, str, list[str], float | None]]:
-        """Of each the record, the version of its chunks, their names, and since when it waits."""
+        """Read of each the record, the version of its chunks, their ids, and since when it waits."""
         pipe = self._client.pipeline(transaction=False)
         for item_id in item_ids:
             pipe.hmget(self._keys.item(item_id), FIELDS)
@@ -160,12 +185,29 @@ class IndexChecks:
             for item_id, values, live, chunks, waiting in rows
         }
 
-    async def _idle(self, item_ids: Sequence[str]) -> list[Finding]:
-        self.looked_at += len(item_ids)
-        unreadable = set(map(self._index.page_of, await self._index.of_pages(item_ids)))
+    async def _check_queued(self, item_ids: Sequence[str]) -> list[Finding]:
+        self.checked += len(item_ids)
+        unreadable = set(map(self.page_of, await self._mistyped_of_pages(item_ids)))
         readable = [item_id for item_id in item_ids if item_id not in unreadable]
         pages = await self._pages.read(readable)
-        idle = [item_id for item_id in readable if item_id not in pages]
-        waiting = await self._client.zmscore(self._keys.embed_due, idle) if idle else []
-        rows = zip(idle, waiting, strict=True)
-        return [Finding(Problem.QUEUED_WITHOUT_TEXT, item_id) for item_id, score in rows if score is not None]
+        without_text = [item_id for item_id in readable if item_id not in pages]
+        scores = await self._client.zmscore(self._keys.embed_due, without_text) if without_text else []
+        still = [item_id for item_id, score in zip(without_text, scores, strict=True) if score is not None]
+        return findings_of(Problem.QUEUED_WITHOUT_TEXT, still)
+
+    # ── keys of a page ──
+
+    async def _mistyped_of_pages(self, item_ids: Sequence[str]) -> list[str]:
+        return await self._types.mistyped([build(item_id) for item_id in item_ids for build in self._page_keys])
+
+    def page_of(self, name: str) -> str:
+        """Return the id of the page whose record, text or list of chunks this key is; empty: it is another key."""
+        return next((name.removeprefix(build("")) for build in self._page_keys if name.startswith(build(""))), "")
+
+    @property
+    def _page_keys(self) -> tuple[Callable[[str], str], ...]:
+        return (self._keys.item, self._keys.document, self._keys.chunks)
+
+
+def _ids_in(names: Sequence[str], build: Callable[[str], str]) -> list[str]:
+    return [name.removeprefix(build("")) for name in names if name.startswith(build(""))]

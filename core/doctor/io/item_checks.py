@@ -20,7 +20,7 @@ ITEM_CHECKS = (
         if fix then call('ZADD', refs, 0, name) end
       end
     end
-    if is_wrong then say(name) end
+    if is_wrong then report(name) end
   end
 """,
     ),
@@ -43,12 +43,12 @@ ITEM_CHECKS = (
       local due = of_source('due', sid)
       if is_source(sid) and fits(due, 'zset') then
         local at = call('ZSCORE', due, name)
-        if not at or tonumber(at) > now + lives.longest_wait or next_at == '' then is_wrong = true end
+        if not at or tonumber(at) > now + ttls.longest_wait or next_at == '' then is_wrong = true end
       end
     end
   end
   if is_wrong then
-    say(name)
+    report(name)
     if fix then make_due(name, sources) end
   end
 """,
@@ -62,7 +62,7 @@ ITEM_CHECKS = (
   if is(due, 'zset') and fits(refs, 'zset') and call('ZSCORE', due, id) and not call('ZSCORE', refs, id) then
     local sources = ',' .. get(keys.item .. id, 'sources') .. ','
     if not string.find(sources, ',' .. sid .. ',', 1, true) then
-      say(name)
+      report(name)
       if fix then call('ZREM', due, id) end
     end
   end
@@ -77,12 +77,12 @@ ITEM_CHECKS = (
   if generation and processed then
     local is_wanted = get(key, 'reindexRequested') == 'true'
     if processed > generation then
-      say(name)
+      report(name)
       if fix then
         call('HSET', key, 'processedGeneration', get(key, 'reindexGeneration'), 'reindexRequested', 'false')
       end
     elseif is_wanted ~= (generation > processed) then
-      say(name)
+      report(name)
       if fix then call('HSET', key, 'reindexRequested', generation > processed and 'true' or 'false') end
     end
   end
@@ -95,12 +95,12 @@ ITEM_CHECKS = (
   local key = keys.item .. name
   local parent = get(key, 'parentPageId')
   if parent ~= '' and type_of(keys.item .. parent) == 'none' then
-    say(name)
+    report(name)
     if fix then
-      aside(key, 'normalizedSource', get(key, 'normalizedSource'))
+      quarantine(key, 'normalizedSource', get(key, 'normalizedSource'))
       local partition = keys.partition .. get(key, 'PartitionKey')
       call('DEL', key)
-      for status, _ in pairs(asked.statuses) do
+      for status, _ in pairs(args.statuses) do
         if is(keys.status .. status, 'set') then call('SREM', keys.status .. status, name) end
       end
       if is(partition, 'set') then call('SREM', partition, name) end
@@ -120,8 +120,8 @@ ITEM_CHECKS = (
       or (uid ~= '' and get(keys.article .. uid, 'status') == 'success')
     local is_settled = status == 'Crawled' or status == 'Indexed'
     if status == '' or get(key, 'aliasOf') ~= '' or (is_settled and not has_text) then
-      say(name)
-      if fix then read_anew(name) end
+      report(name)
+      if fix then read_again(name) end
     end
   end
 """,
@@ -134,11 +134,11 @@ ITEM_CHECKS = (
   local sum = get(key, 'text_sha1')
   local text = get(key, 'content_hash') .. '\\n' .. get(key, 'markdown') .. '\\n'
   if sum ~= '' and redis.sha1hex(text) ~= sum then
-    say(name)
+    report(name)
     if fix then
-      aside(key, 'markdown', get(key, 'markdown'))
+      quarantine(key, 'markdown', get(key, 'markdown'))
       call('HDEL', key, 'markdown', 'content_hash', 'text_sha1')
-      if get(keys.article .. get(keys.item .. name, 'articleUid'), 'status') ~= 'success' then read_anew(name) end
+      if get(keys.article .. get(keys.item .. name, 'articleUid'), 'status') ~= 'success' then read_again(name) end
     end
   end
 """,
@@ -153,8 +153,8 @@ SOURCE_CHECKS = (
     and fits(keys.sources, 'set') and fits(keys.sources_due, 'zset') then
     local is_member = call('SISMEMBER', keys.sources, name) == 1
     local at = call('ZSCORE', keys.sources_due, name)
-    if not is_member or not at or tonumber(at) > now + lives.longest_wait then
-      say(name)
+    if not is_member or not at or tonumber(at) > now + ttls.longest_wait then
+      report(name)
       if fix then
         call('SADD', keys.sources, name)
         call('ZADD', keys.sources_due, now, name)
@@ -169,7 +169,7 @@ SOURCE_CHECKS = (
         """
   if get(keys.domain .. name, 'config') ~= '' and fits(keys.domains, 'set')
     and call('SISMEMBER', keys.domains, name) == 0 then
-    say(name)
+    report(name)
     if fix then call('SADD', keys.domains, name) end
   end
 """,
@@ -180,10 +180,52 @@ SOURCE_CHECKS = (
         """
   local status = get(keys.feed .. name, 'status')
   local at = is(keys.feeds_due, 'zset') and call('ZSCORE', keys.feeds_due, name)
-  if at and status ~= 'gone' and tonumber(at) > now + lives.longest_wait then
-    say(name)
+  if at and status ~= 'gone' and tonumber(at) > now + ttls.longest_wait then
+    report(name)
     if fix then call('ZADD', keys.feeds_due, 0, name) end
   end
 """,
     ),
 )
+MISPLACED = LuaCheck(
+    Problem.MISPLACED,
+    "item",
+    """
+  local key, is_wrong = keys.item .. name, false
+  local status, partition = get(key, 'status'), get(key, 'PartitionKey')
+  local function place(set, should_be_in)
+    if fits(set, 'set') and (call('SISMEMBER', set, name) == 1) ~= should_be_in then
+      is_wrong = true
+      if fix then call(should_be_in and 'SADD' or 'SREM', set, name) end
+    end
+  end
+  if args.statuses[status] then
+    for other, _ in pairs(args.statuses) do place(keys.status .. other, other == status) end
+    if partition ~= '' then place(keys.partition .. partition, true) end
+  end
+  if is_wrong then report(name) end
+""",
+)
+"""The record is right; the sets follow it. Run by `IndexChecks`, which also knows items that are in no set."""
+ORPHAN_CHUNK = LuaCheck(
+    Problem.ORPHAN_CHUNK,
+    "chunk",
+    """
+  local chunk, vector = keys.chunk .. name, keys.vector .. name
+  local is_chunk, item = is(chunk, 'hash'), get(chunk, 'item')
+  local list = keys.chunks .. item
+  local is_live = item ~= '' and is(list, 'zset') and call('ZSCORE', list, name)
+  if not is_live and call('TTL', is_chunk and chunk or vector) == -1 then
+    report(name)
+    if fix then
+      local space, text_hash = get(chunk, 'space'), get(chunk, 'text_hash')
+      if space ~= '' and text_hash ~= '' and is(vector, 'string') then
+        local kept = keys.embed_cache .. space .. args.cache_hash .. text_hash
+        if call('COPY', vector, kept, 'REPLACE') == 1 then call('EXPIRE', kept, ttls.embed_cache) end
+      end
+      call('DEL', chunk, vector)
+    end
+  end
+""",
+)
+"""What has a TTL was written by a worker that has not swapped it in yet, and is left alone. Run by `IndexChecks`."""

@@ -19,9 +19,9 @@ KEY_CHECKS = (
         Problem.LEASE_TOO_LONG,
         "lease",
         """
-  if call('TTL', keys.lease .. name) > lives.longest_lease then
-    say(name)
-    if fix then call('EXPIRE', keys.lease .. name, lives.lease) end
+  if call('TTL', keys.lease .. name) > ttls.longest_lease then
+    report(name)
+    if fix then call('EXPIRE', keys.lease .. name, ttls.lease) end
   end
 """,
     ),
@@ -31,8 +31,8 @@ KEY_CHECKS = (
         """
   local family, key = pair(name)
   if call('TTL', key) == -1 then
-    say(name)
-    if fix then call('EXPIRE', key, lives[family]) end
+    report(name)
+    if fix then call('EXPIRE', key, ttls[family]) end
   end
 """,
     ),
@@ -45,7 +45,7 @@ KEY_CHECKS = (
   local sum = 0
   for i = 3, #words do sum = sum + (tonumber(get(words[1], words[i])) or 0) end
   if is(words[1], 'hash') and (tonumber(get(words[1], words[2])) or 0) ~= sum then
-    say(name)
+    report(name)
     if fix then call('HSET', words[1], words[2], string.format('%d', sum)) end
   end
 """,

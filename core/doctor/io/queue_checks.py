@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -25,7 +26,7 @@ local call = redis.call
 local found, chosen, is_fixing = {}, {}, #ARGV > 2
 for i = 3, #ARGV do chosen[ARGV[i]] = true end
 local function fits(key, kind) local there = call('TYPE', key).ok; return there == kind or there == 'none' end
-local function say(what, id)
+local function report(what, id)
   if is_fixing and not chosen[id] then return false end
   found[#found + 1] = what
   found[#found + 1] = id
@@ -36,11 +37,11 @@ local seen = {}
 if fits(KEYS[1], 'list') then
   for _, id in ipairs(call('LRANGE', KEYS[1], 0, -1)) do
     if not is_job(id) or seen[id] then
-      if say('m', id) then call('LREM', KEYS[1], -1, id) end
+      if report('m', id) then call('LREM', KEYS[1], -1, id) end
     else
       for i = 4, 7 do
         if fits(KEYS[i], 'zset') and call('ZSCORE', KEYS[i], id) then
-          if say('m', id) then call('ZREM', KEYS[i], id) end
+          if report('m', id) then call('ZREM', KEYS[i], id) end
         end
       end
     end
@@ -54,7 +55,7 @@ if fits(KEYS[3], 'zset') then
     running[id] = true
     local status = is_job(id) and call('HGET', ARGV[1] .. id, 'status')
     if not status or status == 'finished' then
-      if say('m', id) then call('ZREM', KEYS[3], member) end
+      if report('m', id) then call('ZREM', KEYS[3], member) end
     end
   end
 end
@@ -62,9 +63,9 @@ if fits(KEYS[2], 'list') then
   for _, id in ipairs(call('LRANGE', KEYS[2], 0, -1)) do
     local sent = is_job(id) and (call('HGET', ARGV[1] .. id, 'enqueued_at') or '')
     if not sent then
-      if say('s', id) then call('LREM', KEYS[2], 0, id) end
+      if report('s', id) then call('LREM', KEYS[2], 0, id) end
     elseif sent < ARGV[2] and not running[id] then
-      if say('s', id) then
+      if report('s', id) then
         call('LREM', KEYS[2], 0, id)
         if not seen[id] and fits(KEYS[1], 'list') then
           call('HSET', ARGV[1] .. id, 'status', 'queued')
@@ -79,23 +80,35 @@ return found
 
 
 class QueueChecks:
-    """Looks at the three queues. Synchronous, as RQ's own client is."""
+    """Checks the three queues, in a thread, since RQ's own client is synchronous."""
+
+    problems = frozenset({Problem.JOB_MISPLACED, Problem.JOB_STUCK, Problem.QUEUE_TYPE})
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def look(self) -> list[Finding]:
-        """What is wrong in any of them; `place` is the queue."""
-        return [finding for name in QueueName for finding in self._ask(name, ())]
+    async def check(self) -> list[Finding]:
+        """Check all of them; `place` is the queue."""
+        return await asyncio.to_thread(self._check)
 
-    def heal(self, findings: Sequence[Finding]) -> None:
-        """Set right what is still wrong."""
+    def _check(self) -> list[Finding]:
+        return [finding for name in QueueName for finding in self._run(name, ())]
+
+    async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return those of the findings that are still there."""
+        return [one for one in await self.check() if one in findings]
+
+    async def repair(self, findings: Sequence[Finding], now: float) -> None:
+        """Repair what is still there."""
+        await asyncio.to_thread(self._repair, findings)
+
+    def _repair(self, findings: Sequence[Finding]) -> None:
         for name in QueueName:
             here = [one for one in findings if one.place == str(name)]
-            jobs = [one.name for one in here if one.problem is not Problem.QUEUE_TYPE]
             self._put_aside([one.name for one in here if one.problem is Problem.QUEUE_TYPE])
+            jobs = [one.name for one in here if one.problem is not Problem.QUEUE_TYPE]
             if jobs:
-                self._ask(name, jobs)
+                self._run(name, jobs)
 
     def _put_aside(self, names: Sequence[str]) -> None:
         client = connect.open_queue(self._settings)
@@ -104,7 +117,7 @@ class QueueChecks:
         finally:
             client.close()
 
-    def _ask(self, name: QueueName, jobs: Sequence[str]) -> list[Finding]:
+    def _run(self, name: QueueName, jobs: Sequence[str]) -> list[Finding]:
         client = connect.open_queue(self._settings)
         try:
             queue = Queue(rq_queue_name(self._settings, name), connection=client, serializer=JSONSerializer)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core import ids
-from core.doctor.io.registry_sets import RegistrySets
+from core.doctor.problems import Finding, Problem, findings_of
 from core.keys import Keys
+from core.registry import key_lists
 from core.registry.record import ARTICLES_SOURCE, Status, blank_record
+from core.sources.io.source_store import SourceStore
 from core.store.commit import Command, Commit, CommitResult, Leases
 from core.store.connect import Client
 from core.store.events import event
@@ -17,44 +19,51 @@ _FIELDS = ("status", "item_id", "url", "final_url", "canonical_url", "content_ha
 
 
 class RecordRecovery:
-    """Finds and restores them."""
+    """Finds articles without a record, and writes it again."""
+
+    problems = frozenset({Problem.RECORD_MISSING})
 
     def __init__(self, client: Client, keys: Keys, strategy: str) -> None:
+        """`strategy`: how the registry is partitioned."""
         self._client = client
         self._keys = keys
         self._strategy = strategy
-        self._sets = RegistrySets(client, keys)
+        self._sources = SourceStore(client, keys)
 
-    async def look(self, uids: Sequence[str]) -> list[str]:
-        """Those of the articles that can be found and have no record."""
+    async def check(self, uids: Sequence[str]) -> list[Finding]:
+        """Find those of the articles that can be found and have no record."""
         pipe = self._client.pipeline(transaction=False)
         for uid in uids:
             pipe.hmget(self._keys.article(uid), "status", "item_id")
-        rows = [row if isinstance(row, list) else [None, None] for row in await self._asked(pipe, uids)]
+        replies = await pipe.execute(raise_on_error=False) if uids else []
+        # An article of another type is reported as such.
+        rows = [reply if isinstance(reply, list) else [None, None] for reply in replies]
         for _, item_id in rows:
             pipe.exists(self._keys.item(item_id or "-"))
-        there = await self._asked(pipe, uids)
-        return [
+        has_record = await pipe.execute(raise_on_error=False) if uids else []
+        missing = [
             uid
-            for uid, (status, item_id), has_record in zip(uids, rows, there, strict=True)
-            if status == "success" and item_id and not has_record
+            for uid, (status, item_id), is_there in zip(uids, rows, has_record, strict=True)
+            if status == "success" and item_id and not is_there
         ]
+        return findings_of(Problem.RECORD_MISSING, missing)
 
-    async def _asked(self, pipe: object, uids: Sequence[str]) -> list[object]:
-        return await pipe.execute(raise_on_error=False) if uids else []  # type: ignore[attr-defined]
+    async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return those of the findings that are still there."""
+        return await self.check([one.name for one in findings])
 
-    async def restore(self, uids: Sequence[str], now: float) -> None:
-        """Write their records, unless somebody has just done it."""
+    async def repair(self, findings: Sequence[Finding], now: float) -> None:
+        """Write the records, unless somebody has just done it."""
         leases = Leases(self._client, self._keys)
-        for uid in await self.look(uids):
-            said = await self._client.hmget(self._keys.article(uid), list(_FIELDS))
-            article = {name: str(value or "") for name, value in zip(_FIELDS, said, strict=True)}
+        for uid in [one.name for one in await self.recheck(findings)]:
+            values = await self._client.hmget(self._keys.article(uid), list(_FIELDS))
+            article = {name: str(value or "") for name, value in zip(_FIELDS, values, strict=True)}
             taken = await leases.acquire(article["item_id"])
             if taken is None:
                 continue
             missing = (self._keys.item(article["item_id"]), "status", "0")
-            work = Commit(taken[0], await self._commands(uid, article, now), missing)
-            if (await leases.commit_many([work]))[0] is CommitResult.OUTDATED:
+            commit = Commit(taken[0], await self._commands(uid, article, now), missing)
+            if (await leases.commit_many([commit]))[0] is CommitResult.OUTDATED:
                 await leases.release(taken[0])
 
     async def _commands(self, uid: str, article: dict[str, str], now: float) -> list[Command]:
@@ -84,8 +93,8 @@ class RecordRecovery:
         ]
 
     async def _sources_of(self, item_id: str) -> list[str]:
-        """The feeds', and every source that still lists it."""
-        pipe, known = self._client.pipeline(transaction=False), await self._sets.sources()
+        """Return the feeds' source and every source that still lists the item."""
+        pipe, known = self._client.pipeline(transaction=False), key_lists.every_source(await self._sources.ids())
         for sid in known:
             pipe.zscore(self._keys.refs(sid), item_id)
         listed = [sid for sid, score in zip(known, await pipe.execute(), strict=True) if score is not None]

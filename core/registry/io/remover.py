@@ -80,9 +80,10 @@ class Remover:
     async def items(self, records: Sequence[RemovableItem]) -> list[Command]:
         """Commands that remove items from everywhere, with an event for each; their articles are left."""
         keys, names = self._keys, [record.id for record in records]
-        chunks = {name: what for old in (await self._chunks.old_of(names)).values() for name, what in old.known.items()}
+        stored = await self._chunks.stored(names)
+        chunks = {name: ref for refs in stored.values() for name, ref in refs.items()}
         commands = batched(("DEL",), [key for name in names for key in key_lists.item_keys(keys, name)])
-        commands += [*self._chunks.let_go(chunks), *self._unlisted(records)]
+        commands += [*self._chunks.remove_chunks(chunks), *self._unlisted(records)]
         for record in records:
             commands += self.images(record.images or {})
             if record.alias_of:
@@ -158,7 +159,7 @@ class Remover:
     async def _without(self, item_id: str, names: Sequence[str]) -> list[Command]:
         images = self.images(await self.images_of(item_id))
         fields: Command = ("HSET", self._keys.item(item_id), "imageCount", 0, "indexedHash", "")
-        return [("DEL", *names), *images, fields, *await self._chunks.of(item_id)]
+        return [("DEL", *names), *images, fields, *await self._chunks.remove_page(item_id)]
 
     # ── images ──
 

@@ -1,7 +1,8 @@
-"""Chunks and vectors in Redis: the truth behind every search.
+"""Chunks and vectors in Redis, from which every replica is built.
 
-New ones are written beside the old, then one commit makes them the page's chunks and takes the old ones away; so a
-reader sees one whole version, never half of each (trap T59). Vectors are bytes and go by a client that reads bytes.
+New ones are written next to the old, then one commit makes them the page's chunks and removes the old ones; so a reader
+sees one whole version, never half of each (docs/architecture.md#swap). Vectors are bytes and need a client that does
+not decode.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from redis.asyncio import Redis
 from core.keys import Keys
 from core.models import Chunk, VectorSpace
 from core.registry.record import Item, Status, iso
-from core.search.io.chunk_remover import CACHE_SECONDS, ChunkRemover, OldChunks
+from core.search.io.chunk_remover import CACHE_SECONDS, ChunkRefs, ChunkRemover
 from core.search.vectors import is_valid
 from core.store.commit import Command, batched
 from core.store.connect import Client, now
@@ -23,30 +24,30 @@ from core.store.events import event
 from core.store.packing import packed_json
 
 AT_ONCE = 500
-BESIDE_SECONDS = 3_600
-"""What is written beside and never swapped in, since its writer died, ends by itself."""
+PENDING_SECONDS = 3_600
+"""TTL of chunks until they are swapped in; those of a writer that died expire."""
 
-# KEYS chunk, vector, the page's list · ARGV[1] JSON: the chunk's id, text hash and space, how long it lives beside and
-# in the cache, how keys of the cache are spelt; ARGV[2] the vector or nothing, then fields. A chunk in the page's list
-# stays for ever, any other ends by itself. Text, space and vector change together; a vector of another space goes to
-# the cache, since somebody may go back to that model. What the cache has of the text lives on: it is in use.
+# KEYS chunk, vector, the page's list · ARGV[1] JSON: the chunk's id, text hash and space, its TTL until the swap and in
+# the cache, how keys of the cache are spelt; ARGV[2] the vector or nothing, then fields. A chunk in the page's list
+# has no TTL, any other has. Text, space and vector change together; a vector of another space goes to the cache, since
+# somebody may go back to that model. The TTL of what the cache has of the text is renewed: it is in use.
 _WRITE = """
 local call = redis.call
-local asked = cjson.decode(ARGV[1])
+local args = cjson.decode(ARGV[1])
 local before = call('HGET', KEYS[1], 'space')
-if before and before ~= '' and before ~= asked.space then
-  local kept = asked.cache .. before .. asked.cache_hash .. asked.text_hash
-  if call('COPY', KEYS[2], kept, 'REPLACE') == 1 then call('EXPIRE', kept, asked.cache_seconds) end
+if before and before ~= '' and before ~= args.space then
+  local kept = args.cache .. before .. args.cache_hash .. args.text_hash
+  if call('COPY', KEYS[2], kept, 'REPLACE') == 1 then call('EXPIRE', kept, args.cache_seconds) end
 end
 call('HSET', KEYS[1], unpack(ARGV, 3))
-call('HSETNX', KEYS[1], 'created_at', asked.created_at)
+call('HSETNX', KEYS[1], 'created_at', args.created_at)
 if ARGV[2] == '' then call('DEL', KEYS[2]) else call('SET', KEYS[2], ARGV[2]) end
-if asked.space ~= '' then
-  call('EXPIRE', asked.cache .. asked.space .. asked.cache_hash .. asked.text_hash, asked.cache_seconds)
+if args.space ~= '' then
+  call('EXPIRE', args.cache .. args.space .. args.cache_hash .. args.text_hash, args.cache_seconds)
 end
-if not call('ZSCORE', KEYS[3], asked.id) then
-  call('EXPIRE', KEYS[1], asked.seconds)
-  call('EXPIRE', KEYS[2], asked.seconds)
+if not call('ZSCORE', KEYS[3], args.id) then
+  call('EXPIRE', KEYS[1], args.seconds)
+  call('EXPIRE', KEYS[2], args.seconds)
 end
 return 1
 """
@@ -81,68 +82,57 @@ class ChunkStore:
         self._client = client
         self._raw = raw
         self._keys = keys
-        self._removal = ChunkRemover(client, keys)
+        self.remover = ChunkRemover(client, keys)
 
-    # ── before ──
-
-    async def old(self, item_id: str) -> OldChunks:
-        """The chunks that the page has now."""
-        return await self._removal.old(item_id)
-
-    async def old_of(self, item_ids: Sequence[str]) -> dict[str, OldChunks]:
-        """The same of several pages, by item id."""
-        return await self._removal.old_of(item_ids)
+    # ── vectors that are there ──
 
     async def vectors(
-        self, chunks: Sequence[Chunk], space: VectorSpace, old: Mapping[str, tuple[str, str]] | None = None
+        self, chunks: Sequence[Chunk], space: VectorSpace, stored: ChunkRefs | None = None
     ) -> dict[str, bytes]:
-        """Vectors that need no embedding, by text hash: of the pages' `old` chunks, or of the cache.
+        """Return vectors that need no embedding, by text hash: of the pages' `stored` chunks, or of the cache.
 
-        A page's own count below whatever heading they stood: a heading is changed long after the cache forgot them.
+        The heading does not matter: one may be changed long after the vectors have expired from the cache.
         """
         wanted = dict.fromkeys(chunk.text_hash for chunk in chunks)
         own = {
             text_hash: self._keys.vector(name)
-            for name, (text_hash, of) in (old or {}).items()
-            if of == space.name and text_hash in wanted
+            for name, (text_hash, chunk_space) in (stored or {}).items()
+            if chunk_space == space.name and text_hash in wanted
         }
-        found = await self._fitting(own, space)
-        rest = {text_hash: self._keys.embed_cache(space.name, text_hash) for text_hash in wanted.keys() - found.keys()}
-        return found | await self._fitting(rest, space)
+        known = await self._read_vectors(own, space)
+        rest = {text_hash: self._keys.embed_cache(space.name, text_hash) for text_hash in wanted.keys() - known.keys()}
+        return known | await self._read_vectors(rest, space)
 
-    async def _fitting(self, places: Mapping[str, str], space: VectorSpace) -> dict[str, bytes]:
-        """What is at these places, as far as it is a vector of the space."""
-        names, keys = list(places), list(places.values())
-        found: list[bytes | None] = []
+    async def _read_vectors(self, keys_by_hash: Mapping[str, str], space: VectorSpace) -> dict[str, bytes]:
+        """Read these keys, and leave out what is not a vector of the space."""
+        keys = list(keys_by_hash.values())
+        values: list[bytes | None] = []
         for start in range(0, len(keys), AT_ONCE):
-            found += cast(list[bytes | None], await self._raw.mget(keys[start : start + AT_ONCE]))
+            values += cast(list[bytes | None], await self._raw.mget(keys[start : start + AT_ONCE]))
         return {
-            name: vector
-            for name, vector in zip(names, found, strict=True)
+            text_hash: vector
+            for text_hash, vector in zip(keys_by_hash, values, strict=True)
             if vector and is_valid(vector, space.dimension)
         }
 
     async def drop_vectors(self, damaged: Mapping[str, bytes], space: VectorSpace) -> None:
-        """Take away what stands in the place of the vectors of these chunks, by chunk id, here and in the cache.
+        """Delete damaged vectors, by chunk id, here and in the cache; their chunks are then in no space.
 
-        Their chunks are then of no space. What somebody has written since is left as it is.
+        What somebody has written since is left as it is.
         """
         cache, cache_hash, _ = self._keys.embed_cache("\n", "\n").split("\n")
         heads = (self._keys.chunk(""), self._keys.vector(""), f"{cache}{space.name}{cache_hash}", space.name)
         await self._raw.eval(_DROP, 0, *heads, *(word for pair in damaged.items() for word in pair))
 
-    # ── writing beside ──
+    # ── before the swap ──
 
     async def write(
-        self, item_id: str, chunks: Sequence[Chunk], space: VectorSpace | None, vectors: Mapping[str, bytes]
-    ) -> None:
-        """Put chunks and vectors where the swap will find them; by ids of their content, so twice is once."""
-        await self.write_all({item_id: chunks}, space, vectors)
-
-    async def write_all(
         self, pages: Mapping[str, Sequence[Chunk]], space: VectorSpace | None, vectors: Mapping[str, bytes]
     ) -> None:
-        """The same for the chunks of several pages, by item id."""
+        """Write the chunks of pages, by item id, and their vectors, by text hash, for the swap to come.
+
+        Chunk ids follow from the content, so that writing twice changes nothing.
+        """
         flat = [(item_id, chunk) for item_id, chunks in pages.items() for chunk in chunks]
         created_at = iso(await now(self._client)) if flat else ""
         for start in range(0, len(flat), AT_ONCE):
@@ -152,43 +142,44 @@ class ChunkStore:
                 name = space.name if space and vector else ""
                 keys = (self._keys.chunk(chunk.id), self._keys.vector(chunk.id), self._keys.chunks(item_id))
                 words = _words(item_id, chunk, name)
-                pipe.eval(_WRITE, 3, *keys, self._asked(chunk, name, created_at), vector or b"", *words)
+                pipe.eval(_WRITE, 3, *keys, self._write_args(chunk, name, created_at), vector or b"", *words)
             await pipe.execute()
 
-    def _asked(self, chunk: Chunk, space: str, created_at: str) -> bytes:
+    def _write_args(self, chunk: Chunk, space: str, created_at: str) -> bytes:
         cache, cache_hash, _ = self._keys.embed_cache("\n", "\n").split("\n")
-        asked = {
+        args = {
             "id": chunk.id,
             "text_hash": chunk.text_hash,
             "space": space,
             "created_at": created_at,
-            "seconds": BESIDE_SECONDS,
+            "seconds": PENDING_SECONDS,
             "cache_seconds": CACHE_SECONDS,
             "cache": cache,
             "cache_hash": cache_hash,
         }
-        return packed_json(asked)
+        return packed_json(args)
 
     async def remember(self, space: VectorSpace, vectors: Mapping[str, bytes]) -> None:
-        """Keep vectors of a space that is being built, or of texts that may come back."""
+        """Put vectors into the cache: those of a space that is being built, or of texts that may come back."""
         pipe = self._raw.pipeline(transaction=False)
         for text_hash, vector in vectors.items():
             pipe.set(self._keys.embed_cache(space.name, text_hash), vector, ex=CACHE_SECONDS)
         if vectors:
             await pipe.execute()
 
-    async def discard(self, chunks: Sequence[Chunk], old: OldChunks) -> None:
-        """Superseded before the swap, and the lease still ours: what was written for nothing goes again."""
-        extra = [chunk.id for chunk in chunks if chunk.id not in old.known]
+    async def discard(self, item_id: str, chunks: Sequence[Chunk]) -> None:
+        """Delete those of the written chunks that the page does not have: its text changed before the swap."""
+        stored = (await self.remover.stored([item_id]))[item_id]
+        extra = [chunk.id for chunk in chunks if chunk.id not in stored]
         if extra:
             keys = [key for name in extra for key in (self._keys.chunk(name), self._keys.vector(name))]
             await self._client.delete(*keys)
 
     # ── the swap ──
 
-    def swap(self, item: Item, chunks: Sequence[Chunk], old: OldChunks, at: float) -> list[Command]:
-        """Commands that make these the page's chunks, and the page known to search."""
-        key, status = self._keys.chunks(item.id), str(_known(item.status))
+    def swap(self, item: Item, chunks: Sequence[Chunk], stored: ChunkRefs, at: float) -> list[Command]:
+        """Return commands that make these the page's chunks instead of those `stored`, and the page Indexed."""
+        key, status = self._keys.chunks(item.id), str(_indexed_status(item.status))
         placed = [word for place, chunk in enumerate(chunks) for word in (place, chunk.id)]
         record = {
             "status": status,
@@ -207,7 +198,7 @@ class ChunkStore:
             ("SREM", self._keys.status(str(item.status)), item.id),
             ("SADD", self._keys.status(status), item.id),
             ("ZREM", self._keys.embed_due, item.id),
-            *self._removal.let_go({name: what for name, what in old.known.items() if name not in new}),
+            *self.remover.remove_chunks({name: ref for name, ref in stored.items() if name not in new}),
             event(self._keys, "item.indexed", id=item.id, source=item.source, version=item.content_hash),
         ]
 
@@ -226,6 +217,6 @@ def _words(item_id: str, chunk: Chunk, space: str) -> list[str]:
     return [word for pair in fields.items() for word in pair]
 
 
-def _known(status: Status) -> Status:
-    """Where an item stands once search knows its text: one whose last check failed has still to be checked."""
+def _indexed_status(status: Status) -> Status:
+    """The status of an item once search knows its text; one whose last check failed stays in Error."""
     return status if status in (Status.ERROR, Status.OUT_OF_SCOPE) else Status.INDEXED

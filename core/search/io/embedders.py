@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
-from core.search.chunk import CHUNKER_VERSION
+import logging
+from collections.abc import Sequence
+
+from core.search.chunking import CHUNKER_VERSION, MOST_TOKENS, estimate_tokens
 from core.search.io.local_embedder import LocalEmbedder
-from core.search.io.none import NoEmbedder
 from core.search.io.openai_embedder import Endpoint, OpenAIEmbedder
-from core.search.protocols import Embedder
+from core.search.protocols import Embedder, Vector
 from core.settings import Settings
+
+log = logging.getLogger("embed")
 
 
 def open_embedder(settings: Settings) -> Embedder:
-    """The embedder of these settings; close it in the end. Raises SettingsError."""
+    """Return the embedder of these settings; close it in the end. Raises SettingsError."""
     if settings.embedder == "none":
         return NoEmbedder()
     if settings.embedder == "openai":
         return OpenAIEmbedder(Endpoint.of(settings), CHUNKER_VERSION, settings.embed_batch, settings.embed_most_tokens)
     return LocalEmbedder(CHUNKER_VERSION)
+
+
+class NoEmbedder:
+    """Makes no vectors. Its chunks are as long as the local model's, so that results look alike."""
+
+    space = None
+    most_tokens = MOST_TOKENS
+    languages: frozenset[str] | None = None
+
+    def __init__(self) -> None:
+        self._is_prepared = False
+
+    async def prepare(self) -> None:
+        """Log once what this means for search."""
+        if not self._is_prepared:
+            self._is_prepared = True
+            log.info("📄 EMBEDDER is none: search finds by words alone, not by meaning")
+
+    def count_tokens(self, text: str) -> int:
+        """Estimate the number of tokens."""
+        return estimate_tokens(text)
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Return no vectors, whatever the texts."""
+        await self.prepare()
+        return []
+
+    async def close(self) -> None:
+        """There is nothing to close."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.models import VectorSpace
-from core.search.chunk import MOST_TOKENS
+from core.search.chunking import MOST_TOKENS
 from core.search.io.wordpiece import WordPiece
 from core.search.protocols import EmbedderUnavailable, Vector
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 
 from core.models import VectorSpace
-from core.search.chunk import estimate_tokens
+from core.search.chunking import estimate_tokens
 from core.search.io.openai_api import SETTING_RETRY_SECONDS, EmbeddingsApi, Endpoint, TextsRefused
 from core.search.protocols import EmbedderUnavailable, Vector
 

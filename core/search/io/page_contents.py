@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 from core.keys import Keys
 from core.models import Chunk, VectorSpace
 from core.pages.stop_words import language_by_stop_words
-from core.search import chunk as chunking
+from core.search import chunking
 from core.search.io.chunk_reader import ChunkReader, StoredChunk
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.live_pages import LivePage, LivePageReader
@@ -112,8 +112,8 @@ class PageContentReader:
         without = {item_id: own for item_id, own in without.items() if own}
         if space is None or not without:
             return {}
-        old = await self._store.old_of(list(without))
-        before = {name: what for own in old.values() for name, what in own.known.items()}
+        stored = await self._store.remover.stored(list(without))
+        before = {name: ref for refs in stored.values() for name, ref in refs.items()}
         lacking = [one for own in without.values() for one in own]
         vectors = await self._store.vectors(lacking, space, before)
         return {one.id: vectors[one.text_hash] for one in lacking if one.text_hash in vectors}

@@ -18,11 +18,11 @@ from core.keys import Keys
 from core.models import VectorSpace
 from core.registry.record import MAY_HAVE_TEXT
 from core.search.io import replica_state
-from core.search.io import vector_space as spaces
 from core.search.io.page_contents import PageContent, PageContentReader
 from core.search.io.replica import Replica
 from core.search.io.replica_opener import TEMPORARY, ReplicaOpener
 from core.search.io.replica_state import Checkpoint, ReplicaBroken
+from core.search.io.vector_space import SPACE_FIELD, parse_name
 from core.store.connect import Client, texts
 from core.store.events import EVENTS_KEPT
 
@@ -243,10 +243,10 @@ class ReplicaFollower:
     async def _space_and_position(self) -> tuple[VectorSpace | None, str]:
         """Return the live space, and the id of the newest event."""
         pipe = self._client.pipeline(transaction=False)
-        pipe.hget(self._keys.version, spaces.FIELD)
+        pipe.hget(self._keys.version, SPACE_FIELD)
         pipe.xrevrange(self._keys.events, count=1)
         space, last = await pipe.execute()
-        return spaces.parsed(str(space or "")), str(last[0][0]) if last else "0-0"
+        return parse_name(str(space or "")), str(last[0][0]) if last else "0-0"
 
     # ── rebuilding ──
 

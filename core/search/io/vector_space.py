@@ -1,8 +1,8 @@
-"""Which vector space this store is in. Vectors of two spaces are never compared (trap T70).
+"""Which vector space the store is in. Vectors of two spaces are never compared (docs/architecture.md#vector-spaces).
 
-A new space is built beside the live one, in the cache of vectors; the cut-over is one step. After it the pages are made
-due, so that workers take their new vectors out of the cache. A store that had no vectors gets its first ones likewise,
-and one that shall have none any more loses them: `None` is the space of no vectors.
+A new space is built next to the live one, in the cache of vectors; the cut-over is one step. After it the pages are
+made due, so that workers take their new vectors out of the cache. A store without vectors gets its first ones likewise,
+and one that should have none any more loses them: `None` is the space of no vectors.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from core.store import scanning
 from core.store.connect import Client
 from core.store.packing import packed_json
 
-FIELD = "space"
+SPACE_FIELD = "space"
 
 BATCH = 500
-MAY_BE_KNOWN = (Status.INDEXED, Status.ERROR, Status.OUT_OF_SCOPE)
+MAY_BE_INDEXED = (Status.INDEXED, Status.ERROR, Status.OUT_OF_SCOPE)
 """Statuses of pages whose chunks search may have; what is Crawled waits already."""
 
 # KEYS pairs of record and chunk list · ARGV[1] JSON: ids, space, now, two statuses with the keys of their sets, the key
@@ -30,26 +30,26 @@ MAY_BE_KNOWN = (Status.INDEXED, Status.ERROR, Status.OUT_OF_SCOPE)
 # What is in trouble stays so, and its text waits all the same.
 _MAKE_DUE = """
 local call = redis.call
-local asked = cjson.decode(ARGV[1])
+local args = cjson.decode(ARGV[1])
 local changed = 0
 local function is_of_another(chunks)
   for _, name in ipairs(call('ZRANGE', chunks, 0, -1)) do
-    if call('HGET', asked.chunk .. name, 'space') ~= asked.space then return true end
+    if call('HGET', args.chunk .. name, 'space') ~= args.space then return true end
   end
   return false
 end
-for i, id in ipairs(asked.ids) do
+for i, id in ipairs(args.ids) do
   local record, chunks = KEYS[2 * i - 1], KEYS[2 * i]
   local status, known = unpack(call('HMGET', record, 'status', 'indexedHash'))
-  local is_indexed = status == asked.indexed
-  if (is_indexed or (known and known ~= '')) and (asked.is_damaged or is_of_another(chunks)) then
+  local is_indexed = status == args.indexed
+  if (is_indexed or (known and known ~= '')) and (args.is_damaged or is_of_another(chunks)) then
     call('HSET', record, 'indexedHash', '')
     if is_indexed then
-      call('HSET', record, 'status', asked.crawled)
-      call('SREM', asked.indexed_set, id)
-      call('SADD', asked.crawled_set, id)
+      call('HSET', record, 'status', args.crawled)
+      call('SREM', args.indexed_set, id)
+      call('SADD', args.crawled_set, id)
     end
-    call('ZADD', asked.due, asked.now, id)
+    call('ZADD', args.due, args.now, id)
     changed = changed + 1
   end
 end
@@ -58,65 +58,65 @@ return changed
 
 
 class VectorSpaceStore:
-    """The space of the live index."""
+    """Reads and changes the space of the live index."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def current(self) -> str:
-        """The name of the live space; empty: nothing was ever embedded."""
-        return str(await self._client.hget(self._keys.version, FIELD) or "")
+        """Return the name of the live space; empty: nothing was ever embedded."""
+        return str(await self._client.hget(self._keys.version, SPACE_FIELD) or "")
 
     async def live(self) -> VectorSpace | None:
-        """The live space; None: nothing was ever embedded."""
-        return parsed(await self.current())
+        """Return the live space; None: nothing was ever embedded."""
+        return parse_name(await self.current())
 
     async def claim(self, space: VectorSpace | None, now: float) -> None:
-        """A store without vectors takes the first space; another one than the store's is refused with a sentence."""
+        """Make this the live space of a store without vectors. Raises SettingsError if another one is live."""
         current = await self.current()
         if space is not None and not current:
-            # Before, so that whoever dies in between is followed by one who begins again; and once more for what a
-            # worker without vectors swapped in meanwhile. Search goes on by words.
+            # Before, so that after a crash in between the next worker begins again; and once more for what a worker
+            # without vectors swapped in meanwhile. Search goes on by words.
             await self.make_all_due(space, now)
-            await self._client.hsetnx(self._keys.version, FIELD, space.name)
+            await self._client.hsetnx(self._keys.version, SPACE_FIELD, space.name)
             await self.make_all_due(space, now)
             current = await self.current()
         if current != (space.name if space else ""):
             raise SettingsError(refusal(current, space) if space else without_vectors(current))
 
-    def still(self, space: VectorSpace | None) -> tuple[str, ...]:
-        """What a commit expects: that nobody cut over to another space meanwhile, or to the first one."""
-        return (self._keys.version, FIELD, space.name if space else "0")
+    def expectation(self, space: VectorSpace | None) -> tuple[str, ...]:
+        """Return what a commit expects: that the live space is still this one."""
+        return (self._keys.version, SPACE_FIELD, space.name if space else "0")
 
     async def cut_over(self, space: VectorSpace | None) -> None:
-        """From now on this is the live space; whoever was refused for it may come again."""
+        """Make this the live space, and end the pause of workers that were refused for it."""
         async with self._client.pipeline(transaction=True) as pipe:
             if space is None:
-                pipe.hdel(self._keys.version, FIELD)
+                pipe.hdel(self._keys.version, SPACE_FIELD)
             else:
-                pipe.hset(self._keys.version, FIELD, space.name)
+                pipe.hset(self._keys.version, SPACE_FIELD, space.name)
             pipe.delete(self._keys.embed_away)
             await pipe.execute()
 
     async def make_all_due(self, space: VectorSpace | None, now: float) -> int:
-        """Every page with chunks that are not of this space waits for an embed worker; how many."""
+        """Queue every page with chunks that are not of this space for embedding; return how many."""
         changed = 0
-        for status in MAY_BE_KNOWN:
-            async for batch in scanning.set_members(self._client, self._keys.status(str(status)), BATCH):
-                changed += await self.make_due(batch, space, now)
+        for status in MAY_BE_INDEXED:
+            async for item_ids in scanning.set_members(self._client, self._keys.status(str(status)), BATCH):
+                changed += await self.make_due(item_ids, space, now)
         return changed
 
     async def make_due(
         self, item_ids: Sequence[str], space: VectorSpace | None, now: float, *, is_damaged: bool = False
     ) -> int:
-        """Those of the pages that have chunks of another space wait for an embed worker again; how many.
+        """Queue those of the pages that have chunks of another space for embedding; return how many.
 
-        `is_damaged`: all of them do, whatever their chunks say.
+        `is_damaged`: queue all of them, whatever their chunks say.
         """
         if not item_ids:
             return 0
-        asked = {
+        args = {
             "ids": list(item_ids),
             "space": space.name if space else "",
             "now": f"{now:.3f}",
@@ -129,11 +129,11 @@ class VectorSpaceStore:
             "is_damaged": is_damaged,
         }
         keys = [key for item_id in item_ids for key in (self._keys.item(item_id), self._keys.chunks(item_id))]
-        return int(cast(int, await self._client.eval(_MAKE_DUE, len(keys), *keys, packed_json(asked))))
+        return int(cast(int, await self._client.eval(_MAKE_DUE, len(keys), *keys, packed_json(args))))
 
 
 def refusal(current: str, space: VectorSpace) -> str:
-    """Why vectors of this space are not used now, and what to do."""
+    """Explain why vectors of this space are not used now, and what to do."""
     return (
         f"This store's vectors are of {current}, the settings ask for {space.name}; they cannot be compared. "
         "`python -m scripts.reindex --embeddings` builds the new ones beside the old and then changes over."
@@ -141,15 +141,15 @@ def refusal(current: str, space: VectorSpace) -> str:
 
 
 def without_vectors(current: str) -> str:
-    """Why nobody who makes no vectors may index into this store, and what to do."""
+    """Explain why a worker without an embedder may not index into this store, and what to do."""
     return (
         f"This store's vectors are of {current}, and EMBEDDER is none: pages would be lost to search by meaning. "
         "Set EMBEDDER back to what made them; or `EMBEDDER=none python -m scripts.reindex --embeddings` does without."
     )
 
 
-def parsed(name: str) -> VectorSpace | None:
-    """A space by its name, as `VectorSpace.name` spells it."""
+def parse_name(name: str) -> VectorSpace | None:
+    """Return the space of this name, as `VectorSpace.name` spells it; None if it is no such name."""
     model, dimension, chunker = ["", "", *name.rsplit("-", 2)][-3:]
     if not (dimension.isdecimal() and 0 < int(dimension) <= MOST_DIMENSIONS and chunker.startswith("c")):
         return None

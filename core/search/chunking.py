@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from core.models import Chunk
 from core.pages.text_cleaning import content_hash, strip_unstorable, truncate
-from core.search import chunk_blocks
-from core.search.chunk_cuts import Cutter
+from core.search import markdown_blocks
+from core.search.chunk_cutter import Cutter
 
 CHUNKER_VERSION = "1"
 """Part of every chunk id and of the vector space: anything that moves cuts needs a new one."""
@@ -40,7 +40,7 @@ def chunks(
     cutter = Cutter(count_tokens, most_tokens)
     seen: Counter[tuple[tuple[str, ...], str]] = Counter()
     found: list[Chunk] = []
-    for headings, blocks, level in chunk_blocks.sections(text):
+    for headings, blocks, level in markdown_blocks.sections(text):
         for piece, kinds in cutter.pieces(blocks):
             text_hash = content_hash(piece)
             seen[headings, text_hash] += 1

@@ -1,0 +1,41 @@
+"""Which Redis type keys have, and which of them have another type than their family."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.keys import Keys
+from core.store.connect import Client, texts
+from core.store.key_families import KeyFamilies
+
+AT_ONCE = 1_000
+NOTHING = "none"
+"""The type of a key that does not exist."""
+
+# ARGV any keys. The type of each. As many commands of their own would cost the client twenty times as much.
+_TYPES = """
+local types = {}
+for i, key in ipairs(ARGV) do types[i] = redis.call('TYPE', key).ok end
+return types
+"""
+
+
+class KeyTypes:
+    """Asks Redis for the types of keys."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._families = KeyFamilies(keys)
+
+    async def types_of(self, names: Sequence[str]) -> list[str]:
+        """Return the type of each key; `NOTHING` for those that do not exist."""
+        types: list[str] = []
+        for start in range(0, len(names), AT_ONCE):
+            types += texts(await self._client.eval(_TYPES, 0, *names[start : start + AT_ONCE]))
+        return types
+
+    async def mistyped(self, names: Sequence[str]) -> list[str]:
+        """Return those of the keys that have another type than their family; no command of ours can read them."""
+        expected = {name: kind for name in names if (kind := self._families.type_of(name))}
+        types = zip(expected, await self.types_of(list(expected)), strict=True)
+        return [name for name, kind in types if kind not in (NOTHING, expected[name])]
