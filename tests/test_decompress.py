@@ -9,7 +9,7 @@ import zlib
 import brotli
 import pytest
 
-from core.documents.decompress import MOST_MEMBERS, PIECE_BYTES, decompressor_for, gunzip
+from core.documents.decompress import MAX_MEMBERS, PIECE_BYTES, decompressor_for, gunzip
 from core.errors import CutShort, Damaged
 
 PLAIN = " ".join(random.Random(7).choices(["rain", "river", "freshet", "bank", "flood", "thaw"], k=400)).encode()
@@ -155,7 +155,7 @@ def test_pieces_are_small() -> None:
 def test_members_without_end_are_refused() -> None:
     """Empty members cost time and give nothing."""
     with pytest.raises(Damaged):
-        fed("gzip", gzip.compress(b"") * (MOST_MEMBERS + 1), 1 << 20)
+        fed("gzip", gzip.compress(b"") * (MAX_MEMBERS + 1), 1 << 20)
 
 
 def test_a_gzip_file() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.documents.file_type import FileKind, file_kind, file_stem, refusal
+from core.documents.file_type import FileKind, file_kind, file_stem, refusal_sentence
 from tests import files
 
 WORD = files.docx(files.paragraph("Words"))
@@ -63,7 +63,7 @@ def test_kind(name: str, body: bytes, file: str, content_type: str, expected: Fi
 )
 def test_refusal(body: bytes, file: str, content_type: str, words: str) -> None:
     """A person learns what it is, and what would be read."""
-    assert words in refusal(body, file, content_type)
+    assert words in refusal_sentence(body, file, content_type)
 
 
 @pytest.mark.parametrize(

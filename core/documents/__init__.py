@@ -1,1 +1,1 @@
-"""Files: PDF, Word, Markdown, CSV to a Document."""
+"""Files: from bytes of PDF, Word, Markdown, CSV and text to a Document; and decompression of bodies."""

@@ -1,7 +1,6 @@
-"""Tables in CSV and TSV, as one Markdown table with a header row.
+"""Read CSV and TSV as one Markdown table with a header row.
 
-Cells are text: what a spreadsheet would take for a formula stays as it is in the store, and is made safe where a CSV is
-written (threat T22).
+Cells are text: what a spreadsheet would take for a formula is stored as it is, and made safe where a CSV is written.
 """
 
 from __future__ import annotations
@@ -22,32 +21,32 @@ from core.pages.text_cleaning import truncate
 MAX_ROWS = 5_000
 MAX_COLUMNS = 200
 MAX_CELLS = 200_000
-"""Of the whole table: rows are fewer where they are wide."""
+"""Of the whole table: the wider the rows, the fewer."""
 MAX_CELL_CHARS = 5_000
 _DELIMITERS = ",;\t|"
 _SAMPLE_CHARS, _SAMPLE_ROWS = 20_000, 30
 
 
 def read_csv(body: bytes, name: str, content_type: str, kind: FileKind = FileKind.CSV) -> Document:
-    """The file's table."""
+    """Return the file's table as a document."""
     text = decode_text(body, content_type)
     delimiter = "\t" if kind is FileKind.TSV else _delimiter(text[:_SAMPLE_CHARS])
     rows = list(islice(_rows(text[:MAX_TEXT_CHARS], delimiter), MAX_ROWS + 2))
     kept = _fitting(rows)
-    found = _table(kept)
+    blocks = _table(kept)
     if len(kept) < len(rows) or len(text) > MAX_TEXT_CHARS:
-        found.append(truncation_note(f"Only the first {max(0, len(kept) - 1):,} rows are kept."))
-    return build_file_document(found, name, len(body))
+        blocks.append(truncation_note(f"Only the first {max(0, len(kept) - 1):,} rows are kept."))
+    return build_file_document(blocks, name, len(body))
 
 
 def _fitting(rows: list[list[str]]) -> list[list[str]]:
-    """The header and as many rows below it as a table may have."""
+    """Return the header and as many rows below it as a table may have."""
     width = max(map(len, rows), default=1)
     return rows[: 1 + min(MAX_ROWS, MAX_CELLS // width)]
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
-    """The rows that say something. A text that breaks the rules of CSV ends where it breaks them."""
+    """Yield the rows that are not blank. A text that breaks the rules of CSV ends where it breaks them."""
     before = csv.field_size_limit(MAX_TEXT_CHARS)
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
@@ -61,7 +60,7 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def _delimiter(sample: str) -> str:
-    """The sign that cuts most of the first rows into equally many cells. `csv.Sniffer` is slower and errs more."""
+    """Return the delimiter that gives most of the first rows the same width. `csv.Sniffer` is slower and errs more."""
     return max(_DELIMITERS, key=lambda sign: _evenness(sample, sign))
 
 

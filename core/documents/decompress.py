@@ -1,85 +1,74 @@
-"""Unpack compressed bodies piece by piece, and know whether the end was reached.
+"""Decompress bodies piece by piece, and know whether the end was reached.
 
-A decompressor hands out what it has of a body that breaks off, without a word. Whoever stores that overwrites a whole
-text with a part of it. So every body is asked at its end whether it was all there.
+A decompressor silently hands out what it has of a body that breaks off; storing that would overwrite a whole text with
+a part of it. So every decompressor says at the end whether the body was complete (`is_complete`; an empty body is).
+`feed` yields pieces of at most `PIECE_BYTES`.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import Protocol
 
 from core.errors import CutShort, Damaged
 
 PIECE_BYTES = 65_536
-MOST_MEMBERS = 1_000
-"""Of one gzip body. Block-wise compressors make one for 64 kB; millions of empty ones are an attack."""
+MAX_MEMBERS = 1_000
+"""Of one gzip body. Block-wise compressors make one per 64 kB; millions of empty ones are an attack."""
 GZIP_MAGIC = b"\x1f\x8b"
 _MEMBER = b"\x1f\x8b\x08"
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 _DAMAGED = "The compressed body is damaged."
-_OTHER = "The body is not compressed as it says."
+_MISLABELLED = "The body is not compressed as it says."
 # Any other name is ignored, as in browsers: servers write `none`, `utf-8` and worse.
-_UNASKED = frozenset(("zstd", "compress", "x-compress", "dcb", "dcz"))
-
-
-class Decompressor(Protocol):
-    """One body on its way out of its packing."""
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """The next pieces, of `PIECE_BYTES` at most; `Damaged` if the data is not what it is called."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Has the end been reached? A body of no bytes at all is complete."""
+_UNREQUESTED = frozenset(("zstd", "compress", "x-compress", "dcb", "dcz"))
 
 
 def decompressor_for(content_encoding: str) -> Decompressor | None:
-    """For this `Content-Encoding`; None if nothing is packed, `Damaged` if nobody here can unpack it."""
+    """Return a decompressor for this `Content-Encoding`; None if none is needed, `Damaged` if it is not supported."""
     codings = [coding.strip().lower() for coding in content_encoding.split(",")]
-    packings = [coding for coding in codings if coding in _INFLATERS]
-    if len(packings) > 1 or not _UNASKED.isdisjoint(codings):
+    supported = [coding for coding in codings if coding in _DECOMPRESSORS]
+    if len(supported) > 1 or not _UNREQUESTED.isdisjoint(codings):
         raise Damaged("The answer is compressed in a way that nobody asked for.")
-    return _INFLATERS[packings[0]]() if packings else None
+    return _DECOMPRESSORS[supported[0]]() if supported else None
 
 
-def gunzip(body: bytes, most_bytes: int) -> bytes:
-    """What a gzip file holds, at most one byte more than `most_bytes`.
+def gunzip(body: bytes, max_bytes: int) -> bytes:
+    """Return the content of a gzip file, at most one byte more than `max_bytes`.
 
     `CutShort` if its end is missing, `Damaged` if it is damaged before.
     """
-    source, found = _Gzip(), bytearray()
+    decompressor, content = _Gzip(), bytearray()
     try:
-        for piece in source.feed(body):
-            found += piece
-            if len(found) > most_bytes:
-                return bytes(found[: most_bytes + 1])
+        for piece in decompressor.feed(body):
+            content += piece
+            if len(content) > max_bytes:
+                return bytes(content[: max_bytes + 1])
     except CutShort as error:
         raise Damaged(str(error)) from error
-    if not source.is_complete:
+    if not decompressor.is_complete:
         raise CutShort("The gzip file breaks off before its end.")
-    return bytes(found)
+    return bytes(content)
 
 
 class _Gzip:
-    """Members one after the other. What follows the last one and is none is ignored, as browsers do."""
+    """gzip members one after the other. Other data after the last one is ignored, as in browsers."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(_GZIP)
         self._members = 0
         self._between = b""
-        """The first bytes after a member, while they are too few to tell."""
-        self._is_over = False
+        """The first bytes after a member, while they are too few to tell whether another begins."""
+        self._is_finished = False
 
     @property
     def is_complete(self) -> bool:
-        return self._is_over or (not self._between and (self._stream.eof or not self._members))
+        return self._is_finished or (not self._between and (self._stream.eof or not self._members))
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         data = self._between + data
         self._between = b""
-        while data and not self._is_over:
+        while data and not self._is_finished:
             if self._stream.eof or not self._members:
                 if not self._begins(data):
                     return
@@ -88,27 +77,27 @@ class _Gzip:
             data = self._stream.unused_data
 
     def _begins(self, data: bytes) -> bool:
-        """Does a member begin here? Where it cannot be told yet the data is kept for the next time."""
+        """Does a member begin here? Data that is too short to tell is kept for the next call."""
         if data.startswith(_MEMBER):
             return True
         if _MEMBER.startswith(data):
             self._between = data
         elif not self._members:
-            raise Damaged(_OTHER)
+            raise Damaged(_MISLABELLED)
         else:
-            self._is_over = True
+            self._is_finished = True
         return False
 
     def _open(self) -> None:
         self._members += 1
-        if self._members > MOST_MEMBERS:
+        if self._members > MAX_MEMBERS:
             raise Damaged("The answer is gzip in too many parts.")
         if self._members > 1:
             self._stream = zlib.decompressobj(_GZIP)
 
 
 class _Deflate:
-    """zlib, or the bare stream that some servers send by the same name."""
+    """zlib, or the raw stream that some servers send under the same name."""
 
     def __init__(self) -> None:
         self._start = b""
@@ -127,8 +116,8 @@ class _Deflate:
             data = self._start
             self._is_raw = not _is_zlib(data)
             self._stream = zlib.decompressobj(_RAW if self._is_raw else _ZLIB)
-        # The bare stream has no signature: what it does not understand may be anything.
-        yield from _pieces(self._stream, data, Damaged(_OTHER) if self._is_raw else CutShort(_DAMAGED))
+        # The raw stream has no signature: data that it cannot read may be anything.
+        yield from _pieces(self._stream, data, Damaged(_MISLABELLED) if self._is_raw else CutShort(_DAMAGED))
 
 
 class _Brotli:
@@ -150,7 +139,7 @@ class _Brotli:
             try:
                 piece = self._stream.process(data, output_buffer_limit=PIECE_BYTES)
             except self._error as error:
-                raise (CutShort(_DAMAGED) if self._has_output else Damaged(_OTHER)) from error
+                raise (CutShort(_DAMAGED) if self._has_output else Damaged(_MISLABELLED)) from error
             data = b""
             if piece:
                 self._has_output = True
@@ -160,7 +149,7 @@ class _Brotli:
 
 
 def _pieces(stream: zlib._Decompress, data: bytes, error: Damaged | CutShort) -> Iterator[bytes]:
-    """All that this data gives, up to the end of the stream; raises `error` where it cannot go on."""
+    """Yield all that this data gives, up to the end of the stream; raise `error` where it is damaged."""
     while not stream.eof:
         try:
             piece = stream.decompress(data, PIECE_BYTES)
@@ -169,19 +158,15 @@ def _pieces(stream: zlib._Decompress, data: bytes, error: Damaged | CutShort) ->
         data = stream.unconsumed_tail
         if piece:
             yield piece
-        # A full piece may leave output behind although all input is taken.
+        # A full piece may leave output behind although all input is consumed.
         if not data and len(piece) < PIECE_BYTES:
             return
 
 
 def _is_zlib(data: bytes) -> bool:
-    """By RFC 1950: deflate, and a checksum over the first two bytes."""
+    """RFC 1950: deflate, and a checksum over the first two bytes."""
     return data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
 
 
-_INFLATERS: dict[str, type[_Gzip | _Deflate | _Brotli]] = {
-    "gzip": _Gzip,
-    "x-gzip": _Gzip,
-    "deflate": _Deflate,
-    "br": _Brotli,
-}
+Decompressor = _Gzip | _Deflate | _Brotli
+_DECOMPRESSORS: dict[str, type[Decompressor]] = {"gzip": _Gzip, "x-gzip": _Gzip, "deflate": _Deflate, "br": _Brotli}

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.documents.file_type import FileKind, file_kind, file_stem, has_known_ending, refusal
+from core.documents.file_type import FileKind, file_kind, file_stem, has_known_ending, refusal_sentence
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
 from core.pages.content_type import is_json
 from core.pages.extraction import DATA_NOT_TEXT, Extraction
 from core.registry import http_headers
 
-_EXTRA = frozenset(("pypdf", "mammoth", "cobble", "markdown_it", "mdurl"))
-"""What the extra brings along."""
+_OPTIONAL_PACKAGES = frozenset(("pypdf", "mammoth", "cobble", "markdown_it", "mdurl"))
+"""The packages of the extra `documents`."""
 _BLANK = b"\xef\xbb\xbf \t\r\n\f\v"
-_SHOWN = {FileKind.PDF: "PDF", FileKind.DOCX: "Word", FileKind.MARKDOWN: "Markdown"}
+_KIND_NAMES = {FileKind.PDF: "PDF", FileKind.DOCX: "Word", FileKind.MARKDOWN: "Markdown"}
 
 
 def extract_file(
@@ -36,7 +36,7 @@ def extract_file(
         return Extraction(Failed(FailCode.EMPTY, text="The file is empty."))
     kind = file_kind(body, name, content_type)
     if kind is None:
-        return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, refusal(body, name, content_type)))
+        return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, refusal_sentence(body, name, content_type)))
     if kind is FileKind.TEXT and not has_known_ending(name) and is_json(body):
         return Extraction(DATA_NOT_TEXT)
     if kind is FileKind.HTML:
@@ -44,9 +44,9 @@ def extract_file(
     try:
         result = _read(kind, body, name, content_type, links)
     except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] not in _EXTRA:
+        if (missing.name or "").partition(".")[0] not in _OPTIONAL_PACKAGES:
             raise
-        return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, _what_to_install(kind)))
+        return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, _install_hint(kind)))
     if isinstance(result, Document) and not result.text_len:
         return Extraction(Failed(FailCode.EMPTY, text="There is no text in it."), result.links)
     return Extraction(result, result.links if isinstance(result, Document) else ())
@@ -85,8 +85,8 @@ def _read(kind: FileKind, body: bytes, name: str, content_type: str, links: bool
             return read_text(body, name, content_type)
 
 
-def _what_to_install(kind: FileKind) -> str:
+def _install_hint(kind: FileKind) -> str:
     return (
-        f"Reading {_SHOWN.get(kind, kind)} files needs the extra `documents`: "
+        f"Reading {_KIND_NAMES.get(kind, kind)} files needs the extra `documents`: "
         "run ./scripts/setup, or pip install 'freshet[documents]'."
     )

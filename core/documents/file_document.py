@@ -1,7 +1,6 @@
-"""Put a Document together from the blocks of a file, and what the file says about itself.
+"""Build a Document from the blocks of a file and what the file says about itself.
 
-Unlike a page's, a file's text is all its own: nothing is trimmed. What is cut for its length ends with a line that says
-so, so that nobody takes a part for the whole.
+Unlike a page, a file has no boilerplate to remove. A text that is cut for its length ends with a line that says so.
 """
 
 from __future__ import annotations
@@ -9,8 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from core.documents.file_type import file_stem
+from core.errors import FailCode, FailDetail
 from core.feeds import encoding
-from core.models import Document, TextSource
+from core.models import Document, Failed, TextSource
 from core.pages.blocks import MAX_TEXT_CHARS, BlockKind, TextBlock, blocks_to_markdown, blocks_to_text, lines_to_blocks
 from core.pages.boilerplate import choose_abstract
 from core.pages.charset import decode_page
@@ -22,7 +22,7 @@ MAX_TITLE_CHARS = 500
 
 
 class FileProperties(NamedTuple):
-    """What a file says about itself; empty where it says nothing."""
+    """What a file says about itself."""
 
     title: str = ""
     description: str = ""
@@ -31,29 +31,25 @@ class FileProperties(NamedTuple):
 
 
 def build_file_document(
-    found: list[TextBlock],
+    blocks: list[TextBlock],
     name: str,
     raw_len: int,
-    about: FileProperties = FileProperties(),  # noqa: B008 - immutable
+    properties: FileProperties = FileProperties(),  # noqa: B008 - immutable
     *,
     markdown: str | None = None,
     links: tuple[str, ...] = (),
 ) -> Document:
-    """The blocks as a document.
-
-    Args:
-        markdown: the file's own Markdown, where it has one; else it is made from the blocks.
-    """
-    kept = shorten_blocks(found)
+    """Build the document; `markdown` is the file's own where it has one, else it is made from the blocks."""
+    kept = shorten_blocks(blocks)
     text = strip_unstorable(blocks_to_text(kept))
     own = blocks_to_markdown(kept) if markdown is None else markdown
     return Document(
-        title=_title(about.title, found, name),
+        title=_title(properties.title, blocks, name),
         markdown=strip_unstorable(own),
         clean_text=text,
-        abstract=strip_unstorable(choose_abstract(kept, _line(about.description), text)),
-        author=truncate(_line(about.author), MAX_TITLE_CHARS),
-        published_ts=about.published_ts,
+        abstract=strip_unstorable(choose_abstract(kept, _line(properties.description), text)),
+        author=truncate(_line(properties.author), MAX_TITLE_CHARS),
+        published_ts=properties.published_ts,
         language=guess_language(text),
         raw_len=raw_len,
         text_len=len(text),
@@ -64,26 +60,26 @@ def build_file_document(
     )
 
 
-def shorten_blocks(found: list[TextBlock]) -> list[TextBlock]:
-    """The first `MAX_CHARS` characters, blank lines between blocks included, and a word on it where that is not all."""
+def shorten_blocks(blocks: list[TextBlock]) -> list[TextBlock]:
+    """Cut after `MAX_TEXT_CHARS` characters, blank lines between blocks included, and add a note about it."""
     room = MAX_TEXT_CHARS
-    for number, block in enumerate(found):
+    for number, block in enumerate(blocks):
         if len(block.text) > room:
             rest = [TextBlock(block.kind, block.markdown[:room], block.text[:room])] if room else []
-            return [*found[:number], *rest, truncation_note(f"Only the first {MAX_TEXT_CHARS:,} characters are kept.")]
+            return [*blocks[:number], *rest, truncation_note(f"Only the first {MAX_TEXT_CHARS:,} characters are kept.")]
         room = max(0, room - len(block.text) - len("\n\n"))
-    return found
+    return blocks
 
 
 def truncation_note(sentence: str) -> TextBlock:
-    """Our own word at the end of a text that was cut."""
+    """Return a last line that says what was cut."""
     return TextBlock(BlockKind.LINE, f"[… {sentence}]", f"[… {sentence}]")
 
 
 def decode_text(body: bytes, content_type: str) -> str:
-    """A text file's content, fit to store, whatever system its lines end for.
+    """Return a text file's content, fit to store, with line feeds as line ends.
 
-    `decode_page` makes two line ends of `\\r\\n`. That is all the same to HTML, and a new paragraph to text.
+    `decode_page` makes two line ends of `\\r\\n`. HTML does not mind, but to text that is a new paragraph.
     """
     mark = encoding.codec_from_bom(body)
     if mark:
@@ -92,7 +88,7 @@ def decode_text(body: bytes, content_type: str) -> str:
 
 
 def paragraph_blocks(text: str) -> list[TextBlock]:
-    """Text as blocks that keep their lines: paragraphs stand between blank lines. Ends soon after `MAX_CHARS`."""
+    """Return the paragraphs between blank lines, which keep their lines. Ends soon after `MAX_TEXT_CHARS`."""
     blocks: list[TextBlock] = []
     piece: list[str] = []
     chars = 0
@@ -110,14 +106,19 @@ def paragraph_blocks(text: str) -> list[TextBlock]:
 
 
 def _paragraph(piece: list[str]) -> TextBlock:
-    found = lines_to_blocks(piece)
-    markdown = "\n".join(block.markdown for block in found)
-    return TextBlock(BlockKind.PARAGRAPH, markdown, "\n".join(block.text for block in found))
+    lines = lines_to_blocks(piece)
+    markdown = "\n".join(block.markdown for block in lines)
+    return TextBlock(BlockKind.PARAGRAPH, markdown, "\n".join(block.text for block in lines))
 
 
-def _title(stated: str, found: list[TextBlock], name: str) -> str:
-    headings = (block.text for block in found if block.kind is BlockKind.HEADING)
+def _title(stated: str, blocks: list[TextBlock], name: str) -> str:
+    headings = (block.text for block in blocks if block.kind is BlockKind.HEADING)
     return truncate(_line(stated) or _line(next(headings, "")) or _line(file_stem(name)), MAX_TITLE_CHARS)
+
+
+def unreadable(sentence: str) -> Failed:
+    """Return the failure of a file that cannot be read."""
+    return Failed(FailCode.PARSE, FailDetail.TYPE, sentence)
 
 
 def _line(text: str) -> str:

@@ -1,7 +1,7 @@
-"""Which reader is for these bytes: by their first bytes, which lie least, then the content type, then the name.
+"""Tell the kind of a file: by its first bytes, which lie least, then the content type, then the name.
 
 A server that says `text/plain` or nothing leaves the name to decide; one that says `text/html` of a `readme.md` sent a
-page about it. Refuses what no reader is for, with a sentence.
+page about it. What cannot be read is refused with a sentence.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _SNIFF_BYTES = 1024
 
 
 class FileKind(StrEnum):
-    """What we can read."""
+    """The kinds of files that can be read."""
 
     HTML = "html"
     PDF = "pdf"
@@ -52,7 +52,7 @@ _WORD_PART = b"word/document"
 
 
 def file_kind(body: bytes, name: str, content_type: str = "") -> FileKind | None:
-    """How to read this body; None if we cannot."""
+    """Return how to read this body; None if it cannot be read."""
     stated, ending = _stated(content_type), _ending(name)
     named = _TYPES.get(stated) or (ENDINGS.get(ending) if _is_vague(stated) else None)
     start = body[:_SNIFF_BYTES]
@@ -67,8 +67,8 @@ def file_kind(body: bytes, name: str, content_type: str = "") -> FileKind | None
     return named or _as_text(stated, ending)
 
 
-def refusal(body: bytes, name: str, content_type: str = "") -> str:
-    """Why `kind` is None, in a sentence."""
+def refusal_sentence(body: bytes, name: str, content_type: str = "") -> str:
+    """Return in a sentence why `file_kind` is None."""
     stated, ending = _stated(content_type)[:60], _ending(name)
     named = _TYPES.get(stated) or ENDINGS.get(ending)
     if body.startswith(_OLE) and (named is FileKind.DOCX or ending == "doc"):
@@ -82,24 +82,24 @@ def refusal(body: bytes, name: str, content_type: str = "") -> str:
 
 
 def has_known_ending(name: str) -> bool:
-    """Does the name's ending say how to read it?"""
+    """Does the ending of the name say how to read it?"""
     return _ending(name) in ENDINGS
 
 
 def file_stem(name: str) -> str:
-    """The file's name without folders and without an ending that we know."""
+    """Return the file's name without folders and without a known ending."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
     base, dot, ending = last.rpartition(".")
     return base if dot and base and ending.lower() in ENDINGS else last
 
 
 def _as_text(stated: str, ending: str) -> FileKind | None:
-    """Text that says no more about itself: if its server says so, or if it has no ending, like a README."""
+    """Take it as text if its server says so, or if it has no ending, like a README."""
     return FileKind.TEXT if stated == "text/plain" or (stated in _VAGUE_TYPES and not ending) else None
 
 
 def _is_vague(stated: str) -> bool:
-    """Does the type leave the name to decide? `text/x-rst` and the like say less than the ending."""
+    """Does the type leave the decision to the name? `text/x-rst` and the like say less than the ending."""
     return stated in _VAGUE_TYPES or stated.startswith("text/")
 
 
@@ -108,7 +108,7 @@ def _stated(content_type: str) -> str:
 
 
 def _ending(name: str) -> str:
-    """The ending, without a query if this is the end of an address."""
+    """Return the ending, without a query if this is the end of an address."""
     for last in (name, name.partition("?")[0]):
         ending = last.replace("\\", "/").rpartition("/")[2].lstrip(".").rpartition(".")
         if ending[1] and ending[2].lower() in ENDINGS:

@@ -1,6 +1,6 @@
-"""Markdown: kept as it is, and read as plain text by the structure that CommonMark and its tables give it.
+"""Read Markdown: kept as it is, and turned into plain text by its CommonMark structure and tables.
 
-Front matter is read as `key: value` lines and nothing else: no YAML, so no anchors, no tags, no surprises.
+Front matter is read as `key: value` lines and not as YAML: no anchors, no tags, no surprises.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 MAX_NESTING = 24
-"""Deeper quotes and lists are left out of the plain text. Each level multiplies the time that a flood of `[` takes."""
+"""Deeper quotes and lists are left out of the plain text: each level multiplies the time that a flood of `[` takes."""
 MAX_STRUCTURED_CHARS = 1_500_000
-"""The structure of longer files is not read, only their lines: it takes a second per million characters."""
+"""Of longer files only the lines are read: the structure takes a second per million characters."""
 _FRONT_MATTER = re.compile(r"---[ \t]*\n((?:(?!---|\.\.\.).*\n){0,200}?)(?:---|\.\.\.)[ \t]*(?:\n|$)")
 _KEY_VALUE = re.compile(r"([A-Za-z_-]{1,40})[ \t]*:[ \t]+(\S.*)")
 _KEYS = {
@@ -44,13 +44,13 @@ _KEYS = {
 
 
 def read_markdown(body: bytes, name: str, content_type: str, *, links: bool = False) -> Document:
-    """The file as it is, its plain text, and where it leads if that is asked for."""
-    stated, markdown = _parted(decode_text(body, content_type))
+    """Return the file as a document, with its links if asked for."""
+    stated, markdown = _split_front_matter(decode_text(body, content_type))
     if len(markdown) <= MAX_STRUCTURED_CHARS:
-        found, targets = _read(markdown, links)
+        blocks, targets = _read(markdown, links)
     else:
-        found, targets = paragraph_blocks(markdown), ()
-    return build_file_document(found, name, len(body), _about(stated), markdown=_kept(markdown), links=targets)
+        blocks, targets = paragraph_blocks(markdown), ()
+    return build_file_document(blocks, name, len(body), _properties(stated), markdown=_kept(markdown), links=targets)
 
 
 def _kept(markdown: str) -> str:
@@ -61,14 +61,14 @@ def _kept(markdown: str) -> str:
     return f"{text[:MAX_TEXT_CHARS]}\n\n{note.markdown}"
 
 
-def _parted(text: str) -> tuple[str, str]:
-    """Front matter and the rest."""
+def _split_front_matter(text: str) -> tuple[str, str]:
+    """Return the front matter and the rest."""
     text = text.removeprefix("\ufeff")
-    found = _FRONT_MATTER.match(text)
-    return (found[1], text[found.end() :]) if found else ("", text)
+    match = _FRONT_MATTER.match(text)
+    return (match[1], text[match.end() :]) if match else ("", text)
 
 
-def _about(stated: str) -> FileProperties:
+def _properties(stated: str) -> FileProperties:
     pairs: dict[str, str] = {}
     for text in stated.split("\n"):
         found = _KEY_VALUE.match(text)
@@ -84,7 +84,7 @@ def _first(pairs: Mapping[str, str], keys: tuple[str, ...]) -> str:
 
 
 def _read(markdown: str, links: bool) -> tuple[list[TextBlock], tuple[str, ...]]:
-    """The blocks, and the absolute targets: of a file we do not know what its relative ones start from."""
+    """Return the blocks and the absolute links: what a file's relative links start from is not known."""
     root = parse_fragment(strip_unstorable(_parser().render(markdown)))
     if root is None:
         return [], ()

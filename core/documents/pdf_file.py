@@ -1,7 +1,7 @@
-"""The text of PDF files, page by page, by pypdf; what is drawn or run in them is never touched.
+"""Read the text of PDF files page by page with pypdf; drawings and scripts are never touched.
 
-A page that cannot be read costs that page alone. Limits of pypdf's own bound what one stream may unpack to; the parse
-pool bounds the rest.
+A page that cannot be read costs that page alone. pypdf limits what one stream may unpack to, the parse pool limits the
+rest.
 """
 
 from __future__ import annotations
@@ -13,8 +13,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from core.documents.file_document import FileProperties, build_file_document, paragraph_blocks, truncation_note
-from core.errors import FailCode, FailDetail
+from core.documents.file_document import (
+    FileProperties,
+    build_file_document,
+    paragraph_blocks,
+    truncation_note,
+    unreadable,
+)
+from core.errors import FailCode
 from core.models import Document, Failed
 from core.pages.blocks import MAX_TEXT_CHARS
 from core.pages.text_cleaning import collapse_whitespace, strip_unstorable
@@ -36,32 +42,32 @@ _PREFIXES = frozenset(("self", "well", "non", "ex", "co", "half", "high", "low",
 
 
 def read_pdf(body: bytes, name: str) -> Document | Failed:
-    """The file's text, or why there is none."""
+    """Return the file's text as a document, or why there is none."""
     from pypdf import PdfReader
     from pypdf.errors import DependencyError
 
     try:
         reader = PdfReader(io.BytesIO(body))
         if reader.is_encrypted and not reader.decrypt(""):
-            return _failed("This PDF opens only with a password.")
+            return unreadable("This PDF opens only with a password.")
         count = len(reader.pages)
     except DependencyError:
-        return _failed("This PDF is encrypted in a way that needs the package `cryptography`.")
+        return unreadable("This PDF is encrypted in a way that needs the package `cryptography`.")
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - on broken files it raises anything, its own errors and others
-        return _failed(f"This PDF is broken ({type(error).__name__}).")
+        return unreadable(f"This PDF is broken ({type(error).__name__}).")
     pages, read_pages = _pages(reader, min(count, MAX_PAGES))
-    found = [block for page in _joined(pages) for block in paragraph_blocks(page)]
-    if not found:
+    blocks = [block for page in _join_words(pages) for block in paragraph_blocks(page)]
+    if not blocks:
         return Failed(FailCode.EMPTY, text=f"{_counted(count)}, and no text layer (a scan?).")
     if read_pages < count:
-        found.append(truncation_note(f"Only {read_pages:,} of {_counted(count)} are kept."))
-    return build_file_document(found, name, len(body), _about(reader))
+        blocks.append(truncation_note(f"Only {read_pages:,} of {_counted(count)} are kept."))
+    return build_file_document(blocks, name, len(body), _properties(reader))
 
 
 def _pages(reader: PdfReader, wanted: int) -> tuple[list[str], int]:
-    """The text of the first pages, and how many of them could be read; no more pages once there is enough text."""
+    """Return the text of the first pages, and how many could be read; stops once there is enough text."""
     texts, read_pages, chars = [], 0, 0
     for number in range(wanted):
         text = _text(reader, number)
@@ -82,20 +88,20 @@ def _text(reader: PdfReader, number: int) -> str | None:
         return None
 
 
-def _joined(pages: list[str]) -> Iterator[str]:
-    """The pages with words that a line's end cut in two made whole."""
+def _join_words(pages: list[str]) -> Iterator[str]:
+    """Yield the pages with words joined that the end of a line cut in two."""
     if not any("-\n" in page or "\xad\n" in page or "\u2010\n" in page for page in pages):
         yield from pages
         return
     known = Counter(word for page in pages for word in _WORD.findall(page.lower()))
     for page in pages:
-        yield _BROKEN.sub(lambda found: _whole(found, known), page)
+        yield _BROKEN.sub(lambda match: _whole(match, known), page)
 
 
-def _whole(found: re.Match[str], known: Counter[str]) -> str:
+def _whole(match: re.Match[str], known: Counter[str]) -> str:
     """`exam-↵ple` is `example`; `well-↵known` is written so elsewhere, or begins like such a word."""
-    left, right = found[1], found[2]
-    if "\xad" in found[0]:
+    left, right = match[1], match[2]
+    if "\xad" in match[0]:
         return f"{left}{right}\n"
     if not right.islower() or not left[-1].islower():
         return f"{left}-{right}\n"  # `Anglo-↵Saxon`: the hyphen is the word's
@@ -104,7 +110,7 @@ def _whole(found: re.Match[str], known: Counter[str]) -> str:
     return f"{left}-{right}\n" if has_hyphen else f"{left}{right}\n"
 
 
-def _about(reader: PdfReader) -> FileProperties:
+def _properties(reader: PdfReader) -> FileProperties:
     try:
         stated = reader.metadata
         title, author, subject = (
@@ -130,7 +136,3 @@ def _epoch(moment: datetime) -> float:
 
 def _counted(count: int) -> str:
     return f"{count:,} page" if count == 1 else f"{count:,} pages"
-
-
-def _failed(sentence: str) -> Failed:
-    return Failed(FailCode.PARSE, FailDetail.TYPE, sentence)

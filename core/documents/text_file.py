@@ -1,4 +1,4 @@
-"""Plain text: its lines and paragraphs as they are. A first line that stands alone is its title."""
+"""Read plain text with its lines and paragraphs as they are. A first line that stands alone is its title."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _UNDERLINE = re.compile(r"([=~*#-])\1{2,}$")
 
 
 def read_text(body: bytes, name: str, content_type: str) -> Document:
-    """The text of the file."""
+    """Return the text of the file as a document."""
     text = decode_text(body, content_type)
     return build_file_document(paragraph_blocks(text), name, len(body), FileProperties(_title(text)))
 
 
 def _title(text: str) -> str:
-    """The first line, if an empty one or an underline follows it; empty if the text just begins."""
+    """Return the first line if a blank line or an underline follows it, else an empty string."""
     first, second, *_ = (*map(collapse_whitespace, text.lstrip()[:1000].split("\n", 2)), "", "")
     is_alone = not second or _UNDERLINE.fullmatch(second) is not None
     has_more = len(text.strip()) > len(first) + 5

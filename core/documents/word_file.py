@@ -1,7 +1,7 @@
-"""Word files: DOCX to HTML by mammoth, HTML to blocks by our own reader, so headings, lists and tables survive.
+"""Read Word files: mammoth turns DOCX into HTML, `html_blocks` HTML into blocks; headings, lists and tables survive.
 
-A DOCX is a ZIP of XML, so it is looked at before it is read: how large it unpacks, how it is packed, and whether its
-XML declares entities, which Word never does. Pictures are not opened, linked files never.
+A DOCX is a ZIP of XML. Before it is read it is checked how large it unpacks, how it is compressed, and whether its XML
+declares entities, which Word never does. Images and linked files are never opened.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any
 
 from lxml import etree
 
-from core.documents.file_document import FileProperties, build_file_document
-from core.errors import FailCode, FailDetail
+from core.documents.file_document import FileProperties, build_file_document, unreadable
 from core.feeds.dates import parse_date
 from core.models import Document, Failed
 from core.pages.html_blocks import html_to_blocks, parse_fragment
@@ -22,7 +21,7 @@ from core.pages.text_cleaning import strip_unstorable
 MAX_BYTES = 100_000_000
 """Unpacked, all members together."""
 MAX_MEMBERS = 2_000
-_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
 _TITLES = "\n".join(
     (
@@ -39,15 +38,15 @@ _BACK_LINK = "↑"  # from a footnote to where it belongs
 
 
 def read_word(body: bytes, name: str) -> Document | Failed:
-    """The file's text, or why there is none."""
+    """Return the file's text as a document, or why there is none."""
     import mammoth
 
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
             refusal = _refusal(archive)
             if refusal:
-                return _failed(refusal)
-            about = _about(archive)
+                return unreadable(refusal)
+            properties = _properties(archive)
         html: Any = mammoth.convert_to_html(
             io.BytesIO(body),
             style_map=_TITLES,
@@ -58,34 +57,34 @@ def read_word(body: bytes, name: str) -> Document | Failed:
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - on broken files it raises anything
-        return _failed(f"This Word file is broken ({type(error).__name__}).")
+        return unreadable(f"This Word file is broken ({type(error).__name__}).")
     root = parse_fragment(strip_unstorable(str(html)))
-    found = html_to_blocks(_plain_cells(root)) if root is not None else []
-    return build_file_document(found, name, len(body), about)
+    blocks = html_to_blocks(_plain_cells(root)) if root is not None else []
+    return build_file_document(blocks, name, len(body), properties)
 
 
 def _refusal(archive: zipfile.ZipFile) -> str:
-    """Why this archive is not opened; empty if it may be."""
+    """Return why this archive is not opened; empty if it may be."""
     members = archive.infolist()
     if len(members) > MAX_MEMBERS:
         return f"This Word file has {len(members):,} parts; at most {MAX_MEMBERS:,} are opened."
     size = sum(member.file_size for member in members)
     if size > MAX_BYTES:
         return f"This Word file unpacks to {size // 1_000_000:,} MB; at most {MAX_BYTES // 1_000_000} MB are."
-    if any(member.compress_type not in _PACKINGS or member.flag_bits & _ENCRYPTED for member in members):
+    if any(member.compress_type not in _COMPRESSIONS or member.flag_bits & _ENCRYPTED for member in members):
         return "This Word file is packed as Word never packs."
     xml = (member for member in members if member.filename.lower().endswith((".xml", ".rels")))
-    if any(_declares(archive.read(member)) for member in xml):
+    if any(_declares_entities(archive.read(member)) for member in xml):
         return "This Word file declares entities in its XML, as Word never does; it is not opened."
     return ""
 
 
-def _declares(xml: bytes) -> bool:
-    """In any encoding that an XML parser would take it in."""
+def _declares_entities(xml: bytes) -> bool:
+    """In any encoding that an XML parser would read."""
     return b"<!DOCTYPE" in (xml.replace(b"\x00", b"") if b"\x00" in xml else xml)
 
 
-def _about(archive: zipfile.ZipFile) -> FileProperties:
+def _properties(archive: zipfile.ZipFile) -> FileProperties:
     if _CORE not in archive.namelist():
         return FileProperties()
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
@@ -103,7 +102,7 @@ def _no_image(_: object) -> list[object]:
 
 
 def _plain_cells(root: etree._Element) -> etree._Element:
-    """Cells without the paragraphs that mammoth puts in each: to our reader those are the mark of a layout table."""
+    """Unwrap the paragraphs that mammoth puts into cells: to `html_to_blocks` they are the mark of a layout table."""
     for paragraph in [p for cell in root.iter("td", "th") for p in cell.iter("p")]:
         paragraph.tail = f" {paragraph.tail or ''}"
         paragraph.tag = "span"
@@ -111,7 +110,3 @@ def _plain_cells(root: etree._Element) -> etree._Element:
         if link.text == _BACK_LINK and (link.get("href") or "").startswith("#"):
             link.text = None
     return root
-
-
-def _failed(sentence: str) -> Failed:
-    return Failed(FailCode.PARSE, FailDetail.TYPE, sentence)

@@ -1,7 +1,7 @@
-"""Is this page a wall in front of the article: consent, login, a test for robots?
+"""Recognise block pages, which stand in front of the article: consent, login, a test for robots.
 
-Careful rather than complete: a wall taken for an article is one bad article, an article taken for a wall is lost. So a
-page must be short and must say one of the sentences that only walls say, or stand at an address that only walls have.
+Careful rather than complete: a block page taken for an article is one bad article, an article taken for a block page is
+lost. So a page must be short, and say a sentence or have an address that only block pages have.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ import re
 
 from core.urls.normalise import split_url
 
-LONGEST_CHARS = 1_500
-"""No wall we know says more; with more text than this the page is an article that mentions one."""
-SHORT_CHARS = 700
-"""For sentences that an article's page may also carry, in its cookie banner."""
+MAX_CHARS = 1_500
+"""No block page we know says more; a longer page is an article that mentions one."""
+MAX_BANNER_CHARS = 700
+"""The limit for sentences that an article may also carry in its cookie banner."""
 
-_WALL_HOST = re.compile(
-    r"(?:consent|guce|cmp|myprivacy|privacywall)\.|(?:[^.]+\.)*guce\.|accounts\.google\.|login\.microsoftonline\."
+_BLOCKING_HOST = re.compile(
+    r"(?:consent|cmp|myprivacy|privacywall|login|signin|auth|sso|idp|accounts?)\.|(?:[^.]+\.)*guce\."
 )
-_DOOR_HOST = re.compile(r"(?:login|signin|auth|sso|idp|accounts?)\.")
-_DOOR_PATH = re.compile(
+_LOGIN_PATH = re.compile(
     r"/(?:log-?in|sign-?in|users?/sign_in|accounts?/log-?in|wp-login\.php|consent|cookie-?wall|privacy-?wall|captcha"
     r"|gdpr-consent|privacygate|sso)(?:[/.]|$)",
     re.IGNORECASE,
@@ -51,19 +50,17 @@ _CONSENT_TEXT = re.compile(
 
 
 def describe_block_page(url: str, title: str, text: str) -> str:
-    """In a few words what stands in front of the article; empty if nothing does.
+    """Return in a few words what stands in front of the article; empty if nothing does.
 
     Args:
         url: where the redirects ended.
         text: the main text, or all text of a page without one.
     """
-    if len(text) > LONGEST_CHARS:
+    if len(text) > MAX_CHARS:
         return ""
-    found = split_url(url)
-    if found and _WALL_HOST.match(found.host):
+    parts = split_url(url)
+    if parts and (_BLOCKING_HOST.match(parts.host) or _LOGIN_PATH.match(parts.path)):
         return "a consent or login page"
-    if found and (_DOOR_HOST.match(found.host) or _DOOR_PATH.match(found.path)):
-        return "a consent or login page"
-    if _CHALLENGE_TITLE.search(title) or (len(text) <= SHORT_CHARS and _CHALLENGE_TEXT.search(text)):
+    if _CHALLENGE_TITLE.search(title) or (len(text) <= MAX_BANNER_CHARS and _CHALLENGE_TEXT.search(text)):
         return "a test for robots"
-    return "a consent wall" if len(text) <= SHORT_CHARS and _CONSENT_TEXT.search(text) else ""
+    return "a consent wall" if len(text) <= MAX_BANNER_CHARS and _CONSENT_TEXT.search(text) else ""

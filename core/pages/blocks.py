@@ -1,7 +1,7 @@
-"""The extractor's tree as blocks, each as Markdown and as plain text.
+"""Turn the extractor's tree into blocks, each as Markdown and as plain text.
 
 The tree is trafilatura's: `p`, `head`, `list`/`item`, `quote`, `code`, `table`/`row`/`cell`, `lb`. Markdown keeps the
-structure and escapes what the page's words would otherwise turn into structure, or into live HTML.
+structure and escapes words of the page that would otherwise become structure or live HTML.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core.pages.text_cleaning import collapse_whitespace
 
 
 class BlockKind(StrEnum):
-    """What a block is, as far as abstracts and chunks care."""
+    """What a block is, as far as abstracts and chunks need to know."""
 
     PARAGRAPH = "paragraph"
     HEADING = "heading"
@@ -38,61 +38,64 @@ class TextBlock(NamedTuple):
 
 
 MAX_TEXT_CHARS = 2_000_000
-"""A novel of 400,000 words; what is longer is a dump, and no reader's article."""
+"""A novel of 400,000 words; anything longer is a dump."""
 
 # At the start of a paragraph these would make it a heading, a quote, a list, a table or a fence.
-_STRUCTURE = re.compile(r"(?=#{1,6}\s|>|[-+*]\s|\||```|~~~)")
-_NUMBER = re.compile(r"(\d{1,9})(?=[.)]\s)")
+_STRUCTURE_MARK = re.compile(r"(?=#{1,6}\s|>|[-+*]\s|\||```|~~~)")
+_LIST_NUMBER = re.compile(r"(\d{1,9})(?=[.)]\s)")
 # `<b` would be live HTML in a renderer, `](` a link with any scheme.
-_LIVE = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])\(")
+_LIVE_HTML = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])\(")
 # Tools beside a heading: a link to itself, a wiki's edit link.
 _HEADING_TOOLS = re.compile(
     r"\s*(?:[#¶§🔗]|\[(?:edit|bearbeiten|modifi|editar|править|編集|编辑|bewerk|redigera|edytuj)[^\]]{0,60}\])$",
     re.IGNORECASE,
 )
-_BREAKS = re.compile(r"\n\s*\n")
+_BLANK_LINE = re.compile(r"\n\s*\n")
 _BLOCK_TAGS = frozenset(("p", "head", "list", "quote", "code", "table", "item", "row", "cell", "div", "ab"))
 
 
 def tree_to_blocks(body: etree._Element) -> list[TextBlock]:
-    """The blocks of the extractor's body, in order, none empty."""
+    """Return the blocks of the extractor's body, in order, none empty."""
     return list(_children(body))
 
 
 def text_to_blocks(text: str) -> list[TextBlock]:
-    """The blocks of plain text: paragraphs between blank lines."""
+    """Return the paragraphs of plain text, which blank lines separate."""
     return [
-        _paragraph(words) for piece in _BREAKS.split(text) if (words := collapse_whitespace(piece)[:MAX_TEXT_CHARS])
+        _paragraph(words) for piece in _BLANK_LINE.split(text) if (words := collapse_whitespace(piece)[:MAX_TEXT_CHARS])
     ]
 
 
-def lines_to_blocks(found: list[str], known_paragraphs: frozenset[str] = frozenset()) -> list[TextBlock]:
-    """The blocks of text that comes line by line."""
-    kinds = (BlockKind.PARAGRAPH if words in known_paragraphs else BlockKind.LINE for words in found)
-    cut = (words[:MAX_TEXT_CHARS] for words in found)
-    return [TextBlock(kind, _escaped(words), words) for kind, words in zip(kinds, cut, strict=True)]
+def lines_to_blocks(lines: list[str], known_paragraphs: frozenset[str] = frozenset()) -> list[TextBlock]:
+    """Return a block for each line; those among `known_paragraphs` are paragraphs."""
+    blocks = []
+    for line in lines:
+        kind = BlockKind.PARAGRAPH if line in known_paragraphs else BlockKind.LINE
+        text = line[:MAX_TEXT_CHARS]
+        blocks.append(TextBlock(kind, _escape(text), text))
+    return blocks
 
 
-def limit_blocks(found: list[TextBlock]) -> list[TextBlock]:
-    """The first `MAX_CHARS` characters of the blocks."""
+def limit_blocks(blocks: list[TextBlock]) -> list[TextBlock]:
+    """Cut the blocks after `MAX_TEXT_CHARS` characters."""
     room = MAX_TEXT_CHARS
-    for number, block in enumerate(found):
+    for number, block in enumerate(blocks):
         if len(block.text) > room:
-            return [*found[:number], TextBlock(block.kind, block.markdown[:room], block.text[:room])]
+            return [*blocks[:number], TextBlock(block.kind, block.markdown[:room], block.text[:room])]
         room -= len(block.text)
-    return found
+    return blocks
 
 
-def blocks_to_markdown(found: list[TextBlock]) -> str:
-    return "\n\n".join(block.markdown for block in found)
+def blocks_to_markdown(blocks: list[TextBlock]) -> str:
+    return "\n\n".join(block.markdown for block in blocks)
 
 
-def blocks_to_text(found: list[TextBlock]) -> str:
-    return "\n\n".join(block.text for block in found)
+def blocks_to_text(blocks: list[TextBlock]) -> str:
+    return "\n\n".join(block.text for block in blocks)
 
 
 def _children(element: etree._Element) -> Iterator[TextBlock]:
-    """Loose text between blocks is gathered into paragraphs of its own."""
+    """Yield the children as blocks; text between them becomes paragraphs of its own."""
     loose = element.text or ""
     for child in element:
         if child.tag in _BLOCK_TAGS and not (child.tag == "code" and _is_inline_code(child, loose)):
@@ -125,7 +128,7 @@ def _block(element: etree._Element) -> Iterator[TextBlock]:
 
 
 def _inline(element: etree._Element) -> str:
-    """The element's words; a line break is a line feed, inner blocks are set off by a space."""
+    """The element's text; `lb` becomes a line feed, inner blocks are set off by spaces."""
     pieces = ["\n" if element.tag == "lb" else "", element.text or ""]
     for child in element:
         inner = _inline(child)
@@ -135,18 +138,18 @@ def _inline(element: etree._Element) -> str:
 
 
 def _paragraph(words: str) -> TextBlock:
-    return TextBlock(BlockKind.PARAGRAPH, _escaped(words), words)
+    return TextBlock(BlockKind.PARAGRAPH, _escape(words), words)
 
 
-def _dead(words: str) -> str:
-    return _LIVE.sub(r"\\\g<0>", words) if "<" in words or "](" in words else words
+def _escape_html(words: str) -> str:
+    return _LIVE_HTML.sub(r"\\\g<0>", words) if "<" in words or "](" in words else words
 
 
-def _escaped(words: str) -> str:
-    text = _dead(words)
-    if _STRUCTURE.match(text):
+def _escape(words: str) -> str:
+    text = _escape_html(words)
+    if _STRUCTURE_MARK.match(text):
         return f"\\{text}"
-    number = _NUMBER.match(text)
+    number = _LIST_NUMBER.match(text)
     return f"{number[1]}\\{text[number.end() :]}" if number else text
 
 
@@ -154,7 +157,7 @@ def _heading(element: etree._Element) -> Iterator[TextBlock]:
     words = _HEADING_TOOLS.sub("", collapse_whitespace(_inline(element)))
     level = re.fullmatch(r"h([1-6])", element.get("rend") or "")
     if words:
-        yield TextBlock(BlockKind.HEADING, f"{'#' * int(level[1] if level else 3)} {_dead(words)}", words)
+        yield TextBlock(BlockKind.HEADING, f"{'#' * int(level[1] if level else 3)} {_escape_html(words)}", words)
 
 
 def _list(element: etree._Element) -> Iterator[TextBlock]:
@@ -164,31 +167,31 @@ def _list(element: etree._Element) -> Iterator[TextBlock]:
 
 
 def _items(element: etree._Element, depth: int) -> Iterator[tuple[str, str]]:
-    """Each item as a Markdown line and as words; inner lists are indented below theirs."""
+    """Yield each item as a Markdown line and as text; inner lists are indented below their item."""
     is_numbered = element.get("rend") == "ol"
     number = 0
     if words := collapse_whitespace(element.text or ""):
-        yield f"{'  ' * depth}- {_escaped(words)}", words
+        yield f"{'  ' * depth}- {_escape(words)}", words
     for item in element:
         inner = [child for child in item if child.tag == "list"]
-        words = collapse_whitespace("".join((item.text or "", *(_words_of(child) for child in item), item.tail or "")))
+        words = collapse_whitespace("".join((item.text or "", *(_item_text(child) for child in item), item.tail or "")))
         if words:
             number += 1
             mark = f"{number}." if is_numbered else "-"
-            yield f"{'  ' * depth}{mark} {_escaped(words)}", words
+            yield f"{'  ' * depth}{mark} {_escape(words)}", words
         for child in inner:
             yield from _items(child, depth + 1)
 
 
-def _words_of(child: etree._Element) -> str:
-    """A child's words and what follows it; an inner list has lines of its own."""
+def _item_text(child: etree._Element) -> str:
+    """The text of an item's child and what follows it; an inner list has lines of its own."""
     own = "" if child.tag == "list" else _inline(child)
     space = " " if child.tag in _BLOCK_TAGS and child.tag != "code" else ""
     return f"{space}{own}{space}{child.tail or ''}"
 
 
 def _is_inline_code(element: etree._Element, before: str) -> bool:
-    """Code inside a sentence: something was said before it on the line, and it is one line itself."""
+    """Is this code inside a sentence: text stands before it, and it is a single line?"""
     return bool(before.strip()) and "\n" not in (element.text or "").strip()
 
 
@@ -204,7 +207,7 @@ def _table(element: etree._Element) -> Iterator[TextBlock]:
     if not rows:
         return
     width = max(map(len, rows))
-    escaped = [[_dead(cell).replace("|", "\\|") for cell in row] for row in rows]
+    escaped = [[_escape_html(cell).replace("|", "\\|") for cell in row] for row in rows]
     lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in escaped]
     lines.insert(1, f"|{' --- |' * width}")
     texts = [" | ".join(cell for cell in row if cell) for row in rows]
@@ -212,7 +215,7 @@ def _table(element: etree._Element) -> Iterator[TextBlock]:
 
 
 def _rows(table: etree._Element) -> Iterator[list[str]]:
-    """The rows of a table; a caption, or text that stands between rows, is a row of one cell."""
+    """Yield the rows of a table; a caption, or text between rows, is a row of one cell."""
     yield [collapse_whitespace(table.text or "")]
     for child in table:
         yield _cells(child) if child.tag == "row" else [collapse_whitespace(_inline(child))]
@@ -220,7 +223,7 @@ def _rows(table: etree._Element) -> Iterator[list[str]]:
 
 
 def _cells(row: etree._Element) -> list[str]:
-    """The cells of a row, and text between them; empty cells keep their place."""
+    """The cells of a row and the text between them; empty cells keep their place."""
     loose = [collapse_whitespace(row.text or "")] if row.text else []
     for cell in row:
         loose.append(collapse_whitespace(_inline(cell)))

@@ -1,4 +1,4 @@
-"""Blocks that stand in an article's text and are not part of it, and the block that sums it up."""
+"""Remove blocks that stand in an article and are not part of it, and choose its abstract."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _BYLINE = re.compile(
     re.IGNORECASE,
 )
 _ONE_LINERS = {BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LINE}
-_LETTERS = re.compile(r"\W+|_")
+_NOT_LETTERS = re.compile(r"\W+|_")
 
 
-def remove_boilerplate(found: list[TextBlock], title: str) -> list[TextBlock]:
-    """The blocks without the title repeated above them, pointers to other stories, and headings with nothing below."""
-    kept = [block for block in found if not _is_promotion(block)]
-    if kept and title and kept[0].kind in _ONE_LINERS and _same(kept[0].text, title):
+def remove_boilerplate(blocks: list[TextBlock], title: str) -> list[TextBlock]:
+    """Remove the repeated title, pointers to other stories, and headings with nothing below them."""
+    kept = [block for block in blocks if not _is_promotion(block)]
+    if kept and title and kept[0].kind in _ONE_LINERS and _is_same_title(kept[0].text, title):
         kept = kept[1:]
     while kept and kept[-1].kind is BlockKind.HEADING and len(kept[-1].text) <= _MAX_PROMOTION_CHARS:
         kept = kept[:-1]
-    return kept or found
+    return kept or blocks
 
 
-def choose_abstract(found: list[TextBlock], description: str, text: str) -> str:
-    """The first real paragraph, else the page's own description, else the beginning of its text."""
-    paragraphs = (block.text for block in found if block.kind is BlockKind.PARAGRAPH)
+def choose_abstract(blocks: list[TextBlock], description: str, text: str) -> str:
+    """Return the first real paragraph, else the page's own description, else the beginning of its text."""
+    paragraphs = (block.text for block in blocks if block.kind is BlockKind.PARAGRAPH)
     first = next((p for p in paragraphs if len(p) > _MIN_PARAGRAPH_CHARS and not _BYLINE.match(p)), "")
     return truncate(first or description or " ".join(text[: 2 * ABSTRACT_CHARS].split()), ABSTRACT_CHARS)
 
@@ -58,5 +58,5 @@ def _is_promotion(block: TextBlock) -> bool:
     return is_short and _PROMOTION.match(block.text) is not None
 
 
-def _same(text: str, title: str) -> bool:
-    return _LETTERS.sub("", text).casefold() == _LETTERS.sub("", title).casefold()
+def _is_same_title(text: str, title: str) -> bool:
+    return _NOT_LETTERS.sub("", text).casefold() == _NOT_LETTERS.sub("", title).casefold()

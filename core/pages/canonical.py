@@ -1,7 +1,7 @@
-"""May a page's own word on its address be believed?
+"""Decide whether a page's canonical link may be trusted.
 
 A canonical link makes two articles one, so a wrong one loses articles: themes that name the home page on every story,
-scripts that forget the id, login walls that name themselves. What is not believed costs a duplicate, no more.
+scripts that forget the id, login pages that name themselves. One that is wrongly distrusted only costs a duplicate.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from core.models import RejectedUrl
 from core.urls.normalise import UrlParts, clean_url, registrable_domain, split_url
 from core.urls.unwrap import unwrap
 
-_DOOR = re.compile(
+_LOGIN_OR_ERROR = re.compile(
     r"/(?:log-?in|sign-?in|sign-?up|sso|oauth2?|auth|register|consent|cookie-?consent|captcha|404|error)"
     r"(?:\.\w{1,5})?(?:/|$)",
     re.IGNORECASE,
@@ -20,14 +20,14 @@ _DOOR = re.compile(
 # Parameters that carry an article's identity: `/story.php?id=7` and `/story.php` are not the same page.
 _ID_PARAM = re.compile(r"(?:^|&)(?:[a-z_]*id|p|t|v|article|story|news|item|post|doc|node)=[^&]", re.IGNORECASE)
 _MAX_DROPPED_SEGMENTS = 2
-"""`/story/page/2` may name `/story`; what drops more of its path names a section."""
+"""`/story/page/2` may name `/story`; dropping more of the path names a section."""
 
 
 def trusted_canonical(canonical: str, url: str) -> str:
-    """The canonical in clean form if it may stand for `url`, else an empty string.
+    """Return the canonical URL in clean form if it may stand for `url`, else an empty string.
 
     It must be of the same site (for an AMP cache: of the site it caches), and neither a home page, a login nor a
-    section for something that is none.
+    section, unless `url` is one too.
     """
     cleaned = clean_url(canonical)
     if isinstance(cleaned, RejectedUrl):
@@ -35,17 +35,17 @@ def trusted_canonical(canonical: str, url: str) -> str:
     named, own = split_url(cleaned), split_url(_publisher_url(url))
     if named is None or own is None or registrable_domain(named.host) != registrable_domain(own.host):
         return ""
-    return "" if _DOOR.search(named.path) or _is_too_general(named, own) else cleaned
+    return "" if _LOGIN_OR_ERROR.search(named.path) or _is_too_general(named, own) else cleaned
 
 
 def is_login_or_error_url(url: str) -> bool:
-    """Is it the address of a login, a consent page or an error, by its path?"""
-    found = split_url(url)
-    return found is not None and bool(_DOOR.search(found.path))
+    """Does the path name a login, a consent page or an error?"""
+    parts = split_url(url)
+    return parts is not None and bool(_LOGIN_OR_ERROR.search(parts.path))
 
 
 def _publisher_url(url: str) -> str:
-    """An address in an AMP cache carries the publisher's own."""
+    """Return the publisher's own URL, which an address in an AMP cache carries."""
     target = unwrap(url)
     return url if isinstance(target, RejectedUrl) else target
 

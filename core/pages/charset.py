@@ -1,4 +1,4 @@
-"""A page's bytes as text: byte order mark, UTF-8 if it is, header, meta, XML declaration, and then a guess.
+"""Decode a page's bytes: by byte order mark, as UTF-8 if valid, by header, meta tag, XML declaration, then by a guess.
 
 Codecs come from the fixed list of `feed_encoding`, never from the page's own words: `hex_codec` or `unicode_escape`
 in a meta tag is just an unknown name. What no codec explains becomes U+FFFD. Control characters go here, in bytes,
@@ -34,7 +34,7 @@ _EASTERN_ENOUGH = 4
 
 
 def decode_page(body: bytes, content_type: str = "") -> str:
-    """The page as text without control characters but tab and line feed, whatever it takes."""
+    """Return the page as text, without control characters other than tab and line feed. Never fails."""
     mark = encoding.codec_from_bom(body)
     if mark:
         return _without_controls(
@@ -51,23 +51,23 @@ def decode_page(body: bytes, content_type: str = "") -> str:
 
 
 def _without_controls(body: bytes) -> bytes:
-    """Below 32, the bytes of every encoding left here stand for themselves."""
+    """Every encoding left here writes the characters below 32 as single bytes."""
     return body.translate(_WHITE, _CONTROLS)
 
 
 def _codec(body: bytes, stated: list[str]) -> str:
-    """The first stated one that explains the bytes, else a guess."""
+    """Return the first stated codec that explains the bytes, else a guess."""
     return next((codec for codec in stated if codec != "utf-8" and _explains(body, codec)), "") or _guess(body)
 
 
 def _declared(body: bytes) -> list[str | None]:
-    """What meta tags and the XML declaration name; a page that can be read so far is no UTF-16, whatever it says."""
+    """Return what meta tags and the XML declaration name. A page that can be read so far is not UTF-16."""
     labels = [found[1] for found in (_META.search(body[:_PRESCAN_BYTES]), _XML.match(body[:300])) if found]
     return [encoding.codec_for_label(label.decode()) for label in labels]
 
 
 def _explains(body: bytes, codec: str) -> bool:
-    """At most one broken character in a hundred foreign bytes: a cut at the end is forgiven, a wrong label is not."""
+    """Allow one broken character in a hundred foreign bytes: a cut at the end is forgiven, a wrong label is not."""
     foreign = len(body.translate(None, _ASCII))
     return body.decode(codec, "replace").count("\ufffd") * 100 <= foreign
 
@@ -86,7 +86,7 @@ def _guess(body: bytes) -> str:
 
 
 def _sample(body: bytes) -> bytes:
-    """A few kilobytes around foreign letters, without markup: the guess costs the same for every page."""
+    """Return a few kilobytes around foreign letters, without markup, so that a guess costs the same for every page."""
     text = _MARKUP.sub(b" ", body[: _SAMPLE_BYTES * 16])
     lines = [line for line in text.split(b"\n") if not line.isascii()]
     return b"\n".join(lines)[:_SAMPLE_BYTES] or text[:_SAMPLE_BYTES]

@@ -1,6 +1,6 @@
-"""HTML as blocks, all of it, in time linear in its size: a feed's entry, or a page whose main text nobody finds.
+"""Turn all text of an HTML tree into blocks: a feed's entry, or a page in which no main text is found.
 
-Elements are renamed to those of the extractor; nothing is weighed.
+Elements are renamed to those of the extractor. Takes time linear in the size.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ _RENAMED = {
 }
 _KEPT = {*_RENAMED.values(), "p", "div", "table", "code", "body", "html"}
 MIN_CHARS = 250
-"""Less than this without the furniture, and the furniture was the page."""
+"""With less text than this after removing navigation and the like, they were the page."""
 # A table that holds more than words and numbers is there for the layout.
-_LAYOUT = etree.XPath(
+_LAYOUT_TABLES = etree.XPath(
     ".//table[.//table or .//p or .//div or .//li or .//h1 or .//h2 or .//h3 or .//pre or not(.//tr)]"
 )
-_FURNITURE = ("nav", "header", "footer", "aside", "form", "button", "dialog")
-_JUNK = ("script", "style", "noscript", "template", "svg", "iframe", "select", "head", "object")
+_NAVIGATION_TAGS = ("nav", "header", "footer", "aside", "form", "button", "dialog")
+_INVISIBLE_TAGS = ("script", "style", "noscript", "template", "svg", "iframe", "select", "head", "object")
 
 
 def parse_fragment(html: str) -> etree._Element | None:
-    """The fragment in a page of its own."""
+    """Parse a fragment of HTML as a page of its own."""
     return lxml_page.parse_html(f"<html><body><div>{html}</div></body></html>")
 
 
 def without_navigation(root: etree._Element) -> etree._Element:
-    """The page without navigation and the like, unless that is all there is."""
+    """Return the page without navigation and the like, unless that is all there is."""
     rest = copy(root)
-    etree.strip_elements(rest, *_FURNITURE, with_tail=False)
+    etree.strip_elements(rest, *_NAVIGATION_TAGS, with_tail=False)
     return rest if len("".join(map(str, rest.itertext())).strip()) >= MIN_CHARS else root
 
 
 def html_to_blocks(root: etree._Element) -> list[TextBlock]:
-    """The blocks of all text, in order. Changes `root`."""
-    etree.strip_elements(root, *_JUNK, with_tail=False)
-    _unmake_layout(root)
+    """Return the blocks of all text, in order. Changes `root`."""
+    etree.strip_elements(root, *_INVISIBLE_TAGS, with_tail=False)
+    _unwrap_layout_tables(root)
     for element in root.iter(*_RENAMED):
         element.set("rend", str(element.tag))
         element.tag = _RENAMED[str(element.tag)]
@@ -62,8 +62,8 @@ def html_to_blocks(root: etree._Element) -> list[TextBlock]:
     return tree_to_blocks(root if body is None else body)
 
 
-def _unmake_layout(root: etree._Element) -> None:
-    for table in cast("list[etree._Element]", _LAYOUT(root)):
+def _unwrap_layout_tables(root: etree._Element) -> None:
+    for table in cast("list[etree._Element]", _LAYOUT_TABLES(root)):
         table.tag = "div"
     for element in root.iter("tr", "td", "th"):
         if next(element.iterancestors("table"), None) is None:

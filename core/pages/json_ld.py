@@ -1,7 +1,6 @@
-"""What a page says about itself in JSON-LD: the object that describes the article.
+"""Find the object that describes the article in a page's JSON-LD, and read its properties.
 
-Publishers write it by hand and by template: arrays, graphs, wrong types, broken JSON. What cannot be read is as if it
-were not there.
+Publishers write it by hand and by template: arrays, graphs, wrong types, broken JSON. What cannot be read is ignored.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ _WEAK = {"WebPage", "ItemPage", "CollectionPage", "AboutPage", "VideoObject"}
 
 
 def article(scripts: Iterable[str]) -> Thing:
-    """The first object that describes an article, else one that describes the page, else an empty one."""
+    """Return the first object that describes an article, else one that describes the page, else an empty one."""
     found = [thing for script in scripts for thing in _things(_loaded(script)) if _ARTICLE.search(kind(thing))]
     strong = [thing for thing in found if kind(thing) not in _WEAK]
     return (strong or found or [{}])[0]
 
 
 def kind(thing: Thing) -> str:
-    """Its type; of several the one that names an article."""
+    """Return its type; of several the one that names an article."""
     kinds = [str(one) for one in _listed(thing.get("@type"))]
     return next((one for one in kinds if _ARTICLE.search(one)), kinds[0] if kinds else "")
 
 
 def text(thing: Thing, *names: str) -> str:
-    """The first of these properties that is a word or a number, as one line."""
+    """Return the first of these properties that is a string or a number, as one line."""
     for name in names:
         for value in _listed(thing.get(name)):
             if isinstance(value, str | int | float) and collapse_whitespace(str(value)):
@@ -47,7 +46,7 @@ def text(thing: Thing, *names: str) -> str:
 
 
 def names(thing: Thing, name: str) -> list[str]:
-    """The names in a property that holds people: objects, strings, or lists of both."""
+    """Return the names in a property that holds people: objects, strings, or lists of both."""
     found = (one.get("name") if isinstance(one, dict) else one for one in _listed(thing.get(name)))
     return [
         collapse_whitespace(one)
@@ -58,7 +57,7 @@ def names(thing: Thing, name: str) -> list[str]:
 
 
 def urls(thing: Thing, name: str) -> list[str]:
-    """The URLs in a property that holds images or pages, as they stand."""
+    """Return the URLs in a property that holds images or pages, as they stand."""
     found: list[str] = []
     for one in _listed(thing.get(name)):
         value = (one.get("url") or one.get("contentUrl") or one.get("@id")) if isinstance(one, dict) else one
@@ -77,7 +76,7 @@ def _loaded(script: str) -> Any:
 
 
 def _things(value: Any, depth: int = 0) -> Iterator[Thing]:
-    """Objects with a type at the top, in lists, graphs, and as the main entity of a page."""
+    """Yield the objects at the top, in lists, in graphs, and as the main entity of a page."""
     if depth > 4:
         return
     for one in _listed(value)[:_MAX_THINGS]:

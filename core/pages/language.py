@@ -1,4 +1,4 @@
-"""The language of a page, as two letters where ISO 639-1 has them: its own word, else a guess from the text."""
+"""Tell the language of a page, as two letters where ISO 639-1 has them: the stated one, else a guess from the text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from core.pages.metadata import PageMetadata
 from core.pages.stop_words import contradicts_language
 
 SAMPLE_CHARS = 1_000
-"""Enough for a sure guess, and a tenth of the cost of a whole text."""
+"""Enough for a sure guess, at a tenth of the cost of a whole text."""
 _MIN_CHARS = 40
-LEAST_SURE = 0.5
-"""Below this a guess is one of many: code, tables, lists of names."""
+MIN_PROBABILITY = 0.5
+"""Less certain guesses come from code, tables and lists of names."""
 _TAG = re.compile(r"[a-z]{2,3}(?=$|[-_])")
 # Words that stand where a language should, and old codes.
 _NO_LANGUAGE = {"und", "mul", "zxx", "xx", "iso", "utf"}
@@ -23,13 +23,13 @@ _THREE |= {"rus": "ru", "zho": "zh", "chi": "zh", "jpn": "ja", "kor": "ko", "nld
 
 
 def page_language(head: PageMetadata, text: str) -> str:
-    """The page's own word, unless its text plainly reads as something else; many templates say `en` of everything."""
-    named = stated_language(head)
-    return named if named and not contradicts_language(text, named) else guess_language(text) or named
+    """Return the stated language, unless the text plainly contradicts it; many templates say `en` of everything."""
+    stated = stated_language(head)
+    return stated if stated and not contradicts_language(text, stated) else guess_language(text) or stated
 
 
 def stated_language(head: PageMetadata) -> str:
-    """The language that the page says it is in; empty if it does not say."""
+    """Return the language that the page states; empty if it states none."""
     for value in (head.lang, head.meta("og:locale"), head.meta("content-language", "language", "dc.language")):
         found = _TAG.match(value.partition(",")[0].strip().lower())
         if found and found[0] not in _NO_LANGUAGE:
@@ -38,16 +38,16 @@ def stated_language(head: PageMetadata) -> str:
 
 
 def guess_language(text: str) -> str:
-    """The most likely language of this text; empty for texts too short or too odd to tell."""
+    """Return the most likely language of this text; empty for texts too short or too odd to tell."""
     if len(text) < _MIN_CHARS:
         return ""
-    code, sure = _identifier().classify(text[:SAMPLE_CHARS])
-    return str(code) if sure >= LEAST_SURE else ""
+    code, probability = _identifier().classify(text[:SAMPLE_CHARS])
+    return str(code) if probability >= MIN_PROBABILITY else ""
 
 
 @lru_cache(maxsize=1)
 def _identifier() -> Any:
-    """Loaded once per process, and only when a page leaves us guessing: it takes most of a second."""
+    """Loaded once per process, and only when a guess is needed: it takes half a second and 116 MB."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

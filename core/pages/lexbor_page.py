@@ -61,8 +61,8 @@ class LexborPage:
 
     def images(self) -> list[Attributes]:
         """Return the first images, those of an article if there is one."""
-        found = self._tree.css("article img, main img") or self._tree.css("img")
-        return [node.attributes for node in found[:_MAX_IMAGES]]
+        nodes = self._tree.css("article img, main img") or self._tree.css("img")
+        return [node.attributes for node in nodes[:_MAX_IMAGES]]
 
     def article_images(self) -> Iterator[ImageElement]:
         """Return the images of the article's region in page order, each with its alternatives."""
@@ -120,12 +120,12 @@ class LexborPage:
 
 def _ancestors(node: LexborNode, region: LexborNode) -> list[tuple[str, LexborNode]]:
     """The ancestors of the node below the region, nearest first."""
-    found: list[tuple[str, LexborNode]] = []
+    ancestors: list[tuple[str, LexborNode]] = []
     above = node.parent
-    while above is not None and above.mem_id != region.mem_id and len(found) < _MAX_ANCESTORS:
-        found.append((str(above.tag), above))
+    while above is not None and above.mem_id != region.mem_id and len(ancestors) < _MAX_ANCESTORS:
+        ancestors.append((str(above.tag), above))
         above = above.parent
-    return found
+    return ancestors
 
 
 def _parsed(html: str) -> LexborHTMLParser:

@@ -1,8 +1,8 @@
-"""The main text of a page, by trafilatura's extractor. Its fetcher is never used, nor its metadata.
+"""Extract the main text of a page with trafilatura. Its fetcher and its metadata are not used.
 
-The quick and strict mode reads every page. Where it brings back little of what the page has, its generous and slow
-mode is asked too, and wins if it finds far more. Measured on three corpora (`python -m bench.extract`), that is within
-.003 of trafilatura's best mode on each, where no single mode is; its generous mode runs on one page in seven.
+The quick and strict mode reads every page. Where it finds little of the page's text, the slow and generous mode is run
+too, and wins if it finds far more. Measured on three corpora (`python -m bench.extract`), that is within .003 of
+trafilatura's best mode on each, where no single mode is; the generous mode runs on one page in seven.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from trafilatura.core import bare_extraction
 from trafilatura.settings import MANUALLY_CLEANED, Extractor
 
 LITTLE_SHARE = 0.5
-"""Of the page's running text; below it the strict mode may have missed the article."""
+"""Of the page's running text; with less the strict mode may have missed the article."""
 FAR_MORE = 2.0
 ENOUGH_CHARS = 5_000
-"""With that much text the strict mode has found the article, however long the comments below it."""
+"""With that much text the strict mode has found the article, however long the comments below it are."""
 
 MAX_ELEMENTS = 10_000
 """The largest article of our corpora has 9,900. The extractor's time is quadratic for some shapes: 4 s at 12,000."""
@@ -27,7 +27,7 @@ MAX_FOR_GENEROUS = 5_000
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _AFTER_HEADING = frozenset(("p", "ul", "ol", "dl", "table", "pre", "blockquote", "figure", "img", "div"))
 # Never text of an article, and copied several times over by the extractor.
-_JUNK = (
+_NO_TEXT = (
     *("style", "svg", "iframe", "template", "link", "meta", "canvas", "video", "audio", "object", "embed", "input"),
     *("select", "noscript"),
 )
@@ -37,59 +37,55 @@ _COUNT = etree.XPath("count(.//*)")
 _LINK_SPANS = etree.XPath(
     ".//p//span[contains(@class, 'link') or contains(@class, 'bottom') or contains(@style, 'border')]"
 )
-_CHROME = ("nav", "footer", "aside", "form", "button", "a", "label", "script", "figcaption", "head")
+_NOT_RUNNING_TEXT = ("nav", "footer", "aside", "form", "button", "a", "label", "script", "figcaption", "head")
 
 
 def extract_main_text(root: etree._Element) -> etree._Element | None:
-    """The body of the main text as trafilatura's elements; None if it finds none, or if the page is too large for it.
+    """Return the body of the main text in trafilatura's elements; None if it finds none or the page is too large.
 
-    Takes scripts, styles and other things that are not text out of `root`.
+    Removes scripts, styles and other elements without text from `root`.
     """
-    _strip_junk(root)
-    size = _element_count(root)
+    _strip_no_text(root)
+    size = cast("float", _COUNT(root))
     if size > MAX_ELEMENTS:
         return None
-    _free_headings(root)
-    _free_links(root)
-    strict, strict_chars = _extracted(_lean(root), _strict())
-    # Nothing is never enough, also where all text of the page looks like furniture.
+    _unlink_headings(root)
+    _keep_link_spans(root)
+    strict, strict_chars = _run_trafilatura(_without_cleaned_tags(root), _strict())
+    # No text is never enough, also where all text of the page looks like navigation.
     is_enough = strict_chars >= ENOUGH_CHARS or strict_chars >= max(1, LITTLE_SHARE * _running_chars(root))
     if is_enough or size > MAX_FOR_GENEROUS:
         return strict
-    generous, generous_chars = _extracted(root, _generous())
+    generous, generous_chars = _run_trafilatura(root, _generous())
     return generous if generous_chars > FAR_MORE * strict_chars else strict
 
 
-def _extracted(root: etree._Element, options: Extractor) -> tuple[etree._Element | None, int]:
+def _run_trafilatura(root: etree._Element, options: Extractor) -> tuple[etree._Element | None, int]:
     try:
         document: Any = bare_extraction(root, options=options)
-    except Exception:  # noqa: BLE001 - on hostile trees it raises anything; all text of the page is the answer then
+    except Exception:  # noqa: BLE001 - on hostile trees it raises anything; then all text of the page is taken
         return None, 0
     if document is None or document.body is None:
         return None, 0
     return document.body, len(document.raw_text or "")
 
 
-def _strip_junk(root: etree._Element) -> None:
+def _strip_no_text(root: etree._Element) -> None:
     for script in root.iter("script"):
         # JSON-LD stays: the extractor knows a forum by it, and takes the text from it where there is no other.
         if script.get("type") != "application/ld+json":
             script.text = None
-    etree.strip_elements(root, *_JUNK, with_tail=False)
+    etree.strip_elements(root, *_NO_TEXT, with_tail=False)
 
 
-def _lean(root: etree._Element) -> etree._Element:
-    """Without what the strict mode throws away in any case, but only after searching it several times."""
-    lean = copy(root)
-    etree.strip_elements(lean, *_CLEANED, with_tail=False)
-    return lean
+def _without_cleaned_tags(root: etree._Element) -> etree._Element:
+    """Remove what the strict mode throws away in any case, but only after searching it several times."""
+    rest = copy(root)
+    etree.strip_elements(rest, *_CLEANED, with_tail=False)
+    return rest
 
 
-def _element_count(root: etree._Element) -> int:
-    return int(cast("float", _COUNT(root)))
-
-
-def _free_headings(root: etree._Element) -> None:
+def _unlink_headings(root: etree._Element) -> None:
     """Unwrap links in headings: the strict mode takes a linked heading for navigation, even above its own section."""
     for heading in root.iter(*_HEADINGS):
         following = heading.getnext()
@@ -97,16 +93,16 @@ def _free_headings(root: etree._Element) -> None:
             etree.strip_tags(heading, "a")
 
 
-def _free_links(root: etree._Element) -> None:
-    """`<span class="link">` inside a sentence: the strict mode would cut it out, words and all."""
+def _keep_link_spans(root: etree._Element) -> None:
+    """Clear `<span class="link">` inside a sentence: the strict mode would cut it out, words and all."""
     for span in cast("list[etree._Element]", _LINK_SPANS(root)):
         span.attrib.clear()
 
 
 def _running_chars(root: etree._Element) -> int:
-    """How much text the page has that is neither links nor furniture."""
+    """Count the characters of text that are neither links nor navigation."""
     rest = copy(root)
-    etree.strip_elements(rest, *_CHROME, with_tail=False)
+    etree.strip_elements(rest, *_NOT_RUNNING_TEXT, with_tail=False)
     return len(" ".join(str(rest.xpath("string(.)")).split()))
 
 

@@ -1,4 +1,4 @@
-"""`<noscript>`: nearly always a counting pixel or a plea for JavaScript, and on some pages the whole article."""
+"""Find the article inside `<noscript>`, which nearly always holds a tracking pixel or a plea for JavaScript."""
 
 from __future__ import annotations
 
@@ -9,56 +9,52 @@ from copy import copy
 from lxml import etree
 
 MIN_CHARS = 250
-"""With less text it is a plea."""
+"""A shorter text is a plea for JavaScript."""
 _SAMPLE_CHARS = 80
 _TAG = re.compile(r"<(/?)noscript\b[^<>]{0,1000}>", re.IGNORECASE)
 _MARKUP = re.compile(r"<[^<>]{0,2000}>")
-_NO_TEXT = ("script", "style", "template", "svg", "iframe", "head")
-# Not what a reader came for: it does not outweigh what stands in the noscript.
-_CHROME = ("nav", "header", "footer", "aside", "form", "button", "a", "label", "dialog", "select")
+_INVISIBLE_TAGS = ("script", "style", "template", "svg", "iframe", "head")
+# Text in these does not count against the text in `<noscript>`.
+_NAVIGATION_TAGS = ("nav", "header", "footer", "aside", "form", "button", "a", "label", "dialog", "select")
 
 
 def drop_unclosed_noscript(html: str) -> str:
-    """The page without the opening tags that are never closed: in a parser's hands they swallow all that follows."""
+    """Remove opening tags that are never closed: a parser would put all that follows into them."""
+    kept, position = [], 0
     tags = list(_TAG.finditer(html))
-    closes = [bool(tag[1]) for tag in tags]
-    unclosed = [
-        tag
-        for tag, closing, next_closes in zip(tags, closes, [*closes[1:], False], strict=False)
-        if not closing and not next_closes
-    ]
-    if not unclosed:
-        return html
-    starts = [0, *(tag.end() for tag in unclosed)]
-    ends = [*(tag.start() for tag in unclosed), len(html)]
-    return "".join(html[start:end] for start, end in zip(starts, ends, strict=True))
+    for tag, following in zip(tags, [*tags[1:], None], strict=False):
+        is_closed = following is not None and following[1]
+        if not tag[1] and not is_closed:
+            kept.append(html[position : tag.start()])
+            position = tag.end()
+    return "".join((*kept, html[position:])) if kept else html
 
 
 def is_article_in_noscript(inside: Iterable[str], outside: str) -> bool:
     """Do the long texts inside `<noscript>` say more than the page without them, and something else?"""
-    found = " ".join(text for text in map(_words, inside) if len(text) >= MIN_CHARS)
+    hidden = " ".join(text for text in map(_words, inside) if len(text) >= MIN_CHARS)
     outside = _words(outside)
-    middle = len(found) // 2
-    return len(found) > len(outside) and found[middle : middle + _SAMPLE_CHARS] not in outside
+    middle = len(hidden) // 2
+    return len(hidden) > len(outside) and hidden[middle : middle + _SAMPLE_CHARS] not in outside
 
 
 def is_long_text(text: str) -> bool:
-    """Is this more than a plea?"""
+    """Is this more than a plea for JavaScript?"""
     return len(_words(text)) >= MIN_CHARS
 
 
 def unwrap_noscript_article(root: etree._Element) -> None:
-    """Make ordinary elements of the page's `<noscript>` where they hold the article. Changes `root`."""
+    """Turn `<noscript>` into ordinary elements where they hold the article. Changes `root`."""
     if root.find(".//noscript") is None:
         return
     rest = copy(root)
-    etree.strip_elements(rest, *_NO_TEXT, with_tail=False)
-    inside = [_text(found) for found in rest.iter("noscript")]
-    etree.strip_elements(rest, "noscript", *_CHROME, with_tail=False)
+    etree.strip_elements(rest, *_INVISIBLE_TAGS, with_tail=False)
+    inside = [_text(element) for element in rest.iter("noscript")]
+    etree.strip_elements(rest, "noscript", *_NAVIGATION_TAGS, with_tail=False)
     if is_article_in_noscript(inside, _text(rest)):
-        for found in root.iter("noscript"):
-            if is_long_text(_text(found)):
-                found.tag = "div"
+        for element in root.iter("noscript"):
+            if is_long_text(_text(element)):
+                element.tag = "div"
 
 
 def _text(element: etree._Element) -> str:
@@ -66,5 +62,5 @@ def _text(element: etree._Element) -> str:
 
 
 def _words(text: str) -> str:
-    """Without the markup that stands as text in `<noscript>` of pages that a browser has saved."""
+    """Remove markup that stands as text inside `<noscript>` in pages saved by a browser."""
     return " ".join(_MARKUP.sub(" ", text).split())

@@ -1,7 +1,8 @@
-"""Make a page safe for fast parsers: bounded in depth, in tags, in attributes. Linear in the page's length.
+"""Make a page safe for the fast parsers: limit its depth, its tags and its attributes, in linear time.
 
 libxml2 stops reading at depth 256 and says so only in its log; lexbor needs time quadratic in the depth; both are
-quadratic in the attributes of one tag. Only tags are dropped here, never text, so nothing is lost silently (trap T7).
+quadratic in the attributes of one tag. Only tags are dropped here, never text. Why BeautifulSoup does not read such
+pages instead is in docs/decisions.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import islice
 MAX_DEPTH = 60
 """Counted elements; each may hold a few that close by themselves, and the whole stays below libxml2's 256."""
 MAX_CHARS = 5_000_000
-"""Of markup and text, scripts not counted; more than twice of what we keep of any page's text."""
+"""Of markup and text, without scripts; more than twice what is kept of any page's text."""
 MAX_TAGS = 60_000
 """Six times the largest encyclopedia article we measured. Parsers need 200 bytes and more for each element."""
 MANY_TAGS = 24_000
@@ -26,23 +27,23 @@ _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)[^>]*>?")
 _MARK_FLOOD = re.compile("<{2,}")
 _RAW_TEXT = re.compile(r"<(?:(script|style|textarea|noembed|noframes|xmp)\b|!--)", re.IGNORECASE)
 # Void elements, and those that the next of their kind closes: they add no depth of their own.
-_VOID = {
+_VOID_TAGS = {
     *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"),
     *("html", "head", "body"),
 }
-_SHALLOW = {
-    *_VOID,
+_SELF_CLOSING_TAGS = {
+    *_VOID_TAGS,
     *("p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot", "option", "optgroup", "a"),
     *("rb", "rt", "rtc", "rp"),
 }
-# In here nothing closes by itself, and no text of an article stands in here.
-_FOREIGN = {"svg", "math", "frameset", "select"}
+# Nothing closes by itself inside these, and they hold no text of an article.
+_DROPPED = {"svg", "math", "frameset", "select"}
 
 
 def limit_markup(html: str) -> str:
-    """The page without tags of absurd length, and without any after the first `MAX_TAGS`.
+    """Remove tags of absurd length, and all tags after the first `MAX_TAGS`.
 
-    Most pages come back as they are. Only of a page with more than `MAX_CHARS` of markup and text the end is cut off.
+    Most pages come back unchanged. Text is cut only from a page with more than `MAX_CHARS` of markup and text.
     """
     is_large = len(html) > MAX_CHARS or html.count("<") > MAX_TAGS
     if is_large or _may_have_long_tags(html):
@@ -51,7 +52,7 @@ def limit_markup(html: str) -> str:
 
 
 def _may_have_long_tags(html: str) -> bool:
-    """A tag of `_LONG` characters covers one of these windows. Looking at them takes a tenth of a search."""
+    """Look for windows that a tag of `_LONG` characters would cover; takes a tenth of the time of a search."""
     half, last = _LONG // 2, -1
     for start in range(0, len(html), half):
         opened, closed = html.rfind("<", start, start + half), html.rfind(">", start, start + half)
@@ -78,42 +79,49 @@ def _unless_flood(tag: re.Match[str]) -> str:
 
 
 def is_too_deep(html: str) -> bool:
-    """So many tags that a fast parser's time may depend on how deep they nest."""
-    return html.count("<") > MANY_TAGS and _deepest(html) > MAX_DEPTH
+    """Are there so many tags, nested so deep, that a fast parser would be slow?"""
+    if html.count("<") <= MANY_TAGS:
+        return False
+    depth = _DepthFilter(_SELF_CLOSING_TAGS)
+    for tag in _TAG.finditer(html):
+        depth.replacement(tag)
+        if depth.has_dropped:
+            return True
+    return False
 
 
 def limit_depth(html: str, *, is_strict: bool = False) -> str:
-    """The page with the tags below `MAX_DEPTH` dropped, their text kept; scripts and styles go too.
+    """Drop the tags below `MAX_DEPTH` and keep their text; scripts and styles go too.
 
     Args:
-        is_strict: trust no parser to close a `<p>` or `<a>` by itself; for pages that are still too deep.
+        is_strict: count also `<p>`, `<a>` and others that parsers close by themselves; for pages still too deep.
     """
-    keeper = _Keeper(_VOID if is_strict else _SHALLOW)
-    return _TAG.sub(keeper.replacement, _without_raw_text(html))
+    depth = _DepthFilter(_VOID_TAGS if is_strict else _SELF_CLOSING_TAGS)
+    return _TAG.sub(depth.replacement, _without_raw_text(html))
 
 
-class _Keeper:
-    """Walks the tags in order and says which stay."""
+class _DepthFilter:
+    """Sees the tags in order and drops those that nest too deep."""
 
-    def __init__(self, shallow: set[str]) -> None:
-        self._shallow = shallow
+    def __init__(self, uncounted: set[str]) -> None:
+        self._uncounted = uncounted
         self._open: list[str] = []
         self._count: Counter[str] = Counter()
         self._hidden: Counter[str] = Counter()
-        self.deepest = 0
+        self.has_dropped = False
 
     def replacement(self, tag: re.Match[str]) -> str:
         name = tag[2].lower()
-        if name in self._shallow:
+        if name in self._uncounted:
             return tag[0]
-        if name in _FOREIGN:
+        if name in _DROPPED:
             return " "
         return self._closing(tag[0], name) if tag[1] else self._opening(tag[0], name)
 
     def _opening(self, tag: str, name: str) -> str:
         if len(self._open) >= MAX_DEPTH:
             self._hidden[name] += 1
-            self.deepest += 1
+            self.has_dropped = True
             return " "
         self._open.append(name)
         self._count[name] += 1
@@ -124,25 +132,15 @@ class _Keeper:
             self._hidden[name] -= 1
             return " "
         if not self._count[name]:
-            return ""  # closes nothing; kept, it would only hide how deep we are
+            return ""  # closes nothing; kept, it would hide the depth
         while (last := self._open.pop()) != name:
             self._count[last] -= 1
         self._count[name] -= 1
         return tag
 
 
-def _deepest(html: str) -> int:
-    """More than `MAX_DEPTH` if tags nest deeper than that."""
-    keeper = _Keeper(_SHALLOW)
-    for tag in _TAG.finditer(html):
-        keeper.replacement(tag)
-        if keeper.deepest:
-            return MAX_DEPTH + 1
-    return 0
-
-
 def _without_raw_text(html: str) -> str:
-    """No comment, and no element whose content is not markup; one that never ends takes the rest, as in a browser."""
+    """Remove comments and elements whose content is no markup; one that never ends takes the rest, as in a browser."""
     pieces, position = [], 0
     while start := _RAW_TEXT.search(html, position):
         pieces.append(html[position : start.start()])

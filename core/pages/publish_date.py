@@ -1,6 +1,6 @@
-"""When was the article published? What the page states, in the order of how well such statements are kept.
+"""Find when an article was published: what the page states, the most reliable statements first.
 
-No clock: a date in the future is the caller's to doubt. Guesses from the visible text are htmldate's business.
+Reads no clock: the caller doubts dates in the future. Guesses from the visible text are made by htmldate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WITH_YEAR = re.compile(r"(?:19|20)\d\d")
 
 
 def stated_publish_date(head: PageMetadata) -> float | None:
-    """Seconds since 1970 UTC, or None if the page states no time of publication."""
+    """Return seconds since 1970 UTC, or None if the page states no time of publication."""
     return (
         _first_date(_statements(head))
         or date_in_path(head.url)
@@ -37,9 +37,9 @@ def stated_publish_date(head: PageMetadata) -> float | None:
 
 
 def guess_publish_date(root: etree._Element, url: str) -> float | None:
-    """The day of publication that the visible page suggests, by htmldate's careful search; None if it finds none.
+    """Return the day of publication that the visible page suggests, or None.
 
-    Its extensive search costs seven times as much, and what it adds is mostly the first of some January.
+    htmldate's extensive search costs seven times as much, and what it adds is mostly the first of some January.
     """
     from htmldate import find_date
 
@@ -56,7 +56,7 @@ def _first_date(texts: Iterable[str]) -> float | None:
 
 
 def date_in_path(url: str) -> float | None:
-    """The day an address names: `/2019/11/18/story`."""
+    """Return the day that an address names: `/2019/11/18/story`."""
     found = _IN_PATH.search(url[:500])
     year, month, day = [part for part in found.groups() if part] if found else ("", "", "")
     return parse_date(f"{year}-{month:0>2}-{day:0>2}") if found and 1 <= int(month) <= 12 else None

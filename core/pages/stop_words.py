@@ -1,7 +1,8 @@
-"""Which language a text reads as, by its letters and its small words: quick enough for every page and every question.
+"""Tell the language of a text by its letters and stop words: quick enough for every page and every query.
 
-What a page says of its language is often its template's word: `lang="en"` above German text. A model of English makes
-nothing of such a page, so that meaning may only be asked of pages that read as what the model speaks.
+What a page states is often its template's word: `lang="en"` above German text. A model of English makes nothing of such
+a page, so vectors are only used for pages in a language that the model knows. py3langid needs four times the CPU time
+and 116 MB in every process that searches, and the stop words would still be needed for queries.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import re
 from collections import Counter
 
 UNKNOWN_SCRIPT = "und"
-"""Other letters than Latin, and no word on the language (ISO 639's "undetermined")."""
+"""Other letters than Latin, and no statement (ISO 639's "undetermined")."""
 SAMPLE_CHARS = 1_000
-EVIDENCE = 3
-SHARE = 0.1
-"""Less evidence than this, in words and as a share of all words, may be names, quotations and lists."""
-ALIKE = 0.6
-"""Languages of one family share small words: the page's own word stands if it explains this much of the best."""
+MIN_WORDS = 3
+MIN_SHARE = 0.1
+"""Fewer stop words than this, in number and as a share of all words, may be names, quotations and lists."""
+FAMILY_SHARE = 0.6
+"""Languages of one family share stop words: the stated one stands if it explains this much of the best."""
 
-_SMALL_WORDS = {
+_STOP_WORDS = {
     "ca": "el els les dels amb per que una és són aquest també però com més va han",
     "cs": "se na je že to do pro jako ale jsou byl není podle také jeho který jsem",
     "da": "og at det er en til på som med de for ikke af den har et var jeg der blev fra",
@@ -53,7 +54,7 @@ _SMALL_WORDS = {
     "vi": "và của là có trong được cho không các một với người này đã những từ khi ông về ra ai",
 }
 _LANGUAGES_OF: dict[str, tuple[str, ...]] = {}
-for _language, _words in _SMALL_WORDS.items():
+for _language, _words in _STOP_WORDS.items():
     for _word in dict.fromkeys(_words.split()):
         _LANGUAGES_OF[_word] = (*_LANGUAGES_OF.get(_word, ()), _language)
 
@@ -63,24 +64,24 @@ _LATIN_LETTER = re.compile(r"[a-zA-Z\u00c0-\u024f\u1e00-\u1eff]")
 
 
 def language_by_stop_words(text: str, stated: str = "") -> str:
-    """An ISO 639 code, `und` for other letters than Latin, or empty: Latin letters that tell nothing."""
+    """Return an ISO 639 code, `und` for letters other than Latin, or an empty string if nothing can be told."""
     sample = text[:SAMPLE_CHARS]
     if _is_other_script(sample):
-        return UNKNOWN_SCRIPT if stated in _SMALL_WORDS or not stated else stated
+        return UNKNOWN_SCRIPT if stated in _STOP_WORDS or not stated else stated
     words = _LATIN_WORD.findall(sample.lower())
     counts = Counter(language for word in words for language in _LANGUAGES_OF.get(word, ()))
     best, count = max(counts.items(), key=lambda pair: pair[1], default=("", 0))
-    is_told = count >= max(EVIDENCE, SHARE * len(words)) and counts[stated] < ALIKE * count
-    return best if is_told else stated
+    is_clear = count >= max(MIN_WORDS, MIN_SHARE * len(words)) and counts[stated] < FAMILY_SHARE * count
+    return best if is_clear else stated
 
 
 def contradicts_language(text: str, stated: str) -> bool:
-    """Does the text read as another language than it is said to be in?"""
+    """Is the text plainly in another language than the stated one?"""
     return bool(stated) and language_by_stop_words(text, stated) != stated
 
 
 def without_stop_words(question: str) -> str:
-    """The words of a question without its small ones, which stand everywhere; all of them if there are no others."""
+    """Return the question without stop words; unchanged if it has no other words."""
     language = language_by_stop_words(question) or "en"
     words = question.split()
     kept = [word for word in words if language not in _LANGUAGES_OF.get(word.lower().strip(".,;:!?\"'"), ())]
