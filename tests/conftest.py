@@ -9,9 +9,11 @@ from pathlib import Path
 import fakeredis
 import hypothesis
 import pytest
+import pytest_asyncio
 from pydantic import SecretStr
 
 from core.keys import Keys
+from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.store import connect, embedded
 from tests import ports
@@ -59,6 +61,15 @@ def inline_parsing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """Pages are parsed in this process, unless a test is marked `parse_children`."""
     if not request.node.get_closest_marker("parse_children"):
         monkeypatch.setattr("core.runtime.context.ParsePool", lambda *_: InlinePool())
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def parse_pool() -> AsyncIterator[ParsePool]:
+    """Real parse children, for the tests of a module that have `pytest.mark.asyncio(loop_scope="module")`."""
+    # Memory of a fresh child that has loaded every parser and the language model, and 200 MB above it. The limit counts
+    # address space, which is a good deal more than memory in use.
+    async with ParsePool(processes=2, cpu_seconds=5.0, memory_bytes=1_000_000_000) as pool:
+        yield pool
 
 
 @pytest.fixture(scope="session")

@@ -132,7 +132,6 @@ def main(address: str) -> None:
             importlib.import_module(f"{path.parent.name}.{path.stem}")
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a fork would lose a thread"
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     server = socket.socket(socket.AF_UNIX)
     server.bind(address)
     server.listen(64)
@@ -141,6 +140,7 @@ def main(address: str) -> None:
     os.write(1, b"ready\n")
     request = None
     while request is None:
+        _reap()
         try:
             connection, _ = server.accept()
         except TimeoutError:
@@ -154,9 +154,14 @@ def main(address: str) -> None:
     _run(*request)
 
 
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+
+
 def _receive(connection: socket.socket) -> tuple[list[str], str, dict[str, str], list[int]]:
     """Return in the process that is to run the command; its parent waits for it and tells its exit code."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     head, files, _, _ = socket.recv_fds(connection, LENGTH_BYTES, 2)
     with connection.makefile("rb") as stream:
         command, cwd, env = json.loads(stream.read(int.from_bytes(head)))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from core.documents.extract_file import extract_file
 from core.errors import FailCode, FailDetail
@@ -22,12 +20,6 @@ from tests.pages import ARTICLE, PARAGRAPH, URL, page
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = Path(__file__).parent / "data" / "documents"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool() -> AsyncIterator[ParsePool]:
-    async with ParsePool(2, 5.0, 1_000_000_000) as running:
-        yield running
 
 
 async def read(pool: ParsePool, body: bytes, name: str, content_type: str = "", **options: object) -> PageResult:
@@ -54,9 +46,9 @@ async def read(pool: ParsePool, body: bytes, name: str, content_type: str = "", 
     ],
     ids=["pdf", "docx", "md", "csv", "tsv", "txt", "html", "untitled", "sample pdf", "sample docx", "sample md"],
 )
-async def test_every_kind(pool: ParsePool, body: bytes, name: str, title: str, words: str) -> None:
+async def test_every_kind(parse_pool: ParsePool, body: bytes, name: str, title: str, words: str) -> None:
     """Each kind gives a document with title, text, hash and version."""
-    found = (await read(pool, body, name)).document
+    found = (await read(parse_pool, body, name)).document
     assert isinstance(found, Document)
     assert words in found.clean_text
     assert (found.title, found.raw_len, found.extractor_version) == (title, len(body), EXTRACTOR_VERSION)
@@ -65,13 +57,13 @@ async def test_every_kind(pool: ParsePool, body: bytes, name: str, title: str, w
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_links_and_noindex(pool: ParsePool) -> None:
+async def test_links_and_noindex(parse_pool: ParsePool) -> None:
     """Pages and Markdown lead on, when asked; a page that does not want to be kept says so."""
     body = page('<a href="/b">b</a>', head='<meta name="robots" content="noindex">')
-    asked = await read(pool, body, "a.html", "text/html", url=URL, links=True)
+    asked = await read(parse_pool, body, "a.html", "text/html", url=URL, links=True)
     assert (asked.links, asked.is_noindex) == (("https://mill.example/b",), True)
-    assert (await read(pool, body, "a.html", "text/html", url=URL)).links == ()
-    markdown = await read(pool, b"[b](https://mill.example/b)", "a.md", links=True)
+    assert (await read(parse_pool, body, "a.html", "text/html", url=URL)).links == ()
+    markdown = await read(parse_pool, b"[b](https://mill.example/b)", "a.md", links=True)
     assert markdown.links == markdown.document.links == ("https://mill.example/b",)
 
 
@@ -132,9 +124,9 @@ HOSTILE = {
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_hostile(pool: ParsePool, name: str) -> None:
+async def test_hostile(parse_pool: ParsePool, name: str) -> None:
     """Read, refused or ended at a limit; the next file is read in any case, and what comes back can be stored."""
-    result = await pool.run("document", DocumentTask(HOSTILE[name], name, links=True))
+    result = await parse_pool.run("document", DocumentTask(HOSTILE[name], name, links=True))
     if isinstance(result, Failed):
         assert result.detail in (FailDetail.CPU, FailDetail.MEMORY)
         assert name in ("images.md", "xml-bomb.docx")  # the others are linear
@@ -142,7 +134,7 @@ async def test_hostile(pool: ParsePool, name: str) -> None:
         document = result.document
         assert all("\x00" not in text and text.encode() for text in (document.markdown, document.clean_text))
         assert document.text_len <= 2_000_100
-    assert (await read(pool, b"Still here", "a.txt")).document.clean_text == "Still here"
+    assert (await read(parse_pool, b"Still here", "a.txt")).document.clean_text == "Still here"
 
 
 @pytest.mark.parametrize(

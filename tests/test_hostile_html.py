@@ -5,11 +5,9 @@ In the real parse pool, whose children end a page that needs more CPU time or me
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from core.errors import FailCode
 from core.models import Document, Failed
@@ -22,11 +20,7 @@ from tests.pages import ARTICLE, page
 URL = "https://hostile.example/page"
 HEAD = "<!doctype html><html><head><title>T</title></head><body>"
 TAIL = f"{ARTICLE}</body></html>"
-CPU_SECONDS = 5.0
 BYTES = 1_000_000
-# Memory of a fresh child that has loaded every parser and the language model, and 200 MB above it. The limit counts
-# address space, which is a good deal more than memory in use.
-MEMORY_BYTES = 1_000_000_000
 
 FLOODS = (
     *("<div>", "<section>", "<p", "<a", "<", "<em><strong>", "<ul><li>", "<!--x-->", "<label><button>", "<b><i>"),
@@ -37,12 +31,6 @@ FLOODS = (
     *("<meta name=x content=y>", "<time datetime=2020-01-01>", "<p>2019-01-02 12 May 2018 1/2/2020</p>", "word ", "1"),
     *("<p " + " ".join(f"k{number}=v" for number in range(300)) + ">x</p>", "\x00<p>", "\ufffe", "&#xD800;&#0;"),
 )
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool() -> AsyncIterator[ParsePool]:
-    async with ParsePool(2, CPU_SECONDS, MEMORY_BYTES) as running:
-        yield running
 
 
 async def read(pool: ParsePool, body: bytes, main_text: bool = True) -> Document | Failed:
@@ -62,24 +50,24 @@ def is_storable(document: Document) -> bool:
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("main_text", [True, False], ids=["main", "all"])
 @pytest.mark.parametrize("row", hostile.rows("bodies.jsonl", "html"))
-async def test_hostile_rows(pool: ParsePool, row: dict[str, Any], main_text: bool) -> None:
+async def test_hostile_rows(parse_pool: ParsePool, row: dict[str, Any], main_text: bool) -> None:
     """Each row ends as the collection expects, and the next page is read."""
-    answer = await read(pool, hostile.maker()(row["gen"]), main_text)
+    answer = await read(parse_pool, hostile.maker()(row["gen"]), main_text)
     if isinstance(answer, Failed):
         assert answer.code in (FailCode.BAD_HTML, FailCode.EMPTY, FailCode.PARSE)
         assert row["expected"] != "FAIL_BAD_HTML" or answer.code is FailCode.BAD_HTML
     else:
         assert is_storable(answer)
-    assert isinstance(await read(pool, page()), Document)
+    assert isinstance(await read(parse_pool, page()), Document)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("main_text", [True, False], ids=["main", "all"])
 @pytest.mark.parametrize("unit", FLOODS, ids=lambda unit: repr(unit)[:30])
-async def test_floods(pool: ParsePool, unit: str, main_text: bool) -> None:
+async def test_floods(parse_pool: ParsePool, unit: str, main_text: bool) -> None:
     """After a megabyte of anything, the article behind it is still found."""
     body = f"{HEAD}{unit * (BYTES // len(unit))}{TAIL}".encode("utf-8", "replace")
-    answer = await read(pool, body, main_text)
+    answer = await read(parse_pool, body, main_text)
     assert isinstance(answer, Document), answer
     assert "the village paid for another" in answer.clean_text
     assert is_storable(answer)

@@ -79,21 +79,21 @@ def test_the_whole_page_counts(main_text: bool) -> None:
     assert extract_page(body, URL, main_text=main_text).links == ()
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("size", ["short", "long"])
-async def test_a_page_of_links_leads_on(size: str) -> None:
+async def test_a_page_of_links_leads_on(parse_pool: ParsePool, size: str) -> None:
     """Where the text is too short for a document, the links are told all the same."""
     body = f"<html><body>{NAV}{' ' * 300 if size == 'long' else ''}</body></html>".encode()
-    async with ParsePool(1, 5.0, 1_000_000_000) as pool:
-        result = await pool.run("page", PageTask(body, URL, "text/html", links=True))
+    result = await parse_pool.run("page", PageTask(body, URL, "text/html", links=True))
     assert isinstance(result, PageResult)
     assert isinstance(result.failed, Failed)
     assert result.links == (f"{BASE}/one", f"{BASE}/two")
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("main_text", [True, False], ids=["main", "all"])
-async def test_a_page_that_says_no(main_text: bool) -> None:
+async def test_a_page_that_says_no(parse_pool: ParsePool, main_text: bool) -> None:
     """`nofollow` gives no links, `noindex` is told to the caller."""
     body = page(NAV, head='<meta name="robots" content="noindex, nofollow">')
-    async with ParsePool(1, 5.0, 1_000_000_000) as pool:
-        result = await pool.run("page", PageTask(body, URL, "text/html", main_text, links=True))
+    result = await parse_pool.run("page", PageTask(body, URL, "text/html", main_text, links=True))
     assert (result.links, result.is_noindex, result.document.links) == ((), True, ())

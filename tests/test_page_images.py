@@ -114,14 +114,14 @@ STORY = (
 )
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("main_text", [True, False], ids=["main", "all"])
-async def test_the_region_of_the_story(main_text: bool) -> None:
+async def test_the_region_of_the_story(parse_pool: ParsePool, main_text: bool) -> None:
     """Images of the longest article, its header included; not those of navigation, asides and other articles."""
     html = page(STORY).decode()
     html = html.replace("<body>", '<body><nav><img src="/nav.jpg"></nav><main>')
     html = html.replace("</body>", '<article><img src="/other.jpg">Another story</article></main></body>')
-    async with ParsePool(1, 5.0, 1_000_000_000) as pool:
-        result = await pool.run("page", PageTask(html.encode(), URL, "text/html", main_text))
+    result = await parse_pool.run("page", PageTask(html.encode(), URL, "text/html", main_text))
     assert [image.url.removeprefix(BASE) for image in result.document.images] == [
         "/h-1600.avif",
         "/lazy.jpg",
@@ -140,6 +140,7 @@ def test_a_page_without_regions(main_text: bool) -> None:
     assert [image.url for image in document.images] == [f"{BASE}/a.jpg"]
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("main_text", [True, False], ids=["main", "all"])
 @pytest.mark.parametrize(
     "unit",
@@ -154,10 +155,9 @@ def test_a_page_without_regions(main_text: bool) -> None:
     ],
     ids=lambda unit: unit[:20],
 )
-async def test_floods(unit: str, main_text: bool) -> None:
+async def test_floods(parse_pool: ParsePool, unit: str, main_text: bool) -> None:
     """A megabyte of pictures or links stays within the pool's limits."""
     body = page(unit * (1_000_000 // len(unit)))
-    async with ParsePool(1, 5.0, 1_000_000_000) as pool:
-        result = await pool.run("page", PageTask(body, URL, "text/html", main_text, links=True))
+    result = await parse_pool.run("page", PageTask(body, URL, "text/html", main_text, links=True))
     assert result.document is not None or result.failed is not None, result
     assert result.document is None or len(result.document.images) <= MAX_KEPT

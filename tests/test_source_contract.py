@@ -16,7 +16,6 @@ from core.models import Batch, End, Fetched, FetchResult, Ref
 from core.net.fetcher import open_fetcher
 from core.registry.io.registrar import item_id_of
 from core.registry.record import Item
-from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.io.folder import FolderSource
 from core.sources.io.github import GithubSource
@@ -25,6 +24,7 @@ from core.sources.io.web import WebSource
 from core.store.connect import Client
 from core.urls.scope import Scope
 from tests.github_server import GithubServer
+from tests.inline_pool import InlinePool
 from tests.site import Site, html
 from tests.web import FakeWeb
 
@@ -148,9 +148,10 @@ async def place(
         web = await stack.enter_async_context(FakeWeb())
         changed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})
         fetcher = await stack.enter_async_context(open_fetcher(changed, redis, keys))
-        pool = await stack.enter_async_context(ParsePool(1, 5, 1_000_000_000))
         scope = Scope(web.url("/"), "host")
-        yield WebPlace(web, WebSource(fetcher, pool, scope, max_pages=100_000, named_sitemaps=fetcher.sitemaps_of))
+        yield WebPlace(
+            web, WebSource(fetcher, InlinePool(), scope, max_pages=100_000, named_sitemaps=fetcher.sitemaps_of)
+        )
 
 
 class Listed:

@@ -12,12 +12,12 @@ from core.keys import Keys
 from core.models import Batch, Deferred, End, Fetched, FetchResult, Ref, RejectedUrl, Request
 from core.net.fetcher import Fetcher, open_fetcher
 from core.registry.record import Item
-from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.io import sitemap_walk
 from core.sources.io.web import BATCH_REFS, MOST_REFUSED, WebSource
 from core.store.connect import Client
 from core.urls.scope import Scope
+from tests.inline_pool import InlinePool
 from tests.web import FakeWeb
 from tests.web_replies import Exchange, Reply
 
@@ -38,12 +38,6 @@ async def fetcher(redis: Client, keys: Keys, settings: Settings) -> AsyncIterato
         yield running
 
 
-@pytest.fixture
-async def pool() -> AsyncIterator[ParsePool]:
-    async with ParsePool(1, 5, 1_000_000_000) as running:
-        yield running
-
-
 class Clock:
     """A clock that goes only when it is told to."""
 
@@ -57,10 +51,10 @@ class Clock:
 class Site:
     """A web source on a fake web, listed again and again with its own memory."""
 
-    def __init__(self, web: FakeWeb, fetcher: Fetcher, pool: ParsePool) -> None:
+    def __init__(self, web: FakeWeb, fetcher: Fetcher) -> None:
         self.web = web
         self.fetcher = fetcher
-        self.pool = pool
+        self.pool = InlinePool()
         self.clock = Clock()
         self.memory: dict[str, str] = {}
         self.batches: list[Batch] = []
@@ -108,8 +102,8 @@ class Site:
 
 
 @pytest.fixture
-def site(web: FakeWeb, fetcher: Fetcher, pool: ParsePool) -> Site:
-    return Site(web, fetcher, pool)
+def site(web: FakeWeb, fetcher: Fetcher) -> Site:
+    return Site(web, fetcher)
 
 
 # ── what is listed ──────────────────────────────────────────────────────────────────────────────
@@ -495,7 +489,7 @@ async def test_a_forced_large_file_is_read_at_once(site: Site) -> None:
     assert [seen.method for seen in site.web.asked("/f")] == ["GET"]
 
 
-async def test_waiting_is_not_answered_by_a_second_request(pool: ParsePool) -> None:
+async def test_waiting_is_not_answered_by_a_second_request() -> None:
     """Where politeness puts off the HEAD, the GET is put off too."""
 
     class Busy:
@@ -507,7 +501,7 @@ async def test_waiting_is_not_answered_by_a_second_request(pool: ParsePool) -> N
             return Deferred(30, "gap")
 
     busy = Busy()
-    source = WebSource(busy, pool, Scope("http://e.org/"), max_pages=10)
+    source = WebSource(busy, InlinePool(), Scope("http://e.org/"), max_pages=10)
     item = Item("x", fetch_url="http://e.org/f", content_length=2_000_000, mime_type="application/pdf")
 
     assert await source.fetch(item, {"If-None-Match": '"1"'}) == Deferred(30, "gap")
