@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from core.feeds.feed_links import LinkRules, extract_links
+from core.feeds.feed_links import extract_links
 from core.models import Entry, FeedKind, ParsedFeed, PublisherHints, RejectedUrl
 
-RULES = LinkRules(tracking_params=("utm_", "session"))
+TRACKING_PARAMS = ("utm_", "session")
 
 
 def feed(*links: str) -> ParsedFeed:
@@ -24,7 +24,7 @@ def test_links_are_cleaned_in_order_without_repeats() -> None:
             "HTTPS://EXAMPLE.com/b",
             "https://example.com/b/",
         ),
-        RULES,
+        TRACKING_PARAMS,
     )
     assert found.links == ("https://example.com/b", "https://example.com/a", "https://example.com/b/")
     assert (found.rejected, found.rejected_count) == ((), 0)
@@ -33,7 +33,9 @@ def test_links_are_cleaned_in_order_without_repeats() -> None:
 def test_the_feeds_own_facts_pass_through() -> None:
     """Kind, title, hints, children, parser and truncation are those of the feed."""
     hints = PublisherHints(ttl_seconds=60.0)
-    found = extract_links(ParsedFeed(FeedKind.SITEMAP_INDEX, "T", (), hints, "feedparser", ("https://a/",), 7), RULES)
+    found = extract_links(
+        ParsedFeed(FeedKind.SITEMAP_INDEX, "T", (), hints, "feedparser", ("https://a/",), 7), TRACKING_PARAMS
+    )
     assert (found.kind, found.title, found.hints) == (FeedKind.SITEMAP_INDEX, "T", hints)
     assert (found.children, found.parser, found.left_out) == (("https://a/",), "feedparser", 7)
 
@@ -52,7 +54,7 @@ def test_the_feeds_own_facts_pass_through() -> None:
 )
 def test_rejections_carry_their_reason(link: str, reason: str) -> None:
     """What is turned away says why, with the link as the feed had it."""
-    found = extract_links(feed(link), RULES)
+    found = extract_links(feed(link), TRACKING_PARAMS)
     assert found.links == ()
     assert found.rejected == (RejectedUrl(link.strip() and link, reason),)
 
@@ -60,14 +62,14 @@ def test_rejections_carry_their_reason(link: str, reason: str) -> None:
 def test_an_opaque_entry_names_its_publisher() -> None:
     """Google News hides the article, but the entry's source tells whose feed to add instead."""
     entry = Entry(link="https://news.google.com/rss/articles/CBMi", source_url="https://www.bbc.co.uk")
-    found = extract_links(ParsedFeed(FeedKind.RSS, entries=(entry,)), RULES)
+    found = extract_links(ParsedFeed(FeedKind.RSS, entries=(entry,)), TRACKING_PARAMS)
     assert found.rejected[0].reason == "aggregator_opaque (source www.bbc.co.uk)"
 
 
 def test_all_rejections_are_counted_and_a_few_kept() -> None:
     """Ten examples at most, each at most 200 characters; the count is of all."""
     found = extract_links(
-        feed(*(f"ftp://example.com/{n}/" + "x" * 500 for n in range(25)), "https://example.com/"), RULES
+        feed(*(f"ftp://example.com/{n}/" + "x" * 500 for n in range(25)), "https://example.com/"), TRACKING_PARAMS
     )
     assert found.rejected_count == 25
     assert len(found.rejected) == 10
@@ -100,13 +102,13 @@ PRIVATE = [
 @pytest.mark.parametrize("link", PRIVATE)
 def test_private_places_are_refused(link: str) -> None:
     """No spelling of a private address, wrapped or not, enters the link set."""
-    assert extract_links(feed(link), RULES).rejected == (RejectedUrl(link, "private_address"),)
+    assert extract_links(feed(link), TRACKING_PARAMS).rejected == (RejectedUrl(link, "private_address"),)
 
 
 @pytest.mark.parametrize("link", ["http://8.8.8.8/", "http://[2606:4700::1111]/", "https://localhost.example.com/"])
 def test_public_addresses_pass(link: str) -> None:
     """An address or a name is refused for what it is, not for what it looks like."""
-    assert extract_links(feed(link), RULES).links == (link,)
+    assert extract_links(feed(link), TRACKING_PARAMS).links == (link,)
 
 
 @pytest.mark.parametrize(
@@ -128,5 +130,5 @@ def test_public_addresses_pass(link: str) -> None:
 )
 def test_allowed_hosts_may_be_private(allowed: str, link: str, enters: bool) -> None:
     """Host, host and port, or range: exactly what the user allowed, also behind an aggregator."""
-    found = extract_links(feed(link), LinkRules(allowed_hosts=(allowed,)))
+    found = extract_links(feed(link), allowed_hosts=(allowed,))
     assert bool(found.links) is enters

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.feeds.io.link_store import LinkStore, Ttls
-from core.feeds.io.new_links import NewLinkFinder, NewLinks
+from core.feeds.io.link_store import LinkStore, NewLinks, Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.models import LinkResult
@@ -53,19 +52,16 @@ class FetchRun:
 
 async def find_links(client: connect.Client, keys: Keys, settings: Settings) -> FetchRun:
     """Start a run with all new links; those added by hand enter the categories of articles that are there already."""
-    subscriptions, ttls = Subscriptions(client, keys), Ttls.of(settings)
-    links, articles, pruner = (
-        LinkStore(client, keys, ttls),
-        ArticleStore(client, keys, ttls),
-        Pruner(client, keys, ttls),
-    )
+    shared = (client, keys, Ttls.of(settings))
+    links, articles, pruner = LinkStore(*shared), ArticleStore(*shared), Pruner(*shared)
+    subscriptions = Subscriptions(client, keys)
     await subscriptions.find_categories()
     clock, categories = await ServerClock.ask(client), await subscriptions.categories()
     await pruner.forget_old_attempts(clock.now())
     for category in categories:
         await pruner.drop_stale_stamps(category)
         await articles.renewal([category], await links.added_by_hand(category), clock.now())
-    return FetchRun(clock, categories, await NewLinkFinder(client, keys).find(categories, clock.now()))
+    return FetchRun(clock, categories, await links.find_new(categories, clock.now()))
 
 
 async def fetch_links(context: Context, run: FetchRun, budget_seconds: float) -> None:

@@ -115,20 +115,13 @@ def _rfc_822_words(words: list[str]) -> float | None:
     hour, minute, second = ([int(part) for part in time.split(":")] + [0, 0])[:3]
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second <= 60 and 0 < int(day) <= 31):
         return None
-    return _seconds(_full_year(year), number, int(day), hour, minute, second) - _zone_seconds(_bare_zone(zone))
-
-
-def _full_year(year: str) -> int:
-    """Two digits from 90 on belong to the last century, as in feedparser."""
-    number = int(year)
-    if number < 0:
-        raise ValueError(f"no such year: {year}")
-    return number + (2000 if number < 90 else 1900) if len(year) <= 2 else number
-
-
-def _bare_zone(zone: str) -> str:
-    zone = zone.removeprefix("etc/")
-    return zone[3:] if zone.startswith("gmt") else zone
+    full_year = int(year)
+    if full_year < 0:
+        return None
+    if len(year) <= 2:  # from 90 on they belong to the last century, as in feedparser
+        full_year += 2000 if full_year < 90 else 1900
+    offset = _zone_seconds(zone.removeprefix("etc/").removeprefix("gmt"))
+    return _seconds(full_year, number, int(day), hour, minute, second) - offset
 
 
 def _asctime(text: str) -> float | None:
@@ -178,42 +171,19 @@ _GREEK_MONTHS = _month_numbers(
 
 def _local_style(text: str) -> float | None:
     """Rewrite a date in a publisher's own style as W3C-DTF or RFC 822, and parse that."""
-    for rewrite in (_korean, _korean_half_days, _perforce, _hungarian, _greek):
-        common = rewrite(text)
-        if common:
-            return _w3c(common) or _rfc_822(common)
-    return None
-
-
-def _korean(text: str) -> str:
-    match = _KOREAN.match(text)
-    return "{}-{}-{}T{}:{}:{}+09:00".format(*match.groups()) if match else ""
-
-
-def _korean_half_days(text: str) -> str:
-    match = _KOREAN_HALF_DAYS.match(text)
-    if not match:
-        return ""
-    year, month, day, half, hour, minute, second = match.groups()
-    hours = int(hour) + (12 if half == "오후" else 0)
-    return f"{year}-{month}-{day}T{hours:02}:{minute}:{second}+09:00"
-
-
-def _perforce(text: str) -> str:
-    match = _PERFORCE.search(text)
-    return "{}-{}-{} {} {}".format(*match.groups()) if match else ""
-
-
-def _hungarian(text: str) -> str:
-    match = _HUNGARIAN.match(text)
-    month = _HUNGARIAN_MONTHS.get(match[2]) if match else None
-    if not match or not month:
-        return ""
-    year, _, day, hour, minute, zone = match.groups()
-    return f"{year}-{month:02}-{int(day):02}T{int(hour):02}:{minute}{zone}"
-
-
-def _greek(text: str) -> str:
-    match = _GREEK.match(text)
-    month = _GREEK_MONTHS.get(match[3]) if match else None
-    return f"{match[2]} {list(_MONTHS)[month - 1]} {match[4]}" if match and month else ""
+    if match := _KOREAN.match(text):
+        common = "{}-{}-{}T{}:{}:{}+09:00".format(*match.groups())
+    elif match := _KOREAN_HALF_DAYS.match(text):
+        year, month, day, half, hour, minute, second = match.groups()
+        hours = int(hour) + (12 if half == "오후" else 0)
+        common = f"{year}-{month}-{day}T{hours:02}:{minute}:{second}+09:00"
+    elif match := _PERFORCE.search(text):
+        common = "{}-{}-{} {} {}".format(*match.groups())
+    elif (match := _HUNGARIAN.match(text)) and match[2] in _HUNGARIAN_MONTHS:
+        year, month, day, hour, minute, zone = match.groups()
+        common = f"{year}-{_HUNGARIAN_MONTHS[month]:02}-{int(day):02}T{int(hour):02}:{minute}{zone}"
+    elif (match := _GREEK.match(text)) and match[3] in _GREEK_MONTHS:
+        common = f"{match[2]} {list(_MONTHS)[_GREEK_MONTHS[match[3]] - 1]} {match[4]}"
+    else:
+        return None
+    return _w3c(common) or _rfc_822(common)

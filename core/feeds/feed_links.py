@@ -1,18 +1,18 @@
-"""From a parsed feed to the links worth fetching.
+"""From a parsed feed to the links worth fetching: unwrapped, cleaned and checked, rejected ones with their reason.
 
-Each entry's link is unwrapped, cleaned and checked; rejected ones are counted with their reason.
 The check of addresses here keeps nonsense out of the link set; the guard that counts is at connect time, because only
 there is it known what a name resolves to.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from core.models import Entry, FeedLinks, FeedText, ParsedFeed, RejectedUrl
-from core.urls import addresses, secrets, trackers
+from core.urls import secrets
+from core.urls.addresses import AllowList, is_address, is_forbidden
 from core.urls.normalise import host_of, public_url, split_url
+from core.urls.trackers import Trackers, tracker_matcher
 from core.urls.unwrap import unwrap
 
 MAX_EXAMPLES = 10
@@ -21,27 +21,26 @@ MAX_TEXT_CHARS = 200_000
 
 # Names that never lead to the public internet: RFC 6761, RFC 6762, and ICANN's reservation of `.internal` (2024).
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".internal")
+_allow_list = lru_cache(maxsize=8)(AllowList.parse)
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRules:
-    """What the settings say about links."""
+def extract_links(
+    feed: ParsedFeed, tracking_params: tuple[str, ...] = (), allowed_hosts: tuple[str, ...] = ()
+) -> FeedLinks:
+    """Return the feed's clean links in order, each once, and what was rejected.
 
-    tracking_params: tuple[str, ...] = ()
-    allowed_hosts: tuple[str, ...] = ()
-    """`host`, `host:port` or a CIDR range that may be private."""
-
-
-def extract_links(feed: ParsedFeed, rules: LinkRules) -> FeedLinks:
-    """Return the feed's clean links in order, each once, and what was rejected."""
+    `allowed_hosts`: `host`, `host:port` or CIDR ranges that may be private.
+    """
+    matcher, allow_list = tracker_matcher(tracking_params), _allow_list(allowed_hosts)
     links: dict[str, FeedText] = {}
     rejected: list[RejectedUrl] = []
     for entry in feed.entries:
-        link = link_of(entry, rules)
+        link = _link_of(entry, matcher, allow_list)
         if isinstance(link, RejectedUrl):
             rejected.append(link)
-        else:
-            links.setdefault(link, _text_of(entry))
+        elif link not in links:
+            html = secrets.redact(entry.content[:MAX_TEXT_CHARS])
+            links[link] = FeedText(entry.title, entry.author, entry.published_ts or entry.updated_ts, html)
     return FeedLinks(
         kind=feed.kind,
         title=feed.title,
@@ -56,52 +55,26 @@ def extract_links(feed: ParsedFeed, rules: LinkRules) -> FeedLinks:
     )
 
 
-def _text_of(entry: Entry) -> FeedText:
-    """Return what the entry says; its text is HTML, whose URLs may contain credentials."""
-    text = secrets.redact(entry.content[:MAX_TEXT_CHARS])
-    return FeedText(entry.title, entry.author, entry.published_ts or entry.updated_ts, text)
-
-
-def link_of(entry: Entry, rules: LinkRules) -> str | RejectedUrl:
+def _link_of(entry: Entry, matcher: Trackers, allow_list: AllowList) -> str | RejectedUrl:
     """Return the clean link of one entry, or why it has none."""
     if not entry.link.strip():
         return RejectedUrl("", "no_link")
     target = unwrap(entry.link)
     if isinstance(target, RejectedUrl):
-        return _with_source(target, entry)
-    cleaned = public_url(target, trackers.tracker_matcher(rules.tracking_params))
+        # Google News hides the article but names its publisher; a person can look for that feed instead.
+        publisher = host_of(entry.source_url) if target.reason == "aggregator_opaque" else ""
+        return RejectedUrl(target.link, f"{target.reason} (source {publisher})") if publisher else target
+    cleaned = public_url(target, matcher)
     if isinstance(cleaned, RejectedUrl):
         return RejectedUrl(entry.link, cleaned.reason)
-    if not _may_fetch(cleaned, rules.allowed_hosts):
+    parts = split_url(cleaned)
+    if parts is None or (_is_private(parts.host) and not allow_list.permits(parts.host, parts.port)):
         return RejectedUrl(entry.link, "private_address")
     return cleaned
-
-
-def _with_source(rejected: RejectedUrl, entry: Entry) -> RejectedUrl:
-    """Add the publisher to the reason: Google News hides the article, and a person can look for that feed instead."""
-    host = host_of(entry.source_url)
-    if rejected.reason != "aggregator_opaque" or not host:
-        return rejected
-    return RejectedUrl(rejected.link, f"{rejected.reason} (source {host})")
-
-
-# ── private addresses ──
-
-
-def _may_fetch(url: str, allowed_hosts: tuple[str, ...]) -> bool:
-    pieces = split_url(url)
-    if pieces is None:
-        return False
-    return not _is_private(pieces.host) or _allow_list(allowed_hosts).permits(pieces.host, pieces.port)
 
 
 @lru_cache(maxsize=16_384)
 def _is_private(host: str) -> bool:
     if host == "localhost" or host.endswith(_PRIVATE_SUFFIXES):
         return True
-    return addresses.is_address(host) and addresses.is_forbidden(host)
-
-
-@lru_cache(maxsize=8)
-def _allow_list(entries: tuple[str, ...]) -> addresses.AllowList:
-    return addresses.AllowList.parse(entries)
+    return is_address(host) and is_forbidden(host)

@@ -33,47 +33,29 @@ def parse_leniently(body: bytes, url: str, content_type: str, limit: int) -> Par
     """Return the feed as feedparser understands it, without authors; NotAFeed when it finds none or is not used."""
     if len(body) > _MAX_BYTES:
         raise NotAFeed("The feed is damaged, and too large to repair")
-    text = _without_comments(encoding.decode(body, content_type))
-    if _is_costly(text):
+    # Comments are quadratic too (200 KB: 8.2 s): they are removed in one pass, of unclosed ones the mark.
+    head, *rest = encoding.decode(body, content_type).split("<!--")
+    text = head + "".join(piece.partition("-->")[2] if "-->" in piece else piece for piece in rest)
+    if text.count("<") > _MAX_TAGS or text.count("base=") > _MAX_BASES or _LONGEST_TAG.search(text):
         raise NotAFeed("The feed is damaged in a way that is not worth repairing")
-    parsed = _run_feedparser(_PEOPLE.sub(r"\1person-\3", text), url)
-    entries = parsed.entries
-    if not parsed.get("version") and not entries:
-        raise NotAFeed("This is not a feed of any kind we know")
-    version = str(parsed.get("version") or "")
-    return ParsedFeed(
-        kind=_kind(version),
-        title=_text(parsed.feed, "title"),
-        entries=tuple(_entry(entry, version.startswith("atom")) for entry in entries[:limit]),
-        parser="feedparser",
-        left_out=max(len(entries) - limit, 0),
-    )
-
-
-def _is_costly(text: str) -> bool:
-    is_many = text.count("<") > _MAX_TAGS or text.count("base=") > _MAX_BASES
-    return is_many or _LONGEST_TAG.search(text) is not None
-
-
-def _run_feedparser(text: str, url: str) -> Any:
+    text = _PEOPLE.sub(r"\1person-\3", text)
     headers = {"content-type": "application/xml; charset=utf-8", "content-location": url}
     options = {"response_headers": headers, "sanitize_html": False, "resolve_relative_uris": False}
     try:
-        return feedparser.parse(io.BytesIO(text.encode("utf-8", "replace")), **options)
+        parsed = feedparser.parse(io.BytesIO(text.encode("utf-8", "replace")), **options)
     except Exception as exc:
         raise NotAFeed("This cannot be read as a feed") from exc
-
-
-def _without_comments(text: str) -> str:
-    """Remove comments, and the mark of unclosed ones: they are quadratic in feedparser (200 KB: 8.2 s)."""
-    head, *rest = text.split("<!--")
-    return head + "".join(piece.partition("-->")[2] if "-->" in piece else piece for piece in rest)
-
-
-def _kind(version: str) -> FeedKind:
-    if version.startswith("atom"):
-        return FeedKind.ATOM
-    return FeedKind.CDF if version == "cdf" else FeedKind.RSS
+    version, entries = str(parsed.get("version") or ""), parsed.entries
+    if not version and not entries:
+        raise NotAFeed("This is not a feed of any kind we know")
+    is_atom = version.startswith("atom")
+    return ParsedFeed(
+        kind=FeedKind.ATOM if is_atom else FeedKind.CDF if version == "cdf" else FeedKind.RSS,
+        title=_text(parsed.feed, "title"),
+        entries=tuple(_entry(entry, is_atom) for entry in entries[:limit]),
+        parser="feedparser",
+        left_out=max(len(entries) - limit, 0),
+    )
 
 
 def _entry(entry: Any, is_atom: bool) -> Entry:

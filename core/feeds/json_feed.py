@@ -20,7 +20,11 @@ def parse_json_feed(body: bytes, url: str, limit: int) -> ParsedFeed:
         feed = json.loads(body.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError) as exc:
         raise NotAFeed("This looks like JSON but cannot be read as JSON") from exc
-    if not _is_feed(feed):
+    # By its version or, where that is missing, by its items.
+    is_feed = isinstance(feed, dict) and (
+        "jsonfeed.org/version" in _text(feed.get("version")) or isinstance(feed.get("items"), list)
+    )
+    if not is_feed:
         raise NotAFeed("This is JSON, but not a JSON Feed")
     items = feed.get("items")
     items = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
@@ -30,13 +34,6 @@ def parse_json_feed(body: bytes, url: str, limit: int) -> ParsedFeed:
         entries=tuple(_entry(item, url) for item in items[:limit]),
         left_out=max(len(items) - limit, 0),
     )
-
-
-def _is_feed(feed: Any) -> bool:
-    """Whether it is a JSON Feed, by its version or, where that is missing, by its items."""
-    if not isinstance(feed, dict):
-        return False
-    return "jsonfeed.org/version" in _text(feed.get("version")) or isinstance(feed.get("items"), list)
 
 
 def _entry(item: dict[str, Any], base: str) -> Entry:

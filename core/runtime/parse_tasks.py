@@ -42,11 +42,11 @@ class FeedRequest(msgspec.Struct, frozen=True, array_like=True):
 
 def harvest_feed(request: FeedRequest) -> FeedLinks:
     """The clean links of a feed's body; `NotAFeed` if it is none."""
-    from core.feeds import feed_links
+    from core.feeds.feed_links import extract_links
     from core.feeds.parse import parse_feed
 
     parsed = parse_feed(request.body, request.url, request.content_type)
-    return feed_links.extract_links(parsed, feed_links.LinkRules(request.tracking_params, request.allowed_hosts))
+    return extract_links(parsed, request.tracking_params, request.allowed_hosts)
 
 
 class PageRequest(msgspec.Struct, frozen=True, array_like=True):
