@@ -35,15 +35,39 @@ _USUAL_PATHS = (
 
 def linked_feeds(html: bytes, url: str) -> list[DiscoveredFeed]:
     """Return the feeds this page names, declared ones first, feeds of comments last, each once."""
-    root = _parse(html[:_MAX_HTML_BYTES])
+    html = _LONG_TAG.sub(b"", html[:_MAX_HTML_BYTES])
+    encoding = "utf-8" if is_utf_8(html) else None
+    parser = etree.HTMLParser(
+        encoding=encoding, no_network=True, remove_comments=True, remove_pis=True, huge_tree=False
+    )
+    try:
+        root = etree.fromstring(html, parser)
+    except etree.XMLSyntaxError:
+        return []
     if root is None:
         return []
-    base = _base(root, url)
+    base = root.find(".//base[@href]")
+    base_url = (_joined(url, str(base.get("href"))) if base is not None else "") or url
     feeds: dict[str, DiscoveredFeed] = {}
-    for feed in (*_declared(root, base), *_linked(root, base)):
+    for feed in _named_feeds(root, base_url):
         if feed.url and len(feeds) < _MAX_FEEDS:
             feeds.setdefault(feed.url, feed)
     return sorted(feeds.values(), key=lambda feed: bool(_COMMENTS.search(f"{feed.url} {feed.title}")))
+
+
+def _named_feeds(root: etree._Element, base_url: str) -> Iterator[DiscoveredFeed]:
+    for link in root.iter("link"):
+        href, relations = link.get("href") or "", (link.get("rel") or "").lower().split()
+        kind = (link.get("type") or "").partition(";")[0].strip().lower()
+        # WordPress declares its REST and oEmbed endpoints as plain JSON or XML alternates.
+        is_api = "/wp-json/" in href or "oembed" in href
+        # `rel=feed` was HTML5's own word for it for a while, and needs no type.
+        if "feed" in relations or ("alternate" in relations and kind in _FEED_TYPES and not is_api):
+            yield DiscoveredFeed(_joined(base_url, href), _title(link.get("title") or ""), kind)
+    for anchor in islice(root.iter("a"), _MAX_ANCHORS):
+        target = _joined(base_url, anchor.get("href") or "")
+        if target and _FEED_PATH.search(urlsplit(target).path):
+            yield DiscoveredFeed(target, _title("".join(str(text) for text in anchor.itertext())))
 
 
 def common_feed_urls(url: str) -> list[str]:
@@ -55,45 +79,6 @@ def common_feed_urls(url: str) -> list[str]:
     folder = urljoin(url, parts.path if parts.path.endswith("/") else f"{parts.path}/")
     beside = [urljoin(folder, name) for name in _USUAL_PATHS[:3]] if folder != site else []
     return list(dict.fromkeys([*beside, *(site + name for name in _USUAL_PATHS)]))
-
-
-def _parse(html: bytes) -> etree._Element | None:
-    html = _LONG_TAG.sub(b"", html)
-    encoding = "utf-8" if is_utf_8(html) else None
-    parser = etree.HTMLParser(
-        encoding=encoding, no_network=True, remove_comments=True, remove_pis=True, huge_tree=False
-    )
-    try:
-        return etree.fromstring(html, parser)
-    except etree.XMLSyntaxError:
-        return None
-
-
-def _base(root: etree._Element, url: str) -> str:
-    element = root.find(".//base[@href]")
-    return _joined(url, str(element.get("href"))) or url if element is not None else url
-
-
-def _declared(root: etree._Element, base: str) -> Iterator[DiscoveredFeed]:
-    for link in root.iter("link"):
-        relations = (link.get("rel") or "").lower().split()
-        kind = (link.get("type") or "").partition(";")[0].strip().lower()
-        is_alternate = "alternate" in relations and kind in _FEED_TYPES and not _is_api(link)
-        # `rel=feed` was HTML5's own word for it for a while, and needs no type.
-        if is_alternate or "feed" in relations:
-            yield DiscoveredFeed(_joined(base, link.get("href") or ""), _title(link.get("title") or ""), kind)
-
-
-def _is_api(link: etree._Element) -> bool:
-    """Whether this is one of WordPress's REST and oEmbed links, declared as plain JSON or XML alternates."""
-    return any(word in (link.get("href") or "") for word in ("/wp-json/", "oembed"))
-
-
-def _linked(root: etree._Element, base: str) -> Iterator[DiscoveredFeed]:
-    for anchor in islice(root.iter("a"), _MAX_ANCHORS):
-        target = _joined(base, anchor.get("href") or "")
-        if target and _FEED_PATH.search(urlsplit(target).path):
-            yield DiscoveredFeed(target, _title("".join(str(text) for text in anchor.itertext())))
 
 
 def _joined(base: str, href: str) -> str:

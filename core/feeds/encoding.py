@@ -67,7 +67,10 @@ def decode(body: bytes, content_type: str) -> str:
     for candidate in ("utf-8", *stated):
         if candidate and _decodes(body, candidate):
             return body.decode(candidate)
-    return body.decode("utf-8" if _is_mostly_utf_8(body) else "windows-1252", "replace")
+    # A few broken bytes may spoil otherwise good UTF-8, as a cut in the middle of a character does.
+    text = body.decode("utf-8", "replace")
+    is_mostly_utf_8 = text.count("\ufffd") * 10 < len(body.translate(None, _ASCII))
+    return text if is_mostly_utf_8 else body.decode("windows-1252", "replace")
 
 
 def codec_for_label(label: str) -> str | None:
@@ -87,11 +90,6 @@ def codec_from_bom(body: bytes) -> str:
 
 def is_utf_8(body: bytes) -> bool:
     return _decodes(body, "utf-8")
-
-
-def _is_mostly_utf_8(body: bytes) -> bool:
-    """Whether a few broken bytes spoil otherwise good UTF-8, as a cut in the middle of a character does."""
-    return body.decode("utf-8", "replace").count("\ufffd") * 10 < len(body.translate(None, _ASCII))
 
 
 def _decodes(body: bytes, codec: str) -> bool:

@@ -22,6 +22,7 @@ MAX_ENTRIES = 2000
 """Of a feed; a sitemap lists a whole site and has the limit of its protocol."""
 MAX_INFLATED_BYTES = 50_000_000
 
+_HTML_PAGE = "This is an HTML page, not a feed"
 _SPACE = b" \t\r\n\x0b\x0c\x00"
 _WRAPPED = frozenset(("rss", "feed", "rdf:rdf", "urlset", "sitemapindex"))
 
@@ -35,18 +36,20 @@ def parse_feed(body: bytes, url: str, content_type: str = "") -> ParsedFeed:
     if start.startswith((b"{", b"[")):
         return json_feed.parse_json_feed(body, url, MAX_ENTRIES)
     if start.startswith((b"<!doctype html", b"<html")):
-        raise NotAFeed("This is an HTML page, not a feed")
+        raise NotAFeed(_HTML_PAGE)
     return _from_xml(body, url, content_type)
 
 
 def _from_xml(body: bytes, url: str, content_type: str) -> ParsedFeed:
     """Return lxml's result where nothing was lost; else feedparser's, or lxml's where feedparser has none."""
-    tree = parse_xml(body, content_type)
-    feed = _from_tree(tree.root, url) if tree else None
-    if feed and tree and tree.is_sound:
-        return feed
+    tree, names = parse_xml(body, content_type), ElementNames()
+    feed = _from_tree(tree.root, names, url) if tree else None
     if tree and tree.is_sound:
-        raise NotAFeed(_what_else(tree.root))
+        if feed:
+            return feed
+        root_name = names(tree.root).rpartition(":")[2]
+        is_html = root_name == "html"
+        raise NotAFeed(_HTML_PAGE if is_html else f"This is XML, but not a feed: its root is <{root_name[:40]}>")
     try:
         lenient = feedparser_fallback.parse_leniently(body, url, content_type, MAX_ENTRIES)
     except NotAFeed:
@@ -59,8 +62,7 @@ def _from_xml(body: bytes, url: str, content_type: str) -> ParsedFeed:
     return feed if len(feed.entries) > len(lenient.entries) else replace(lenient, hints=feed.hints)
 
 
-def _from_tree(root: etree._Element, url: str) -> ParsedFeed | None:
-    names = ElementNames()
+def _from_tree(root: etree._Element, names: ElementNames, url: str) -> ParsedFeed | None:
     # Some servers wrap the feed in an envelope of their own; nobody nests it deep.
     for element in islice(root.iter("*"), 20) if names(root) not in ("html", "xhtml:html") else ():
         if element is root or names(element) in _WRAPPED:
@@ -69,13 +71,6 @@ def _from_tree(root: etree._Element, url: str) -> ParsedFeed | None:
             if feed:
                 return feed
     return None
-
-
-def _what_else(root: etree._Element) -> str:
-    name = ElementNames()(root).rpartition(":")[2]
-    if name == "html":
-        return "This is an HTML page, not a feed"
-    return f"This is XML, but not a feed: its root is <{name[:40]}>"
 
 
 def decompress_body(body: bytes, kind: str = "feed") -> bytes:

@@ -127,7 +127,9 @@ class FeedStore:
         commands = self._state_commands(leased.fid, decision.state, categories, now)
         commands += [("HINCRBY", self._keys.ingest_stats, name, n) for name, n in (counts or {}).items() if n]
         if decision.links is not None:
-            commands += self._body_commands(leased.fid, decision.links, decision.keeps_old_links)
+            key = self._keys.feed_links(leased.fid)
+            commands += [] if decision.keeps_old_links else [("DEL", key)]
+            commands += batched(("SADD", key), decision.links)
         if decision.links is not None or decision.renew:
             seen = decision.links if decision.links is not None else await self.links(leased.fid)
             commands += self._links.mark_seen(categories, seen, now)
@@ -165,8 +167,3 @@ class FeedStore:
             ("HSET", self._keys.feed(fid), *fields),
             ("ZADD", self._keys.feeds_due, due_ts, fid),
         ]
-
-    def _body_commands(self, fid: str, links: Sequence[str], keeps_old_links: bool) -> list[Command]:
-        key = self._keys.feed_links(fid)
-        fresh: list[Command] = [] if keeps_old_links else [("DEL", key)]
-        return [*fresh, *batched(("SADD", key), links)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from redis.exceptions import RedisError
@@ -62,8 +62,16 @@ class PollCycle:
         return cls(context, await ServerClock.ask(context.client), await context.subscriptions.by_feed())
 
     async def poll_due_feeds(self) -> None:
-        """Poll every feed that is due once, the domains side by side."""
-        due, settings = await self._due_feeds(), self.context.settings
+        """Poll every feed that is due once, the domains side by side; feeds without a subscriber are removed."""
+        store, settings = self.context.feeds, self.context.settings
+        await store.add_to_schedule(self.feeds)
+        url_of = {ids.feed_id(url): url for url in self.feeds}
+        await store.remove([fid for fid in await store.all_ids() if fid not in url_of])
+        due = [url_of[fid] for fid in await store.due(self.clock.now()) if fid in url_of]
+        # The feeds of a domain wait for each other before they are leased. A gap so long that the gate would defer them
+        # is left to the gate.
+        gap, ours = settings.fetch_host_gap_seconds, sample.hosts(settings)
+        gap = gap if gap < MAX_WAIT_SECONDS else 0.0
         with progress.bar(len(due), "feeds") as bar:
 
             async def poll(url: str) -> None:
@@ -77,7 +85,7 @@ class PollCycle:
                     settings.parallel_per_domain,
                     lambda: self.network.should_stop,
                     settings.polls_at_once,
-                    self._gaps(),
+                    lambda domain: 0.0 if domain in ours else gap,
                 )
                 if self.network.is_down:
                     log.error(
@@ -85,7 +93,8 @@ class PollCycle:
                     )
                 await self._commit_unreached()
             except BaseException:
-                await self._release_unreached()
+                while self._unreached:
+                    await store.release(self._unreached.pop()[0])
                 raise
 
     async def prune_links(self) -> None:
@@ -94,22 +103,6 @@ class PollCycle:
         for category in await self.context.subscriptions.categories():
             self.counts["links_expired"] += await self.context.links.prune(category, now)
         await self.context.links.prune_attempted(now)
-
-    async def _due_feeds(self) -> list[str]:
-        """Return the URLs of due feeds, longest waiting first; feeds without a subscriber are removed."""
-        store = self.context.feeds
-        await store.add_to_schedule(self.feeds)
-        url_of = {ids.feed_id(url): url for url in self.feeds}
-        await store.remove([fid for fid in await store.all_ids() if fid not in url_of])
-        return [url_of[fid] for fid in await store.due(self.clock.now()) if fid in url_of]
-
-    def _gaps(self) -> Callable[[str], float]:
-        """Return how long the feeds of a domain wait for each other before they are leased.
-
-        A gap so long that the gate would defer them is left to the gate.
-        """
-        gap, ours = self.context.settings.fetch_host_gap_seconds, sample.hosts(self.context.settings)
-        return lambda domain: gap if domain not in ours and gap < MAX_WAIT_SECONDS else 0.0
 
     # ── one feed ──
 
@@ -146,22 +139,21 @@ class PollCycle:
         if leased.taken > MAX_CRASHES:
             text = f"Polling this feed killed Freshet {MAX_CRASHES} times; it is put aside."
             return Broken(Failed(FailCode.PARSE, FailDetail.TYPE, text))
-        fetcher, now = self.context.feed_fetcher, self.clock.now()
+        context, state = self.context, leased.state
         try:
-            result = await fetcher.fetch(leased.state, now, random.random(), MAX_WAIT_SECONDS)
-            return await self._with_known_links(leased, result) if isinstance(result, FeedChanged) else result
+            result = await context.feed_fetcher.fetch(state, self.clock.now(), random.random(), MAX_WAIT_SECONDS)
+            if not isinstance(result, FeedChanged):
+                return result
+            links, feed_links_key = result.feed.links, context.keys.feed_links(leased.fid)
+            known = await context.links.known(self.feeds[state.url], feed_links_key, links)
+            known |= self._seen_links.intersection(links)
+            self._seen_links.update(links)
+            return replace(result, known=frozenset(known))
         except (RedisError, OSError, ParserUnavailable):
             raise
         except Exception as error:  # a bug met by one feed must not stop ten thousand others
-            log.exception("🐞 This is a bug in Freshet → %s", leased.state.url)
+            log.exception("🐞 This is a bug in Freshet → %s", state.url)
             return Broken(Failed(FailCode.PARSE, text=f"Freshet's own error, see the log: {type(error).__name__}"))
-
-    async def _with_known_links(self, leased: LeasedFeed, result: FeedChanged) -> FeedChanged:
-        links, feed_links_key = result.feed.links, self.context.keys.feed_links(leased.fid)
-        known = await self.context.links.known(self.feeds[leased.state.url], feed_links_key, links)
-        known |= self._seen_links.intersection(links)
-        self._seen_links.update(links)
-        return replace(result, known=frozenset(known))
 
     async def _commit(self, leased: LeasedFeed, result: PollResult) -> None:
         now, url = self.clock.now(), leased.state.url
@@ -177,9 +169,8 @@ class PollCycle:
             entries, left_out = decision.state.entries, result.feed.left_out
             log.warning("✂️ Only %d of %d entries are read → %s", entries, entries + left_out, url)
 
-    # ── unreachable hosts: an error each, unless nearly no host answers; then our own network is down ──
-
     async def _commit_unreached(self) -> None:
+        """Commit an error for each unreachable host, unless nearly none answers: then our own network is down."""
         while self._unreached:
             leased, broken = self._unreached.pop()
             offline = Deferred(OFFLINE_PAUSE_SECONDS, "our own network looked down")
@@ -189,34 +180,20 @@ class PollCycle:
                 await self.context.feeds.release(leased)
                 raise
 
-    async def _release_unreached(self) -> None:
-        while self._unreached:
-            leased, _ = self._unreached.pop()
-            await self.context.feeds.release(leased)
-
 
 def _counts(result: PollResult) -> dict[str, int]:
-    counts = {_count_name(result): 1, "polled": int(not isinstance(result, Deferred))}
-    if isinstance(result, FeedChanged):
-        links, rejected = len(result.feed.links), result.feed.rejected_count
-        counts["links_found"] = links + rejected
-        counts["links_new"] = result.new_links
-        counts["links_known"] = links - result.new_links
-        counts["links_rejected"] = rejected
-    return counts
-
-
-def _count_name(result: PollResult) -> str:
     match result:
-        case FeedChanged():
-            return "changed"
+        case FeedChanged(feed=feed, new_links=new):
+            links, rejected = len(feed.links), feed.rejected_count
+            counts = {"links_found": links + rejected, "links_new": new, "links_known": links - new}
+            return {"polled": 1, "changed": 1, **counts, "links_rejected": rejected}
         case FeedUnchanged():
-            return "unchanged"
+            return {"polled": 1, "unchanged": 1}
         case Missing() if result.is_certain:
-            return "gone"
+            return {"polled": 1, "gone": 1}
         case Deferred():
-            return "deferred"
-    return "errors"
+            return {"deferred": 1}
+    return {"polled": 1, "errors": 1}
 
 
 def _log_result(url: str, result: PollResult) -> None:

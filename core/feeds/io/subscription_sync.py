@@ -44,7 +44,10 @@ class SubscriptionSync:
     async def refresh(self) -> None:
         """Read the feed file if it changed, find new categories, remove the sample if there are other feeds."""
         await self._read_file()
-        await self._find_categories()
+        is_small = await self._client.dbsize() < SMALL_STORE_KEYS
+        if is_small or time.monotonic() - self._scanned_at > SCAN_EVERY_SECONDS:
+            await self._subscriptions.find_categories()
+            self._scanned_at = time.monotonic()
         await self._remove_sample()
 
     async def _read_file(self) -> None:
@@ -68,12 +71,6 @@ class SubscriptionSync:
             if added or removed:
                 log.info("📇 %s: %d feeds added, %d removed", path, added, removed)
         self._file_stamp = stamp
-
-    async def _find_categories(self) -> None:
-        is_small = await self._client.dbsize() < SMALL_STORE_KEYS
-        if is_small or time.monotonic() - self._scanned_at > SCAN_EVERY_SECONDS:
-            await self._subscriptions.find_categories()
-            self._scanned_at = time.monotonic()
 
     async def _remove_sample(self) -> None:
         feeds = await self._subscriptions.by_category()
@@ -99,12 +96,17 @@ def read_feed_file(path: Path) -> dict[str, list[str]]:
         body = path.read_bytes()
     except OSError as error:
         raise FeedFileError(f"Cannot read the feed list {path}: {error.strerror}.") from error
-    if path.suffix.lower() in OPML_SUFFIXES:
-        return _without_bad_urls(parse_opml(body), path)
-    try:
-        return parse_toml(body.decode())
-    except UnicodeDecodeError as error:
-        raise FeedFileError(f"The feed list {path} is not UTF-8 text.") from error
+    if path.suffix.lower() not in OPML_SUFFIXES:
+        try:
+            return parse_toml(body.decode())
+        except UnicodeDecodeError as error:
+            raise FeedFileError(f"The feed list {path} is not UTF-8 text.") from error
+    # OPML files come from other programs: one entry that is no URL does not spoil the others.
+    listed = parse_opml(body)
+    bad = [url for feeds in listed.values() for url in feeds if isinstance(clean_url(url), RejectedUrl)]
+    if bad:
+        log.warning("⚠️ %d entries of %s are no http(s) URLs and are skipped, for example %s", len(bad), path, bad[0])
+    return {category: [url for url in feeds if url not in bad] for category, feeds in listed.items()}
 
 
 def is_in_feed_file(path: Path, url: str) -> bool:
@@ -113,11 +115,3 @@ def is_in_feed_file(path: Path, url: str) -> bool:
         return any(url in listed for listed in read_feed_file(path).values())
     except FeedFileError:
         return False
-
-
-def _without_bad_urls(listed: dict[str, list[str]], path: Path) -> dict[str, list[str]]:
-    """Drop entries that are no URL: OPML files come from other programs, and one bad entry spoils no others."""
-    bad = [url for feeds in listed.values() for url in feeds if isinstance(clean_url(url), RejectedUrl)]
-    if bad:
-        log.warning("⚠️ %d entries of %s are no http(s) URLs and are skipped, for example %s", len(bad), path, bad[0])
-    return {category: [url for url in feeds if url not in bad] for category, feeds in listed.items()}

@@ -85,7 +85,9 @@ class Subscriptions:
         A feed that was there before is not the file's, so the file never removes it.
         """
         remembered = self._keys.feeds_imported(origin)
-        ours = {_pair(line) for line in texts(await self._client.smembers(remembered))}
+        # A URL has no blank in it; a category made by hand may.
+        pairs = (line.rpartition(" ") for line in texts(await self._client.smembers(remembered)))
+        ours = {(category, url) for category, _, url in pairs}
         there = {(category, url) for category, urls in (await self.by_category()).items() for url in urls}
         listed = {(category, url) for category, urls in wanted.items() for url in urls}
         added, removed = listed - there, ours - listed
@@ -111,9 +113,3 @@ class Subscriptions:
             await self.remove(url)
         await self._client.delete(self._keys.feeds(category))
         await self._client.srem(self._keys.categories, category)
-
-
-def _pair(line: str) -> tuple[str, str]:
-    # The URL has no blank in it; a category made by hand may.
-    category, _, url = line.rpartition(" ")
-    return category, url
