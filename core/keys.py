@@ -1,4 +1,4 @@
-"""Every Redis key of Freshet: type, life and purpose. No other file spells one.
+"""Every Redis key of Freshet, with its type, TTL and purpose. No other file spells one.
 
 `KEY_PREFIX` goes in front of all of them; `KEY_PREFIX={a}:` puts a deployment into one cluster slot.
 """
@@ -17,11 +17,11 @@ class Keys:
 
     prefix: str = ""
     registry: str = "ingest"
-    """What the registry's family is called (REGISTRY_TABLE_NAME)."""
+    """The name of the registry's keys (REGISTRY_TABLE_NAME)."""
 
     @classmethod
     def of(cls, settings: Settings) -> Keys:
-        """As this deployment spells them."""
+        """Return the keys of the deployment with these settings."""
         return cls(settings.key_prefix, settings.registry_name)
 
     # ── categories and feeds ──
@@ -49,7 +49,7 @@ class Keys:
 
     @property
     def feeds_due(self) -> str:
-        """ZSET, no expiry: feed id by when it wants attention (epoch seconds); 0: now, inf: retired."""
+        """ZSET, no expiry: feed id by next poll (epoch seconds); 0 means now, inf means retired."""
         return f"{self.prefix}rss:feeds_due"
 
     # ── links ──
@@ -66,7 +66,7 @@ class Keys:
 
     @property
     def attempted(self) -> str:
-        """SET, ATTEMPTED_TTL_SECONDS: uids the canonical fetcher need not try again."""
+        """SET, ATTEMPTED_TTL_SECONDS: uids the canonical fetcher does not try again."""
         return f"{self.prefix}rss:canonical_attempted"
 
     @property
@@ -83,15 +83,15 @@ class Keys:
         return f"{self.prefix}rss:articles_by_category:{category}"
 
     def alias(self, uid: str) -> str:
-        """STRING, as its article: uid of the same story under another URL."""
+        """STRING, as the article: uid of the article that is the same page under another URL."""
         return f"{self.prefix}rss:alias:{uid}"
 
     def entry(self, uid: str) -> str:
-        """HASH, LINK_TTL_SECONDS: what a feed said about a link (title, author, date, own text); gone once stored."""
+        """HASH, LINK_TTL_SECONDS: a feed's title, author, date and text of a link; deleted once stored."""
         return f"{self.prefix}rss:entry:{uid}"
 
     def content(self, content_hash: str) -> str:
-        """STRING, as its article: uid of the first article with this text."""
+        """STRING, as the article: uid of the first article with this text."""
         return f"{self.prefix}rss:content:{content_hash}"
 
     @property
@@ -125,13 +125,13 @@ class Keys:
 
     @property
     def prune_cursors(self) -> str:
-        """HASH, no expiry: how far the pruning of indexes has come in its round."""
+        """HASH, no expiry: cursors of the cleanup that goes a batch further in each run."""
         return f"{self.prefix}rss:canonical_prune"
 
     # ── the registry ──
 
     def item(self, item_id: str) -> str:
-        """HASH: the registry record; of an article until 30 d after it."""
+        """HASH, no expiry: the registry record; that of an article is removed 30 d after its end."""
         return f"{self.prefix}{self.registry}:item:{item_id}"
 
     def partition(self, name: str) -> str:
@@ -151,11 +151,11 @@ class Keys:
         return f"{self.prefix}{self.registry}:images:{item_id}"
 
     def snapshot(self, item_id: str) -> str:
-        """HASH, SNAPSHOT_DAYS: a page as it was served (zlib, base64), so that a better extractor can read it anew."""
+        """HASH, SNAPSHOT_DAYS: a page as it was served (zlib, base64), so that a newer extractor can read it again."""
         return f"{self.prefix}{self.registry}:snapshot:{item_id}"
 
     def trust(self, host: str) -> str:
-        """HASH, no expiry: how far a host's 304 can be believed."""
+        """HASH, no expiry: until when a host's 304 is not believed."""
         return f"{self.prefix}{self.registry}:trust:{host}"
 
     @property
@@ -164,38 +164,37 @@ class Keys:
         return f"{self.prefix}{self.registry}:refresh_stats"
 
     def document(self, item_id: str) -> str:
-        """HASH, no expiry: the text of a page or file; of an article if a site lists its page too. Gone with it."""
+        """HASH, no expiry: the text of a page or file, also of an article whose page a site lists; deleted with it."""
         return f"{self.prefix}index:doc:{item_id}"
 
     def chunks(self, item_id: str) -> str:
-        """ZSET, no expiry: a page's chunks by their order; what search may answer from. Gone with the page."""
+        """ZSET, no expiry: a page's chunks by their order, which search answers from; deleted with the page."""
         return f"{self.prefix}index:chunks:{item_id}"
 
     def chunk(self, chunk_id: str) -> str:
-        """HASH: a chunk's text, headings, level, types, hash, space, created_at. An hour until a swap makes it live,
-        then as its page."""
+        """HASH, an hour until it is live: a chunk's text, headings, level, types, hash, space, created_at."""
         return f"{self.prefix}index:chunk:{chunk_id}"
 
     def aliases(self, name: str) -> str:
-        """SET: other URLs of an article (by its uid) or of a page (by its item id); gone with it."""
+        """SET, as the article or page: other URLs of an article (by its uid) or of a page (by its item id)."""
         return f"{self.prefix}index:aliases:{name}"
 
     def vector(self, chunk_id: str) -> str:
-        """STRING: a chunk's vector, float32 bytes; lives as its chunk."""
+        """STRING, as the chunk: its vector, float32 bytes."""
         return f"{self.prefix}index:vector:{chunk_id}"
 
     def embed_cache(self, space: str, text_hash: str) -> str:
-        """STRING, 30 d: a vector of a text that was just written or let go of, or of a space that is being built."""
+        """STRING, 30 d: a vector of a text that was just written or removed, or of a space that is being built."""
         return f"{self.prefix}embed:cache:{space}:{text_hash}"
 
     @property
     def embed_due(self) -> str:
-        """ZSET, no expiry: items whose text search does not know yet, by when it changed."""
+        """ZSET, no expiry: items whose text search does not have yet, by when it changed."""
         return f"{self.prefix}embed:due"
 
     @property
     def embed_away(self) -> str:
-        """STRING, as long as it is away: why nothing is embedded now."""
+        """STRING, until the embedder is back: why nothing is embedded now."""
         return f"{self.prefix}embed:away"
 
     # ── sources, domains, runs ──
@@ -211,7 +210,7 @@ class Keys:
         return f"{self.prefix}sources:due"
 
     def source(self, source: str) -> str:
-        """HASH, no expiry: what a source is, how its last listing ended, what it remembers."""
+        """HASH, no expiry: a source's configuration, its last listing, its notes."""
         return f"{self.prefix}source:{source}"
 
     def seen(self, source: str) -> str:
@@ -219,11 +218,11 @@ class Keys:
         return f"{self.prefix}source:{source}:seen"
 
     def listed(self, source: str) -> str:
-        """SET, no expiry: pages that a sitemap of the source has named; they need no link to be kept."""
+        """SET, no expiry: pages that a sitemap of the source lists; they are kept without a link."""
         return f"{self.prefix}source:{source}:listed"
 
     def refused(self, source: str) -> str:
-        """HASH, no expiry: what a source found and does not take, with the reason; the last thousand."""
+        """HASH, no expiry: URLs that a source found and does not take, with the reason; the last thousand."""
         return f"{self.prefix}source:{source}:refused"
 
     def lost(self, source: str) -> str:
@@ -258,7 +257,7 @@ class Keys:
 
     @property
     def events(self) -> str:
-        """STREAM, capped: article.stored and what else happened."""
+        """STREAM, capped: events such as article.stored and item.gone."""
         return f"{self.prefix}freshet:events"
 
     # ── runs, leases, versions ──
@@ -278,11 +277,11 @@ class Keys:
         return f"{self.prefix}{self.registry}:lease:{item}"
 
     def crashes(self, item: str) -> str:
-        """STRING, 3 d: how many workers took this item and did not come to an end; gone with the next commit."""
+        """STRING, 3 d: how many workers leased this item and did not finish; deleted with the next commit."""
         return f"{self.prefix}{self.registry}:crashes:{item}"
 
     def done(self, token: str) -> str:
-        """STRING, a minute: this commit was made, so that a resend after a lost reply is told the truth."""
+        """STRING, a minute: the result of a commit, so that a resend after a lost reply gets the same."""
         return f"{self.prefix}{self.registry}:done:{token}"
 
     def crashes_of(self, lease_key: str) -> str:
@@ -296,7 +295,7 @@ class Keys:
 
     @property
     def quarantine(self) -> str:
-        """ZSET, 30 d: names of keys that hold what was damaged and put aside, by when."""
+        """ZSET, 30 d: names of keys that hold quarantined data, by when."""
         return f"{self.prefix}freshet:quarantine"
 
     def quarantined(self, name: str) -> str:
@@ -310,7 +309,7 @@ class Keys:
         return f"{self.prefix}fetch:gate:{domain}"
 
     def gate_line(self, domain: str) -> str:
-        """ZSET, minutes: requests that wait for their turn at this domain, by when it comes."""
+        """ZSET, minutes: requests that wait for their turn at this domain, by when it is."""
         return f"{self.prefix}fetch:line:{domain}"
 
     def gate_busy(self, domain: str) -> str:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, Link, LinkResult, RejectedUrl
-from core.registry import classify, outcomes, page_url
+from core.registry import classify, field_parsing, outcomes, page_url
 from core.registry.decide import Decision
 from core.registry.io.articles import LinkState
 from core.registry.io.items import LeasedItem
@@ -52,7 +52,8 @@ class LinkVisits:
     async def begin(self, url: str, categories: Sequence[str]) -> LeasedItem | None:
         """Lease a link for its first visit; None if it needs none, or another worker has it."""
         link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
-        cleaned = clean_url(url) if _is_text(url) else RejectedUrl(url, "unparsable")
+        # Bytes that are no UTF-8 come out of Redis as lone surrogates.
+        cleaned = clean_url(url) if field_parsing.is_text(url) else RejectedUrl(url, "unparsable")
         normalised = url if isinstance(cleaned, RejectedUrl) else normalise_url(url, self._trackers)
         item = Item(ids.item_id("url", normalised), source=normalised, fetch_url=url)
         acquired = await self._context.articles.lease(self._context.leases, link, item.id)
@@ -62,7 +63,11 @@ class LinkVisits:
         lease, taken, state = acquired
         try:
             if isinstance(cleaned, RejectedUrl):
-                await self._reject(link, lease, cleaned)
+                text = f"This is no link that can be fetched ({cleaned.reason})."
+                failed = Failed(FailCode.HTTP, FailDetail.URL, text)
+                rejection = self._context.articles.reject(link, failed, self._clock.now())
+                if await self._commit(link, lease, rejection, LinkResult.REJECTED):
+                    log.warning("⚠️ %s → skip", text)
                 return None
             if await self._is_known(state, lease):
                 return None
@@ -117,9 +122,8 @@ class LinkVisits:
         """
         link, text = leased.link, changed.document.content_hash
         assert link is not None
-        shared = await self._retry(
-            lambda: self._context.articles.lease_text(self._context.leases, leased.lease, text, link.uid)
-        )
+        articles, leases = self._context.articles, self._context.leases
+        shared = await self._retry(lambda: articles.lease_text(leases, leased.lease, text, link.uid))
         if shared is None:
             await self._defer(leased)
             return None
@@ -155,13 +159,13 @@ class LinkVisits:
         commit = Commit(leased.lease, written, context.items.expected(item, item.generation))
         match (await context.leases.commit_many([commit]))[0]:
             case CommitResult.WRITTEN:
-                self.results[LinkResult.DUPLICATE if link.duplicate_of else LinkResult.STORED] += 1
+                self._count(link, LinkResult.DUPLICATE if link.duplicate_of else LinkResult.STORED)
                 log.info("✅ Stored canonical → %s  %s", link.uid, title[:TITLE_CHARS])
             case CommitResult.OUTDATED:  # a site has just listed the page: visit it again with the new record
                 await context.leases.release(leased.lease)
                 self.busy.append(link.url)
             case CommitResult.LEASE_LOST:
-                self._lease_lost(link)
+                self._count(link, None)
 
     async def fail(self, leased: LeasedItem, outcome: Outcome) -> None:
         """Commit a visit without an article: a failure with a time to retry, or as attempted."""
@@ -169,14 +173,13 @@ class LinkVisits:
         assert link is not None
         assert isinstance(outcome, Missing | Broken | Excluded | Parked)
         failed = outcomes.to_failure(outcome)
-        again = None if isinstance(outcome, Parked) else _retry_at(failed, link.earlier_tries, now)
-        commands = self._context.articles.fail(link, failed, link.earlier_tries + 1, again, now)
-        if not await self._context.leases.commit(leased.lease, commands):
-            self._lease_lost(link)
-            return
-        name = f"{failed.code}/{failed.detail}" if failed.detail else str(failed.code)
-        log.warning("⚠️ %s %s → %s", name, "later again" if again else "skip", link.url)
-        self.results[LinkResult.RETRY if again else LinkResult.FAILED] += 1
+        can_retry = classify.is_transient(failed) and not isinstance(outcome, Parked)
+        wait = schedule.link_retry_seconds(link.earlier_tries) if can_retry else None
+        retry_at = None if wait is None else schedule.retry_at(now, wait, failed.retry_after_seconds)
+        commands = self._context.articles.fail(link, failed, link.earlier_tries + 1, retry_at, now)
+        if await self._commit(link, leased.lease, commands, LinkResult.RETRY if retry_at else LinkResult.FAILED):
+            name = f"{failed.code}/{failed.detail}" if failed.detail else str(failed.code)
+            log.warning("⚠️ %s %s → %s", name, "later again" if retry_at else "skip", link.url)
 
     async def postpone(self, leased: LeasedItem, deferred: Deferred) -> None:
         """Leave a link for the next run; nothing is written."""
@@ -189,23 +192,20 @@ class LinkVisits:
 
     async def _alias(self, link: Link, lease: Lease, target: str) -> None:
         await self._context.articles.enter_categories(target, link.categories)
-        if not await self._context.leases.commit(lease, self._context.articles.alias(link, target, self._clock.now())):
-            self._lease_lost(link)
-            return
-        log.info("🔗 Same article → %s", target)
-        self.results[LinkResult.ALIAS] += 1
+        commands = self._context.articles.alias(link, target, self._clock.now())
+        if await self._commit(link, lease, commands, LinkResult.ALIAS):
+            log.info("🔗 Same article → %s", target)
 
-    async def _reject(self, link: Link, lease: Lease, rejected: RejectedUrl) -> None:
-        failed = Failed(FailCode.HTTP, FailDetail.URL, f"This is no link that can be fetched ({rejected.reason}).")
-        if not await self._context.leases.commit(lease, self._context.articles.reject(link, failed, self._clock.now())):
-            self._lease_lost(link)
-            return
-        log.warning("⚠️ %s → skip", failed.text)
-        self.results[LinkResult.REJECTED] += 1
+    async def _commit(self, link: Link, lease: Lease, commands: Sequence[Command], result: LinkResult) -> bool:
+        is_written = await self._context.leases.commit(lease, commands)
+        self._count(link, result if is_written else None)
+        return is_written
 
-    def _lease_lost(self, link: Link) -> None:
-        log.warning("⚠️ Lease lost, result discarded → %s", link.url)
-        self.results[LinkResult.KNOWN] += 1
+    def _count(self, link: Link, result: LinkResult | None) -> None:
+        """Count a link; None: its lease was lost, and whoever has it now counts it."""
+        if result is None:
+            log.warning("⚠️ Lease lost, result discarded → %s", link.url)
+        self.results[result or LinkResult.KNOWN] += 1
 
 
 def _with_link(item: Item, link: Link) -> Item:
@@ -217,14 +217,3 @@ def _with_link(item: Item, link: Link) -> Item:
         article_url=without_credentials(link.url),
         article_categories=",".join(link.categories),
     )
-
-
-def _retry_at(failed: Failed, earlier_tries: int, now: float) -> float | None:
-    """Return when to retry a link after this failure; None: it is permanent, or was tried often enough."""
-    wait = schedule.link_retry_seconds(earlier_tries) if classify.is_transient(failed) else None
-    return None if wait is None else schedule.retry_at(now, wait, failed.retry_after_seconds)
-
-
-def _is_text(url: str) -> bool:
-    """Bytes that are no UTF-8 come out of Redis as lone surrogates."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in url)

@@ -20,7 +20,6 @@ from core.net.health import NetworkHealth
 from core.pages.extraction import EXTRACTOR_VERSION
 from core.registry import classify, decide, field_parsing, outcomes, stored_fields
 from core.registry.classify import ResponseKind
-from core.registry.decide import RecheckPolicy
 from core.registry.io.aliases import AliasFinder
 from core.registry.io.body_reader import BodyReader, ParsedBody
 from core.registry.io.commit_buffer import CommitBuffer, DecidedVisit, VisitReport
@@ -28,7 +27,7 @@ from core.registry.io.deletion_guard import DeletionGuard
 from core.registry.io.items import LeasedItem
 from core.registry.io.link_visits import LinkVisits
 from core.registry.outcomes import Broken, Changed, Excluded, Outcome, Parked, Unchanged
-from core.registry.record import ARTICLES_SOURCE, Item, PageVisit
+from core.registry.record import ARTICLES_SOURCE, PageVisit
 from core.runtime.context import Context
 from core.sources.io.link_follower import LinkFollower
 from core.sources.io.open_sources import OpenSources
@@ -75,9 +74,12 @@ class VisitEngine:
         """Visit one item and hand its result to the commit; hosts not reached wait for `settle_unreached`."""
         leased = await self._revive(leased)
         source = await self._open_sources.of(leased.item)
-        if source is None or _has_expired(leased):
+        item = leased.item
+        # An article whose TTL is over is not fetched again; the cleanup ends its item.
+        has_expired = item.article_uid and not leased.is_article and item.sources == (ARTICLES_SOURCE,)
+        if source is None or has_expired:
             # Not due any more; a force that nothing can answer is used up.
-            await self._context.leases.commit_many([Commit(leased.lease, self._context.items.retire(leased.item))])
+            await self._context.leases.commit_many([Commit(leased.lease, self._context.items.retire(item))])
             return
         report: VisitReport | None
         if leased.deaths >= MOST_DEATHS:  # a force resets the count
@@ -154,14 +156,22 @@ class VisitEngine:
         outcome = outcomes.from_response(item, answer, was_conditional, self._clock.now())
         if isinstance(answer, Failed):
             assert outcome is not None
-            return VisitReport(leased, await self._with_hash(item, source, answer, outcome))
+            if answer.detail is FailDetail.TOO_LARGE and isinstance(outcome, Excluded):
+                # Hashed as a stream, if its listing says that it changed.
+                is_same = item.content_hash and item.listed_version == item.visited_version and not item.is_forced
+                content_hash = item.content_hash if is_same else await source.hash_of(item) or ""
+                outcome = replace(outcome, content_hash=content_hash)
+            return VisitReport(leased, outcome)
         if isinstance(outcome, Unchanged):
             return await self._unchanged(leased, source, answer, outcome)
         if isinstance(outcome, Broken) and classify.failure(outcome.failed).kind is ResponseKind.FORBIDDEN:
             return await self._forbidden(leased, source, answer, outcome)
         if outcome is not None:
             return VisitReport(leased, outcome)
-        if _is_same_body(item, answer) and not leased.link:
+        # The same bytes from elsewhere are read: the page may have another URL now.
+        is_known = item.has_text and item.extractor_version == EXTRACTOR_VERSION and not item.is_forced
+        is_known = is_known and answer.final_url == item.validators_url and not leased.link
+        if is_known and item.body_hash == ids.body_hash(answer.body):
             return VisitReport(leased, outcomes.unchanged(item, answer))
         return await self._read(leased, source, answer)
 
@@ -189,14 +199,6 @@ class VisitEngine:
             if report is None or isinstance(report.outcome, Changed):
                 return report
         return VisitReport(leased, outcome)
-
-    async def _with_hash(self, item: Item, source: Source, failed: Failed, outcome: Outcome) -> Outcome:
-        """A file too large to be read is hashed as a stream, if its listing says that it changed."""
-        if failed.detail is not FailDetail.TOO_LARGE or not isinstance(outcome, Excluded):
-            return outcome
-        if item.content_hash and item.listed_version == item.visited_version and not item.is_forced:
-            return replace(outcome, content_hash=item.content_hash)
-        return replace(outcome, content_hash=await source.hash_of(item) or "")
 
     # ── read, and the outcome of what was read ──
 
@@ -237,14 +239,21 @@ class VisitEngine:
         if isinstance(outcome, Unchanged) and isinstance(document, Document):
             # The text is the same, its images need not be.
             commands += await self._context.documents.replace_images(item, document, self._clock.now())
-        if isinstance(outcome, Changed) and visit.content_hash != item.content_hash and self._is_audit(item):
+        is_audit = item.conditional_streak >= self._context.settings.audit_every_checks - 1 and item.validators
+        if isinstance(outcome, Changed) and visit.content_hash != item.content_hash and is_audit:
             await self._guard.check_304(leased, source, item.validators)
         return report
 
     async def _outcome(self, leased: LeasedItem, visit: PageVisit, parsed: ParsedBody) -> Outcome:
         item, document, now = leased.item, parsed.document, self._clock.now()
-        if _has_feed_text(leased) and _says_less(leased, document):
-            return Unchanged(visit.http_status)
+        if _has_feed_text(leased):
+            # A feed's own text is not replaced by less, nor given up for a page without any.
+            if isinstance(document, Failed):
+                is_less = document.code in outcomes.NO_TEXT
+            else:
+                is_less = document.text_len < field_parsing.integer(leased.article.get("text_len"))
+            if is_less:
+                return Unchanged(visit.http_status)
         if leased.link and isinstance(document, Document):
             return Changed(document, visit)
         is_new_metadata = False
@@ -260,9 +269,6 @@ class VisitEngine:
             force_on_canonical=self._context.settings.force_reindex_on_canonical_change,
             is_new_metadata=is_new_metadata,
         )
-
-    def _is_audit(self, item: Item) -> bool:
-        return item.conditional_streak >= self._context.settings.audit_every_checks - 1 and bool(item.validators)
 
     # ── decide and commit ──
 
@@ -289,19 +295,16 @@ class VisitEngine:
         """Decide about a visit and collect everything that is written."""
         leased, outcome = report.leased, report.outcome
         visit_context = await self._guard.visit_context(leased.item, outcome)
-        policy, chance, now = self._policy(leased.item, source), random.random(), self._clock.now()
+        policy, chance, now = self._context.recheck_policy, random.random(), self._clock.now()
+        if leased.item.article_uid:
+            # Within its TTL, so that a correction is seen before the article ends.
+            policy = policy.capped(self._context.settings.article_ttl_seconds * 3 / 7)
+        elif source.state.root_id == leased.item.id:
+            policy = policy.capped(policy.base_seconds)
         decision = decide.decide(leased.item, outcome, now, chance, policy, visit_context)
         commands = [*report.commands, *await self._context.documents.apply(leased, decision, outcome, now)]
         commands += self._guard.consequences(leased.item, source, decision, now)
         return DecidedVisit(leased, outcome, policy, visit_context, chance, decision, commands)
-
-    def _policy(self, item: Item, source: Source) -> RecheckPolicy:
-        policy = self._context.recheck_policy
-        if item.article_uid:
-            # Within its TTL, so that a correction is seen before the article ends.
-            return policy.capped(self._context.settings.article_ttl_seconds * 3 / 7)
-        is_root = source.state.root_id == item.id
-        return policy.capped(policy.base_seconds) if is_root else policy
 
     # ── hosts that did not answer ──
 
@@ -326,30 +329,10 @@ class VisitEngine:
         return leased
 
 
-def _has_expired(leased: LeasedItem) -> bool:
-    """An article whose TTL is over is not fetched again; the cleanup ends its item."""
-    item = leased.item
-    return bool(item.article_uid) and not leased.is_article and item.sources == (ARTICLES_SOURCE,)
-
-
-def _is_same_body(item: Item, answer: Fetched) -> bool:
-    if answer.final_url != item.validators_url:
-        return False  # the same bytes from elsewhere: the page may have another URL now
-    is_readable = item.has_text and item.extractor_version == EXTRACTOR_VERSION and not item.is_forced
-    return is_readable and item.body_hash == ids.body_hash(answer.body)
-
-
 def _has_feed_text(leased: LeasedItem) -> bool:
     """Is the stored text the feed's own, because the page kept it from us?"""
     article = leased.article
     return article.get("text_source") == "feed" and article.get("status") == "success"
-
-
-def _says_less(leased: LeasedItem, document: Document | Failed) -> bool:
-    """A feed's own text is not replaced by less, nor given up for a page without any."""
-    if isinstance(document, Failed):
-        return document.code in outcomes.NO_TEXT
-    return document.text_len < field_parsing.integer(leased.article.get("text_len"))
 
 
 def _forbids_index(answer: Fetched) -> bool:

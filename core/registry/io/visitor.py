@@ -5,15 +5,12 @@ An interrupted batch releases what it has leased, as it was.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from redis.exceptions import RedisError
 
-from core.models import LinkResult
-from core.net.health import NetworkHealth
 from core.registry.io.commit_buffer import CommitBuffer, Progress
 from core.registry.io.items import LeasedItem
 from core.registry.io.link_visits import LinkVisits
@@ -50,6 +47,9 @@ class Visitor:
         self._links = LinkVisits(context, clock)
         self._engine = VisitEngine(context, clock, open_sources, self._buffer, self._links, is_run=bool(run_id))
         self._leased: Mapping[str, LeasedItem] = {}
+        self.counts = self._buffer.counts
+        self.link_results = self._links.results
+        self.network = self._engine.network
 
     @property
     def unfinished(self) -> list[Item]:
@@ -60,21 +60,6 @@ class Visitor:
     def decided(self) -> int:
         """How many visits were decided, written or not yet."""
         return self._buffer.decided
-
-    @property
-    def counts(self) -> Counter[str]:
-        """Results of the visits of items so far."""
-        return self._buffer.counts
-
-    @property
-    def link_results(self) -> Counter[LinkResult]:
-        """Results of the visits of links so far."""
-        return self._links.results
-
-    @property
-    def network(self) -> NetworkHealth:
-        """How many hosts the visits so far have reached."""
-        return self._engine.network
 
     # ── items ──
 
@@ -97,48 +82,45 @@ class Visitor:
                 await self._engine.visit(one)
                 waiting.pop(one.item.id, None)
 
-            await self._drive(list(waiting.values()), _lane, visit, is_over)
+            await self._run(list(waiting.values()), _domain_of, visit, is_over)
             await self._engine.settle_unreached()
             await self._buffer.flush()
         except BaseException:
             await self._buffer.close()
-            held = [*self._engine.take_unreached(), *waiting.values()]
-            await cancellation.finish(self._release(held))
+            await cancellation.finish(self._release([*self._engine.take_unreached(), *waiting.values()]))
             raise
         finally:
             self._leased = {}
         await self._make_due_again(list(waiting.values()))
         return wanted - len(waiting)
 
-    async def _drive(
+    async def _run(
         self,
         waiting: Iterable[T],
-        lane: Callable[[T], str],
+        domain: Callable[[T], str],
         visit: Callable[[T], Awaitable[None]],
         is_over: Callable[[], bool],
     ) -> None:
         settings = self._context.settings
         should_stop = lambda: self.network.should_stop or is_over()  # noqa: E731
-        by_domain = per_domain.group(waiting, lane)
+        by_domain = per_domain.group(waiting, domain)
         await per_domain.run(by_domain, visit, settings.parallel_per_domain, should_stop, settings.visits_at_once)
 
     async def _skip_visited(self, waiting: dict[str, LeasedItem], picked_ts: float | None) -> None:
         """Drop what was visited since the job was created: the job was late, or sent twice."""
         if picked_ts is None:
             return
-        now = self._clock.now()
+        now, items = self._clock.now(), self._context.items
         done = [one for one in waiting.values() if _is_done(one.item, picked_ts, now)]
-        commits = [self._skipped(one) for one in done]
-        for one, answer in zip(done, await self._context.leases.commit_many(commits) if commits else (), strict=True):
-            if answer is not CommitResult.OUTDATED:
+        commits = []
+        for one in done:
+            expected = (self._context.keys.item(one.item.id), "reindexGeneration", str(one.item.generation))
+            commits.append(Commit(one.lease, items.postpone(one.item, one.item.next_ts), expected))
+        for one, result in zip(done, await self._context.leases.commit_many(commits) if commits else (), strict=True):
+            if result is not CommitResult.OUTDATED:
                 del waiting[one.item.id]
             else:  # forced meanwhile: it is visited after all, without validators
                 waiting[one.item.id] = replace(one, item=replace(one.item, generation=one.item.generation + 1))
-
-    def _skipped(self, one: LeasedItem) -> Commit:
-        item = one.item
-        expected = (self._context.keys.item(item.id), "reindexGeneration", str(item.generation))
-        return Commit(one.lease, self._context.items.postpone(item, item.next_ts), expected)
 
     async def _make_due_again(self, left: Sequence[LeasedItem]) -> None:
         """Make items due now for the next worker: the time was over before their turn."""
@@ -172,12 +154,16 @@ class Visitor:
         async def visit(url: str) -> None:
             leased = await self._links.begin(url, links[url])
             if leased is not None:
-                await self._visit_link(leased)
+                try:
+                    await self._engine.visit(leased)
+                except BaseException:
+                    await self._context.leases.release(leased.lease)
+                    raise
             watch()
 
         try:
             for _ in range(LINK_ROUNDS):
-                await self._drive(waiting, domain_of, visit, is_over)
+                await self._run(waiting, domain_of, visit, is_over)
                 waiting, self._links.busy = self._links.busy, []
             await self._engine.settle_unreached()
         except BaseException:
@@ -185,13 +171,6 @@ class Visitor:
             await cancellation.finish(self._context.leases.release_many(held))
             raise
         return list(waiting)
-
-    async def _visit_link(self, leased: LeasedItem) -> None:
-        try:
-            await self._engine.visit(leased)
-        except BaseException:
-            await self._context.leases.release(leased.lease)
-            raise
 
 
 def _is_done(item: Item, picked_ts: float, now: float) -> bool:
@@ -201,6 +180,6 @@ def _is_done(item: Item, picked_ts: float, now: float) -> bool:
     return item.checked_ts >= picked_ts and not (item.is_forced or is_awaited or has_moved)
 
 
-def _lane(leased: LeasedItem) -> str:
+def _domain_of(leased: LeasedItem) -> str:
     address = leased.item.fetch_url
     return domain_of(address) if address.startswith("http") else "file"
