@@ -21,7 +21,6 @@ from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.pages.text_cleaning import printable, printable_line
 from core.runtime.terminal import Styled, bold, echo
-from core.search.facets import page_date
 from core.search.io.searcher import MOST_CANDIDATES, open_searcher
 from core.search.models import LEXICAL_WEIGHT, Filters, IndexedPage, Query, SearchResult, SearchResults
 from core.sources.io.domain_store import DomainStore
@@ -124,7 +123,7 @@ def _result_lines(place: int, result: SearchResult, explain: bool) -> Iterator[s
 def _date_and_place(page: IndexedPage) -> str:
     """Return when it was published or changed, with its categories and domains, else its host."""
     places = [*page.categories, *page.domains] or [page.host or page.type]
-    return " · ".join([*_date(page_date(page)), *places])
+    return " · ".join([*_date(page.date_ts), *places])
 
 
 def _date(timestamp: float) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -33,6 +34,22 @@ class IndexedPage:
     detected_language: str = ""
     """The language detected in its text, whatever the page declares; empty: not known, and in Latin letters."""
 
+    @property
+    def date_ts(self) -> float:
+        """When it was published, else last changed; 0 is unknown, and matches no date filter."""
+        return self.published_ts or self.updated_ts
+
+    @property
+    def facets(self) -> list[str]:
+        """What filters can ask for."""
+        return [
+            *(f"category:{name}" for name in self.categories),
+            *(f"domain:{name}" for name in self.domains),
+            f"host:{self.host}",
+            f"language:{self.language}",
+            f"type:{self.type}",
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Filters:
@@ -45,6 +62,31 @@ class Filters:
     types: tuple[str, ...] = ()
     since_ts: float | None = None
     until_ts: float | None = None
+
+    @property
+    def has_dates(self) -> bool:
+        """Whether a date is asked for."""
+        return self.since_ts is not None or self.until_ts is not None
+
+    @property
+    def facet_choices(self) -> list[list[str]]:
+        """For each kind that is limited its choices, of which a page must have one."""
+        kinds = {
+            "category": self.categories,
+            "domain": self.domains,
+            "host": self.hosts,
+            "language": self.languages,
+            "type": self.types,
+        }
+        return [[f"{kind}:{value}" for value in values] for kind, values in kinds.items() if values]
+
+    def match(self, page: IndexedPage) -> bool:
+        """Whether this page is let through."""
+        if not all(set(page.facets).intersection(choices) for choices in self.facet_choices):
+            return False
+        since = -math.inf if self.since_ts is None else self.since_ts
+        until = math.inf if self.until_ts is None else self.until_ts
+        return not self.has_dates or (page.date_ts > 0 and since <= page.date_ts <= until)
 
 
 class Hit(NamedTuple):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from core.pages.stop_words import without_stop_words
 from core.search import highlight
-from core.search.facets import page_date
 from core.search.models import ChunkText, Hit, IndexedPage, MatchedPassage, SearchResult
 
 PASSAGES_PER_PAGE = 3
@@ -27,11 +26,17 @@ class Candidate:
 
 
 def group_by_page(hits: Sequence[Hit], freshness: float, now: float) -> list[Candidate]:
-    """Return one candidate for each page, best first."""
+    """Return one candidate for each page, best first; `freshness` is how much more a page of today counts."""
     by_page: dict[tuple[str, str], list[Hit]] = {}
     for hit in hits:
         by_page.setdefault((hit.item_id, hit.version), []).append(hit)
-    candidates = [_candidate(page_hits, freshness, now) for page_hits in by_page.values()]
+    candidates = []
+    for page_hits in by_page.values():
+        best, page = page_hits[0], page_hits[0].page
+        assert page  # every index fills it in
+        age_days = max(now - page.date_ts, 0.0) / DAY_SECONDS if page.date_ts else math.inf
+        score = best.score * (1.0 + freshness * math.exp(-age_days / FRESH_DAYS))
+        candidates.append(Candidate(page, score, tuple(page_hits[:PASSAGES_PER_PAGE])))
     return sorted(candidates, key=lambda candidate: -candidate.score)
 
 
@@ -62,13 +67,14 @@ def build_result(
     """Return the first page of a group with its passages, and the URLs of the others as its duplicates."""
     first, *others = group
     words = highlight.words(without_stop_words(query))
-    passages = [_passage(hit, texts[hit.chunk_id], words) for hit in first.hits if hit.chunk_id in texts]
-    return SearchResult(
-        pages[first.page.item_id],
-        first.score,
-        tuple(passages),
-        duplicates=tuple(pages[other.page.item_id].url for other in others),
-    )
+    passages = []
+    for hit in first.hits:
+        if chunk := texts.get(hit.chunk_id):
+            snippet, ranges = highlight.snippet(chunk.text, words, SNIPPET_CHARS)
+            place, scores = (chunk.headings, chunk.level, chunk.types), (hit.score, hit.lexical, hit.semantic)
+            passages.append(MatchedPassage(hit.chunk_id, *place, snippet, tuple(ranges), *scores))
+    duplicates = tuple(pages[other.page.item_id].url for other in others)
+    return SearchResult(pages[first.page.item_id], first.score, tuple(passages), duplicates)
 
 
 def _fold_keys(page: IndexedPage) -> list[tuple[str, ...]]:
@@ -76,21 +82,3 @@ def _fold_keys(page: IndexedPage) -> list[tuple[str, ...]]:
     scheme, _, address = page.url.partition("://")
     by_scheme = [(page.content_group, address)] if page.content_group and scheme in ("http", "https") else []
     return [(page.version,), *by_scheme]
-
-
-def _candidate(hits: Sequence[Hit], freshness: float, now: float) -> Candidate:
-    page = hits[0].page
-    assert page  # every index fills it in
-    return Candidate(page, hits[0].score * _freshness_factor(page, freshness, now), tuple(hits[:PASSAGES_PER_PAGE]))
-
-
-def _passage(hit: Hit, chunk: ChunkText, words: tuple[str, ...]) -> MatchedPassage:
-    snippet, ranges = highlight.snippet(chunk.text, words, SNIPPET_CHARS)
-    scores = (hit.score, hit.lexical, hit.semantic)
-    return MatchedPassage(hit.chunk_id, chunk.headings, chunk.level, chunk.types, snippet, tuple(ranges), *scores)
-
-
-def _freshness_factor(page: IndexedPage, weight: float, now: float) -> float:
-    date = page_date(page)
-    age_days = max(now - date, 0.0) / DAY_SECONDS if date else math.inf
-    return 1.0 + weight * math.exp(-age_days / FRESH_DAYS)

@@ -10,8 +10,8 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import lru_cache
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache, partial
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,6 @@ import tantivy
 from tantivy import Document, FieldType, Occur, Query, Searcher
 
 from core.models import Chunk
-from core.search.facets import page_date, page_facets, required_facets
 from core.search.io import replica_terms
 from core.search.io.replica_state import ReplicaBroken
 from core.search.io.replica_terms import QueryTerms
@@ -104,7 +103,7 @@ class LexicalIndex:
 
     def add(self, page: IndexedPage, chunks: Sequence[Chunk], first: int) -> None:
         """Add the chunks of a page, numbered from `first`."""
-        facets, key = page_facets(page), page_key(page.item_id, page.version)
+        facets, key = page.facets, _page_key(page.item_id, page.version)
         in_terms = lru_cache(maxsize=1000)(lambda text: replica_terms.terms(text, page.language))
         for number, chunk in enumerate(chunks, start=first):
             document = Document()
@@ -116,7 +115,7 @@ class LexicalIndex:
             for facet in facets:
                 document.add_text("facet", facet)
             document.add_unsigned("number", number)
-            document.add_float("date", page_date(page))
+            document.add_float("date", page.date_ts)
             document.add_bytes(
                 "body", msgspec.json.encode(StoredBody(chunk.id, chunk.text, chunk.headings, chunk.level, chunk.types))
             )
@@ -126,7 +125,7 @@ class LexicalIndex:
     def drop(self, item_id: str, version: str) -> None:
         """Remove a version of a page."""
         with _disk_errors():
-            self._open_writer.delete_documents_by_term("page", page_key(item_id, version))
+            self._open_writer.delete_documents_by_term("page", _page_key(item_id, version))
 
     def commit(self) -> int:
         """Make everything durable, and visible to those who reload; return the commit's opstamp."""
@@ -171,9 +170,8 @@ class LexicalIndex:
         addresses = [address for _, address in searcher.search(query, len(numbers), count=False).hits]
         raw = [searcher.doc(address).get_first("body") or b"" for address in addresses]
         bodies = [msgspec.json.decode(body, type=StoredBody) for body in raw]
-        return {
-            int(n or 0): body for n, body in zip(searcher.fast_field_values("number", addresses), bodies, strict=True)
-        }
+        found = searcher.fast_field_values("number", addresses)
+        return {int(number or 0): body for number, body in zip(found, bodies, strict=True)}
 
     def verify(self) -> None:
         """Compare files with the checksums that tantivy wrote into them; not those that we wrote or compared before.
@@ -186,49 +184,39 @@ class LexicalIndex:
                 raise ReplicaBroken(f"The search replica's words are damaged: {path.name} has the wrong checksum.")
         self._verified = files
 
-    # ── queries ──
-
     def _query(self, terms: QueryTerms, filters: Filters) -> Query:
-        parts = [(Occur.Must, self._any_word(terms.words))]
-        parts += [(Occur.Must, self._any_phrase(phrase)) for phrase in terms.phrases]
-        parts += [(Occur.Must, Query.const_score_query(part, 0.0)) for part in self._filter_queries(filters)]
-        return parts[0][1] if len(parts) == 1 else Query.boolean_query(parts)
-
-    def _any_word(self, words: Sequence[str]) -> Query:
-        in_text = [Query.term_query(self._schema, "words", word, "freq") for word in words]
-        in_heads = [Query.term_query(self._schema, "heads", word, "freq") for word in words]
-        weighted = [Query.boost_query(query, HEADS_WEIGHT) for query in in_heads]
-        return Query.boolean_query([(Occur.Should, query) for query in [*in_text, *weighted]])
-
-    def _any_phrase(self, variants: Sequence[Sequence[str]]) -> Query:
-        return Query.boolean_query([(Occur.Should, self._phrase(list(words))) for words in variants])
-
-    def _phrase(self, words: list[str]) -> Query:
-        if len(words) == 1:  # tantivy refuses a phrase of one word
-            return Query.term_query(self._schema, "words", words[0], "freq")
-        return Query.phrase_query(self._schema, "words", list(words))
-
-    def _filter_queries(self, filters: Filters) -> Iterator[Query]:
-        for choices in required_facets(filters):
-            yield Query.term_set_query(self._schema, "facet", choices)
-        if filters.since_ts is not None or filters.until_ts is not None:
+        """Any of the words, each of the phrases, all of the filters; a filter does not change the score."""
+        term = partial(Query.term_query, self._schema, index_option="freq")
+        words = [term("words", word) for word in terms.words]
+        words += [Query.boost_query(term("heads", word), HEADS_WEIGHT) for word in terms.words]
+        parts = [_any_of(words)]
+        for variants in terms.phrases:
+            phrases = [
+                Query.phrase_query(self._schema, "words", list(phrase)) if len(phrase) > 1 else term("words", phrase[0])
+                for phrase in variants  # tantivy refuses a phrase of one word
+            ]
+            parts.append(_any_of(phrases))
+        limits = [Query.term_set_query(self._schema, "facet", choices) for choices in filters.facet_choices]
+        if filters.has_dates:
             since = max(filters.since_ts or 0.0, 5e-324)  # a page without a date has 0 and matches no range
             until = float("inf") if filters.until_ts is None else filters.until_ts
-            yield Query.range_query(self._schema, "date", FieldType.Float, since, until)
+            limits.append(Query.range_query(self._schema, "date", FieldType.Float, since, until))
+        parts += [Query.const_score_query(limit, 0.0) for limit in limits]
+        return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Must, part) for part in parts])
 
 
-@contextmanager
-def reading() -> Iterator[None]:
+def _any_of(queries: Sequence[Query]) -> Query:
+    return Query.boolean_query([(Occur.Should, query) for query in queries])
+
+
+def reading() -> AbstractContextManager[None]:
     """Raise ReplicaBroken for files that were damaged under an open index: no query is parsed, so none is at fault."""
-    with _converted(_broken):
-        yield
+    return _converted(_broken)
 
 
-@contextmanager
-def _disk_errors() -> Iterator[None]:
+def _disk_errors() -> AbstractContextManager[None]:
     """Raise OSError for what tantivy cannot write."""
-    with _converted(lambda error: OSError(errno.EIO, str(error))):
-        yield
+    return _converted(lambda error: OSError(errno.EIO, str(error)))
 
 
 @contextmanager
@@ -246,7 +234,7 @@ def _broken(error: BaseException) -> ReplicaBroken:
     return ReplicaBroken(f"The search replica's words cannot be read: {error}")
 
 
-def page_key(item_id: str, version: str) -> str:
+def _page_key(item_id: str, version: str) -> str:
     """Return the term that all chunks of a version of a page share."""
     return f"{item_id} {version}"
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.search.facets import page_date, page_facets, required_facets
 from core.search.io.replica_log import DropPage, LogRecord, PutPage
 from core.search.models import Filters, IndexedPage
 
@@ -51,9 +50,19 @@ class ChunkColumns:
 
     def allowed(self, filters: Filters) -> Mask | None:
         """Return which rows the filters let through; None: all."""
-        masks = [self._with_any(choices) for choices in required_facets(filters)]
-        if filters.since_ts is not None or filters.until_ts is not None:
-            masks.append(self._between(filters.since_ts, filters.until_ts))
+        masks = []
+        for choices in filters.facet_choices:
+            mask = np.zeros(len(self.dates), dtype=np.bool_)
+            for facet in choices:
+                pages = np.array(self.facets.get(facet, ()), dtype=np.int64)
+                mask[pages[pages < len(mask)]] = True
+            masks.append(mask)
+        if filters.has_dates:
+            masks.append(self.dates > 0)
+        if filters.since_ts is not None:
+            masks.append(self.dates >= filters.since_ts)
+        if filters.until_ts is not None:
+            masks.append(self.dates <= filters.until_ts)
         if not masks:
             return None
         page_mask: Mask = np.logical_and.reduce(masks)
@@ -75,21 +84,6 @@ class ChunkColumns:
         if foreign is not None:
             rows &= ~foreign
         return rows if rows.any() else None
-
-    def _with_any(self, facets: Iterable[str]) -> Mask:
-        mask = np.zeros(len(self.dates), dtype=np.bool_)
-        for facet in facets:
-            pages = np.array(self.facets.get(facet, ()), dtype=np.int64)
-            mask[pages[pages < len(mask)]] = True
-        return mask
-
-    def _between(self, since: float | None, until: float | None) -> Mask:
-        mask = self.dates > 0
-        if since is not None:
-            mask &= self.dates >= since
-        if until is not None:
-            mask &= self.dates <= until
-        return mask
 
 
 class ChunkTable:
@@ -182,9 +176,9 @@ class ChunkTable:
         self._is_live.extend(b"\1" * count)
         self._has_vector.extend(map(int, record.has_vector))
         self._pages.append(record.page)
-        self._dates.append(page_date(record.page))
+        self._dates.append(record.page.date_ts)
         self._detected_of.append(self._detected.setdefault(record.page.detected_language, len(self._detected)))
-        for facet in page_facets(record.page):
+        for facet in record.page.facets:
             self._facets.setdefault(facet, []).append(number)
         self._live.setdefault(record.page.item_id, {})[record.page.version] = number
 

@@ -13,7 +13,6 @@ from typing import cast
 
 from core.keys import Keys
 from core.pages.stop_words import language_by_stop_words
-from core.search import facets
 from core.search.io import replica_terms
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embedders import open_embedder
@@ -24,7 +23,7 @@ from core.search.io.replica_opener import ReplicaOpener, replica_folder
 from core.search.io.replica_snapshot import FUSION_DEPTH
 from core.search.io.replica_state import ReplicaBroken
 from core.search.io.vector_space import VectorSpaceStore, refusal
-from core.search.models import ChunkText, Filters, Hit, Hits, Query, SearchResult, SearchResults
+from core.search.models import ChunkText, Hit, Hits, Query, SearchResult, SearchResults
 from core.search.protocols import Embedder, EmbedderUnavailable, Vector
 from core.search.results import Candidate, build_result, fold_duplicates, group_by_page
 from core.settings import Settings
@@ -171,17 +170,20 @@ class Searcher:
         groups = fold_duplicates(group_by_page(hits, query.freshness, now))
         pages: dict[str, LivePage] = {}
         kept: list[list[Candidate]] = []
-        checked = 0
+        checked, is_swapped = 0, False
         while checked < len(groups) and len(kept) < query.end:
             batch = groups[checked : checked + query.end - len(kept)]
             checked += len(batch)
             pages |= await self._pages.read([candidate.page.item_id for group in batch for candidate in group])
-            live = [[one for one in group if _may_be_shown(one, pages, query.filters)] for group in batch]
-            kept += [group for group in live if group]
+            for group in batch:
+                known = [(one, pages[one.page.item_id].page) for one in group if one.page.item_id in pages]
+                live = [(one, page) for one, page in known if one.page.version == page.version]
+                is_swapped |= len(live) < len(known)
+                # The page as it is now decides, not as the replica has it.
+                if matching := [one for one, page in live if query.filters.match(page)]:
+                    kept.append(matching)
         shown = [hit for group in kept[query.start :] for hit in group[0].hits]
         texts = await self.follower.replica.texts(shown)
-        candidates = (candidate for group in groups[:checked] for candidate in group)
-        is_swapped = any(one.page.item_id in pages and not _is_live(one, pages) for one in candidates)
         total = len(groups) - (checked - len(kept))
         return _LiveGroups(kept, total, hits.has_more, pages, texts, is_swapped or len(texts) < len(shown))
 
@@ -207,16 +209,6 @@ class Searcher:
         names = ("id", "url", "alt", "parentPageId", "parentPageUrl")
         rows = await pipe.execute() if image_ids else []
         return tuple(dict(zip(names, row, strict=True)) for row in rows if row[0])
-
-
-def _is_live(candidate: Candidate, pages: Mapping[str, LivePage]) -> bool:
-    live = pages.get(candidate.page.item_id)
-    return live is not None and live.page.version == candidate.page.version
-
-
-def _may_be_shown(candidate: Candidate, pages: Mapping[str, LivePage], filters: Filters) -> bool:
-    """Whether its version is live, and the page as it is now matches the filters."""
-    return _is_live(candidate, pages) and facets.matches(pages[candidate.page.item_id].page, filters)
 
 
 def _is_foreign(language: str, model_languages: frozenset[str]) -> bool:
