@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
 
-from core.models import Ref, RejectedUrl
+from core.models import Batch, Ref, RejectedUrl
 from core.registry.http_headers import LONGEST_RETRY_AFTER_SECONDS, media_type, retry_after_seconds
 from core.urls.normalise import clean_url, split_url
 from core.urls.patterns import PathPatterns
 
 T = TypeVar("T")
 
+BATCH_ITEMS = 500
 LIMIT_SECONDS = 60.0
 """How long to stay away when GitHub asks for it without a number, as its documentation has it."""
 LIMIT_STATUSES = frozenset({403, 429})
@@ -207,6 +208,30 @@ class BranchFilter(NamedTuple):
         if isinstance(cleaned, RejectedUrl) or cleaned == address:
             return cleaned
         return RejectedUrl(address, "path")
+
+
+def folders(tree: GitTree, prefix: str, patterns: PathPatterns) -> Iterator[tuple[str, str]]:
+    """The folders to walk, each with its path and sha; not those in which nothing is taken."""
+    for entry in tree.tree:
+        if entry.type == "tree" and not patterns.excludes_folder(prefix + entry.path):
+            yield f"{prefix}{entry.path}/", entry.sha
+
+
+def batches(tree: GitTree, prefix: str, branch_filter: BranchFilter) -> Iterator[Batch]:
+    """The files of a tree that the filter takes or refuses."""
+    refs: list[Ref] = []
+    refused: list[RejectedUrl] = []
+    for entry in tree.tree:
+        match branch_filter.classify(entry, prefix + entry.path):
+            case Ref() as ref:
+                refs.append(ref)
+            case RejectedUrl() as rejected:
+                refused.append(rejected)
+        if len(refs) + len(refused) >= BATCH_ITEMS:
+            yield Batch(tuple(refs), tuple(refused))
+            refs, refused = [], []
+    if refs or refused:
+        yield Batch(tuple(refs), tuple(refused))
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self, TypeVar
 from urllib.parse import unquote
@@ -18,14 +18,14 @@ from urllib.parse import unquote
 import msgspec
 from pydantic import AfterValidator
 
-from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Ref, RejectedUrl, Request
+from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, RejectedUrl, Request
 from core.net.body_slot import BodySlot
 from core.net.fetcher import Fetcher
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources import github_rest
 from core.sources.domain import GITHUB_URL, Globs, SourceConfig, SourceRecord
-from core.sources.github_rest import BranchFilter, GitTree, Repository, TreeEntry
+from core.sources.github_rest import BranchFilter, GitTree, Repository
 from core.sources.io.github_client import RAW, SHA, GithubClient
 from core.sources.io.source import UNCHANGED, Source, SourceContext
 from core.sources.io.web import WebConfig
@@ -36,7 +36,6 @@ from core.urls.scope import EXCLUDED
 T = TypeVar("T")
 
 WIKI_SUFFIX = "-wiki"
-BATCH_ITEMS = 500
 TREE_BYTES = 100_000_000
 """A hundred thousand entries, the most GitHub gives at once, are a fifth of this."""
 SMALL_BYTES = 1_000_000
@@ -206,10 +205,10 @@ class GithubSource(Source):
             tree = await self._tree(sha, is_deep=True)
             if tree.truncated:
                 tree = await self._tree(sha, is_deep=False)
-                pending += _folders(tree, prefix, branch_filter.patterns)
+                pending += github_rest.folders(tree, prefix, branch_filter.patterns)
             if tree.truncated:
                 raise _ListingFailed(f"The folder {prefix or '/'} has more entries than GitHub lists.")
-            for batch in _batches(tree.tree, prefix, branch_filter):
+            for batch in github_rest.batches(tree, prefix, branch_filter):
                 yield batch
 
     async def _tree(self, sha: str, *, is_deep: bool) -> GitTree:
@@ -313,29 +312,6 @@ def _checked(repo: str, branch: str, web_url: str) -> Repository:
     if branch and not github_rest.is_branch(branch):
         raise ValueError(f"A branch cannot have this name. (got {branch[:80]!r})")
     return repository._replace(branch=branch or repository.branch)
-
-
-def _folders(tree: GitTree, prefix: str, patterns: PathPatterns) -> Iterator[tuple[str, str]]:
-    """The folders to walk, each with its path and sha; not those in which nothing is taken."""
-    for entry in tree.tree:
-        if entry.type == "tree" and not patterns.excludes_folder(prefix + entry.path):
-            yield f"{prefix}{entry.path}/", entry.sha
-
-
-def _batches(entries: Sequence[TreeEntry], prefix: str, branch_filter: BranchFilter) -> Iterator[Batch]:
-    refs: list[Ref] = []
-    refused: list[RejectedUrl] = []
-    for entry in entries:
-        match branch_filter.classify(entry, prefix + entry.path):
-            case Ref() as ref:
-                refs.append(ref)
-            case RejectedUrl() as rejected:
-                refused.append(rejected)
-        if len(refs) + len(refused) >= BATCH_ITEMS:
-            yield Batch(tuple(refs), tuple(refused))
-            refs, refused = [], []
-    if refs or refused:
-        yield Batch(tuple(refs), tuple(refused))
 
 
 def _at(answer: Fetched, url: str) -> Fetched:
