@@ -132,11 +132,14 @@ class DeletionGuard:
         is_removed = decision.text in (TextAction.HIDE, TextAction.DELETE)
         is_loss = is_removed and decision.count is VisitResult.GONE and item.has_text
         for sid in item.sources if is_loss else ():
-            commands += [*self._context.sources.lost(sid, item.id, now), self._context.sources.dirty(sid)]
+            commands += [
+                *self._context.sources.record_loss(sid, item.id, now),
+                self._context.sources.links_changed(sid),
+            ]
         is_back = decision.text is TextAction.REPLACE and not item.has_text and item.missing_checks > 0
         for sid in item.sources if is_back else ():
-            commands.append(self._context.sources.found_again(sid, item.id))
+            commands.append(self._context.sources.undo_loss(sid, item.id))
         has_moved_date = bool(item.visited_version) and item.listed_version != item.visited_version
         if source.follows_links and has_moved_date and decision.count in (VisitResult.CHANGED, VisitResult.UNCHANGED):
-            commands.append(self._context.sources.graded(source.sid, decision.count is VisitResult.CHANGED))
+            commands.append(self._context.sources.count_lastmod(source.sid, decision.count is VisitResult.CHANGED))
         return commands

@@ -165,7 +165,7 @@ class CrawlRun:
 
     async def _register(self, part: Batch, listing: Listing) -> None:
         registered = await self._context.registrar.register(part.refs, listing, self._clock.now())
-        await self._context.sources.refuse(self._sid, part.refused)
+        await self._context.sources.add_refused(self._sid, part.refused)
         for refused in part.refused[:5]:
             log.warning("🚫 %s → %s", refused.reason, refused.link)
         if registered.left_out:
@@ -224,7 +224,7 @@ class CrawlRun:
         now = self._clock.now()
         memory = end.memory if end and not refusal else None
         next_at = now + self._open_sources.interval_seconds(self._source)
-        await self._context.sources.listed(self._sid, memory, describe_end(end), now, next_at)
+        await self._context.sources.finish_listing(self._sid, memory, describe_end(end), now, next_at)
 
     async def _count_untouched(self) -> None:
         """Count as visited and unchanged what the listing proved to be as it was, though nobody opened it."""

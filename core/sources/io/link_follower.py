@@ -35,22 +35,21 @@ class LinkFollower:
         self._is_full: set[str] = set()
 
     async def follow(self, item: Item, links: Sequence[str], through: Source) -> list[Command]:
-        """Register a page's links in every site that lists the page; commands that store them with it."""
+        """Register a page's links in every site that lists the page; return commands that store them with it."""
         if not through.follows_links:
             return []
         opened = [await self._open_sources.open(sid) for sid in item.sources]
-        sites = [source for source in opened if source and source.scope]
-        for source in sites:
+        sites = [(source, source.scope) for source in opened if source and source.scope]
+        for source, _ in sites:
             await self._open_sources.keep_notes(source)
-            await self._register(item, links, source)
-        scopes = ",".join(source.scope.version for source in sites if source.scope)
-        stored = self._context.documents.outlinks(item, links, scopes)
-        return [*stored, *(self._context.sources.dirty(source.sid) for source in sites)] if stored else []
+            await self.register_all(source, links, await self._depth(source, item) + 1)
+        stored = self._context.documents.outlinks(item, links, ",".join(scope.version for _, scope in sites))
+        return [*stored, *(self._context.sources.links_changed(source.sid) for source, _ in sites)] if stored else []
 
     async def land(self, item: Item, answer: Fetched, through: Source, links: Sequence[str] | None = None) -> str:
-        """Tell the source where its root has led; why what is there does not stand for the root, or nothing.
+        """Tell the source where its root has led; return why what is there does not stand for the root, if so.
 
-        `links`: those of the page; None: as they are stored, because it answered that nothing has changed.
+        `links`: those of the page; None: as they are stored, because the answer was 304.
         """
         if not answer.hops or through.state.root_id != item.id:
             return ""
@@ -58,16 +57,7 @@ class LinkFollower:
         return through.land(item, answer, known)
 
     async def register_all(self, source: Source, links: Sequence[str], depth: int) -> list[str]:
-        """Make items of those links that are in scope; ids of all that are items then."""
-        refs, refused = self._sorted(source, links, depth)
-        await self._context.sources.refuse(source.sid, refused)
-        return await self._known_or_registered(source, refs)
-
-    async def _register(self, item: Item, links: Sequence[str], source: Source) -> None:
-        [depth] = await self._context.members.depths(source.sid, [item.id])
-        await self.register_all(source, links, (depth or 0) + 1)
-
-    def _sorted(self, source: Source, links: Sequence[str], depth: int) -> tuple[list[Ref], list[RejectedUrl]]:
+        """Make items of those links that are in scope; return the ids of all that are items then."""
         assert source.scope is not None
         refs, refused = [], []
         for link in links:
@@ -76,22 +66,34 @@ class LinkFollower:
                 refs.append(Ref(link, depth=depth))
             elif reason not in OUT_OF_SCOPE:
                 refused.append(RejectedUrl(link, reason))
-        return refs, refused
+        await self._context.sources.add_refused(source.sid, refused)
+        return await self._known_or_registered(source, refs)
+
+    async def admit(self, item: Item, url: str, source: Source) -> bool:
+        """Make an item of a page's real name, if it is in scope."""
+        depth = await self._depth(source, item)
+        assert source.scope is not None
+        if source.scope.rejection_reason(url, depth):
+            return False
+        return bool(await self._known_or_registered(source, [Ref(url, depth=depth)]))
+
+    async def _depth(self, source: Source, item: Item) -> int:
+        [depth] = await self._context.members.depths(source.sid, [item.id])
+        return depth or 0
 
     async def _known_or_registered(self, source: Source, refs: Sequence[Ref]) -> list[str]:
         if not refs:
             return []
         by_id = {item_id_of(ref): ref for ref in refs}
-        names = list(by_id)
-        depths = dict(zip(names, await self._context.members.depths(source.sid, names), strict=True))
-        known = {name: depth for name, depth in depths.items() if depth is not None}
-        nearer = {name: by_id[name].depth for name, depth in known.items() if by_id[name].depth < depth}
+        depths = await self._context.members.depths(source.sid, list(by_id))
+        known = {item_id: depth for item_id, depth in zip(by_id, depths, strict=True) if depth is not None}
+        nearer = {item_id: by_id[item_id].depth for item_id, depth in known.items() if by_id[item_id].depth < depth}
         await self._context.members.come_nearer(source.sid, nearer)
-        new = [by_id[name] for name in names if name not in known]
-        return list(known) + await self._admit_new(source, await self._without_variants(source, new))
+        new = [ref for item_id, ref in by_id.items() if item_id not in known]
+        return list(known) + await self._register_new(source, await self._without_variants(source, new))
 
     async def _without_variants(self, source: Source, refs: Sequence[Ref]) -> list[Ref]:
-        """One page under ever new queries: a calendar, a filter. Beyond so many they are refused."""
+        """Refuse one page under ever new queries, beyond so many: a calendar, a filter."""
         kept, refused = [], []
         for ref in refs:
             path = spider_traps.query_variants(ref.address)
@@ -101,30 +103,15 @@ class LinkFollower:
             else:
                 variants.add(ref.address)
                 kept.append(ref)
-        await self._context.sources.refuse(source.sid, refused)
+        await self._context.sources.add_refused(source.sid, refused)
         return kept
 
-    async def _admit_new(self, source: Source, refs: Sequence[Ref]) -> list[str]:
+    async def _register_new(self, source: Source, refs: Sequence[Ref]) -> list[str]:
         listing = Listing(source.sid, most=source.most_items, must_exist=True)
         registered = await self._context.registrar.register(refs, listing, self._clock.now())
         if registered.left_out and source.sid not in self._is_full:
             self._is_full.add(source.sid)
-            told = await self._context.sources.mark_full(source.sid, listing.most)
+            message = await self._context.sources.mark_full(source.sid, listing.most)
             if not self._is_told_by_run:
-                log.warning("🚧 %s: %s", source.sid, told)
+                log.warning("🚧 %s: %s", source.sid, message)
         return [*registered.new, *registered.moved, *registered.known]
-
-    # ── other names ──
-
-    async def admit(self, item: Item, url: str, source: Source) -> bool:
-        """Make an item of a page's real name, if it is in scope."""
-        [depth] = await self._context.members.depths(source.sid, [item.id])
-        assert source.scope is not None
-        if source.scope.rejection_reason(url, depth or 0):
-            return False
-        return bool(await self._known_or_registered(source, [Ref(url, depth=depth or 0)]))
-
-    async def has_text(self, target_id: str, item: Item) -> bool:
-        """Does the real name have a text of its own, and is it no alias of this one?"""
-        target = (await self._context.items.read([target_id]))[0]
-        return target is not None and target.has_text and target.alias_of != item.id

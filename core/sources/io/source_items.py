@@ -83,20 +83,18 @@ class SourceItems:
 
     async def with_text(self, item_ids: Sequence[str]) -> set[str]:
         """Those of these that search finds: by a document of their own, or by the article that feeds made of them."""
-        uids = {
-            item_id: uid for item_id, (uid,) in zip(item_ids, await self._fields(item_ids, "articleUid"), strict=True)
-        }
-        articles = [(item_id, uid) for item_id, uid in uids.items() if uid]
-        statuses = [("HGET", self._keys.article(uid), "status") for _, uid in articles]
+        uids = [("HGET", self._keys.item(item_id), "articleUid") for item_id in item_ids]
         documents = [("HEXISTS", self._keys.document(item_id), "content_hash") for item_id in item_ids]
-        replies = await read_many(self._client, [*statuses, *documents])
+        replies = await read_many(self._client, [*uids, *documents])
+        articles = [(item_id, uid) for item_id, uid in zip(item_ids, replies, strict=False) if uid]
+        statuses = await read_many(self._client, [("HGET", self._keys.article(uid), "status") for _, uid in articles])
         # An article that has expired leaves what a site has of the same page.
         by_article = {
             item_id: status == "success"
-            for (item_id, _), status in zip(articles, replies[: len(articles)], strict=True)
+            for (item_id, _), status in zip(articles, statuses, strict=True)
             if status is not None
         }
-        has_document = zip(item_ids, replies[len(articles) :], strict=True)
+        has_document = zip(item_ids, replies[len(item_ids) :], strict=True)
         return {item_id for item_id, has in has_document if by_article.get(item_id, bool(has))}
 
     async def has_unread(self, sid: str) -> bool:
