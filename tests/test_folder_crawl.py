@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, FetchResult, Ref, Request
-from core.net.body_slot import BodySlot
+from core.net.fetcher import BodySlot
 from core.registry.io.commit_buffer import Progress
 from core.registry.io.registrar import Listing, item_id_of, named
 from core.registry.io.visitor import Visitor

@@ -16,7 +16,7 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.models import Batch, End, Failed, Fetched, Ref
-from core.net.body_slot import BodySlot
+from core.net.fetcher import BodySlot
 from core.registry.record import Item
 from core.sources.io.folder import FolderSource, content_type
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from core.net.body_slot import BodySlot
+from core.net.fetcher import BodySlot
 from core.runtime import per_domain
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
@@ -17,10 +18,9 @@ from redis.asyncio import Redis
 
 from core.keys import Keys
 from core.models import Deferred, Failed, FetchResult, Request
-from core.net.body_slot import BodySlot
 from core.net.gate import DomainPace, Gate
 from core.net.guard import Guard, Target
-from core.net.http_session import HttpResponse, HttpSession
+from core.net.http_session import HttpResponse, HttpSession, RequestLimits
 from core.net.redirects import RedirectChain
 from core.net.robots import Robots, RobotsPermit
 from core.net.robots_rules import MAX_BYTES as ROBOTS_BYTES
@@ -32,6 +32,30 @@ from core.urls.trackers import tracker_matcher
 _WITH_RETRY_AFTER = frozenset({429, 503})
 _HOLD_MARGIN_SECONDS = 60.0
 _SITEMAP_WAIT_SECONDS = 60.0
+
+
+class BodySlot:
+    """One body in memory: `async with BodySlot(semaphore) as slot: await fetcher.fetch(request, slot); …parse…`.
+
+    Waiting at a gate takes no slot; a body that waits to be parsed does. So fetching never runs far ahead of parsing.
+    """
+
+    def __init__(self, semaphore: asyncio.Semaphore) -> None:
+        self._semaphore = semaphore
+        self._is_taken = False
+
+    async def take(self) -> None:
+        """Take the slot, once: the fetcher does so before each request, also after a redirect."""
+        if not self._is_taken:
+            await self._semaphore.acquire()
+            self._is_taken = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._is_taken:
+            self._semaphore.release()
 
 
 class Fetcher:
@@ -61,9 +85,32 @@ class Fetcher:
     async def __aexit__(self, *error: object) -> None:
         await self._session.__aexit__(*error)
 
-    async def fetch(self, request: Request, slot: BodySlot | None = None) -> FetchResult:
-        """Return the response of whatever status, why there is none, or how long to wait before asking again."""
-        return await self._follow_redirects(request, slot=slot)
+    async def fetch(self, request: Request, slot: BodySlot | None = None, *, cut: bool = False) -> FetchResult:
+        """Return the response of whatever status, why there is none, or how long to wait before asking again.
+
+        `cut`: keep the beginning of a body that is too large.
+        """
+        settings = self._settings
+        max_bytes = settings.fetch_max_bytes if request.max_bytes is None else request.max_bytes
+        trackers = tracker_matcher(settings.tracking_param_prefixes)
+        limits = RequestLimits(settings.fetch_timeout_seconds, max_bytes, cut)
+        chain = RedirectChain(request, limits, request.headers, trackers=trackers)
+        target = self._guard.target(request.url)
+        while isinstance(target, Target):
+            refusal = chain.refusal(target)
+            if refusal:
+                return refusal
+            response = await self._request(target, chain, slot)
+            if not isinstance(response, HttpResponse):
+                return response
+            if not response.location:
+                return chain.finish(target, response)
+            chain.add_redirect(target, response)
+            origin = target.origin
+            target = self._guard.target(response.location, target.url)
+            if isinstance(target, Target) and target.origin != origin:
+                chain.change_origin()
+        return target
 
     async def hold_off(self, url: str, seconds: float, reason: str) -> None:
         """Send nothing to the domain of this URL for so long, for servers that ask so by headers of their own."""
@@ -85,36 +132,17 @@ class Fetcher:
             return ()
         return await self._robots.sitemaps_of(origin, partial(self._fetch_robots_txt, _SITEMAP_WAIT_SECONDS))
 
-    async def _follow_redirects(self, request: Request, cut: bool = False, slot: BodySlot | None = None) -> FetchResult:
-        settings = self._settings
-        max_bytes = settings.fetch_max_bytes if request.max_bytes is None else request.max_bytes
-        trackers = tracker_matcher(settings.tracking_param_prefixes)
-        chain = RedirectChain(
-            request, settings.fetch_timeout_seconds, max_bytes, cut, request.headers, slot=slot, trackers=trackers
-        )
-        target = self._guard.target(request.url)
-        while isinstance(target, Target):
-            refusal = chain.refusal(target)
-            if refusal:
-                return refusal
-            response = await self._request(target, chain)
-            if not isinstance(response, HttpResponse):
-                return response
-            if not response.location:
-                return chain.finish(target, response)
-            chain.add_redirect(target, response)
-            origin = target.origin
-            target = self._guard.target(response.location, target.url)
-            if isinstance(target, Target) and target.origin != origin:
-                chain.change_origin()
-        return target
-
-    async def _request(self, target: Target, chain: RedirectChain) -> HttpResponse | Failed | Deferred:
+    async def _request(
+        self, target: Target, chain: RedirectChain, slot: BodySlot | None
+    ) -> HttpResponse | Failed | Deferred:
         """Send one request, after robots.txt and the gate have agreed."""
-        permit = RobotsPermit() if chain.is_api else await self._check_robots(target, chain.request)
+        permit: RobotsPermit | Failed | Deferred = RobotsPermit()
+        if chain.request.respect_robots and self._settings.robots_respect and not chain.is_api:
+            fetch = partial(self._fetch_robots_txt, chain.request.max_wait_seconds)
+            permit = await self._robots.check(target.url, target.origin, fetch)
         if not isinstance(permit, RobotsPermit):
             return permit
-        send = partial(self._send, target, chain)
+        send = partial(self._send, target, chain, slot)
         if self._gate.is_exempt(target.host, target.port):
             async with self._slots:
                 return await send()
@@ -125,23 +153,20 @@ class Fetcher:
             domain, self._slots, send, max_wait_seconds=max_wait, min_gap_seconds=permit.gap_seconds
         )
 
-    async def _check_robots(self, target: Target, request: Request) -> RobotsPermit | Failed | Deferred:
-        if not (request.respect_robots and self._settings.robots_respect):
-            return RobotsPermit()
-        fetch = partial(self._fetch_robots_txt, request.max_wait_seconds)
-        return await self._robots.check(target.url, target.origin, fetch)
-
     async def _fetch_robots_txt(self, max_wait_seconds: float, url: str) -> FetchResult:
         request = Request(url, max_bytes=ROBOTS_BYTES, respect_robots=False, max_wait_seconds=max_wait_seconds)
-        return await self._follow_redirects(request, cut=True)
+        return await self.fetch(request, cut=True)
 
-    async def _send(self, target: Target, chain: RedirectChain) -> HttpResponse | Failed | Deferred:
-        if chain.slot:
-            await chain.slot.take()
+    async def _send(
+        self, target: Target, chain: RedirectChain, slot: BodySlot | None
+    ) -> HttpResponse | Failed | Deferred:
+        if slot:
+            await slot.take()
         began = time.monotonic()
         response = await self._session.send(target, chain.headers_for(target), chain.limits, chain.request.method)
         # A total of zero would mean "no limit" to aiohttp.
-        chain.seconds_left = max(chain.seconds_left - (time.monotonic() - began), 0.001)
+        seconds_left = max(chain.limits.seconds - (time.monotonic() - began), 0.001)
+        chain.limits = replace(chain.limits, seconds=seconds_left)
         if isinstance(response, HttpResponse) and response.status in _WITH_RETRY_AFTER:
             # Retry-After holds for the whole domain and for all our processes.
             seconds = retry_after_seconds(response.headers.get("retry-after", ""), self._clock())

@@ -21,7 +21,6 @@ from redis.exceptions import RedisError
 
 from core.keys import Keys
 from core.models import Deferred
-from core.net import gate_scripts
 from core.store.commit import new_token
 
 MAX_CLOSED_SECONDS = 86_400.0
@@ -30,6 +29,80 @@ MEMORY_SECONDS = 1.0
 """How long this process remembers that a domain without a line is open; that one is closed, only Redis knows."""
 MEMORY_DOMAINS = 10_000
 T = TypeVar("T")
+
+
+# ── scripts ──
+# All times are epoch seconds of the server's own clock, the only one that all processes share. Microseconds are kept:
+# rounded to less, `last_at` could lie in the future of the very next request. Every script may be resent: redis-py does
+# so by itself after a lost reply, and the same token gets the same reply.
+
+# KEYS 1 gate HASH, 2 line ZSET (token by start), 3 busy ZSET (token by when it counts as lost)
+# ARGV 1 token, 2 gap, 3 parallel, 4 longest wait, 5 hold; all in seconds
+# → {go | wait | busy | defer, seconds to wait, reason}
+_ENTER = """
+local token, gap, parallel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local longest, hold = tonumber(ARGV[4]), tonumber(ARGV[5])
+local clock = redis.call('TIME')
+local now = clock[1] + clock[2] / 1000000
+
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - 60)
+if redis.call('ZSCORE', KEYS[3], token) then return {'go', '0', ''} end
+
+local state = redis.call('HMGET', KEYS[1], 'next_at', 'last_at', 'until', 'why')
+local next_at, last_at = tonumber(state[1] or 0), tonumber(state[2] or 0)
+local closed_until = tonumber(state[3] or 0)
+local slot = tonumber(redis.call('ZSCORE', KEYS[2], token) or nil)
+
+local start = math.max(slot or next_at, last_at + gap, closed_until, now)
+local admission, wait, reason = 'wait', start - now, 'gap'
+if closed_until >= start then reason = state[4] or '' end
+
+if wait <= 0 and redis.call('ZCARD', KEYS[3]) >= parallel then
+  -- Its moment has passed: it goes to the end of the line, so that two starts are never closer than the gap.
+  -- Without a gap it asks again soon; the longer the line, the more patiently.
+  admission, reason = 'busy', 'busy'
+  start = math.max(now, next_at)
+  wait = math.max(start - now, math.min(2, 0.1 * (1 + redis.call('ZCARD', KEYS[2]) / parallel)))
+end
+
+-- A token with a place was told that its wait is short enough; it may be late by one gap.
+if slot then longest = longest + gap end
+if wait > longest then
+  redis.call('ZREM', KEYS[2], token)
+  return {'defer', string.format('%.3f', wait), reason}
+end
+
+if wait > 0 then
+  if slot ~= start then redis.call('ZADD', KEYS[2], string.format('%.6f', start), token) end
+  if not slot or slot ~= start then next_at = math.max(next_at, start + gap) end
+else
+  admission, reason, last_at = 'go', '', now
+  next_at = math.max(next_at, now + gap)
+  redis.call('ZREM', KEYS[2], token)
+  redis.call('ZADD', KEYS[3], string.format('%.6f', now + hold), token)
+end
+
+redis.call('HSET', KEYS[1], 'next_at', string.format('%.6f', next_at), 'last_at', string.format('%.6f', last_at))
+redis.call('EXPIRE', KEYS[1], math.ceil(math.max(next_at, closed_until) - now) + 60)
+redis.call('EXPIRE', KEYS[2], 600)
+redis.call('EXPIRE', KEYS[3], math.ceil(hold))
+return {admission, string.format('%.3f', wait), reason}
+"""
+
+# KEYS 1 gate HASH · ARGV 1 seconds, 2 reason. Never shortens what is already asked of us.
+_CLOSE = """
+local clock = redis.call('TIME')
+local now = clock[1] + clock[2] / 1000000
+local closed_until = now + tonumber(ARGV[1])
+if closed_until <= tonumber(redis.call('HGET', KEYS[1], 'until') or 0) then return 0 end
+redis.call('HSET', KEYS[1], 'until', string.format('%.6f', closed_until), 'why', ARGV[2])
+local next_at = tonumber(redis.call('HGET', KEYS[1], 'next_at') or 0)
+redis.call('EXPIRE', KEYS[1], math.ceil(math.max(next_at, closed_until) - now) + 60)
+return 1
+"""
+
+# ── the gate ──
 
 
 class Admission(StrEnum):
@@ -153,7 +226,7 @@ class Gate:
     async def close_for(self, domain: str, seconds: float, reason: str) -> None:
         """Send nothing to this domain for so long, a day at most. Never shortens an earlier closing."""
         bounded = min(max(seconds, 0.0), MAX_CLOSED_SECONDS)
-        await self._run(gate_scripts.CLOSE, (self._keys.gate(domain),), bounded, reason)
+        await self._redis.eval(_CLOSE, 1, self._keys.gate(domain), str(bounded), reason)
         self._closings += 1
         self._open_at.pop(domain, None)
 
@@ -197,15 +270,16 @@ class Gate:
         gap = max(self._gap, min_gap_seconds)
         arguments = (token, gap, self._parallel or UNLIMITED, max(max_wait_seconds, 0.0), self._hold)
         keys = (self._keys.gate(domain), self._keys.gate_line(domain), self._keys.gate_busy(domain))
-        admission, wait, reason = cast(list[str], await self._run(gate_scripts.ENTER, keys, *arguments))
+        reply = await self._redis.eval(_ENTER, len(keys), *keys, *map(str, arguments))
+        admission, wait, reason = cast(list[str], reply)
         return GateReply(Admission(admission), float(wait), reason)
 
     async def leave(self, domain: str, token: str) -> None:
         """Free the place. Twice does no harm."""
-        await self._run(gate_scripts.LEAVE, (self._keys.gate_line(domain), self._keys.gate_busy(domain)), token)
-
-    async def _run(self, script: str, keys: tuple[str, ...], *arguments: str | float) -> object:
-        return await self._redis.eval(script, len(keys), *keys, *map(str, arguments))
+        pipe = self._redis.pipeline(transaction=False)
+        pipe.zrem(self._keys.gate_line(domain), token)
+        pipe.zrem(self._keys.gate_busy(domain), token)
+        await pipe.execute()
 
     async def _leave_and_wake(self, domain: str, token: str) -> None:
         # The work is done, and the place expires by itself: no reason to lose the result over it.

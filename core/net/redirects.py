@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, Hop, Request
-from core.net.body_slot import BodySlot
 from core.net.guard import Target
 from core.net.http_session import HttpResponse, RequestLimits
 from core.urls import secrets
@@ -29,14 +28,11 @@ class RedirectChain:
     """The state of one fetch."""
 
     request: Request
-    seconds_left: float
-    """For requests and responses over all hops; waiting at gates does not count."""
-    body_bytes: int
-    cut: bool = False
+    limits: RequestLimits
+    """What the next request may take; the time is over all hops, and waiting at gates does not count."""
     headers: Mapping[str, str] = field(default_factory=dict)
     hops: list[Hop] = field(default_factory=list)
     requested: set[str] = field(default_factory=set)
-    slot: BodySlot | None = None
     trackers: Trackers | None = None
     is_signed: bool = False
     """Whether a redirect led to a URL with credentials."""
@@ -47,11 +43,6 @@ class RedirectChain:
     def is_api(self) -> bool:
         """Whether this host is a service that counts our requests itself; a host it redirects to is not."""
         return self.request.is_api and not self.has_left_origin
-
-    @property
-    def limits(self) -> RequestLimits:
-        """What the next request may take."""
-        return RequestLimits(self.seconds_left, self.body_bytes, self.cut)
 
     @property
     def max_wait_seconds(self) -> float:

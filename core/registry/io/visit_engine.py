@@ -15,7 +15,7 @@ from dataclasses import replace
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, Link
-from core.net.body_slot import BodySlot
+from core.net.fetcher import BodySlot
 from core.net.health import NetworkHealth
 from core.pages.extraction import EXTRACTOR_VERSION
 from core.registry import classify, decide, field_parsing, outcomes, stored_fields

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from core.models import End, FetchResult, Ref, Request
-from core.net.body_slot import BodySlot
-from core.net.fetcher import Fetcher
+from core.net.fetcher import BodySlot, Fetcher
 from core.registry.io.deletion_guard import PossibleLoss, count_possible_loss
 from core.registry.io.registrar import item_id_of
 from core.registry.record import Status

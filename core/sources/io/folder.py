@@ -26,7 +26,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 
 from core.errors import FailCode, FailDetail
 from core.models import Batch, End, Failed, Fetched, FetchResult, Ref, RejectedUrl
-from core.net.body_slot import BodySlot
+from core.net.fetcher import BodySlot
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.domain import Globs, SourceConfig, SourceRecord, slug

@@ -19,8 +19,7 @@ import msgspec
 from pydantic import AfterValidator
 
 from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, RejectedUrl, Request
-from core.net.body_slot import BodySlot
-from core.net.fetcher import Fetcher
+from core.net.fetcher import BodySlot, Fetcher
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources import github_rest

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Failed, Fetched, FetchResult, Request
-from core.net.body_slot import BodySlot
-from core.net.fetcher import Fetcher
+from core.net.fetcher import BodySlot, Fetcher
 from core.settings import Settings
 from core.sources import github_rest
 from core.sources.github_rest import Repository

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Request
-from core.net.body_slot import BodySlot
-from core.net.fetcher import Fetcher
+from core.net.fetcher import BodySlot, Fetcher
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.domain import SourceRecord

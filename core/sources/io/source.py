@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from core.models import Batch, End, Fetched, FetchResult, Ref
-from core.net.body_slot import BodySlot
-from core.net.fetcher import Fetcher
+from core.net.fetcher import BodySlot, Fetcher
 from core.registry.record import Item
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings

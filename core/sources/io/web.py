@@ -16,8 +16,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field
 
 from core.models import Batch, End, Fetched, FetchResult, Ref, RejectedUrl
-from core.net.body_slot import BodySlot
-from core.net.fetcher import Fetcher
+from core.net.fetcher import BodySlot, Fetcher
 from core.pages.canonical import is_login_or_error_url
 from core.registry.record import Item
 from core.runtime.parse_pool import ParsePool
