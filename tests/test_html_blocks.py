@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages.blocks import blocks_to_markdown
-from core.pages.html_blocks import html_to_blocks, parse_fragment, without_navigation
+from core.pages.blocks import blocks_to_markdown, html_to_blocks, parse_fragment, without_navigation
 from core.pages.lxml_page import parse_html
 from tests.pages import PARAGRAPH
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pages.stop_words import UNKNOWN_SCRIPT, contradicts_language, language_by_stop_words, without_stop_words
+from core.pages.stop_words import UNKNOWN_SCRIPT, language_by_stop_words, without_stop_words
 from tests.pages import PARAGRAPH
 
 GERMAN = "Die Mühle steht seit vierhundert Jahren am Fluss, und der Fluss war nicht immer gut zu ihr."
@@ -72,15 +72,6 @@ def test_short_questions_tell_nothing(question: str) -> None:
 def test_telling(question: str, expected: str) -> None:
     """What stands everywhere tells nothing; a question of small words alone keeps them."""
     assert without_stop_words(question) == expected
-
-
-def test_contradiction_needs_a_word_to_contradict() -> None:
-    """A page that says nothing is not contradicted."""
-    assert (
-        contradicts_language(GERMAN, "en"),
-        contradicts_language(GERMAN, "de"),
-        contradicts_language(GERMAN, ""),
-    ) == (1, 0, 0)
 
 
 @given(st.text(max_size=3_000), st.sampled_from(["", "en", "ja", "xx"]))

@@ -19,8 +19,7 @@ from core.documents.file_document import (
 )
 from core.feeds.dates import parse_date
 from core.models import Document
-from core.pages.blocks import MAX_TEXT_CHARS, TextBlock
-from core.pages.html_blocks import html_to_blocks, parse_fragment
+from core.pages.blocks import MAX_TEXT_CHARS, TextBlock, html_to_blocks, parse_fragment
 from core.pages.lxml_page import LxmlPage
 from core.pages.metadata import PageMetadata
 from core.pages.outlinks import collect_outlinks

@@ -1,4 +1,4 @@
-"""Read Word files: mammoth turns DOCX into HTML, `html_blocks` HTML into blocks; headings, lists and tables survive.
+"""Read Word files: mammoth turns DOCX into HTML, `html_to_blocks` HTML into blocks; headings, lists and tables survive.
 
 A DOCX is a ZIP of XML. Before it is read it is checked how large it unpacks, how it is compressed, and whether its XML
 declares entities, which Word never does. Images and linked files are never opened.
@@ -15,7 +15,7 @@ from lxml import etree
 from core.documents.file_document import FileProperties, build_file_document, unreadable
 from core.feeds.dates import parse_date
 from core.models import Document, Failed
-from core.pages.html_blocks import html_to_blocks, parse_fragment
+from core.pages.blocks import html_to_blocks, parse_fragment
 from core.pages.text_cleaning import strip_unstorable
 
 MAX_BYTES = 100_000_000

@@ -1,18 +1,21 @@
-"""Turn the extractor's tree into blocks, each as Markdown and as plain text.
+"""Turn trees and plain text into blocks, each as Markdown and as plain text.
 
-The tree is trafilatura's: `p`, `head`, `list`/`item`, `quote`, `code`, `table`/`row`/`cell`, `lb`. Markdown keeps the
-structure and escapes words of the page that would otherwise become structure or live HTML.
+The extractor's tree is trafilatura's: `p`, `head`, `list`/`item`, `quote`, `code`, `table`/`row`/`cell`, `lb`. Other
+HTML (a feed's entry, a page in which no main text is found) is renamed to these elements. Markdown keeps the structure
+and escapes words of the page that would otherwise become structure or live HTML.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from copy import copy
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from lxml import etree
 
+from core.pages.lxml_page import parse_html
 from core.pages.text_cleaning import collapse_whitespace
 
 
@@ -52,6 +55,29 @@ _HEADING_TOOLS = re.compile(
 )
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _BLOCK_TAGS = frozenset(("p", "head", "list", "quote", "code", "table", "item", "row", "cell", "div", "ab"))
+_RENAMED = {
+    **{f"h{level}": "head" for level in range(1, 7)},
+    **dict.fromkeys(("ul", "ol", "dl"), "list"),
+    **dict.fromkeys(("li", "dt", "dd"), "item"),
+    **dict.fromkeys(("blockquote", "q"), "quote"),
+    "pre": "code",
+    "tr": "row",
+    "br": "lb",
+    "hr": "p",
+    **dict.fromkeys(("td", "th"), "cell"),
+    **dict.fromkeys(
+        ("section", "article", "main", "figure", "figcaption", "header", "details", "summary", "caption"), "div"
+    ),
+}
+_KEPT_TAGS = {*_RENAMED.values(), "p", "div", "table", "code", "body", "html"}
+MIN_CHARS_WITHOUT_NAVIGATION = 250
+"""With less text than this after removing navigation and the like, they were the page."""
+# A table that holds more than words and numbers is there for the layout.
+_LAYOUT_TABLES = etree.XPath(
+    ".//table[.//table or .//p or .//div or .//li or .//h1 or .//h2 or .//h3 or .//pre or not(.//tr)]"
+)
+_NAVIGATION_TAGS = ("nav", "header", "footer", "aside", "form", "button", "dialog")
+_INVISIBLE_TAGS = ("script", "style", "noscript", "template", "svg", "iframe", "select", "head", "object")
 
 
 def tree_to_blocks(body: etree._Element) -> list[TextBlock]:
@@ -61,9 +87,8 @@ def tree_to_blocks(body: etree._Element) -> list[TextBlock]:
 
 def text_to_blocks(text: str) -> list[TextBlock]:
     """Return the paragraphs of plain text, which blank lines separate."""
-    return [
-        _paragraph(words) for piece in _BLANK_LINE.split(text) if (words := collapse_whitespace(piece)[:MAX_TEXT_CHARS])
-    ]
+    paragraphs = (collapse_whitespace(piece)[:MAX_TEXT_CHARS] for piece in _BLANK_LINE.split(text))
+    return [TextBlock(BlockKind.PARAGRAPH, _escape(words), words) for words in paragraphs if words]
 
 
 def lines_to_blocks(lines: list[str], known_paragraphs: frozenset[str] = frozenset()) -> list[TextBlock]:
@@ -94,11 +119,41 @@ def blocks_to_text(blocks: list[TextBlock]) -> str:
     return "\n\n".join(block.text for block in blocks)
 
 
+def parse_fragment(html: str) -> etree._Element | None:
+    """Parse a fragment of HTML as a page of its own."""
+    return parse_html(f"<html><body><div>{html}</div></body></html>")
+
+
+def without_navigation(root: etree._Element) -> etree._Element:
+    """Return the page without navigation and the like, unless that is all there is."""
+    rest = copy(root)
+    etree.strip_elements(rest, *_NAVIGATION_TAGS, with_tail=False)
+    return rest if len("".join(map(str, rest.itertext())).strip()) >= MIN_CHARS_WITHOUT_NAVIGATION else root
+
+
+def html_to_blocks(root: etree._Element) -> list[TextBlock]:
+    """Return the blocks of all text of an HTML tree, in order and in linear time. Changes `root`."""
+    etree.strip_elements(root, *_INVISIBLE_TAGS, with_tail=False)
+    for table in cast("list[etree._Element]", _LAYOUT_TABLES(root)):
+        table.tag = "div"
+    for element in root.iter("tr", "td", "th"):
+        if next(element.iterancestors("table"), None) is None:
+            element.tag = "div"
+    for element in root.iter(*_RENAMED):
+        element.set("rend", str(element.tag))
+        element.tag = _RENAMED[str(element.tag)]
+    body = root.find("body")
+    etree.strip_tags(root, *{str(element.tag) for element in root.iter("*")} - _KEPT_TAGS)
+    return tree_to_blocks(root if body is None else body)
+
+
 def _children(element: etree._Element) -> Iterator[TextBlock]:
     """Yield the children as blocks; text between them becomes paragraphs of its own."""
     loose = element.text or ""
     for child in element:
-        if child.tag in _BLOCK_TAGS and not (child.tag == "code" and _is_inline_code(child, loose)):
+        # Code inside a sentence: text stands before it, and it is a single line.
+        is_inline_code = child.tag == "code" and loose.strip() and "\n" not in (child.text or "").strip()
+        if child.tag in _BLOCK_TAGS and not is_inline_code:
             yield from text_to_blocks(loose)
             yield from _block(child)
             loose = child.tail or ""
@@ -137,10 +192,6 @@ def _inline(element: etree._Element) -> str:
     return "".join(pieces)
 
 
-def _paragraph(words: str) -> TextBlock:
-    return TextBlock(BlockKind.PARAGRAPH, _escape(words), words)
-
-
 def _escape_html(words: str) -> str:
     return _LIVE_HTML.sub(r"\\\g<0>", words) if "<" in words or "](" in words else words
 
@@ -173,26 +224,17 @@ def _items(element: etree._Element, depth: int) -> Iterator[tuple[str, str]]:
     if words := collapse_whitespace(element.text or ""):
         yield f"{'  ' * depth}- {_escape(words)}", words
     for item in element:
-        inner = [child for child in item if child.tag == "list"]
-        words = collapse_whitespace("".join((item.text or "", *(_item_text(child) for child in item), item.tail or "")))
-        if words:
+        pieces = [item.text or ""]
+        for child in item:
+            own = "" if child.tag == "list" else _inline(child)
+            space = " " if child.tag in _BLOCK_TAGS and child.tag != "code" else ""
+            pieces += (space, own, space, child.tail or "")
+        if words := collapse_whitespace("".join((*pieces, item.tail or ""))):
             number += 1
             mark = f"{number}." if is_numbered else "-"
             yield f"{'  ' * depth}{mark} {_escape(words)}", words
-        for child in inner:
-            yield from _items(child, depth + 1)
-
-
-def _item_text(child: etree._Element) -> str:
-    """The text of an item's child and what follows it; an inner list has lines of its own."""
-    own = "" if child.tag == "list" else _inline(child)
-    space = " " if child.tag in _BLOCK_TAGS and child.tag != "code" else ""
-    return f"{space}{own}{space}{child.tail or ''}"
-
-
-def _is_inline_code(element: etree._Element, before: str) -> bool:
-    """Is this code inside a sentence: text stands before it, and it is a single line?"""
-    return bool(before.strip()) and "\n" not in (element.text or "").strip()
+        for inner in item.iterchildren("list"):
+            yield from _items(inner, depth + 1)
 
 
 def _code(element: etree._Element) -> Iterator[TextBlock]:

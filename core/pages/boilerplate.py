@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from core.pages.blocks import BlockKind, TextBlock
-from core.pages.text_cleaning import truncate
+from core.pages.text_cleaning import bare_letters, truncate
 
 ABSTRACT_CHARS = 500
 _MIN_PARAGRAPH_CHARS = 40
@@ -33,15 +33,14 @@ _BYLINE = re.compile(
     re.IGNORECASE,
 )
 _ONE_LINERS = {BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LINE}
-_NOT_LETTERS = re.compile(r"\W+|_")
 
 
 def remove_boilerplate(blocks: list[TextBlock], title: str) -> list[TextBlock]:
     """Remove the repeated title, pointers to other stories, and headings with nothing below them."""
-    kept = [block for block in blocks if not _is_promotion(block)]
-    if kept and title and kept[0].kind in _ONE_LINERS and _is_same_title(kept[0].text, title):
+    kept = [block for block in blocks if not (_is_short(block) and _PROMOTION.match(block.text))]
+    if kept and title and kept[0].kind in _ONE_LINERS and bare_letters(kept[0].text) == bare_letters(title):
         kept = kept[1:]
-    while kept and kept[-1].kind is BlockKind.HEADING and len(kept[-1].text) <= _MAX_PROMOTION_CHARS:
+    while kept and kept[-1].kind is BlockKind.HEADING and _is_short(kept[-1]):
         kept = kept[:-1]
     return kept or blocks
 
@@ -53,10 +52,5 @@ def choose_abstract(blocks: list[TextBlock], description: str, text: str) -> str
     return truncate(first or description or " ".join(text[: 2 * ABSTRACT_CHARS].split()), ABSTRACT_CHARS)
 
 
-def _is_promotion(block: TextBlock) -> bool:
-    is_short = block.kind in _ONE_LINERS and len(block.text) <= _MAX_PROMOTION_CHARS
-    return is_short and _PROMOTION.match(block.text) is not None
-
-
-def _is_same_title(text: str, title: str) -> bool:
-    return _NOT_LETTERS.sub("", text).casefold() == _NOT_LETTERS.sub("", title).casefold()
+def _is_short(block: TextBlock) -> bool:
+    return block.kind in _ONE_LINERS and len(block.text) <= _MAX_PROMOTION_CHARS

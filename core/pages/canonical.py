@@ -32,7 +32,8 @@ def trusted_canonical(canonical: str, url: str) -> str:
     cleaned = clean_url(canonical)
     if isinstance(cleaned, RejectedUrl):
         return ""
-    named, own = split_url(cleaned), split_url(_publisher_url(url))
+    target = unwrap(url)  # an address in an AMP cache carries the publisher's own
+    named, own = split_url(cleaned), split_url(url if isinstance(target, RejectedUrl) else target)
     if named is None or own is None or registrable_domain(named.host) != registrable_domain(own.host):
         return ""
     return "" if _LOGIN_OR_ERROR.search(named.path) or _is_too_general(named, own) else cleaned
@@ -42,12 +43,6 @@ def is_login_or_error_url(url: str) -> bool:
     """Does the path name a login, a consent page or an error?"""
     parts = split_url(url)
     return parts is not None and bool(_LOGIN_OR_ERROR.search(parts.path))
-
-
-def _publisher_url(url: str) -> str:
-    """Return the publisher's own URL, which an address in an AMP cache carries."""
-    target = unwrap(url)
-    return url if isinstance(target, RejectedUrl) else target
 
 
 def _is_too_general(named: UrlParts, own: UrlParts) -> bool:

@@ -37,56 +37,38 @@ def decode_page(body: bytes, content_type: str = "") -> str:
     """Return the page as text, without control characters other than tab and line feed. Never fails."""
     mark = encoding.codec_from_bom(body)
     if mark:
-        return _without_controls(
-            body.decode(mark, "replace").removeprefix("\ufeff").encode("utf-8", "replace")
-        ).decode()
-    stated = [codec for codec in (encoding.codec_from_content_type(content_type), *_declared(body)) if codec]
-    if "iso-2022-jp" in stated and b"\x1b" in body:  # seven bits only: it would pass for ASCII
+        body = body.decode(mark, "replace").removeprefix("\ufeff").encode("utf-8", "replace")
+        return body.translate(_WHITE, _CONTROLS).decode()
+    # A page whose declarations can be read is not UTF-16, whatever they say.
+    declared = [match[1] for match in (_META.search(body[:_PRESCAN_BYTES]), _XML.match(body[:300])) if match]
+    codecs = [encoding.codec_from_content_type(content_type)]
+    codecs += [encoding.codec_for_label(label.decode()) for label in declared]
+    if "iso-2022-jp" in codecs and b"\x1b" in body:  # seven bits only: it would pass for ASCII
         return body.decode("iso-2022-jp", "replace")
-    body = _without_controls(body)
+    body = body.translate(_WHITE, _CONTROLS)  # single bytes in every encoding left here
     try:
         return body.decode()
     except UnicodeDecodeError:
-        return body.decode(_codec(body, stated), "replace")
-
-
-def _without_controls(body: bytes) -> bytes:
-    """Every encoding left here writes the characters below 32 as single bytes."""
-    return body.translate(_WHITE, _CONTROLS)
-
-
-def _codec(body: bytes, stated: list[str]) -> str:
-    """Return the first stated codec that explains the bytes, else a guess."""
-    return next((codec for codec in stated if codec != "utf-8" and _explains(body, codec)), "") or _guess(body)
-
-
-def _declared(body: bytes) -> list[str | None]:
-    """Return what meta tags and the XML declaration name. A page that can be read so far is not UTF-16."""
-    labels = [found[1] for found in (_META.search(body[:_PRESCAN_BYTES]), _XML.match(body[:300])) if found]
-    return [encoding.codec_for_label(label.decode()) for label in labels]
-
-
-def _explains(body: bytes, codec: str) -> bool:
-    """Allow one broken character in a hundred foreign bytes: a cut at the end is forgiven, a wrong label is not."""
+        pass
+    # One broken character in a hundred foreign bytes: a cut at the end is forgiven, a wrong label is not.
     foreign = len(body.translate(None, _ASCII))
-    return body.decode(codec, "replace").count("\ufffd") * 100 <= foreign
+    for codec in codecs:
+        if codec and codec != "utf-8" and (text := body.decode(codec, "replace")).count("\ufffd") * 100 <= foreign:
+            return text
+    return body.decode(_guess_codec(body), "replace")
 
 
-def _guess(body: bytes) -> str:
+def _guess_codec(body: bytes) -> str:
     if body.decode("utf-8", "replace").count("\ufffd") * 10 < len(body.translate(None, _ASCII)):
         return "utf-8"  # good but for a few bytes
     from charset_normalizer import from_bytes
 
-    sample = _sample(body)
+    # A few kilobytes around foreign letters, without markup, so that a guess costs the same for every page.
+    text = _MARKUP.sub(b" ", body[: _SAMPLE_BYTES * 16])
+    lines = [line for line in text.split(b"\n") if not line.isascii()]
+    sample = b"\n".join(lines)[:_SAMPLE_BYTES] or text[:_SAMPLE_BYTES]
     best = from_bytes(sample, cp_isolation=list(_GUESSES), steps=5, chunk_size=512).best()
     if best is not None and best.encoding in _GUESSES and best.encoding not in _LATIN:
         return best.encoding
     # Between its two Latin code pages the detector tosses a coin.
     return "cp1250" if sum(letter in sample for letter in _EASTERN) >= _EASTERN_ENOUGH else "cp1252"
-
-
-def _sample(body: bytes) -> bytes:
-    """Return a few kilobytes around foreign letters, without markup, so that a guess costs the same for every page."""
-    text = _MARKUP.sub(b" ", body[: _SAMPLE_BYTES * 16])
-    lines = [line for line in text.split(b"\n") if not line.isascii()]
-    return b"\n".join(lines)[:_SAMPLE_BYTES] or text[:_SAMPLE_BYTES]

@@ -66,7 +66,11 @@ def page_kind(body: bytes, content_type: str) -> PageKind:
         return PageKind.HTML if re.search(rb"<html[\s>]", start, re.IGNORECASE) else PageKind.OTHER
     if stated in _TEXT_TYPES:
         return PageKind.HTML if _PAGE_START.match(start) else PageKind.TEXT
-    return _sniff(start) if stated in _UNKNOWN_TYPES else PageKind.OTHER
+    if stated not in _UNKNOWN_TYPES:
+        return PageKind.OTHER
+    if _HTML_TAG.search(start) or start.startswith(_UTF_16_OR_32):
+        return PageKind.HTML
+    return PageKind.OTHER if start.startswith(b"<") else PageKind.TEXT
 
 
 def is_html(body: bytes) -> bool:
@@ -105,12 +109,6 @@ def is_json(body: bytes) -> bool:
 
 def _start(body: bytes) -> bytes:
     return body[:_SNIFF_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
-
-
-def _sniff(start: bytes) -> PageKind:
-    if _HTML_TAG.search(start) or start.startswith(_UTF_16_OR_32):
-        return PageKind.HTML
-    return PageKind.OTHER if start.startswith(b"<") else PageKind.TEXT
 
 
 def _has_many_controls(body: bytes) -> bool:

@@ -10,10 +10,10 @@ from dataclasses import replace
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, TextSource
 from core.pages.block_page import describe_block_page
+from core.pages.blocks import parse_fragment
 from core.pages.charset import decode_page
 from core.pages.content_type import PageKind, is_binary, is_json, page_kind
 from core.pages.extraction import BINARY_DATA, DATA_NOT_TEXT, EXTRACTOR_VERSION, Extraction
-from core.pages.html_blocks import parse_fragment
 from core.pages.page_document import PageDocument, read_fragment, read_page, read_page_quickly, read_plain_text
 from core.pages.raw_data import is_noise, is_only_data, is_undecodable
 from core.pages.text_cleaning import strip_unstorable

@@ -75,11 +75,16 @@ def stated_image(metadata: PageMetadata) -> str:
 def first_image(images: Iterable[Attributes], metadata: PageMetadata) -> str:
     """Return the address of the first content image, or an empty string."""
     for attributes in islice(images, MAX_IMAGES):
-        if not _is_small(attributes) and not _is_ornament(attributes):
-            for address in _lead_addresses(attributes):
-                url = metadata.absolute(address)
-                if url and _is_content_image(url):
-                    return url
+        sizes = (_SIZE.match(attributes.get(side) or "") for side in ("width", "height"))
+        is_small = any(size is not None and int(size[1][:9]) < MIN_PIXELS for size in sizes)
+        if is_small or _is_ornament(attributes):
+            continue
+        *lazy, last = _single_addresses(attributes)
+        sets = [largest_in_srcset(attributes.get(name) or "") for name in _SETS]
+        for address in filter(_is_address, (*lazy, *sets, last)):
+            url = metadata.absolute(address)
+            if url and _is_content_image(url):
+                return url
     return ""
 
 
@@ -91,8 +96,9 @@ def collect_images(metadata: PageMetadata, elements: Iterable[ImageElement]) -> 
         image = _image(element, metadata)
         if image is None:
             continue
-        if image.url in images:
-            images[image.url] = _completed(images[image.url], image)
+        if known := images.get(image.url):  # what one place does not state, the other may
+            sized = known if known.width or known.height else image
+            images[image.url] = replace(known, alt=known.alt or image.alt, width=sized.width, height=sized.height)
         elif len(images) < MAX_KEPT:
             images[image.url] = image
     return tuple(images.values())
@@ -136,29 +142,14 @@ def _addresses(element: ImageElement) -> Iterable[str]:
 
 
 def _accepted(url: str, alt: str, width: int, height: int) -> Image | None:
-    ending = _ending(url)
-    if ending in REFUSED_ENDINGS or not _has_image_shape(width, height):
+    path = url.partition("//")[2].partition("/")[2].partition("?")[0]
+    ending = path.rpartition("/")[2].rpartition(".")[2].lower()
+    is_small = any(0 < side < MIN_PIXELS for side in (width, height))  # 0 is not stated
+    is_long = bool(width and height) and max(width, height) > MAX_ASPECT * min(width, height)
+    if ending in REFUSED_ENDINGS or is_small or is_long:
         return None
     words = truncate(collapse_whitespace(strip_unstorable(alt[: 10 * MAX_ALT_CHARS])), MAX_ALT_CHARS)
     return Image(url, words, width, height, TYPES.get(ending, ""))
-
-
-def _completed(image: Image, again: Image) -> Image:
-    """An image seen twice: what one place does not state, the other may."""
-    sizes = (image.width, image.height) if image.width or image.height else (again.width, again.height)
-    return replace(image, alt=image.alt or again.alt, width=sizes[0], height=sizes[1])
-
-
-def _has_image_shape(width: int, height: int) -> bool:
-    """Judge by the stated size; 0 is not stated."""
-    if any(0 < side < MIN_PIXELS for side in (width, height)):
-        return False
-    return not (width and height) or max(width, height) <= MAX_ASPECT * min(width, height)
-
-
-def _ending(url: str) -> str:
-    path = url.partition("//")[2].partition("/")[2].partition("?")[0]
-    return path.rpartition("/")[2].rpartition(".")[2].lower()
 
 
 def _is_content_image(url: str) -> bool:
@@ -191,20 +182,14 @@ def largest_in_srcset(srcset: str) -> str:
 
 def _pixels(stated: str) -> int:
     """Return `640`, `640px` or `640.5` as a number; 0 for anything else."""
-    found = _SIZE.match(stated[:40])
-    return int(found[1][:9]) if found else 0
+    match = _SIZE.match(stated[:40])
+    return int(match[1][:9]) if match else 0
 
 
 def _is_ornament(attributes: Attributes) -> bool:
     """Do the image's attributes call it an icon, an avatar or the like?"""
     words = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('role') or ''}"
     return bool(_ORNAMENT.search(words)) or attributes.get("aria-hidden") == "true"
-
-
-def _lead_addresses(attributes: Attributes) -> list[str]:
-    *lazy, last = _single_addresses(attributes)
-    sets = [largest_in_srcset(attributes.get(name) or "") for name in _SETS]
-    return [address for address in (*lazy, *sets, last) if _is_address(address)]
 
 
 def _candidates(words: list[str]) -> Iterator[tuple[str, str]]:
@@ -221,8 +206,3 @@ def _candidates(words: list[str]) -> Iterator[tuple[str, str]]:
             waiting = word.lstrip(",")
     if waiting:
         yield waiting, ""
-
-
-def _is_small(attributes: Attributes) -> bool:
-    sizes = (_SIZE.match(attributes.get(name) or "") for name in ("width", "height"))
-    return any(size is not None and int(size[1][:9]) < MIN_PIXELS for size in sizes)

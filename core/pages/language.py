@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from core.pages.metadata import PageMetadata
-from core.pages.stop_words import contradicts_language
+from core.pages.stop_words import language_by_stop_words
 
 SAMPLE_CHARS = 1_000
 """Enough for a sure guess, at a tenth of the cost of a whole text."""
@@ -25,7 +25,8 @@ _THREE |= {"rus": "ru", "zho": "zh", "chi": "zh", "jpn": "ja", "kor": "ko", "nld
 def page_language(head: PageMetadata, text: str) -> str:
     """Return the stated language, unless the text plainly contradicts it; many templates say `en` of everything."""
     stated = stated_language(head)
-    return stated if stated and not contradicts_language(text, stated) else guess_language(text) or stated
+    is_plausible = bool(stated) and language_by_stop_words(text, stated) == stated
+    return stated if is_plausible else guess_language(text) or stated
 
 
 def stated_language(head: PageMetadata) -> str:

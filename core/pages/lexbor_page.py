@@ -47,7 +47,7 @@ class LexborPage:
 
     def __init__(self, html: str) -> None:
         self._html = html
-        self._tree = _parsed(html)
+        self._tree = _parse(html)
 
     def elements(self) -> Iterator[MetadataElement]:
         """Return the elements that `collect_metadata` reads."""
@@ -70,9 +70,13 @@ class LexborPage:
         if region is None:
             return
         for node in region.css("img")[:_MAX_ARTICLE_IMAGES]:
-            ancestors = _ancestors(node, region)
-            if not any(tag in outside for tag, _ in ancestors):
-                picture = next((above for tag, above in ancestors[:1] if tag == "picture"), None)
+            ancestors: list[str] = []
+            above = parent = node.parent
+            while above is not None and above.mem_id != region.mem_id and len(ancestors) < _MAX_ANCESTORS:
+                ancestors.append(str(above.tag))
+                above = above.parent
+            if outside.isdisjoint(ancestors):
+                picture = parent if ancestors[:1] == ["picture"] else None
                 sources = picture.css("source")[:MAX_SOURCES] if picture is not None else ()
                 yield ImageElement(node.attributes, tuple(source.attributes for source in sources))
 
@@ -101,7 +105,7 @@ class LexborPage:
         is_hidden = is_article_in_noscript(inside, " ".join(lines))
         if sum(map(len, lines)) >= MIN_CHARS and not is_hidden:
             return lines
-        self._tree = again = _parsed(self._html)
+        self._tree = again = _parse(self._html)
         again.strip_tags(_INVISIBLE_TAGS + _NAVIGATION_TAGS if is_hidden else [*_INVISIBLE_TAGS, "noscript"])
         for node in again.css("noscript"):
             if is_long_text(node.text(separator=" ")):
@@ -118,17 +122,7 @@ class LexborPage:
         return frozenset(collapse_whitespace(node.text()) for node in self._tree.css("p")[:_MAX_PARAGRAPHS])
 
 
-def _ancestors(node: LexborNode, region: LexborNode) -> list[tuple[str, LexborNode]]:
-    """The ancestors of the node below the region, nearest first."""
-    ancestors: list[tuple[str, LexborNode]] = []
-    above = node.parent
-    while above is not None and above.mem_id != region.mem_id and len(ancestors) < _MAX_ANCESTORS:
-        ancestors.append((str(above.tag), above))
-        above = above.parent
-    return ancestors
-
-
-def _parsed(html: str) -> LexborHTMLParser:
+def _parse(html: str) -> LexborHTMLParser:
     # React separates words by comments; left in, each would begin a line.
     html = drop_unclosed_noscript(limit_markup(html.replace("<!-- -->", "")))
     if is_too_deep(html):

@@ -8,7 +8,6 @@ trafilatura's best mode on each, where no single mode is; the generous mode runs
 from __future__ import annotations
 
 from copy import copy
-from functools import lru_cache
 from typing import Any, cast
 
 from lxml import etree
@@ -37,6 +36,8 @@ _COUNT = etree.XPath("count(.//*)")
 _LINK_SPANS = etree.XPath(
     ".//p//span[contains(@class, 'link') or contains(@class, 'bottom') or contains(@style, 'border')]"
 )
+_STRICT = Extractor(output_format="xml", formatting=False, comments=False, fast=True, precision=True)
+_GENEROUS = Extractor(output_format="xml", formatting=False, comments=False, recall=True)
 _NOT_RUNNING_TEXT = ("nav", "footer", "aside", "form", "button", "a", "label", "script", "figcaption", "head")
 
 
@@ -45,18 +46,24 @@ def extract_main_text(root: etree._Element) -> etree._Element | None:
 
     Removes scripts, styles and other elements without text from `root`.
     """
-    _strip_no_text(root)
+    for script in root.iter("script"):
+        # JSON-LD stays: the extractor knows a forum by it, and takes the text from it where there is no other.
+        if script.get("type") != "application/ld+json":
+            script.text = None
+    etree.strip_elements(root, *_NO_TEXT, with_tail=False)
     size = cast("float", _COUNT(root))
     if size > MAX_ELEMENTS:
         return None
-    _unlink_headings(root)
-    _keep_link_spans(root)
-    strict, strict_chars = _run_trafilatura(_without_cleaned_tags(root), _strict())
-    # No text is never enough, also where all text of the page looks like navigation.
-    is_enough = strict_chars >= ENOUGH_CHARS or strict_chars >= max(1, LITTLE_SHARE * _running_chars(root))
-    if is_enough or size > MAX_FOR_GENEROUS:
+    _prepare_for_strict_mode(root)
+    # The strict mode throws these away in any case, but only after searching them several times.
+    strict, strict_chars = _run_trafilatura(_copy_without(root, _CLEANED), _STRICT)
+    if strict_chars >= ENOUGH_CHARS or size > MAX_FOR_GENEROUS:
         return strict
-    generous, generous_chars = _run_trafilatura(root, _generous())
+    running_text = str(_copy_without(root, _NOT_RUNNING_TEXT).xpath("string(.)"))
+    # No text is never enough, also where all text of the page looks like navigation.
+    if strict_chars >= max(1, LITTLE_SHARE * len(" ".join(running_text.split()))):
+        return strict
+    generous, generous_chars = _run_trafilatura(root, _GENEROUS)
     return generous if generous_chars > FAR_MORE * strict_chars else strict
 
 
@@ -70,47 +77,17 @@ def _run_trafilatura(root: etree._Element, options: Extractor) -> tuple[etree._E
     return document.body, len(document.raw_text or "")
 
 
-def _strip_no_text(root: etree._Element) -> None:
-    for script in root.iter("script"):
-        # JSON-LD stays: the extractor knows a forum by it, and takes the text from it where there is no other.
-        if script.get("type") != "application/ld+json":
-            script.text = None
-    etree.strip_elements(root, *_NO_TEXT, with_tail=False)
-
-
-def _without_cleaned_tags(root: etree._Element) -> etree._Element:
-    """Remove what the strict mode throws away in any case, but only after searching it several times."""
-    rest = copy(root)
-    etree.strip_elements(rest, *_CLEANED, with_tail=False)
-    return rest
-
-
-def _unlink_headings(root: etree._Element) -> None:
-    """Unwrap links in headings: the strict mode takes a linked heading for navigation, even above its own section."""
+def _prepare_for_strict_mode(root: etree._Element) -> None:
+    """Keep what the strict mode would take for navigation: linked headings above a section, links inside a sentence."""
     for heading in root.iter(*_HEADINGS):
         following = heading.getnext()
         if following is not None and following.tag in _AFTER_HEADING and heading.find(".//a") is not None:
             etree.strip_tags(heading, "a")
-
-
-def _keep_link_spans(root: etree._Element) -> None:
-    """Clear `<span class="link">` inside a sentence: the strict mode would cut it out, words and all."""
     for span in cast("list[etree._Element]", _LINK_SPANS(root)):
         span.attrib.clear()
 
 
-def _running_chars(root: etree._Element) -> int:
-    """Count the characters of text that are neither links nor navigation."""
+def _copy_without(root: etree._Element, tags: tuple[str, ...]) -> etree._Element:
     rest = copy(root)
-    etree.strip_elements(rest, *_NOT_RUNNING_TEXT, with_tail=False)
-    return len(" ".join(str(rest.xpath("string(.)")).split()))
-
-
-@lru_cache(maxsize=1)
-def _strict() -> Extractor:
-    return Extractor(output_format="xml", formatting=False, comments=False, fast=True, precision=True)
-
-
-@lru_cache(maxsize=1)
-def _generous() -> Extractor:
-    return Extractor(output_format="xml", formatting=False, comments=False, recall=True)
+    etree.strip_elements(rest, *tags, with_tail=False)
+    return rest

@@ -7,14 +7,16 @@ are believed. Dates, language and images are decided in their own files.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import unescape
+from itertools import islice
 from typing import NamedTuple
 
 from core.models import RejectedUrl
 from core.pages import json_ld
-from core.pages.text_cleaning import collapse_whitespace, strip_unstorable, truncate
+from core.pages.text_cleaning import bare_letters, collapse_whitespace, strip_unstorable, truncate
 from core.urls.normalise import host_of, join_url, public_url, registrable_domain, split_url
 
 METADATA_TAGS = ("html", "base", "meta", "link", "title", "h1", "time", "script")
@@ -34,12 +36,12 @@ _AUTHOR_METAS = (
 _SITE_METAS = ("og:site_name", "application-name", "apple-mobile-web-app-title", "al:android:app_name")
 _BEFORE_SITE = re.compile(r"\s+[|\-–—»·•]+\s+|\s*\|\s*")
 _SEPARATOR = re.compile(r"\s+[|\-–—:/»«·•›~]+\s+|\s*[|»]\s*|:\s+")
-_LETTERS = re.compile(r"\W+|_")
 _NOT_A_NAME = re.compile(r"https?:|www\.|@|\.(?:com|org|net|de)\b", re.IGNORECASE)
 _AFTER_NAME = re.compile(
     r"\s+[-–—|•·/]\s|,?\s+(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+\d|,?\s*[\d(@]|\s+on\s",
     re.IGNORECASE,
 )
+_TAG = re.compile(r"</?[a-z][^<>]{0,200}>", re.IGNORECASE)
 _BY = re.compile(r"^(?:by|von|par|por|di)\s+", re.IGNORECASE)
 
 
@@ -96,58 +98,39 @@ class PageMetadata:
 
 def collect_metadata(elements: Iterable[MetadataElement], url: str) -> PageMetadata:
     """Collect the statements of a page's elements, which come in document order."""
-    kept = [element for element, _ in zip(elements, range(_MAX_ELEMENTS), strict=False)]
-    html = next((element.attributes for element in kept if element.tag == "html"), {})
+    by_tag: defaultdict[str, list[MetadataElement]] = defaultdict(list)
+    for element in islice(elements, _MAX_ELEMENTS):
+        by_tag[element.tag].append(element)
+    metas: defaultdict[str, list[str]] = defaultdict(list)
+    for _, attributes, _ in by_tag["meta"]:
+        if content := attributes.get("content"):
+            # `property="og:title twitter:title"`: one tag may answer to several names.
+            for name in " ".join(attributes.get(key) or "" for key in _META_NAMES).lower().split():
+                metas[name].append(_one_line(content))
+    links: defaultdict[str, list[str]] = defaultdict(list)
+    for _, attributes, _ in by_tag["link"]:
+        for relation in (attributes.get("rel") or "").lower().split():
+            if target := attributes.get("href"):
+                links[relation].append(strip_unstorable(target))
+    html = by_tag["html"][0].attributes if by_tag["html"] else {}
+    base = next((href for element in by_tag["base"] if (href := element.attributes.get("href"))), "")
+    base = join_url(url, base) if base else url
     return PageMetadata(
         url=url,
-        base=_base(kept, url),
-        metas=_metas(kept),
-        links=_links(kept),
-        title=next((text for text in _texts(kept, "title") if text), ""),
-        h1=tuple(text for text in _texts(kept, "h1") if text),
-        times=tuple(element.attributes for element in kept if element.tag == "time"),
-        article=json_ld.article(strip_unstorable(element.text) for element in kept if element.tag == "script"),
+        base=base if split_url(base) else url,
+        metas=dict(metas),
+        links=dict(links),
+        title=next(filter(None, (_one_line(element.text) for element in by_tag["title"])), ""),
+        h1=tuple(filter(None, (_one_line(element.text) for element in by_tag["h1"]))),
+        times=tuple(element.attributes for element in by_tag["time"]),
+        article=json_ld.article(strip_unstorable(element.text) for element in by_tag["script"]),
         lang=(html.get("lang") or html.get("xml:lang") or "").strip(),
         is_amp="amp" in html or "⚡" in html,
     )
 
 
-def _base(elements: list[MetadataElement], url: str) -> str:
-    stated = next((e.attributes.get("href") for e in elements if e.tag == "base" and e.attributes.get("href")), None)
-    joined = join_url(url, stated) if stated else url
-    return joined if split_url(joined) else url
-
-
-def _texts(elements: list[MetadataElement], tag: str) -> list[str]:
-    return [
-        collapse_whitespace(strip_unstorable(element.text[:_MAX_VALUE_CHARS]))
-        for element in elements
-        if element.tag == tag
-    ]
-
-
-def _metas(elements: list[MetadataElement]) -> dict[str, list[str]]:
-    metas: dict[str, list[str]] = {}
-    for element in elements:
-        content = element.attributes.get("content") if element.tag == "meta" else None
-        if not content:
-            continue
-        value = collapse_whitespace(strip_unstorable(content[:_MAX_VALUE_CHARS]))
-        # `property="og:title twitter:title"`: one tag may answer to several names.
-        for attribute in _META_NAMES:
-            for name in (element.attributes.get(attribute) or "").lower().split():
-                metas.setdefault(name, []).append(value)
-    return metas
-
-
-def _links(elements: list[MetadataElement]) -> dict[str, list[str]]:
-    links: dict[str, list[str]] = {}
-    for element in elements:
-        target = element.attributes.get("href") if element.tag == "link" else None
-        if target:
-            for relation in (element.attributes.get("rel") or "").lower().split():
-                links.setdefault(relation, []).append(strip_unstorable(target))
-    return links
+def _one_line(text: str) -> str:
+    return collapse_whitespace(strip_unstorable(text[:_MAX_VALUE_CHARS]))
 
 
 # ── title, author, description ──────────────────────────────────────────────────────────────────
@@ -155,89 +138,65 @@ def _links(elements: list[MetadataElement]) -> dict[str, list[str]]:
 
 def page_title(metadata: PageMetadata) -> str:
     """Return the title without the site's name, as one line; empty if the page has none."""
-    stated = next((value for value in map(metadata.meta, _TITLE_METAS) if value), "")
+    # JSON-LD's headline counts where the page shows the same; some sites put a description there.
+    headline = _plain(json_ld.text(metadata.article, "headline"))
+    shown = bare_letters(" ".join((metadata.title, *metadata.h1)))
+    if shown and bare_letters(headline)[:40] not in shown:
+        headline = ""
     heading = metadata.h1[0] if metadata.h1 else ""
-    title = _plain(stated) or _from_json(metadata) or _from_title_tag(metadata) or heading
+    title = _plain(metadata.meta(*_TITLE_METAS)) or headline or _from_title_tag(metadata) or heading
     return truncate(_without_site(title, metadata), MAX_TITLE_CHARS)
 
 
 def page_description(metadata: PageMetadata) -> str:
     """Return the page's own description as one line."""
-    stated = next((value for value in map(metadata.meta, _DESCRIPTION_METAS) if value), "")
-    return _plain(stated or json_ld.text(metadata.article, "description"))
+    return _plain(metadata.meta(*_DESCRIPTION_METAS) or json_ld.text(metadata.article, "description"))
 
 
 def page_author(metadata: PageMetadata) -> str:
     """Return the authors' names, joined by commas. Addresses and the site's own name are no author."""
-    site = _bare(metadata.meta(*_SITE_METAS))
-    for stated in _stated_authors(metadata):
-        people = (_BY.sub("", _plain(name)) for name in stated)
-        kept = [
-            name for name in people if 1 < len(name) <= 100 and not _NOT_A_NAME.search(name) and _bare(name) != site
-        ]
-        if kept:
-            return truncate(", ".join(dict.fromkeys(kept)), MAX_TITLE_CHARS)
-    return ""
-
-
-def _stated_authors(metadata: PageMetadata) -> Iterator[Sequence[str]]:
-    yield json_ld.names(metadata.article, "author")
-    yield from (metadata.metas.get(name, ()) for name in _AUTHOR_METAS)
+    site = bare_letters(metadata.meta(*_SITE_METAS))
     # `Ada Miller - Jan 6, 2025 8:02 pm`: the name stands before the first mark or number.
-    yield from ((_AFTER_NAME.split(byline, maxsplit=1)[0],) for byline in metadata.bylines)
-
-
-def _from_json(metadata: PageMetadata) -> str:
-    """JSON-LD's headline, where the page shows the same; some sites put a description there."""
-    headline = _plain(json_ld.text(metadata.article, "headline"))
-    seen = _bare(" ".join((metadata.title, *metadata.h1)))
-    return headline if headline and (_bare(headline)[:40] in seen or not seen) else ""
+    bylines = ([_AFTER_NAME.split(byline, maxsplit=1)[0]] for byline in metadata.bylines)
+    metas = (metadata.metas.get(name, []) for name in _AUTHOR_METAS)
+    for stated in (json_ld.names(metadata.article, "author"), *metas, *bylines):
+        people = [_BY.sub("", _plain(name)) for name in stated]
+        kept = [name for name in people if 1 < len(name) <= 100 and not _NOT_A_NAME.search(name)]
+        authors = [name for name in kept if bare_letters(name) != site]
+        if authors:
+            return truncate(", ".join(dict.fromkeys(authors)), MAX_TITLE_CHARS)
+    return ""
 
 
 def _plain(text: str) -> str:
     """Templates escape twice and leave tags in attributes."""
-    return (
-        collapse_whitespace(re.sub(r"</?[a-z][^<>]{0,200}>", "", unescape(text), flags=re.IGNORECASE)) if text else ""
-    )
+    return collapse_whitespace(_TAG.sub("", unescape(text))) if text else ""
 
 
 def _from_title_tag(metadata: PageMetadata) -> str:
-    """The part of `<title>` that the headline repeats, else all but a short last part, which names the site."""
-    parts = _parts(metadata.title)
-    heads = {_bare(text) for text in metadata.h1}
-    repeated = [text for text in (metadata.title, *parts) if _bare(text) in heads]
-    if repeated and 2 * len(max(repeated, key=len)) >= len(metadata.title):
-        return max(repeated, key=len)
+    """The part of `<title>` that a heading repeats, else all but a short last part, which names the site."""
+    parts = filter(None, _SEPARATOR.split(metadata.title[:MAX_TITLE_CHARS]))
+    headings = {bare_letters(text) for text in metadata.h1}
+    repeated = max((text for text in (metadata.title, *parts) if bare_letters(text) in headings), key=len, default="")
+    if repeated and 2 * len(repeated) >= len(metadata.title):
+        return repeated
     marks = list(_BEFORE_SITE.finditer(metadata.title[:MAX_TITLE_CHARS]))
     rest, tail = (metadata.title[: marks[-1].start()], metadata.title[marks[-1].end() :]) if marks else ("", "")
     return rest if len(rest.split()) > 2 * len(tail.split()) and len(tail.split()) <= 3 else metadata.title
 
 
 def _without_site(text: str, metadata: PageMetadata) -> str:
-    """`Story | Site` and `Site: Story` without the site, which is known by its own word or by its domain."""
-    sites = _site_names(metadata)
-    marks = list(_SEPARATOR.finditer(text[:MAX_TITLE_CHARS]))
-    if marks and _bare(text[marks[-1].end() :]) in sites:
-        return text[: marks[-1].start()].strip()
-    if marks and _bare(text[: marks[0].start()]) in sites:
-        return text[marks[0].end() :].strip()
-    return text
-
-
-def _parts(text: str) -> list[str]:
-    return [part for part in _SEPARATOR.split(text[:MAX_TITLE_CHARS]) if part]
-
-
-def _site_names(metadata: PageMetadata) -> set[str]:
-    """How the site may call itself, in bare letters: its stated names, its host and its domain's first word."""
-    stated = [*(value for name in _SITE_METAS for value in metadata.metas.get(name, ()))]
+    """`Story | Site` and `Site: Story` without the site, known by its stated names, its host or its domain."""
+    stated = [value for name in _SITE_METAS for value in metadata.metas.get(name, ())]
     stated += json_ld.names(metadata.article, "publisher")
     host = host_of(metadata.url)
     domain = registrable_domain(host)
     stated += [host, host.removeprefix("www."), domain, domain.partition(".")[0]]
-    bare = {_bare(name) for name in stated}
-    return {name for name in (*bare, *(f"the{name}" for name in bare if name)) if name}
-
-
-def _bare(text: str) -> str:
-    return _LETTERS.sub("", text).casefold()
+    names = {bare_letters(name) for name in stated} - {""}
+    sites = names | {f"the{name}" for name in names}
+    marks = list(_SEPARATOR.finditer(text[:MAX_TITLE_CHARS]))
+    if marks and bare_letters(text[marks[-1].end() :]) in sites:
+        return text[: marks[-1].start()].strip()
+    if marks and bare_letters(text[: marks[0].start()]) in sites:
+        return text[marks[0].end() :].strip()
+    return text

@@ -15,13 +15,14 @@ from core.pages.blocks import (
     TextBlock,
     blocks_to_markdown,
     blocks_to_text,
+    html_to_blocks,
     limit_blocks,
     lines_to_blocks,
     text_to_blocks,
     tree_to_blocks,
+    without_navigation,
 )
 from core.pages.boilerplate import choose_abstract, remove_boilerplate
-from core.pages.html_blocks import html_to_blocks, without_navigation
 from core.pages.images import collect_images, first_image, stated_image
 from core.pages.language import page_language
 from core.pages.lexbor_page import LexborPage

@@ -48,7 +48,14 @@ def limit_markup(html: str) -> str:
     is_large = len(html) > MAX_CHARS or html.count("<") > MAX_TAGS
     if is_large or _may_have_long_tags(html):
         html = _LONG_TAG.sub(_unless_flood, html)
-    return _cut_down(html) if is_large else html
+    if is_large:
+        # Without scripts and comments, so that neither cut falls inside one.
+        html = _MARK_FLOOD.sub("<", _without_raw_text(html))[:MAX_CHARS]
+    if not is_large or html.count("<") <= MAX_TAGS:
+        return html
+    last = next(islice(re.finditer("<", html), MAX_TAGS, None)).start()
+    is_inside_tag = html.rfind(">", 0, last) < html.rfind("<", 0, last)
+    return html[:last] + (">" if is_inside_tag else "") + _TAG.sub(" ", html[last:])
 
 
 def _may_have_long_tags(html: str) -> bool:
@@ -61,16 +68,6 @@ def _may_have_long_tags(html: str) -> bool:
         if opened != closed:
             last = opened if opened > closed else -1
     return False
-
-
-def _cut_down(html: str) -> str:
-    # Without scripts and comments, so that neither cut falls inside one.
-    html = _MARK_FLOOD.sub("<", _without_raw_text(html))[:MAX_CHARS]
-    if html.count("<") <= MAX_TAGS:
-        return html
-    last = next(islice(re.finditer("<", html), MAX_TAGS, None)).start()
-    is_inside_tag = html.rfind(">", 0, last) < html.rfind("<", 0, last)
-    return html[:last] + (">" if is_inside_tag else "") + _TAG.sub(" ", html[last:])
 
 
 def _unless_flood(tag: re.Match[str]) -> str:
@@ -116,16 +113,15 @@ class _DepthFilter:
             return tag[0]
         if name in _DROPPED:
             return " "
-        return self._closing(tag[0], name) if tag[1] else self._opening(tag[0], name)
-
-    def _opening(self, tag: str, name: str) -> str:
+        if tag[1]:
+            return self._closing(tag[0], name)
         if len(self._open) >= MAX_DEPTH:
             self._hidden[name] += 1
             self.has_dropped = True
             return " "
         self._open.append(name)
         self._count[name] += 1
-        return tag
+        return tag[0]
 
     def _closing(self, tag: str, name: str) -> str:
         if self._hidden[name]:

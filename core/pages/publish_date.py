@@ -6,7 +6,8 @@ Reads no clock: the caller doubts dates in the future. Guesses from the visible 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from lxml import etree
 
@@ -27,13 +28,16 @@ _IN_PATH = re.compile(r"/((?:19|20)\d\d)/([01]?\d)/([0-3]?\d)(?:/|$)|[/_-]((?:19
 _WITH_YEAR = re.compile(r"(?:19|20)\d\d")
 
 
-def stated_publish_date(head: PageMetadata) -> float | None:
+def stated_publish_date(metadata: PageMetadata) -> float | None:
     """Return seconds since 1970 UTC, or None if the page states no time of publication."""
-    return (
-        _first_date(_statements(head))
-        or date_in_path(head.url)
-        or _first_date(_moment(time) for time in head.times[:1])
+    moments = [(time, (time.get("datetime") or time.get("content") or "").strip()) for time in metadata.times]
+    stated = chain(
+        [json_ld.text(metadata.article, "datePublished", "dateCreated", "uploadDate")],
+        map(metadata.meta, _METAS),
+        (moment for time, moment in moments if "pubdate" in time or _names_publication(time)),
     )
+    first = (moment for _, moment in moments[:1])
+    return _first_date(stated) or date_in_path(metadata.url) or _first_date(first)
 
 
 def guess_publish_date(root: etree._Element, url: str) -> float | None:
@@ -50,26 +54,16 @@ def guess_publish_date(root: etree._Element, url: str) -> float | None:
     return parse_date(day) if day else None
 
 
+def date_in_path(url: str) -> float | None:
+    """Return the day that an address names: `/2019/11/18/story`."""
+    match = _IN_PATH.search(url[:500])
+    year, month, day = filter(None, match.groups()) if match else ("", "0", "")
+    return parse_date(f"{year}-{month:0>2}-{day:0>2}") if 1 <= int(month) <= 12 else None
+
+
 def _first_date(texts: Iterable[str]) -> float | None:
     dates = (parse_date(text) for text in texts if _WITH_YEAR.search(text))
     return next((date for date in dates if date is not None), None)
-
-
-def date_in_path(url: str) -> float | None:
-    """Return the day that an address names: `/2019/11/18/story`."""
-    found = _IN_PATH.search(url[:500])
-    year, month, day = [part for part in found.groups() if part] if found else ("", "", "")
-    return parse_date(f"{year}-{month:0>2}-{day:0>2}") if found and 1 <= int(month) <= 12 else None
-
-
-def _statements(head: PageMetadata) -> Iterator[str]:
-    yield json_ld.text(head.article, "datePublished", "dateCreated", "uploadDate")
-    yield from map(head.meta, _METAS)
-    yield from (_moment(time) for time in head.times if "pubdate" in time or _names_publication(time))
-
-
-def _moment(time: Mapping[str, str | None]) -> str:
-    return (time.get("datetime") or time.get("content") or "").strip()
 
 
 def _names_publication(time: Mapping[str, str | None]) -> bool:

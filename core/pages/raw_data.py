@@ -59,14 +59,11 @@ def remove_stray_data(root: etree._Element) -> None:
     for element in root.iter("*"):
         if element.tail and is_stray_data(element.tail):
             element.tail = " "
-        if element.text and is_stray_data(element.text) and not _is_code_sample(element):
-            element.text = " "
+        if element.text and is_stray_data(element.text):
+            is_code = element.tag in _CODE_TAGS or next(element.iterancestors(*_CODE_TAGS), None) is not None
+            element.text = element.text if is_code else " "
 
 
 def is_stray_data(text: str) -> bool:
     """Is this a long piece of data where a page has text?"""
     return len(text) >= MIN_STRAY_CHARS and looks_like_data(text)
-
-
-def _is_code_sample(element: etree._Element) -> bool:
-    return element.tag in _CODE_TAGS or next(element.iterancestors(*_CODE_TAGS), None) is not None

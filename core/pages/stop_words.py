@@ -66,7 +66,8 @@ _LATIN_LETTER = re.compile(r"[a-zA-Z\u00c0-\u024f\u1e00-\u1eff]")
 def language_by_stop_words(text: str, stated: str = "") -> str:
     """Return an ISO 639 code, `und` for letters other than Latin, or an empty string if nothing can be told."""
     sample = text[:SAMPLE_CHARS]
-    if _is_other_script(sample):
+    # Are most letters not Latin?
+    if not sample.isascii() and 2 * len(_LATIN_LETTER.findall(sample)) < len(_LETTER.findall(sample)):
         return UNKNOWN_SCRIPT if stated in _STOP_WORDS or not stated else stated
     words = _LATIN_WORD.findall(sample.lower())
     counts = Counter(language for word in words for language in _LANGUAGES_OF.get(word, ()))
@@ -75,21 +76,9 @@ def language_by_stop_words(text: str, stated: str = "") -> str:
     return best if is_clear else stated
 
 
-def contradicts_language(text: str, stated: str) -> bool:
-    """Is the text plainly in another language than the stated one?"""
-    return bool(stated) and language_by_stop_words(text, stated) != stated
-
-
 def without_stop_words(question: str) -> str:
     """Return the question without stop words; unchanged if it has no other words."""
     language = language_by_stop_words(question) or "en"
     words = question.split()
     kept = [word for word in words if language not in _LANGUAGES_OF.get(word.lower().strip(".,;:!?\"'"), ())]
     return " ".join(kept or words)
-
-
-def _is_other_script(sample: str) -> bool:
-    """Are most letters not Latin?"""
-    if sample.isascii():
-        return False
-    return 2 * len(_LATIN_LETTER.findall(sample)) < len(_LETTER.findall(sample))

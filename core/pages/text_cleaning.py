@@ -22,6 +22,7 @@ _INVISIBLE = re.compile("[\xad\u200b\u2060\ufeff]")
 # surrogates (bytes of a file name that are no UTF-8).
 _DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
 _BREAKS = re.compile("[\t\n\x0b-\r\x1c-\x1e\x85\u2028\u2029]+")
+_NOT_LETTERS = re.compile(r"\W+|_")
 
 
 def strip_unstorable(text: str) -> str:
@@ -42,6 +43,11 @@ def strip_invisible(text: str) -> str:
 def collapse_whitespace(text: str) -> str:
     """Return one line: every run of whitespace becomes a space, invisible marks go."""
     return " ".join(strip_invisible(text).split())
+
+
+def bare_letters(text: str) -> str:
+    """Return only letters and digits, caseless: what two spellings of one title share."""
+    return _NOT_LETTERS.sub("", text).casefold()
 
 
 def truncate(text: str, limit: int) -> str:
