@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -56,7 +56,14 @@ def _matches(text: str, query_words: Sequence[str]) -> list[Match]:
     if not patterns.words and not patterns.pairs:
         return []
     folded, origin = _fold(text)
-    matches = [*_word_matches(folded, patterns), *_pair_matches(folded, patterns)]
+    matches: list[Match] = []
+    for token in _WORD.finditer(folded) if patterns.words else ():
+        for word in patterns.words.get(token[0][:_SAME_START_CHARS], ()):
+            if _is_alike(word, token[0]):
+                matches.append((*token.span(), word))
+                break
+    if patterns.pairs:
+        matches += [(*pair.span(1), pair[1]) for pair in patterns.pairs.finditer(folded)]
     in_text = [(origin[first], _with_marks(text, origin[last - 1] + 1), word) for first, last, word in matches]
     return _merged(sorted(in_text))
 
@@ -90,14 +97,6 @@ def _with_marks(text: str, end: int) -> int:
     return end
 
 
-def _word_matches(folded: str, patterns: _Patterns) -> Iterator[Match]:
-    for token in _WORD.finditer(folded) if patterns.words else ():
-        for word in patterns.words.get(token[0][:_SAME_START_CHARS], ()):
-            if _is_alike(word, token[0]):
-                yield (*token.span(), word)
-                break
-
-
 def _is_alike(word: str, token: str) -> bool:
     """Whether it is the same word, perhaps with another ending."""
     if word == token:
@@ -108,10 +107,6 @@ def _is_alike(word: str, token: str) -> bool:
             break
         same += 1
     return same >= _SAME_START_CHARS and max(len(word), len(token)) - same <= _MOST_ENDING_CHARS
-
-
-def _pair_matches(folded: str, patterns: _Patterns) -> list[Match]:
-    return [(*match.span(1), match[1]) for match in patterns.pairs.finditer(folded)] if patterns.pairs else []
 
 
 def _merged(matches: list[Match]) -> list[Match]:

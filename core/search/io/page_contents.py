@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,7 +14,7 @@ from core.keys import Keys
 from core.models import Chunk, VectorSpace
 from core.pages.stop_words import language_by_stop_words
 from core.search import chunking
-from core.search.io.chunk_reader import ChunkReader, StoredChunk
+from core.search.io.chunk_reader import ChunkReader
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.live_pages import LivePage, LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
@@ -84,7 +83,12 @@ class PageContentReader:
         vectors |= await self._reused_vectors(chunks, vectors, space)
         if self._mend:
             lost = {item_id for item_id in lost & known.keys() if chunks[item_id]}  # others have a text without a word
-            await self._queue_damaged(_damaged_vectors(known, lost), pages, space)
+            damaged = {
+                item_id: {one.chunk.id: one.damaged for one in own if one.damaged is not None}
+                for item_id, own in known.items()
+            }
+            damaged = {item_id: vectors for item_id, vectors in damaged.items() if vectors or item_id in lost}
+            await self._queue_damaged(damaged, pages, space)
         return {item_id: _content(pages[item_id].page, own, vectors) for item_id, own in chunks.items()}
 
     async def _queue_damaged(
@@ -123,14 +127,6 @@ class PageContentReader:
         texts = await self._pages.read_markdown(pages)
         count, most = self._embedder.count_tokens, self._embedder.most_tokens
         return {item_id: chunking.chunks(item_id, markdown, count, most) for item_id, markdown in texts.items()}
-
-
-def _damaged_vectors(known: Mapping[str, Sequence[StoredChunk]], lost: AbstractSet[str]) -> dict[str, dict[str, bytes]]:
-    """Return for each page with damaged vectors or lost chunks what stands in the place of its vectors, by chunk id."""
-    damaged = {
-        item_id: {one.chunk.id: one.damaged for one in own if one.damaged is not None} for item_id, own in known.items()
-    }
-    return {item_id: own for item_id, own in damaged.items() if own or item_id in lost}
 
 
 def _content(page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, bytes]) -> PageContent:

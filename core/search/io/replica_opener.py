@@ -53,16 +53,12 @@ class ReplicaOpener:
 
     async def open_temporary(self, space: VectorSpace | None) -> Replica:
         """Return a replica in memory, or where temporary files go; it ends with this process."""
-        self._temporary = self._temporary or _temporary_folder()
+        parent = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+        try:
+            self._temporary = self._temporary or Path(tempfile.mkdtemp(prefix="freshet-", dir=parent))
+        except OSError as error:
+            raise unusable(parent, error) from error
         return await open_replica(self._temporary / FOLDER, space)
-
-
-def _temporary_folder() -> Path:
-    parent = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
-    try:
-        return Path(tempfile.mkdtemp(prefix="freshet-", dir=parent))
-    except OSError as error:
-        raise unusable(parent, error) from error
 
 
 def replica_folder(settings: Settings) -> Path:

@@ -58,10 +58,11 @@ class ReplicaSnapshot:
         terms = replica_terms.query_terms(text, self.columns.languages)
         if terms.phrases:
             vector = None  # quotes ask for these very words; what only means the same is no match
-        weight = _lexical_weight(bool(terms.words), vector is not None, lexical_weight)
+        weight = 1.0 if vector is None else min(1.0, max(0.0, lexical_weight)) if terms.words else 0.0
         foreign = self.columns.foreign(model_languages) if vector is not None else None
         pending = self.columns.pending(foreign) if vector is not None and weight > 0 else None
-        words_only = _union(foreign, pending)
+        masks = [mask for mask in (foreign, pending) if mask is not None]
+        words_only = np.logical_or.reduce(masks) if masks else None
         most = limit if limit > 2 * FUSION_DEPTH else FUSION_DEPTH + 1  # one more than is fused: are there more?
         by_words = self._by_words(terms, filters, most) if weight > 0 or words_only is not None else []
         depth = FUSION_DEPTH if weight > 0 else limit  # whatever the limit, the same are fused
@@ -120,16 +121,5 @@ def _below(by_words: Sequence[tuple[int, float]], fused: Sequence[FusedHit[int]]
     ]
 
 
-def _union(one: Mask | None, other: Mask | None) -> Mask | None:
-    return one | other if one is not None and other is not None else one if other is None else other
-
-
 def _is_in(rows: Mask | None) -> Callable[[int], bool]:
     return (lambda row: False) if rows is None else lambda row: bool(rows[row])
-
-
-def _lexical_weight(has_words: bool, has_vector: bool, wanted: float) -> float:
-    """Return the weight of words, given what the query has."""
-    if not has_vector:
-        return 1.0
-    return min(1.0, max(0.0, wanted)) if has_words else 0.0

@@ -95,13 +95,12 @@ def query_terms(text: str, languages: Iterable[str]) -> QueryTerms:
     """Return the terms of a query, for an index that holds these languages."""
     stemmers, text = tuple({stemmer(language) for language in languages}) or ("",), text[:MOST_QUERY_CHARS]
     words = dict.fromkeys(word for language in stemmers for word in _query_words(text, language))
-    phrases = (_phrase_variants(quoted, stemmers) for quoted in _PHRASE.findall(text))
-    return QueryTerms(tuple(words), tuple(variants for variants in phrases if variants))
-
-
-def _phrase_variants(phrase: str, stemmers: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    variants = dict.fromkeys(tuple(_query_words(phrase, language)) for language in stemmers)
-    return tuple(variant for variant in variants if variant)
+    phrases = []
+    for quoted in _PHRASE.findall(text):
+        in_languages = dict.fromkeys(tuple(_query_words(quoted, language)) for language in stemmers)
+        if variants := tuple(filter(None, in_languages)):
+            phrases.append(variants)
+    return QueryTerms(tuple(words), tuple(phrases))
 
 
 def _query_words(text: str, language: str) -> list[str]:
@@ -115,21 +114,22 @@ def _spaced(text: str, is_query: bool) -> tuple[str, bool]:
         return text.replace("\u00ad", ""), False
     sound = text.encode("utf-8", "replace").decode()
     sound = _OPTIONAL.sub("", unicodedata.normalize("NFKC", sound).replace("İ", "i"))  # else i and a dot of its own
-    return _UNSPACED_RUN.sub(lambda run: _pairs(run[0], is_query), sound), bool(_MARKED.search(sound))
 
+    def in_pairs(match: re.Match[str]) -> str:
+        # An indexed run also has its single characters, for queries of one. Pairs stand together: phrases.
+        run = match[0]
+        pairs = [run[i : i + 2] for i in range(len(run) - 1)]
+        return f" {' '.join(pairs if is_query and pairs else [*pairs, *run])} "
 
-def _pairs(run: str, is_query: bool) -> str:
-    """Pairs of characters; an indexed run also its single ones, for queries of one. Pairs stand together: phrases."""
-    pairs = [run[i : i + 2] for i in range(len(run) - 1)]
-    return f" {' '.join(pairs if is_query and pairs else [*pairs, *run])} "
+    return _UNSPACED_RUN.sub(in_pairs, sound), bool(_MARKED.search(sound))
 
 
 class _TermCache(dict[bytes, str]):
     """The terms of what stands between two ASCII signs. Most words come again: 41 against 65 µs for 940 letters."""
 
-    def __init__(self, analyzer: TextAnalyzer) -> None:
+    def __init__(self, language: str, has_marks: bool) -> None:
         super().__init__()
-        self._analyzer = analyzer
+        self._analyzer = _analyzer(language, has_marks)
 
     def __missing__(self, piece: bytes) -> str:
         terms = " ".join(self._analyzer.analyze(piece.decode()))
@@ -138,9 +138,7 @@ class _TermCache(dict[bytes, str]):
         return terms
 
 
-@cache
-def _term_cache(language: str, has_marks: bool) -> _TermCache:
-    return _TermCache(_analyzer(language, has_marks))
+_term_cache = cache(_TermCache)
 
 
 @cache
