@@ -203,7 +203,7 @@ def test_first_run_fills_articles_a_person_wants_to_read(first_run: FirstRun) ->
     assert totals["new"] == sum(totals[end] for end in ends) > 40
 
 
-def test_ctrl_c_ends_everything_and_a_restart_asks_nobody(freshet: Freshet) -> None:
+def test_ctrl_c_ends_everything_and_a_restart_needs_no_requests(freshet: Freshet) -> None:
     """Exit code 0, no process left; the next start finds its data and polls no feed again."""
     running = freshet.start(EMBEDDER="none")
     running.until(lambda: "🏁" in running.log)

@@ -297,7 +297,7 @@ async def test_children_that_have_not_moved_are_not_asked(site: Site) -> None:
     assert site.paths(await site.list()) == ["/2", "/3"]
     assert site.web.paths == ["/sitemap.xml", "/two.xml"]
 
-    site.clock.now += sitemap_walk.ASK_ANYWAY_SECONDS
+    site.clock.now += sitemap_walk.REFETCH_SECONDS
     assert await site.list() == []
     assert site.web.paths == ["/sitemap.xml", "/two.xml", "/one.xml"]
 

@@ -190,9 +190,12 @@ class BranchFilter(NamedTuple):
             return RejectedUrl(self.address + quote_path(path), "submodule")
         if not self.patterns.matches(path):
             return None
-        address = self._clean(path)
-        if isinstance(address, RejectedUrl):
-            return address
+        address = self.address + quote_path(path)
+        cleaned = clean_url(address)
+        if isinstance(cleaned, RejectedUrl):
+            return cleaned
+        if cleaned != address:  # a URL parser would make another file of it
+            return RejectedUrl(address, "path")
         if entry.mode == _SYMLINK_MODE:
             return RejectedUrl(address, "symlink")
         if entry.type != "blob" or entry.mode not in _BLOB_MODES:
@@ -200,14 +203,6 @@ class BranchFilter(NamedTuple):
         if (entry.size or 0) > self.max_bytes:
             return RejectedUrl(address, "too large")
         return Ref(address, depth=path.count("/"), version=entry.sha)
-
-    def _clean(self, path: str) -> str | RejectedUrl:
-        """The URL, if it still names the same file once a URL parser has seen it."""
-        address = self.address + quote_path(path)
-        cleaned = clean_url(address)
-        if isinstance(cleaned, RejectedUrl) or cleaned == address:
-            return cleaned
-        return RejectedUrl(address, "path")
 
 
 def folders(tree: GitTree, prefix: str, patterns: PathPatterns) -> Iterator[tuple[str, str]]:

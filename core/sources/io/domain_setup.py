@@ -39,12 +39,22 @@ async def add_domain(
     before = await store.read(domain.id)
     if before and derived_from:
         _refuse_another(domain, before, derived_from)
-    sources = [_signed(settings, record) for record in domain.sources(settings.github_web_url)]
+    # Only a person's own command adds domains: what it names may be read.
+    sources = [
+        read_permission.sign_source(settings, record) if source_class(record.kind).needs_signature else record
+        for record in domain.sources(settings.github_web_url)
+    ]
     sids = [record.sid for record in sources]
     dropped = [sid for sid in (before.sources if before else ()) if sid not in sids]
     # Dropped ones stay named until they are gone: if this is interrupted, the next add removes them.
     await store.save(domain, [*sids, *dropped], now)
-    await _register(settings, client, keys, sources, now)
+    source_store = SourceStore(client, keys)
+    registrar = Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes)
+    for record in sources:
+        root = source_class(record.kind).root(record.config)
+        await source_store.add(record, item_id_of(root) if root else "", now)
+        if root:
+            await registrar.register([root], Listing(record.sid), now)
     removed = {}
     for sid in dropped:
         forgetter = ItemForgetter(client, keys)
@@ -61,20 +71,3 @@ def _refuse_another(domain: Domain, before: StoredDomain, derived_from: str) -> 
             f"There is another domain {domain.id} ({before.name}). "
             f"Give this one a name: python -m scripts.domain add {derived_from} --id NAME"
         )
-
-
-def _signed(settings: Settings, record: SourceRecord) -> SourceRecord:
-    """Only a person's own command adds domains: what it names may be read."""
-    return read_permission.sign_source(settings, record) if source_class(record.kind).needs_signature else record
-
-
-async def _register(
-    settings: Settings, client: connect.Client, keys: Keys, sources: Sequence[SourceRecord], now: float
-) -> None:
-    store = SourceStore(client, keys)
-    registrar = Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes)
-    for record in sources:
-        root = source_class(record.kind).root(record.config)
-        await store.add(record, item_id_of(root) if root else "", now)
-        if root:
-            await registrar.register([root], Listing(record.sid), now)

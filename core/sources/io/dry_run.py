@@ -71,7 +71,7 @@ async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunR
 
 
 def _visits(report: DryRunReport, mode: CrawlMode) -> int:
-    if report.source.asks_nobody:
+    if report.source.needs_no_requests:
         return 0
     if report.source.is_listing_evidence and mode is not CrawlMode.FULL:
         return report.added + report.changed
@@ -114,19 +114,18 @@ class _Comparison:
         by_id = {item_id: ref for ref in refs if hash(item_id := item_id_of(ref)) not in self._listed}
         self._listed.update(map(hash, by_id))
         known = await self._members.states(self._source.sid, list(by_id))
+        is_evidence = self._source.is_listing_evidence
+        believes_versions = is_evidence or self._source.state.lastmod_trust.is_trusted
         for ref, state in zip(by_id.values(), known, strict=True):
             if state is None:
                 self._report.added += self._room > 0
                 self._room -= 1
             else:
-                self._count(state[0], self._has_moved(ref, *state))
-
-    def _has_moved(self, ref: Ref, status: str, visited_version: str) -> bool:
-        """Would the listing alone make it due?"""
-        has_new_version = bool(ref.version) and ref.version != visited_version
-        if self._source.is_listing_evidence:
-            return status == Status.GONE or has_new_version
-        return self._source.state.lastmod_trust.is_trusted and has_new_version
+                status, visited_version = state
+                has_new_version = bool(ref.version) and ref.version != visited_version
+                is_back = is_evidence and status == Status.GONE
+                # Would the listing alone make it due?
+                self._count(status, is_back or (has_new_version and believes_versions))
 
     def _count(self, status: str, has_moved: bool) -> None:
         if status == Status.PENDING:

@@ -109,7 +109,7 @@ class FolderSource(Source):
 
     config_model = FolderConfig
     is_listing_evidence = True
-    asks_nobody = True
+    needs_no_requests = True
     needs_signature = True
 
     def __init__(

@@ -162,7 +162,8 @@ class GithubSource(Source):
                 yield End(False, UNCHANGED, self._memory(head, known.get("branch", "")))
                 return
             branch = self._repo.branch or await self._default_branch()
-            async for batch in self._walk(head.commit, self._branch_filter(branch)):
+            files_url = f"{self._blobs_url}{github_rest.quote_path(branch)}/"
+            async for batch in self._walk(head.commit, BranchFilter(files_url, self._patterns, self._max_bytes)):
                 yield batch
         except _ListingFailed as failure:
             # What we remember stays as it was: the next listing asks for all of it again.
@@ -233,9 +234,6 @@ class GithubSource(Source):
             raise _ListingFailed(f"GitHub's answer about the {what} of {self._repo.full_name} cannot be read.")
         return value
 
-    def _branch_filter(self, branch: str) -> BranchFilter:
-        return BranchFilter(f"{self._blobs_url}{github_rest.quote_path(branch)}/", self._patterns, self._max_bytes)
-
     def _memory(self, head: BranchHead, branch: str) -> dict[str, str]:
         return {
             "commit": head.commit,
@@ -256,8 +254,10 @@ class GithubSource(Source):
         """One file, its blob sha as ETag; no request at all if the listing says that we have it."""
         url = item.fetch_url
         if not url.startswith(self._blobs_url):
-            return await self._page(item, conditional, slot)
-        known = github_rest.sha_of_etag(_if_none_match(conditional))
+            request = Request(url, conditional=conditional, conditional_url=item.validators_url)
+            return await self._fetcher.fetch(request, slot)
+        headers = {name.lower(): value for name, value in conditional.items()}
+        known = github_rest.sha_of_etag(headers.get("if-none-match", ""))
         if known and known == item.listed_version:
             return _unchanged(url, known)
         answer = await self._github.ask(self._raw_url + url.removeprefix(self._blobs_url), accept="*/*", slot=slot)
@@ -268,10 +268,6 @@ class GithubSource(Source):
         if answer.status == 200:
             return self._file(item, await self._as_listed(item, answer, slot), known)
         return _at(answer, url)
-
-    async def _page(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None) -> FetchResult:
-        request = Request(item.fetch_url, conditional=conditional, conditional_url=item.validators_url)
-        return await self._fetcher.fetch(request, slot)
 
     async def _as_listed(self, item: Item, answer: Fetched, slot: BodySlot | None) -> FetchResult:
         """The version that the listing saw. Raw files come from a cache that may be five minutes behind."""
@@ -316,10 +312,6 @@ def _checked(repo: str, branch: str, web_url: str) -> Repository:
 def _at(answer: Fetched, url: str) -> Fetched:
     """The answer under the item's own URL: where the bytes came from is nobody's business."""
     return replace(answer, url=url, final_url=url, hops=())
-
-
-def _if_none_match(conditional: Mapping[str, str]) -> str:
-    return next((value for name, value in conditional.items() if name.lower() == "if-none-match"), "")
 
 
 def _unchanged(url: str, sha: str) -> Fetched:

@@ -79,7 +79,10 @@ class Reachability:
         by_id = {_id_of(link): link for link in links}
         wanted = [item_id for item_id in by_id if hash(item_id) not in self._strangers]
         unseen = [item_id for item_id in wanted if hash(item_id) not in self._reached]
-        outside = {item_id for item_id in unseen if self._is_outside(by_id[item_id])}
+        assert self._source.scope is not None
+        reason = self._source.scope.rejection_reason
+        # A scope that was made narrower lets go of what it had.
+        outside = {item_id for item_id in unseen if reason(by_id[item_id], 0) in OUT_OF_SCOPE}
         self._strangers.update(map(hash, outside))
         wanted, unseen = _without(wanted, outside), _without(unseen, outside)
         if not unseen:
@@ -92,11 +95,6 @@ class Reachability:
         strangers = set(unknown) - made
         self._strangers.update(map(hash, strangers))
         return [item_id for item_id in wanted if item_id not in strangers]
-
-    def _is_outside(self, link: str) -> bool:
-        """A scope that was made narrower lets go of what it had."""
-        assert self._source.scope is not None
-        return self._source.scope.rejection_reason(link, 0) in OUT_OF_SCOPE
 
     async def is_sound(self) -> bool:
         """Was every page read that could lead on? With one unread, nothing is known to be an orphan."""

@@ -83,18 +83,15 @@ def page_request(item: Item, conditional: Mapping[str, str], method: str = "GET"
 
 async def look_and_fetch(fetcher: Fetcher, item: Item, request: Request, slot: BodySlot | None = None) -> FetchResult:
     """A GET; before it a HEAD for large binaries, for servers that send megabytes whatever validators say."""
-    if request.conditional and _is_large_binary(item):
+    mime_type = item.mime_type.lower()
+    is_large_binary = item.content_length > LARGE_BYTES and bool(mime_type) and not mime_type.startswith(_TEXTS)
+    if request.conditional and is_large_binary:
         answer = await fetcher.fetch(replace(request, method="HEAD"))
         if isinstance(answer, Deferred):
             return answer
         if isinstance(answer, Fetched) and (answer.status == 304 or (answer.status == 200 and _is_same(answer, item))):
             return replace(answer, status=304, body=b"")
     return await fetcher.fetch(request, slot)
-
-
-def _is_large_binary(item: Item) -> bool:
-    mime_type = item.mime_type.lower()
-    return item.content_length > LARGE_BYTES and bool(mime_type) and not mime_type.startswith(_TEXTS)
 
 
 def _is_same(answer: Fetched, item: Item) -> bool:

@@ -1,4 +1,4 @@
-"""Walk over the sitemaps of a site: asked with validators, read in parse children, never twice, never without end.
+"""Walk over the sitemaps of a site: fetched with validators, read in parse children, each once, not without limit.
 
 What is unchanged lists nothing: its pages were listed when it was read. Trouble with a sitemap is a note, not an end.
 """
@@ -26,8 +26,8 @@ TASK = "sitemap"
 MOST_SITEMAPS = 500
 DEEPEST = 3
 """An index of indexes of sitemaps."""
-ASK_ANYWAY_SECONDS = 7 * 86_400
-"""A sitemap whose index says that it has not moved is asked this often all the same: indexes forget."""
+REFETCH_SECONDS = 7 * 86_400
+"""A sitemap whose index says that it has not moved is fetched this often all the same: indexes forget."""
 MOST_NOTES = 5
 _ACCEPT = {"Accept": "application/xml, text/xml;q=0.9, */*;q=0.8"}
 
@@ -41,25 +41,25 @@ class SitemapState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where the validators came from."""
     body: str = ""
     """The hash of its body."""
-    said: str = ""
-    """What its index said about it when it was last asked."""
+    lastmod: str = msgspec.field(default="", name="said")
+    """What its index said about it when it was last fetched."""
     asked_ts: float = 0.0
     children: tuple[Listed, ...] = ()
 
     @property
     def conditional(self) -> dict[str, str]:
         """The validators, as headers."""
-        said = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
-        return {name: value for name, value in said.items() if value}
+        headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in headers.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class SitemapStep:
-    """A sitemap to ask, how deep it is, and what its index says about it."""
+    """A sitemap to fetch, how deep it is, and the date that its index gives it."""
 
     url: str
     depth: int = 1
-    said: str = ""
+    lastmod: str = ""
 
 
 class SitemapWalk:
@@ -78,38 +78,39 @@ class SitemapWalk:
         self._remembered = remembered
         self._tracking_params = tracking_params
         self._clock = clock
-        self._ahead: deque[SitemapStep] = deque()
-        self._met: set[str] = set()
+        self._queue: deque[SitemapStep] = deque()
+        self._seen: set[str] = set()
         self.memory: dict[str, str] = {}
         self.notes: list[str] = []
 
     async def pages(self, first: Sequence[str]) -> AsyncGenerator[tuple[Listed, ...], None]:
         """The pages of each sitemap that changed, one sitemap after the other."""
-        self._plan([SitemapStep(url) for url in first])
-        while self._ahead:
-            step = self._ahead.popleft()
+        self._enqueue([SitemapStep(url) for url in first])
+        while self._queue:
+            step = self._queue.popleft()
             known = _decode_state(self._remembered.get(step.url))
             state = known
-            if not self._is_unmoved(step, known):
-                state, pages = await self._ask(step, known)
+            has_moved = known is None or not step.lastmod or step.lastmod != known.lastmod
+            if known is None or has_moved or self._clock() - known.asked_ts >= REFETCH_SECONDS:
+                state, pages = await self._fetch(step, known)
                 if pages:
                     yield pages
             # After its pages were taken: one that was cut short is read again.
             if state is not None:
                 self.memory[step.url] = msgspec.json.encode(state).decode()
-                self._go_into(step, state)
+                self._enqueue_children(step, state)
 
-    def _plan(self, steps: Sequence[SitemapStep]) -> None:
+    def _enqueue(self, steps: Sequence[SitemapStep]) -> None:
         for step in steps:
-            if step.url in self._met:
+            if step.url in self._seen:
                 continue
-            if len(self._met) >= MOST_SITEMAPS:
+            if len(self._seen) >= MOST_SITEMAPS:
                 self._note(f"more than {MOST_SITEMAPS} sitemaps")
                 return
-            self._met.add(step.url)
-            self._ahead.append(step)
+            self._seen.add(step.url)
+            self._queue.append(step)
 
-    def _go_into(self, step: SitemapStep, state: SitemapState) -> None:
+    def _enqueue_children(self, step: SitemapStep, state: SitemapState) -> None:
         """An index may name sitemaps of its own domain only, or anybody could make us ask anybody."""
         homes = {registrable_domain(step.url), registrable_domain(state.url or step.url)}
         own = [child for child in state.children if registrable_domain(child[0]) in homes]
@@ -118,18 +119,15 @@ class SitemapWalk:
         if own and step.depth >= DEEPEST:
             self._note(f"{step.url} is an index more than {DEEPEST} deep")
             return
-        moments = lastmod.versions([moment for _, moment in own], state.asked_ts)
-        self._plan([SitemapStep(url, step.depth + 1, said) for (url, _), said in zip(own, moments, strict=True)])
+        versions = lastmod.versions([moment for _, moment in own], state.asked_ts)
+        self._enqueue(
+            [SitemapStep(url, step.depth + 1, version) for (url, _), version in zip(own, versions, strict=True)]
+        )
 
-    def _is_unmoved(self, step: SitemapStep, known: SitemapState | None) -> bool:
-        if known is None or not step.said or step.said != known.said:
-            return False
-        return self._clock() - known.asked_ts < ASK_ANYWAY_SECONDS
-
-    async def _ask(
+    async def _fetch(
         self, step: SitemapStep, known: SitemapState | None
     ) -> tuple[SitemapState | None, tuple[Listed, ...]]:
-        """What to remember of it now, and its pages where they are news."""
+        """Return what to remember of it now, and its pages where they are news."""
         conditional = known.conditional if known else {}
         answer = await self._fetcher.fetch(
             Request(
@@ -143,7 +141,7 @@ class SitemapWalk:
         if isinstance(answer, Fetched):
             match classify.status(answer.status).kind:
                 case ResponseKind.UNCHANGED if known and conditional:
-                    return msgspec.structs.replace(known, said=step.said, asked_ts=self._clock()), ()
+                    return msgspec.structs.replace(known, lastmod=step.lastmod, asked_ts=self._clock()), ()
                 case ResponseKind.OK:
                     return await self._read(step, known, answer)
                 case ResponseKind.MISSING | ResponseKind.GONE:
@@ -159,7 +157,7 @@ class SitemapWalk:
             last_modified=answer.header("last-modified"),
             url=answer.final_url,
             body=ids.body_hash(answer.body),
-            said=step.said,
+            lastmod=step.lastmod,
             asked_ts=self._clock(),
         )
         if known and known.body == state.body:

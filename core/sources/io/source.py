@@ -63,7 +63,7 @@ class Source(ABC):
     """Are its pages found by links? Then what nothing leads to any more is gone."""
     is_listing_evidence: ClassVar[bool] = False
     """Is what a complete listing lacks gone, and what it names there?"""
-    asks_nobody: ClassVar[bool] = False
+    needs_no_requests: ClassVar[bool] = False
     """Does a visit cost no request?"""
     needs_signature: ClassVar[bool] = False
     """Is its record good only if the person's own command signed it?"""

@@ -118,18 +118,15 @@ class SourceStore:
         except DomainFileError:
             record = await self.record_from_domain(sid)
             if record is None:
-                await self._quarantine_record(sid)
+                # Not listed again before its domain is added; its items stay.
+                if await self._client.exists(self._keys.source(sid)):
+                    await self._quarantine.whole(self._keys.source(sid))
+                await self._client.zrem(self._keys.sources_due, sid)
                 raise
             fields: HashFields = _identity(record)
             await self._client.hset(self._keys.source(sid), mapping=fields)
             log.warning("⚠️ The record of a source was damaged; what it is was read from its domain → %s", sid)
             return record
-
-    async def _quarantine_record(self, sid: str) -> None:
-        """Quarantine the record: the source is not listed again before its domain is added; its items stay."""
-        if await self._client.exists(self._keys.source(sid)):
-            await self._quarantine.whole(self._keys.source(sid))
-        await self._client.zrem(self._keys.sources_due, sid)
 
     async def record_from_domain(self, sid: str) -> SourceRecord | None:
         """Return a source as its domain describes it; None if there is no such domain, or it cannot be read either."""

@@ -111,7 +111,7 @@ class WebSource(Source):
         self._named_sitemaps = named_sitemaps
         self._tracking_params = tracking_params
         self._clock = clock
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     @classmethod
     def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
@@ -159,22 +159,19 @@ class WebSource(Source):
         # Another scope admits other pages: then everything is read anew.
         remembered = memory if memory.get(_SCOPE) == self._scope.version else {}
         walk = SitemapWalk(self._fetcher, self._pool, remembered, self._tracking_params, self._clock)
-        sorting = _Sorting(self._scope, self._max_pages)
-        async with contextlib.aclosing(walk.pages(await self._first_sitemaps())) as sitemaps:
+        sitemap_filter = _SitemapFilter(self._scope, self._max_pages)
+        origin = origin_of(self._scope.landing)
+        first = await self._named_sitemaps(origin) if self._named_sitemaps else ()
+        async with contextlib.aclosing(walk.pages(first or (f"{origin}/sitemap.xml",))) as sitemaps:
             async for pages in sitemaps:
-                for batch in sorting.batches(pages, self._clock()):
+                for batch in sitemap_filter.batches(pages, self._clock()):
                     if batch.refs or batch.refused:
                         yield batch
                     await asyncio.sleep(0)  # 50,000 addresses take a second; others want to work too
-                if sorting.is_full:
+                if sitemap_filter.is_full:
                     break
-        reason = "; ".join((LINKS_DECIDE, *walk.notes, *sorting.notes))
+        reason = "; ".join((LINKS_DECIDE, *walk.notes, *sitemap_filter.notes))
         yield End(is_complete=False, reason=reason, memory={_SCOPE: self._scope.version, **walk.memory})
-
-    async def _first_sitemaps(self) -> Sequence[str]:
-        origin = origin_of(self._scope.landing)
-        named = await self._named_sitemaps(origin) if self._named_sitemaps else ()
-        return named or (f"{origin}/sitemap.xml",)
 
     def unwanted(self, address: str) -> str:
         """What the scope shuts out."""
@@ -187,23 +184,23 @@ class WebSource(Source):
         """One page; robots.txt and politeness are the fetcher's."""
         answer = await look_and_fetch(self._fetcher, item, page_request(item, conditional), slot)
         if isinstance(answer, Fetched) and answer.status < 400 and self._scope.is_root(item.fetch_url):
-            self._look_where_root_leads(answer.final_url)
+            self._check_root(answer.final_url)
         return answer
 
-    def _look_where_root_leads(self, url: str) -> None:
-        """What the address alone tells: the root is back, or leads where no scope follows."""
+    def _check_root(self, url: str) -> None:
+        """Note what the address alone tells: the root is back, or leads where no scope follows."""
         if self._scope.is_in_landing(url):
             return
         refusal = self._scope.landing_rejection_reason(url)
         if refusal:
-            self._tell(f"the root leads to {display_url(url)}, {refusal}: {NOT_FOLLOWED}")
+            self._warn(f"the root leads to {display_url(url)}, {refusal}: {NOT_FOLLOWED}")
         elif self._scope.is_root(url):
             before = display_url(self._scope.landing)
             self._scope = self._scope.with_landing(self._scope.root)
-            self._tell(f"the root answers at its own address again; pages of {before} {STAY}")
+            self._warn(f"the root answers at its own address again; pages of {before} {STAY}")
 
     def land(self, item: Item, answer: Fetched, links: Sequence[str]) -> str:
-        """Follow the root, whose page was read, to where it leads now; or why not, where that is only for now."""
+        """Follow the root to where it leads now; return why not, where the redirect is only temporary."""
         url = answer.final_url.partition("?")[0]
         is_elsewhere = self._scope.is_root(item.fetch_url) and not self._scope.is_in_landing(url)
         if not is_elsewhere or self._scope.is_root(url):
@@ -211,30 +208,28 @@ class WebSource(Source):
         is_like_root = not is_login_or_error_url(url) and (
             answer.is_moved_for_good or self._scope.resembles_root(url, links)
         )
-        if self._scope.landing_rejection_reason(url) or not is_like_root:
-            return self._stray(answer, url)
+        is_refused = bool(self._scope.landing_rejection_reason(url))
+        if is_refused or not is_like_root:
+            shown = display_url(url)
+            if not is_refused:  # else it was told when it answered
+                self._warn(f"the root leads to {shown}, which does not look like the place itself: {NOT_FOLLOWED}")
+            return "" if answer.is_moved_for_good else f"It leads to {shown} for now; what was there before is kept."
         before = display_url(self._scope.landing)
         self._scope = self._scope.with_landing(url)
         had_pages = item.has_text or bool(item.alias_of)
         stay = f"; pages of {before} {STAY}" if had_pages else ""
-        self._tell(f"the root leads to {display_url(url)} now, and the scope follows it{stay}")
+        self._warn(f"the root leads to {display_url(url)} now, and the scope follows it{stay}")
         return ""
 
-    def _stray(self, answer: Fetched, url: str) -> str:
-        shown = display_url(url)
-        if not self._scope.landing_rejection_reason(url):  # else it was told when it answered
-            self._tell(f"the root leads to {shown}, which does not look like the place itself: {NOT_FOLLOWED}")
-        return "" if answer.is_moved_for_good else f"It leads to {shown} for now; what was there before is kept."
-
-    def _tell(self, news: str) -> None:
+    def _warn(self, news: str) -> None:
         self.news = news
-        if news not in self._told:
-            self._told.add(news)
+        if news not in self._warned:
+            self._warned.add(news)
             log.warning("↪️ %s: %s", display_url(self._scope.root), news)
 
 
-class _Sorting:
-    """Sorts the pages of sitemaps into refs, refusals and what only counts."""
+class _SitemapFilter:
+    """Sorts the pages of sitemaps into refs and refusals, and counts those out of scope."""
 
     def __init__(self, scope: Scope, max_pages: int) -> None:
         self._scope = scope
