@@ -97,7 +97,7 @@ async def _items(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
     troubled: list[str] = []
     queries = ItemQueries(client, keys)
     async for item_ids in queries.of_sources(domain.sources):
-        rows = await queries.rows(item_ids)
+        rows = await queries.summaries(item_ids)
         counts.update(row.status for row in rows)
         room = MOST_SHOWN - len(troubled)
         troubled += [row.item_id for row in rows if row.status in (Status.ERROR, Status.OUT_OF_SCOPE)][:room]

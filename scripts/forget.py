@@ -29,7 +29,7 @@ async def forget(word: str, dry_run: bool) -> int:
     """Forget an item and every link that leads to it."""
     async with session.open_session() as (settings, keys, client):
         queries = ItemQueries(client, keys, settings.tracking_param_prefixes)
-        named = await queries.named(word, Path.cwd())
+        named = await queries.resolve(word, Path.cwd())
         parent = await queries.parent_of(named.item_id)
         if parent:
             raise FreshetError(

@@ -85,7 +85,7 @@ def _refresh(up: Up) -> int:
 
 async def _deferred(settings: Settings) -> int:
     async with _overview(settings) as overview:
-        return field_parsing.integer((await overview.last_run()).get("deferred"))
+        return field_parsing.integer((await overview.counters(Keys.of(settings).canonical_last_run)).get("deferred"))
 
 
 async def _due(settings: Settings) -> int:

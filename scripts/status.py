@@ -76,10 +76,10 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
         "articles": await overview.articles(now),
         "failures": await _failures(overview),
         "registry": await _registry(settings, keys, client, now),
-        "last_cycle": await overview.last_cycle(),
-        "all_cycles": await overview.all_cycles(),
-        "last_run": await overview.last_run(),
-        "all_runs": await overview.all_runs(),
+        "last_cycle": await overview.counters(keys.ingest_last_run),
+        "all_cycles": await overview.counters(keys.ingest_stats),
+        "last_run": await overview.counters(keys.canonical_last_run),
+        "all_runs": await overview.counters(keys.canonical_stats),
     }
 
 
@@ -106,7 +106,7 @@ async def _registry(settings: Settings, keys: Keys, client: connect.Client, now:
         "sources": sources,
         "runs": await RunStore(client, keys).newest(MAX_RUNS, now),
         "queues": await asyncio.to_thread(_queues, settings),
-        "refreshed": await overview.refreshed(),
+        "refreshed": await overview.counters(keys.refresh_stats),
         "search": {
             "waiting": await queue.count(),
             "space": await VectorSpaceStore(client, keys).current(),

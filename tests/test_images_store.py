@@ -163,11 +163,11 @@ async def test_images_are_not_selected_for_a_reindex(gallery: Gallery) -> None:
     """They are read anew with their page; alone they would wait for ever."""
     gallery.show("weir")
     await gallery.crawl()
-    selecting = ItemQueries(gallery.context.client, gallery.context.keys)
+    queries = ItemQueries(gallery.context.client, gallery.context.keys)
     (image,) = (await gallery.children()).values()
 
-    by_status = [name async for some in selecting.of_status(Status.INDEXED) for name in some]
-    by_host = [name async for some in selecting.of_host("127.0.0.1", "host") for name in some]
+    by_status = [name async for some in queries.of_status(Status.INDEXED) for name in some]
+    by_host = [name async for some in queries.of_host("127.0.0.1", "host") for name in some]
     assert image["id"] not in [*by_status, *by_host]
     assert gallery.id in by_host
 

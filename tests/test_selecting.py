@@ -52,7 +52,7 @@ async def test_an_item_by_its_id(redis: Client, keys: Keys) -> None:
     """The name that reports show."""
     (item_id,) = await register(redis, keys, "docs.site", "https://example.org/a")
 
-    assert await ItemQueries(redis, keys).named(item_id, HERE) == ResolvedName(item_id)
+    assert await ItemQueries(redis, keys).resolve(item_id, HERE) == ResolvedName(item_id)
 
 
 @pytest.mark.parametrize("word", ["https://example.org/a?b=2&a=1", "HTTPS://EXAMPLE.org/a/?a=1&utm_source=x&b=2#top"])
@@ -60,7 +60,7 @@ async def test_an_item_by_any_spelling_of_its_url(redis: Client, keys: Keys, wor
     """The normal form decides."""
     (item_id,) = await register(redis, keys, "docs.site", "https://example.org/a?a=1&b=2")
 
-    assert (await ItemQueries(redis, keys).named(word, HERE)).item_id == item_id
+    assert (await ItemQueries(redis, keys).resolve(word, HERE)).item_id == item_id
 
 
 async def test_an_article_by_its_uid_its_alias_and_its_alias_url(redis: Client, keys: Keys) -> None:
@@ -69,11 +69,11 @@ async def test_an_article_by_its_uid_its_alias_and_its_alias_url(redis: Client, 
     uid = await store_article(redis, keys, "https://example.org/a", item_id)
     amp = "https://amp.example.org/a"
     await redis.set(keys.alias(ids.article_uid(amp)), uid)
-    selecting = ItemQueries(redis, keys)
+    queries = ItemQueries(redis, keys)
 
-    assert await selecting.named(uid, HERE) == ResolvedName(item_id, uid)
-    assert await selecting.named(ids.article_uid(amp), HERE) == ResolvedName(item_id, ids.article_uid(amp))
-    assert await selecting.named(amp, HERE) == ResolvedName(item_id, ids.article_uid(amp))
+    assert await queries.resolve(uid, HERE) == ResolvedName(item_id, uid)
+    assert await queries.resolve(ids.article_uid(amp), HERE) == ResolvedName(item_id, ids.article_uid(amp))
+    assert await queries.resolve(amp, HERE) == ResolvedName(item_id, ids.article_uid(amp))
 
 
 @pytest.mark.parametrize("word", ["/work/notes/a.md", "notes/a.md", "./notes/../notes/a.md", "file:///work/notes/a.md"])
@@ -81,13 +81,13 @@ async def test_a_file_by_its_path(redis: Client, keys: Keys, word: str) -> None:
     """Absolute, relative to where the person stands, or as a URI."""
     (item_id,) = await register(redis, keys, "docs.notes", "/work/notes/a.md", kind="file")
 
-    assert (await ItemQueries(redis, keys).named(word, HERE)).item_id == item_id
+    assert (await ItemQueries(redis, keys).resolve(word, HERE)).item_id == item_id
 
 
 @pytest.mark.parametrize("word", ["https://example.org/b", "url_nothing", "/no/file", "", "javascript:1", "a\0b"])
 async def test_what_is_not_known_has_no_item(redis: Client, keys: Keys, word: str) -> None:
     """And nothing is raised, whatever the word is."""
-    assert (await ItemQueries(redis, keys).named(word, HERE)).item_id == ""
+    assert (await ItemQueries(redis, keys).resolve(word, HERE)).item_id == ""
 
 
 # ── many ────────────────────────────────────────────────────────────────────────────────────────
@@ -97,11 +97,11 @@ async def test_sources_give_a_shared_item_once(redis: Client, keys: Keys) -> Non
     """Also when two of the sources asked for list it."""
     a, b = await register(redis, keys, "docs.one", "https://example.org/a", "https://example.org/b")
     await register(redis, keys, "docs.two", "https://example.org/b", "https://example.org/c")
-    selecting = ItemQueries(redis, keys)
+    queries = ItemQueries(redis, keys)
 
-    assert sorted(await all_of(selecting.of_sources(["docs.one"]))) == sorted([a, b])
-    assert len(await all_of(selecting.of_sources(["docs.one", "docs.two"]))) == 3
-    assert len(await all_of(selecting.of_all())) == 3
+    assert sorted(await all_of(queries.of_sources(["docs.one"]))) == sorted([a, b])
+    assert len(await all_of(queries.of_sources(["docs.one", "docs.two"]))) == 3
+    assert len(await all_of(queries.of_all())) == 3
 
 
 async def test_a_category_gives_the_items_of_its_articles(redis: Client, keys: Keys) -> None:
@@ -152,10 +152,10 @@ async def test_selecting_writes_nothing(redis: Client, keys: Keys) -> None:
     """It may be used to look before something is done."""
     await register(redis, keys, "docs.site", "https://example.org/a")
     before = {key: await redis.dump(key) for key in await redis.keys("*")}
-    selecting = ItemQueries(redis, keys)
-    for batches in (selecting.of_all(), selecting.stale(), selecting.of_category("x"), selecting.of_host("x", "host")):
+    queries = ItemQueries(redis, keys)
+    for batches in (queries.of_all(), queries.stale(), queries.of_category("x"), queries.of_host("x", "host")):
         await all_of(batches)
-    await selecting.named("https://example.org/zzz", HERE)
+    await queries.resolve("https://example.org/zzz", HERE)
 
     assert {key: await redis.dump(key) for key in await redis.keys("*")} == before
 

@@ -82,7 +82,7 @@ async def test_items_are_found_by_any_spelling(settings: Settings, site: Site) -
     site.page("/a")
     async with office(settings, tracking_param_prefixes=OURS) as context:
         await crawled(context, site)
-        found = await ItemQueries(context.client, context.keys, OURS).named(site.url("/a?from_mail=1"), Path("/"))
+        found = await ItemQueries(context.client, context.keys, OURS).resolve(site.url("/a?from_mail=1"), Path("/"))
 
         assert found.item_id == item_id(site.url("/a"))
         asked = {"TRACKING_PARAM_PREFIXES": ",".join(OURS)}

@@ -1,6 +1,6 @@
-"""Canonical articles: what one visit writes, as commands for one commit (design §6.4).
+"""Canonical articles, their aliases and failures: what one visit writes, as commands for one commit.
 
-Nothing here writes by itself but `enter_categories`, which is one idempotent script.
+Only `enter_categories` writes by itself, in one idempotent script (docs/architecture.md#one-commit).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from core.errors import FailCode
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Link
-from core.registry import field_parsing
+from core.registry import field_parsing, key_lists
 from core.store.commit import Command, Lease, Leases, Word, flat
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT, event
+from core.store.pipeline import read_many
 from core.urls.secrets import redact, without_credentials
 
-# KEYS[1] article, KEYS[2] events, then category sets · ARGV[1] uid, ARGV[2] life, ARGV[3] events kept, then the
+# KEYS[1] article, KEYS[2] events, then category sets · ARGV[1] uid, ARGV[2] TTL, ARGV[3] events kept, then the
 # categories' names.
-# An article that is gone enters nothing. One that a 404 has hidden only notes where it belongs when its page is back.
-# Returns 1 when it is there.
+# An article that a 404 has hidden only notes its categories, for when its page is back. Returns 0 if there is none.
 _ENTER = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local is_hidden = redis.call('HGET', KEYS[1], 'status') == 'gone'
@@ -55,21 +55,13 @@ class LinkState:
 
     was_attempted: bool
     is_stored: bool
-    """Its own article ttls, though nobody remembers the attempt."""
+    """Its own article is alive, though it is not remembered as attempted."""
     article_uid: str
     """A live article of the same page, or empty."""
     has_record: bool
-    """The page is an item already: a site lists it, or its article has ended."""
+    """The page is an item already: a site lists it, or its article has expired."""
     link: Link
     """With what a feed said about it, and how often it was tried."""
-
-
-@dataclass(frozen=True, slots=True)
-class OriginalArticle:
-    """The live article that had a text first."""
-
-    uid: str
-    final_url: str
 
 
 class ArticleStore:
@@ -81,14 +73,14 @@ class ArticleStore:
         self._ttls = ttls
 
     async def count_attempted(self, links: Sequence[str]) -> int:
-        """How many of these another run has meanwhile brought to an end."""
+        """Return how many of these links another run has attempted meanwhile."""
         uids = [ids.article_uid(url) for url in links]
         return sum(await self._client.smismember(self._keys.attempted, uids)) if uids else 0
 
     # ── before a visit ──
 
     async def lease(self, leases: Leases, link: Link, item_id: str) -> tuple[Lease, int, LinkState] | None:
-        """Take the link's page, and learn all the visit wants to know in the same round trip."""
+        """Lease the link's page, and read all that its visit needs in the same round trip."""
 
         def ask(pipe: Pipeline) -> None:
             pipe.sismember(self._keys.attempted, link.uid)
@@ -102,16 +94,14 @@ class ArticleStore:
             return None
         is_live = bool(uid) and bool(await self._client.exists(self._keys.article(uid)))
         known = replace(link, entry=entry, earlier_tries=field_parsing.integer(tries))
-        before = LinkState(bool(attempted), bool(is_stored), uid if is_live else "", uid is not None, known)
-        return *acquired, before
+        return *acquired, LinkState(bool(attempted), bool(is_stored), uid if is_live else "", uid is not None, known)
 
     async def lease_text(
         self, leases: Leases, lease: Lease, content_hash: str, uid: str
-    ) -> tuple[Lease, OriginalArticle | None] | None:
-        """Take the text beside the page, and learn which other live article had it first.
+    ) -> tuple[Lease, str, str] | None:
+        """Lease the text too; return the wider lease with uid and final URL of the live article that had it first.
 
-        Two pages with one text at the same moment: who has the text's lease is the original. First come, first
-        served, and it stays so: which of two duplicates is the original does not flip (trap R12).
+        Of two pages with one text at the same moment, the one with the text's lease is the original, and it stays so.
         """
         item = f"text_{content_hash}"
         acquired, (first,) = await leases.acquire_and(
@@ -121,27 +111,29 @@ class ArticleStore:
             return None
         wider = lease.with_key(self._keys.lease(item))
         final_url = await self._client.hget(self._keys.article(first), "final_url") if first and first != uid else None
-        return wider, None if final_url is None else OriginalArticle(str(first), str(final_url))
+        return (wider, "", "") if final_url is None else (wider, str(first), str(final_url))
 
     async def live_article(self, item_id: str) -> str:
-        """The uid of an item's article, or empty when it has none that ttls."""
+        """The uid of an item's article, or empty when it has none that is alive."""
         uid = await self._client.hget(self._keys.item(item_id), "articleUid")
         return str(uid) if uid and await self._client.exists(self._keys.article(str(uid))) else ""
 
     # ── success ──
 
     def store(self, link: Link, fields: Mapping[str, Word], now: float) -> list[Command]:
-        """The article under its link's uid, in its categories and in the global index (at its first time only)."""
-        article = self._keys.article(link.uid)
+        """Commands that store an article under its link's uid, in its categories and in the global index."""
+        article, content = self._keys.article(link.uid), self._keys.content(str(fields["content_hash"]))
+        is_duplicate = bool(fields["duplicate_of"])
+        first: Command = ("SET", content, link.uid, "EX", self._ttls.article)
         return [
             ("HSET", article, *flat(fields)),
             ("EXPIRE", article, self._ttls.article),
             ("DEL", self._keys.alias(link.uid)),
             ("ZADD", self._keys.article_index, "NX", now, link.uid),
-            *self._first_with(str(fields["content_hash"]), link.uid, str(fields["duplicate_of"])),
+            ("EXPIRE", content, self._ttls.article) if is_duplicate else first,
             *self._indexed(link.uid, link.categories),
             *self._settled(link.uid, now),
-            *(self.counted("duplicate" if fields["duplicate_of"] else "stored") if link.is_first_visit else ()),
+            *(self._counted("duplicate" if is_duplicate else "stored") if link.is_first_visit else ()),
             event(
                 self._keys,
                 "article.stored",
@@ -153,11 +145,11 @@ class ArticleStore:
         ]
 
     def correct(self, link: Link, fields: Mapping[str, Word], before: Mapping[str, str]) -> list[Command]:
-        """The article in place: what its publisher corrected, under the uid and in the categories it has."""
+        """Commands that correct an article in place, under the uid and in the categories it has."""
         key = self._keys.article(link.uid)
         commands: list[Command] = [
             ("HSET", key, *flat(fields)),
-            # It may have ended while we fetched: then it begins a new life instead of living for ever.
+            # It may have expired during the visit: then it gets a new TTL instead of none.
             ("EXPIRE", key, self._ttls.article, "NX"),
             ("SET", self._keys.content(str(fields["content_hash"])), link.uid, "NX", "EX", self._ttls.article),
         ]
@@ -174,44 +166,39 @@ class ArticleStore:
         return [*commands, again, *self._indexed(link.uid, link.categories)]
 
     def remember(self, link: Link, now: float) -> list[Command]:
-        """An article that is there but not remembered or not indexed: repaired, not fetched again (trap T11)."""
+        """Commands that repair an article that is stored, but not remembered as attempted or not indexed."""
         return [
             ("ZADD", self._keys.article_index, "NX", now, link.uid),
             ("EXPIRE", self._keys.article(link.uid), self._ttls.article),
             *self._settled(link.uid, now),
         ]
 
-    def _first_with(self, content_hash: str, uid: str, original: str) -> list[Command]:
-        key = self._keys.content(content_hash)
-        return [("EXPIRE", key, self._ttls.article)] if original else [("SET", key, uid, "EX", self._ttls.article)]
-
     def alias(self, link: Link, target_uid: str, now: float) -> list[Command]:
-        """Another name of a stored article; its categories are entered by `enter_categories`."""
+        """Commands that make a link an alias of a stored article; `enter_categories` enters its categories."""
         return [
             ("SET", self._keys.alias(link.uid), target_uid, "EX", self._ttls.article),
             ("SADD", self._keys.aliases(target_uid), without_credentials(link.url)),
             ("EXPIRE", self._keys.aliases(target_uid), self._ttls.article),
             *self._settled(link.uid, now),
-            *self.counted("alias"),
+            *self._counted("alias"),
         ]
 
     async def enter_categories(self, uid: str, categories: Sequence[str]) -> bool:
-        """Put a stored article into these categories as well; False when it is gone."""
+        """Put a stored article into these categories as well; False if it is gone."""
         sets = [self._keys.articles_by_category(category) for category in categories]
         keys = [self._keys.article(uid), self._keys.events, *sets]
-        told = (uid, str(self._ttls.article), str(EVENTS_KEPT), *categories)
-        return bool(await self._client.eval(_ENTER, len(keys), *keys, *told))
+        words = (uid, str(self._ttls.article), str(EVENTS_KEPT), *categories)
+        return bool(await self._client.eval(_ENTER, len(keys), *keys, *words))
 
     def _indexed(self, uid: str, categories: Sequence[str]) -> list[Command]:
         sets = [self._keys.articles_by_category(category) for category in categories]
         return [command for key in sets for command in (("SADD", key, uid), ("EXPIRE", key, self._ttls.article))]
 
     def _settled(self, uid: str, now: float) -> list[Command]:
-        """Attempted, and no failure any more."""
         return [
             *self._attempted(uid, now),
             ("ZREM", self._keys.retry, uid),
-            ("ZREM", self._keys.failures, *(f"{uid}:{code}" for code in FailCode)),
+            ("ZREM", self._keys.failures, *key_lists.failure_members(uid)),
             ("DEL", self._keys.failure(uid), self._keys.entry(uid)),
         ]
 
@@ -226,50 +213,44 @@ class ArticleStore:
     # ── sightings ──
 
     async def renewal(self, categories: Sequence[str], links: Sequence[str], now: float) -> list[Command]:
-        """Commands that keep stored articles of these links alive: their memory and their life (design §6.2).
+        """Commands that renew the TTLs of stored articles of these links, and when they were last seen.
 
-        A failure is not renewed: it ages from its attempt, so that it is tried again.
-        An article seen in a category it was not in enters it at once.
+        A failure is not renewed: it ages from its attempt, so that it is tried again. An article seen in a category it
+        was not in enters it at once (docs/architecture.md#ageing).
         """
+        uids = [ids.article_uid(url) for url in links]
+        aliased = await read_many(self._client, [("GET", self._keys.alias(uid)) for uid in uids])
+        article_uids = [target or uid for uid, target in zip(uids, aliased, strict=True)]
+        stored = await read_many(
+            self._client, [("HGET", self._keys.article(uid), "categories") for uid in article_uids]
+        )
         commands: list[Command] = []
-        for uid, article_uid, listed in await self._stored([ids.article_uid(url) for url in links]):
+        for uid, article_uid, listed in zip(uids, article_uids, stored, strict=True):
+            if listed is None:
+                continue
             if not set(categories) <= set(listed.split(",")):
                 await self.enter_categories(article_uid, categories)
-            commands += self._kept_alive(uid, article_uid, now)
-        return commands + self._sets_kept_alive(categories) if commands else []
-
-    async def _stored(self, uids: Sequence[str]) -> list[tuple[str, str, str]]:
-        """Of these uids those that lead to a live article: uid, the article's own uid, its categories."""
-        pipe = self._client.pipeline(transaction=False)
-        for uid in uids:
-            pipe.get(self._keys.alias(uid))
-        targets = [target or uid for uid, target in zip(uids, await pipe.execute() if uids else [], strict=True)]
-        for target in targets:
-            pipe.hget(self._keys.article(target), "categories")
-        listed = await pipe.execute() if uids else []
-        return [row for row in zip(uids, targets, listed, strict=True) if row[2] is not None]
-
-    def _kept_alive(self, uid: str, article_uid: str, now: float) -> list[Command]:
-        # XX: what was forgotten meanwhile is not remembered by a renewal.
-        return [
-            ("EXPIRE", self._keys.article(article_uid), self._ttls.article),
-            ("EXPIRE", self._keys.alias(uid), self._ttls.article),
-            ("EXPIRE", self._keys.aliases(article_uid), self._ttls.article),
-            ("ZADD", self._keys.attempted_at, "XX", "GT", now, uid),
-            ("ZADD", self._keys.attempted_at, "XX", "GT", now, article_uid),
-        ]
-
-    def _sets_kept_alive(self, categories: Sequence[str]) -> list[Command]:
-        kept: list[Command] = [("EXPIRE", self._keys.articles_by_category(c), self._ttls.article) for c in categories]
-        attempted = (self._keys.attempted, self._keys.attempted_at)
-        return kept + [("EXPIRE", key, self._ttls.attempted) for key in attempted]
+            # XX: what was forgotten meanwhile is not remembered by a renewal.
+            commands += [
+                ("EXPIRE", self._keys.article(article_uid), self._ttls.article),
+                ("EXPIRE", self._keys.alias(uid), self._ttls.article),
+                ("EXPIRE", self._keys.aliases(article_uid), self._ttls.article),
+                ("ZADD", self._keys.attempted_at, "XX", "GT", now, uid),
+                ("ZADD", self._keys.attempted_at, "XX", "GT", now, article_uid),
+            ]
+        if commands:
+            commands += [("EXPIRE", self._keys.articles_by_category(name), self._ttls.article) for name in categories]
+            commands += [
+                ("EXPIRE", key, self._ttls.attempted) for key in (self._keys.attempted, self._keys.attempted_at)
+            ]
+        return commands
 
     # ── failure ──
 
     def fail(self, link: Link, failed: Failed, tries: int, retry_at: float | None, now: float) -> list[Command]:
-        """A failure with its story; with a time to try again, or remembered as attempted."""
+        """Commands that record a failure; with a time to retry, or as attempted."""
         key = self._keys.failure(link.uid)
-        story: dict[str, Word] = {
+        fields: dict[str, Word] = {
             "url": without_credentials(link.url).encode("utf-8", "replace").decode(),
             "category": ",".join(link.categories),
             "feed": link.feed,
@@ -281,37 +262,34 @@ class ArticleStore:
             "last_ts": int(now),
         }
         others = [f"{link.uid}:{code}" for code in FailCode if code is not failed.code]
+        end = [("ZREM", self._keys.retry, link.uid), *self._attempted(link.uid, now), *self._counted("failed")]
+        if retry_at is not None:
+            end = [("ZADD", self._keys.retry, retry_at, link.uid), *self._counted("retry")]
         return [
-            ("HSET", key, *flat(story)),
+            ("HSET", key, *flat(fields)),
             ("HSETNX", key, "first_ts", int(now)),
             ("EXPIRE", key, self._ttls.attempted),
             ("ZREM", self._keys.failures, *others),
             ("ZADD", self._keys.failures, now, f"{link.uid}:{failed.code}"),
             ("EXPIRE", self._keys.failures, self._ttls.attempted),
-            *self._again_or_never(link.uid, retry_at, now),
+            *end,
         ]
 
-    def _again_or_never(self, uid: str, retry_at: float | None, now: float) -> list[Command]:
-        if retry_at is not None:
-            return [("ZADD", self._keys.retry, retry_at, uid), *self.counted("retry")]
-        return [("ZREM", self._keys.retry, uid), *self._attempted(uid, now), *self.counted("failed")]
-
     def reject(self, link: Link, failed: Failed, now: float) -> list[Command]:
-        """A member of a link set that is no link: told like a failure, counted as rejected."""
-        told = [c for c in self.fail(link, failed, 1, None, now) if c[0] != "HINCRBY"]
-        return [*told, *self._plus({"found": 1, "rejected": 1})]
+        """Commands that record a member of a link set that is no link: as a failure, counted as rejected."""
+        commands = [command for command in self.fail(link, failed, 1, None, now) if command[0] != "HINCRBY"]
+        return [*commands, *self._plus({"found": 1, "rejected": 1})]
 
     # ── counting ──
 
-    def counted(self, outcome: str) -> list[Command]:
-        """One link found, new, and come to this end."""
-        return self._plus({"found": 1, "new": 1, outcome: 1})
+    def _counted(self, result: str) -> list[Command]:
+        return self._plus({"found": 1, "new": 1, result: 1})
 
     def _plus(self, counts: Mapping[str, int]) -> list[Command]:
         return [("HINCRBY", self._keys.canonical_stats, name, count) for name, count in counts.items()]
 
     async def record_run(self, counts: Mapping[str, int], now: float, seconds: float) -> None:
-        """The last run's counters, and those that no commit has counted: known and deferred links."""
+        """Write the last run's counters, and add what no commit has counted: known and deferred links."""
         last = self._keys.canonical_last_run
         known, deferred = counts["known"], counts["deferred"]
         rest = {"found": known + deferred, "new": deferred, "known": known, "deferred": deferred}

@@ -1,6 +1,6 @@
-"""The texts of items: a page's own document, or the article that a feed listed; with images, outlinks and snapshot.
+"""The texts of items: a page's own document or the article that a feed listed, with images, outlinks and snapshot.
 
-Commands only, to be committed with the decision they belong to.
+Builds commands only, to be committed with the decision they belong to.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import cast
 from core import ids
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
-from core.models import Document, Fetched, Link, TextSource
+from core.models import Fetched, Image, Link, TextSource
 from core.registry import stored_fields
 from core.registry.decide import Decision, TextAction, VisitResult
 from core.registry.io.articles import ArticleStore
-from core.registry.io.images import ImageStore
 from core.registry.io.items import LeasedItem
 from core.registry.io.remover import Remover
 from core.registry.outcomes import Changed, Moved
-from core.registry.record import ARTICLES_SOURCE, Item, Status
+from core.registry.record import ARTICLES_SOURCE, Item, Status, blank_record
 from core.store.commit import Command, Word, batched, flat
 from core.store.connect import Client
+from core.urls.normalise import normalise_url
 
 DAY_SECONDS = 86_400
 
 
 class DocumentStore:
-    """What a decision does to a text."""
+    """Builds the commands that a decision means for a text."""
 
     def __init__(
         self, client: Client, keys: Keys, ttls: Ttls, snapshot_days: float, partition_strategy: str = "host"
@@ -39,8 +39,8 @@ class DocumentStore:
         self._keys = keys
         self._ttls = ttls
         self._snapshot_seconds = int(snapshot_days * DAY_SECONDS)
+        self._strategy = partition_strategy
         self._remover = Remover(client, keys)
-        self._images = ImageStore(client, keys, partition_strategy)
         self._articles = ArticleStore(client, keys, ttls)
 
     async def apply(self, leased: LeasedItem, decision: Decision, outcome: object, now: float) -> list[Command]:
@@ -49,109 +49,141 @@ class DocumentStore:
             case TextAction.REPLACE if isinstance(outcome, Changed):
                 return await self._replace(leased, decision, outcome, now)
             case TextAction.HIDE:
-                return [*self._hidden(leased), *await self._remover.visible_text(leased.item.id)]
+                return [*self._hide_article(leased), *await self._remover.visible_text(leased.item.id)]
             case TextAction.DELETE:
-                return [*await self._deleted(leased), *self._named(leased.item, outcome)]
-        return await self._copied(leased, now)
+                return await self._delete(leased, outcome)
+        return await self._copy_article(leased, now)
 
-    # ── writing ──
+    # ── replace ──
 
     async def _replace(self, leased: LeasedItem, decision: Decision, outcome: Changed, now: float) -> list[Command]:
         item, document = leased.item, outcome.document
-        written = self._texts(leased, decision, outcome, now)
+        commands = self._texts(leased, decision, outcome, now)
         if decision.status is Status.CRAWLED:
-            written.append(("ZADD", self._keys.embed_due, f"{now:.3f}", item.id))
+            commands.append(("ZADD", self._keys.embed_due, f"{now:.3f}", item.id))
         if item.alias_of:  # a page of its own again
-            written.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
-        left = {leased.article.get("content_hash", "")} - {"", document.content_hash}
-        written += await self._remover.first_texts(left, {item.article_uid})
-        return [*written, *await self.replace_images(item, document, now)]
+            commands.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
+        replaced = {leased.article.get("content_hash", "")} - {"", document.content_hash}
+        commands += await self._remover.first_texts(replaced, {item.article_uid})
+        return [*commands, *await self.replace_images(item, document.images, now)]
 
     def _texts(self, leased: LeasedItem, decision: Decision, outcome: Changed, now: float) -> list[Command]:
-        """The article that feeds listed; and the document of whoever else lists the page, for when the article ends."""
-        item, document = leased.item, outcome.document
+        """The article that feeds listed, and the document for other sources of the page, for when the article ends."""
+        item, document, article = leased.item, outcome.document, leased.article
         is_news = decision.count is VisitResult.CHANGED or not item.has_text
         updated = stored_fields.updated(now) if is_news else {}
-        written: list[Command] = []
+        commands: list[Command] = []
         if leased.is_article:
-            link = leased.link or _link_of(leased)
-            fields = stored_fields.article(link, item, document, outcome.visit, leased.article, now)
-            if leased.article:
-                written += self._articles.correct(link, fields | updated, leased.article)
+            link = leased.link
+            if link is None:
+                categories = tuple(filter(None, article["categories"].split(","))) or (article["category"],)
+                link = Link(article["url"], item.article_uid, categories, is_first_visit=False)
+            fields = stored_fields.article(link, item, document, outcome.visit, article, now)
+            if article:
+                commands += self._articles.correct(link, fields | updated, article)
             else:
-                written += self._articles.store(link, fields, now)
-        is_own = not leased.is_article or (_outlives_article(item) and document.source is not TextSource.FEED)
-        if is_own:
+                commands += self._articles.store(link, fields, now)
+        if not leased.is_article or (_outlives_article(item) and document.source is not TextSource.FEED):
             fields = stored_fields.document(item, document, now) | updated
-            written.append(("HSET", self._keys.document(item.id), *flat(fields)))
-        return written
+            commands.append(("HSET", self._keys.document(item.id), *flat(fields)))
+        return commands
 
-    async def _copied(self, leased: LeasedItem, now: float) -> list[Command]:
-        """A page of a feed and a site: the article's text is the page's own, too, for when the article ends."""
-        item, uid, article = leased.item, leased.item.article_uid, leased.article
+    async def _copy_article(self, leased: LeasedItem, now: float) -> list[Command]:
+        """Store the article's text as the page's own too, where a site lists the page, for when the article ends."""
+        item, article = leased.item, leased.article
         is_of_page = article.get("status") == "success" and article.get("text_source") != TextSource.FEED
-        if not is_of_page or not _outlives_article(item):
+        if not is_of_page or not _outlives_article(item) or item.text_hash == article["content_hash"]:
             return []
-        if item.text_hash == article["content_hash"]:
-            return []
-        said = await self._client.hmget(self._keys.article(uid), list(stored_fields.SHARED))
-        if said[0] is None:  # it has just ended
+        values = await self._client.hmget(self._keys.article(item.article_uid), list(stored_fields.SHARED))
+        if values[0] is None:  # it has just expired
             return []
         fields: dict[str, Word] = {"id": item.id, "url": item.fetch_url, "updated_ts": f"{now:.3f}"}
-        fields |= {name: str(value or "") for name, value in zip(stored_fields.SHARED, said, strict=True)}
+        fields |= {name: str(value or "") for name, value in zip(stored_fields.SHARED, values, strict=True)}
         fields["text_sha1"] = stored_fields.text_sha1(str(fields["content_hash"]), str(fields["markdown"]))
         return [("HSET", self._keys.document(item.id), *flat(fields))]
 
     async def metadata(self, item: Item) -> dict[str, str]:
-        """Title, author, date, image and abstract of a document as they are stored."""
+        """Return title, author, date, image and abstract of a document as they are stored."""
         names = list(stored_fields.METADATA)
         values = await self._client.hmget(self._keys.document(item.id), names)
         return {name: str(value or "") for name, value in zip(names, values, strict=True)}
 
-    # ── taking away ──
+    # ── hide and delete ──
 
-    def _hidden(self, leased: LeasedItem) -> list[Command]:
-        """Out of category and index; an article keeps its text until it ends or is gone for good."""
+    def _hide_article(self, leased: LeasedItem) -> list[Command]:
+        """Take an article out of categories and index; it keeps its text until it expires or is gone for good."""
+        uid = leased.item.article_uid
         if not leased.article:
             return []
-        key = self._keys.article(leased.item.article_uid)
-        hidden: list[Command] = [("HSET", key, "status", "gone"), ("EXPIRE", key, self._ttls.article, "NX")]
-        return hidden + self._unindexed(leased)
-
-    async def _deleted(self, leased: LeasedItem) -> list[Command]:
-        """The text for good; an article's link is still known, so that it does not bring the article back."""
-        item, gone = leased.item, await self._remover.text(leased.item.id)
-        if leased.article:
-            gone += await self._remover.articles([item.article_uid], [item.content_hash], keep_attempted=True)
-        return gone
-
-    def _named(self, item: Item, outcome: object) -> list[Command]:
-        """An alias is told to the page whose other name it is, and no longer to the one that it named before."""
-        if not isinstance(outcome, Moved):
-            return []
-        told: list[Command] = [("SADD", self._keys.aliases(outcome.target_id), item.fetch_url)]
-        if item.alias_of and item.alias_of != outcome.target_id:
-            told.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
-        return told
-
-    def _unindexed(self, leased: LeasedItem) -> list[Command]:
-        uid = leased.item.article_uid
         categories = filter(None, leased.article.get("categories", "").split(","))
         return [
+            ("HSET", self._keys.article(uid), "status", "gone"),
+            ("EXPIRE", self._keys.article(uid), self._ttls.article, "NX"),
             ("ZREM", self._keys.article_index, uid),
             *(("SREM", self._keys.articles_by_category(category), uid) for category in categories),
         ]
 
-    # ── images, children of their page ──
+    async def _delete(self, leased: LeasedItem, outcome: object) -> list[Command]:
+        """Delete a text for good; an article's link stays attempted, so that it does not bring the article back."""
+        item, commands = leased.item, await self._remover.text(leased.item.id)
+        if leased.article:
+            commands += await self._remover.articles([item.article_uid], [item.content_hash], keep_attempted=True)
+        if isinstance(outcome, Moved):
+            commands.append(("SADD", self._keys.aliases(outcome.target_id), item.fetch_url))
+            if item.alias_of and item.alias_of != outcome.target_id:
+                commands.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
+        return commands
 
-    async def replace_images(self, item: Item, document: Document, now: float) -> list[Command]:
-        """Commands that make a page's children those that it shows now."""
-        return await self._images.replace(item, document.images, now)
+    # ── images ──
+
+    async def replace_images(self, page: Item, images: Sequence[Image], now: float) -> list[Command]:
+        """Commands that make the images of a page those that it shows now.
+
+        An image is a record of its own, a child of its page. It has no text and is never fetched or embedded: its alt
+        text and caption are found in its page. So its status is Indexed from the beginning.
+        """
+        commands: list[Command] = []
+        names: list[str] = []
+        for image in images:
+            try:
+                normalised = normalise_url(image.url)
+            except ValueError:
+                continue
+            # The same picture on another page is another child.
+            name = ids.item_id("url", f"{normalised}#{page.id}")
+            record = blank_record(normalised, image.url, now, strategy=self._strategy) | {
+                "id": name,
+                "RowKey": name.partition("_")[2],
+                "status": str(Status.INDEXED),
+                "parentPageId": page.id,
+                "parentPageUrl": page.fetch_url,
+                "source": page.fetch_url,
+                "altText": image.alt,
+                "width": str(image.width or ""),
+                "height": str(image.height or ""),
+                "mimeType": image.mime_type,
+                "nextCrawlAt": "",
+            }
+            first_seen, key = record.pop("firstSeen"), self._keys.item(name)
+            names.append(name)
+            commands += [
+                ("HSET", key, *flat(record)),
+                ("HSETNX", key, "firstSeen", first_seen),
+                ("SADD", self._keys.partition(record["PartitionKey"]), name),
+                ("SADD", self._keys.status(record["status"]), name),
+            ]
+        old = await self._remover.images_of(page.id)
+        left = {name: partition for name, partition in old.items() if name not in names}
+        if left:
+            commands += [("SREM", self._keys.images(page.id), *left), *self._remover.images(left)]
+        if names:
+            commands.append(("SADD", self._keys.images(page.id), *names))
+        return [*commands, ("HSET", self._keys.item(page.id), "imageCount", len(set(names)))]
 
     # ── outlinks and snapshots ──
 
     def outlinks(self, item: Item, links: Sequence[str], scope_version: str) -> list[Command]:
-        """The commands that store a page's outlinks, if they are others than before or for another scope."""
+        """Commands that store a page's outlinks, if they or the scope have changed."""
         joined = "\n".join((scope_version, *sorted(links)))
         fingerprint = hashlib.sha256(joined.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         if fingerprint == item.links_hash:
@@ -161,7 +193,7 @@ class DocumentStore:
         return [*stored, ("HSET", self._keys.item(item.id), "linksHash", fingerprint)]
 
     def snapshot(self, item: Item, answer: Fetched) -> list[Command]:
-        """The page as it was served, if snapshots are kept."""
+        """Commands that store the page as it was served, if snapshots are kept."""
         if not self._snapshot_seconds:
             return []
         key = self._keys.snapshot(item.id)
@@ -174,7 +206,7 @@ class DocumentStore:
         return [("HSET", key, *flat(fields)), ("EXPIRE", key, self._snapshot_seconds)]
 
     async def read_snapshot(self, item: Item) -> Fetched | None:
-        """The page as it was served when its text was stored; None if there is none, or of another version."""
+        """Return the page as it was served when its text was stored; None if there is none, or of another version."""
         kept = cast(dict[str, str], await self._client.hgetall(self._keys.snapshot(item.id)))
         if not kept or kept["body_hash"] != item.body_hash:
             return None
@@ -186,10 +218,3 @@ class DocumentStore:
 def _outlives_article(item: Item) -> bool:
     """Does another source than a feed list it?"""
     return any(source != ARTICLES_SOURCE for source in item.sources)
-
-
-def _link_of(leased: LeasedItem) -> Link:
-    """The link of an article that is stored."""
-    item, article = leased.item, leased.article
-    categories = tuple(filter(None, article["categories"].split(","))) or (article["category"],)
-    return Link(article["url"], item.article_uid, categories, is_first_visit=False)

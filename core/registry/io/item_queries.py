@@ -1,7 +1,4 @@
-"""Which items does somebody mean? One by any of its names, or many by what they have in common.
-
-Many are never held at once: they come in batches, as a scan gives them.
-"""
+"""Find items: one by any of its names, or many by what they have in common, in batches."""
 
 from __future__ import annotations
 
@@ -14,9 +11,10 @@ from core import ids
 from core.keys import Keys
 from core.models import RejectedUrl
 from core.pages.extraction import EXTRACTOR_VERSION
-from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, listing_sources
 from core.store import scanning
 from core.store.connect import Client, texts
+from core.store.pipeline import read_many
 from core.urls import file_paths
 from core.urls.normalise import clean_url, normalise_url, public_url
 from core.urls.trackers import tracker_matcher
@@ -27,7 +25,7 @@ _WEB = re.compile(r"https?:", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ResolvedName:
-    """What a word of a person stands for; empty where nothing is known."""
+    """The item and article that a name stands for; empty where nothing is known."""
 
     item_id: str = ""
     uid: str = ""
@@ -36,7 +34,7 @@ class ResolvedName:
 
 @dataclass(frozen=True, slots=True)
 class ItemSummary:
-    """What is worth knowing about an item before something is done to it."""
+    """What a selection needs to know of an item."""
 
     item_id: str
     type: str
@@ -45,7 +43,7 @@ class ItemSummary:
     sources: tuple[str, ...]
     extractor_version: str
     is_image: bool = False
-    """A child of its page: it is visited and removed with it, never alone."""
+    """An image is visited and removed with its page, never alone."""
 
 
 class ItemQueries:
@@ -58,18 +56,18 @@ class ItemQueries:
 
     # ── one ──
 
-    async def named(self, word: str, folder: Path) -> ResolvedName:
-        """The item of an id, an article's uid, a URL or a path (seen from `folder`)."""
-        if await self._exists(word):
-            return ResolvedName(word)
-        if _UID.fullmatch(word):
-            return ResolvedName(await self._of_article(word), word)
-        if _WEB.match(word.strip()):
-            return await self._of_url(word.strip())
-        return ResolvedName(await self._of_path(word, folder))
+    async def resolve(self, name: str, folder: Path) -> ResolvedName:
+        """Return the item of an id, an article's uid, a URL or a path (relative to `folder`)."""
+        if await self._exists(name):
+            return ResolvedName(name)
+        if _UID.fullmatch(name):
+            return ResolvedName(await self._of_article(name), name)
+        if _WEB.match(name.strip()):
+            return await self._of_url(name.strip())
+        return ResolvedName(await self._of_path(name, folder))
 
     async def parent_of(self, item_id: str) -> str:
-        """The page of an image; empty for everything else."""
+        """Return the page of an image; empty for everything else."""
         return str(await self._client.hget(self._keys.item(item_id), "parentPageId") or "") if item_id else ""
 
     async def _of_url(self, url: str) -> ResolvedName:
@@ -88,7 +86,7 @@ class ItemQueries:
         return ResolvedName(await self._of_path(url, Path("/")), ids.article_uid(cleaned))
 
     async def _of_article(self, uid: str) -> str:
-        """The item of an article, or of the one that this uid is another name of."""
+        """Return the item of an article, also by the uid of an alias."""
         target = str(await self._client.get(self._keys.alias(uid)) or uid)
         item_id = str(await self._client.hget(self._keys.article(target), "item_id") or "")
         return item_id if item_id and await self._exists(item_id) else ""
@@ -115,17 +113,15 @@ class ItemQueries:
     async def of_category(self, category: str) -> AsyncIterator[list[str]]:
         """Items of the articles of a category."""
         async for uids in scanning.set_members(self._client, self._keys.articles_by_category(category)):
-            pipe = self._client.pipeline(transaction=False)
-            for uid in uids:
-                pipe.hget(self._keys.article(uid), "item_id")
-            yield [item_id for item_id in await pipe.execute() if item_id]
+            item_ids = await read_many(self._client, [("HGET", self._keys.article(uid), "item_id") for uid in uids])
+            yield [item_id for item_id in item_ids if item_id]
 
     async def of_sources(self, sources: Sequence[str]) -> AsyncIterator[list[str]]:
         """Items of these sources, each once."""
         for place, source in enumerate(sources):
             async for some in scanning.zset_members(self._client, self._keys.refs(source)):
                 earlier = set(sources[:place])
-                yield [row.item_id for row in await self.rows(some) if not earlier.intersection(row.sources)]
+                yield [row.item_id for row in await self.summaries(some) if not earlier.intersection(row.sources)]
 
     async def of_all(self) -> AsyncIterator[list[str]]:
         """Everything that any source lists."""
@@ -138,12 +134,12 @@ class ItemQueries:
         names = (host,) if partition_strategy == "host" else ("http", "https")
         for name in names:
             async for some in scanning.set_members(self._client, self._keys.partition(name)):
-                yield [row.item_id for row in await self.rows(some) if row.host == host and not row.is_image]
+                yield [row.item_id for row in await self.summaries(some) if row.host == host and not row.is_image]
 
     async def of_status(self, status: Status) -> AsyncIterator[list[str]]:
         """Items of a status."""
         async for some in scanning.set_members(self._client, self._keys.status(str(status))):
-            yield [row.item_id for row in await self.rows(some) if not row.is_image]
+            yield [row.item_id for row in await self.summaries(some) if not row.is_image]
 
     async def count(self, status: Status) -> int:
         """How many items are of a status."""
@@ -152,23 +148,17 @@ class ItemQueries:
     async def stale(self) -> AsyncIterator[list[str]]:
         """Items whose text an older extractor made."""
         async for some in self.of_all():
-            rows = await self.rows(some)
+            rows = await self.summaries(some)
             yield [row.item_id for row in rows if row.extractor_version not in ("", EXTRACTOR_VERSION)]
 
-    async def rows(self, item_ids: Sequence[str]) -> list[ItemSummary]:
-        """Those of the items that exist, in order."""
-        fields = ["type", "status", "sourceHost", "sources", "extractorVersion", "parentPageId"]
-        pipe = self._client.pipeline(transaction=False)
-        for item_id in item_ids:
-            pipe.hmget(self._keys.item(item_id), fields)
-        found = zip(item_ids, await pipe.execute() if item_ids else [], strict=True)
+    async def summaries(self, item_ids: Sequence[str]) -> list[ItemSummary]:
+        """Return those of the items that exist, in order."""
+        fields = ("type", "status", "sourceHost", "sources", "extractorVersion", "parentPageId")
+        records = await read_many(self._client, [("HMGET", self._keys.item(item_id), *fields) for item_id in item_ids])
         return [
-            ItemSummary(item_id, kind or "url", status, host or "", _listed_by(sources), version or "", bool(parent))
-            for item_id, (kind, status, host, sources, version, parent) in found
+            ItemSummary(
+                item_id, kind or "url", status, host or "", listing_sources(sources), version or "", bool(parent)
+            )
+            for item_id, (kind, status, host, sources, version, parent) in zip(item_ids, records, strict=True)
             if status is not None
         ]
-
-
-def _listed_by(sources: str | None) -> tuple[str, ...]:
-    # A record without the field was written before there were other sources than feeds.
-    return (ARTICLES_SOURCE,) if sources is None else tuple(filter(None, sources.split(",")))

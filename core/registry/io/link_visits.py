@@ -127,12 +127,11 @@ class LinkVisits:
         if shared is None:
             await self._defer(leased)
             return None
-        wider, original = shared
-        if original and normalise_url(original.final_url) == normalise_url(changed.visit.fetched_url):
-            await self._alias(link, wider, original.uid)
+        wider, original_uid, final_url = shared
+        if original_uid and normalise_url(final_url) == normalise_url(changed.visit.fetched_url):
+            await self._alias(link, wider, original_uid)
             return None
-        duplicate_of = original.uid if original else ""
-        return replace(leased, lease=wider, link=replace(link, duplicate_of=duplicate_of))
+        return replace(leased, lease=wider, link=replace(link, duplicate_of=original_uid))
 
     async def _retry(self, acquire: Callable[[], Awaitable[T | None]]) -> T | None:
         """Another worker may have the same page or text, mostly for a moment."""

@@ -1,4 +1,4 @@
-"""Counts over the whole store, for people and for `up --once`: reads only, and a little of each."""
+"""Counts over the whole store, for `status` and `up --once`; reads only."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.search.io.embed_queue import EmbedQueue
 from core.store import connect
 from core.store.connect import Client, texts
+from core.store.pipeline import read_many
 
 SAMPLED_ARTICLES = 20
 FAILURES_READ = 500
@@ -47,7 +48,8 @@ class Overview:
     async def articles(self, now: float) -> dict[str, int]:
         """Return how many there are, how many wait for what, and the mean size of the newest few."""
         newest = texts(await self._client.zrange(self._keys.article_index, 0, SAMPLED_ARTICLES - 1, desc=True))
-        sizes = [size for uid in newest if (size := await self._size_of(self._keys.article(uid)))]
+        articles = [self._keys.article(uid) for uid in newest]
+        sizes = [size for key in articles if (size := await self._client.memory_usage(key, samples=0))]
         return {
             "stored": int(await self._client.zcard(self._keys.article_index)),
             "waiting_for_index": int(await self._client.scard(self._keys.status(str(Status.CRAWLED)))),
@@ -56,16 +58,11 @@ class Overview:
             "bytes_per_article": round(sum(sizes) / len(sizes)) if sizes else 0,
         }
 
-    async def _size_of(self, key: str) -> int:
-        return int(await self._client.memory_usage(key, samples=0) or 0)
-
     async def failures(self) -> tuple[int, list[Failure]]:
         """Return how many there are, and the newest few hundred."""
         newest = texts(await self._client.zrange(self._keys.failures, 0, FAILURES_READ - 1, desc=True))
-        pipe = self._client.pipeline(transaction=False)
-        for member in newest:
-            pipe.hmget(self._keys.failure(member.partition(":")[0]), ["code", "detail", "url"])
-        rows = await pipe.execute() if newest else []
+        names = [self._keys.failure(member.partition(":")[0]) for member in newest]
+        rows = await read_many(self._client, [("HMGET", name, "code", "detail", "url") for name in names])
         found = [Failure(code or "", detail or "", url) for code, detail, url in rows if url]
         return int(await self._client.zcard(self._keys.failures)), found
 
@@ -74,29 +71,8 @@ class Overview:
         words = await self._client.hmget(self._keys.failure(uid), ["code", "detail", "url"])
         return Failure(*(str(word or "") for word in words))
 
-    # ── runs ──
-
-    async def last_cycle(self) -> dict[str, str]:
-        """Return the ingestor's last cycle."""
-        return await self._hash(self._keys.ingest_last_run)
-
-    async def all_cycles(self) -> dict[str, str]:
-        """Return the sums of all cycles."""
-        return await self._hash(self._keys.ingest_stats)
-
-    async def last_run(self) -> dict[str, str]:
-        """Return the canonical fetcher's last run."""
-        return await self._hash(self._keys.canonical_last_run)
-
-    async def all_runs(self) -> dict[str, str]:
-        """Return the sums of all its runs."""
-        return await self._hash(self._keys.canonical_stats)
-
-    async def refreshed(self) -> dict[str, str]:
-        """Return the sums of all visits of the registry."""
-        return await self._hash(self._keys.refresh_stats)
-
-    async def _hash(self, key: str) -> dict[str, str]:
+    async def counters(self, key: str) -> dict[str, str]:
+        """Return the counters of the last run, or of all runs, by their key."""
         return cast(dict[str, str], await self._client.hgetall(key))
 
     # ── the registry ──
@@ -111,10 +87,8 @@ class Overview:
 
     async def due(self, sources: Sequence[str], now: float) -> Mapping[str, int]:
         """Return how many items of each source are due."""
-        pipe = self._client.pipeline(transaction=False)
-        for source in sources:
-            pipe.zcount(self._keys.due(source), "-inf", now)
-        return dict(zip(sources, await pipe.execute(), strict=True))
+        counts = await read_many(self._client, [("ZCOUNT", self._keys.due(sid), "-inf", now) for sid in sources])
+        return dict(zip(sources, counts, strict=True))
 
     async def count_due(self) -> int:
         """Return how much a pass would find: due items, due listings, and texts that search does not know."""

@@ -102,8 +102,8 @@ class Reindexer:
         return Selection(await self._select_many(request), links)
 
     async def _select_one(self, name: str, force: bool) -> Selection:
-        resolved = await self._queries.named(name, Path.cwd())
-        for row in await self._queries.rows([resolved.item_id] if resolved.item_id else []):
+        resolved = await self._queries.resolve(name, Path.cwd())
+        for row in await self._queries.summaries([resolved.item_id] if resolved.item_id else []):
             if not row.sources:
                 raise FreshetError(f"{redact(name)} is gone, and no source lists it any more.")
             return Selection(_one_batch([row.item_id]), _one_batch([]))
@@ -149,7 +149,7 @@ class Reindexer:
         """Count a selection; nothing is changed."""
         counts = SelectionCounts()
         async for item_ids in selection.items:
-            for row in await self._queries.rows(item_ids):
+            for row in await self._queries.summaries(item_ids):
                 counts.items += 1
                 counts.requests += row.type == "url"
                 counts.hosts[row.host or "files"] += 1

@@ -238,7 +238,7 @@ class VisitEngine:
                     return moved
         if isinstance(outcome, Unchanged) and isinstance(document, Document):
             # The text is the same, its images need not be.
-            commands += await self._context.documents.replace_images(item, document, self._clock.now())
+            commands += await self._context.documents.replace_images(item, document.images, self._clock.now())
         is_audit = item.conditional_streak >= self._context.settings.audit_every_checks - 1 and item.validators
         if isinstance(outcome, Changed) and visit.content_hash != item.content_hash and is_audit:
             await self._guard.check_304(leased, source, item.validators)
