@@ -9,8 +9,7 @@ import pytest
 
 from core import ids
 from core.errors import FailCode
-from core.feeds.io.failed_links import FailedLinks
-from core.feeds.io.link_store import Ttls
+from core.feeds.io.link_store import FailedLinks, Ttls
 from core.keys import Keys
 from core.models import Failed, Link, Ref
 from core.pages.extraction import EXTRACTOR_VERSION

@@ -135,11 +135,7 @@ def _unchanged(
 
 def _gone(state: FeedState, status: int, now: float) -> PollDecision:
     state = replace(
-        state,
-        status=FeedStatus.GONE,
-        polls=state.polls + 1,
-        last_poll_ts=now,
-        last_status=status,
+        _polled(state, FeedStatus.GONE, status, now),
         error_class=str(ErrorClass.HARD),
         error_text=f"{status} Gone: the publisher retired this feed. Remove it, or add it again to try once more.",
         next_poll_ts=NEVER,
@@ -154,11 +150,7 @@ def _broken(state: FeedState, failed: Failed, now: float, chance: float) -> Poll
     backoff, retry_after = schedule.feed_backoff_seconds(weight), failed.retry_after_seconds or 0.0
     next_poll_ts, _ = _after_skips(state, now, max(backoff, retry_after), chance)
     state = replace(
-        state,
-        status=FeedStatus.ERROR,
-        polls=state.polls + 1,
-        last_poll_ts=now,
-        last_status=failed.http_status,
+        _polled(state, FeedStatus.ERROR, failed.http_status, now),
         error_class=str(error_class),
         error_text=failed.text,
         error_weight=weight,
@@ -174,13 +166,9 @@ def _broken(state: FeedState, failed: Failed, now: float, chance: float) -> Poll
 
 def _deferred(state: FeedState, result: Deferred, now: float) -> PollDecision:
     """Move the time of the next poll; waiting is no error, so nothing is counted."""
-    state = replace(
-        state,
-        status=FeedStatus.WAITING if state.status is FeedStatus.NEW else state.status,
-        next_poll_ts=now + result.wait_seconds,
-        next_poll_reason=result.reason,
-    )
-    return PollDecision(state)
+    status = FeedStatus.WAITING if state.status is FeedStatus.NEW else state.status
+    next_poll_ts = now + result.wait_seconds
+    return PollDecision(replace(state, status=status, next_poll_ts=next_poll_ts, next_poll_reason=result.reason))
 
 
 def _succeeded(state: FeedState, response: FeedResponse, now: float) -> FeedState:
@@ -190,11 +178,7 @@ def _succeeded(state: FeedState, response: FeedResponse, now: float) -> FeedStat
     if confirmed:
         state = _with_event(state, now, f"moved for good to {response.moved_to}")
     return replace(
-        state,
-        status=FeedStatus.OK,
-        polls=state.polls + 1,
-        last_poll_ts=now,
-        last_status=response.http_status,
+        _polled(state, FeedStatus.OK, response.http_status, now),
         error_class="",
         error_text="",
         error_weight=0.0,
@@ -204,14 +188,17 @@ def _succeeded(state: FeedState, response: FeedResponse, now: float) -> FeedStat
     )
 
 
+def _polled(state: FeedState, status: FeedStatus, http_status: int, now: float) -> FeedState:
+    return replace(state, status=status, polls=state.polls + 1, last_poll_ts=now, last_status=http_status)
+
+
 def _scheduled(
     state: FeedState, duplicate_ratio: float, lifetime: float | None, now: float, chance: float, policy: PollingPolicy
 ) -> FeedState:
     interval = schedule.adapted_interval(state.interval_seconds, duplicate_ratio, state.has_validators, policy.bounds)
     hinted, hint = schedule.hinted_seconds(state.hints, lifetime)
+    next_poll_ts, is_skipped = _after_skips(state, now, max(interval, hinted), chance)
     reason = hint if hinted > interval else f"interval {interval:.0f} s"
-    wait = max(interval, hinted)
-    next_poll_ts, is_skipped = _after_skips(state, now, wait, chance)
     reason = "skipHours/skipDays" if is_skipped else reason
     return replace(state, interval_seconds=interval, next_poll_ts=next_poll_ts, next_poll_reason=reason)
 

@@ -124,14 +124,20 @@ class FeedStore:
         counts: Mapping[str, int] | None = None,
     ) -> bool:
         """Commit a poll in one step: state, schedule, links, counters. False: the lease was lost, nothing written."""
-        commands = self._state_commands(leased.fid, decision.state, categories, now)
+        fid, state = leased.fid, decision.state
+        due_ts = state.next_poll_ts
+        if state.status is FeedStatus.OK:
+            # A feed that waits long (skipDays over a weekend) comes up in between, so that its links do not age out.
+            due_ts = min(due_ts, now + self._ttls.link / 2)
+        fields = [word for pair in to_hash(state, categories).items() for word in pair]
+        commands: list[Command] = [("HSET", self._keys.feed(fid), *fields), ("ZADD", self._keys.feeds_due, due_ts, fid)]
         commands += [("HINCRBY", self._keys.ingest_stats, name, n) for name, n in (counts or {}).items() if n]
         if decision.links is not None:
-            key = self._keys.feed_links(leased.fid)
+            key = self._keys.feed_links(fid)
             commands += [] if decision.keeps_old_links else [("DEL", key)]
             commands += batched(("SADD", key), decision.links)
         if decision.links is not None or decision.renew:
-            seen = decision.links if decision.links is not None else await self.links(leased.fid)
+            seen = decision.links if decision.links is not None else await self.links(fid)
             commands += self._links.mark_seen(categories, seen, now)
             commands += self._links.store_entries(leased.state.url, decision.new_entries)
             commands += await self._articles.renewal(categories, seen, now)
@@ -157,13 +163,3 @@ class FeedStore:
             if counts.get("left"):  # no commit has counted these
                 pipe.hincrby(self._keys.ingest_stats, "left", counts["left"])
             await pipe.execute()
-
-    def _state_commands(self, fid: str, state: FeedState, categories: Sequence[str], now: float) -> list[Command]:
-        # A feed that waits long (skipDays over a weekend) comes up in between, so that its links do not age out.
-        is_listed = state.status is FeedStatus.OK
-        due_ts = min(state.next_poll_ts, now + self._ttls.link / 2) if is_listed else state.next_poll_ts
-        fields = [word for pair in to_hash(state, categories).items() for word in pair]
-        return [
-            ("HSET", self._keys.feed(fid), *fields),
-            ("ZADD", self._keys.feeds_due, due_ts, fid),
-        ]

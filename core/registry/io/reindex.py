@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.errors import FreshetError
-from core.feeds.io.failed_links import FailedLinks
+from core.feeds.io.link_store import FailedLinks
 from core.keys import Keys
 from core.registry.io.due import DueItems
 from core.registry.io.item_queries import ItemQueries
