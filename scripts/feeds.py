@@ -18,17 +18,15 @@ from typing import Any
 from core.errors import FeedFileError
 from core.feeds.feed_lists import category_slug, write_opml
 from core.feeds.feed_state import FeedState
-from core.feeds.io.feed_finder import DiscoveryResult, FeedFinder
+from core.feeds.io.feed_finder import FeedFinder
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscription_sync import is_in_feed_file, read_feed_file
 from core.feeds.io.subscriptions import Subscriptions
-from core.keys import Keys
 from core.models import DiscoveredFeed, Failed, RejectedUrl
 from core.pages.text_cleaning import printable_line
 from core.runtime.context import build_context
 from core.runtime.terminal import echo
-from core.settings import Settings
 from core.store import connect
 from core.urls.normalise import clean_url
 from core.urls.secrets import redact
@@ -51,7 +49,8 @@ async def export() -> int:
     """Write OPML."""
     async with session.open_session() as (settings, keys, client):
         feeds = await Subscriptions(client, keys).by_category()
-        states = await _states(settings, keys, client, sorted({url for listed in feeds.values() for url in listed}))
+        urls = sorted({url for listed in feeds.values() for url in listed})
+        states = await FeedStore(client, keys, Ttls.of(settings)).states(urls)
     sys.stdout.buffer.write(write_opml(feeds, {state.url: state.title for state in states}))
     return 0
 
@@ -67,7 +66,11 @@ async def add(category: str, url: str) -> int:
         if isinstance(result, Failed):
             raise FeedFileError(f"Cannot fetch {redact(clean)}: {result.text}")
         if result.is_dead:
-            raise FeedFileError(_dead_url(clean, result, slug))
+            # Another feed of the site is not what was asked for: it is named, and nothing is added.
+            lines = [f"{redact(clean)} answers HTTP {result.http_status}: no feed is there, and nothing was added."]
+            if result.feeds:
+                lines += ["The site has others:", *(f"    {_add_command(slug, other)}" for other in result.feeds)]
+            raise FeedFileError("\n".join(lines))
         if not result.feeds:
             raise FeedFileError(
                 f"No feed at {redact(clean)}, in its links or at the usual places. Give the feed's own URL."
@@ -80,14 +83,6 @@ async def add(category: str, url: str) -> int:
     for other in others:
         echo(f"Also there: {_add_command(slug, other)}")
     return 0
-
-
-def _dead_url(url: str, result: DiscoveryResult, slug: str) -> str:
-    """Return what to tell about a URL without a feed; other feeds of the site are named and not added."""
-    lines = [f"{redact(url)} answers HTTP {result.http_status}: no feed is there, and nothing was added."]
-    if result.feeds:
-        lines += ["The site has others:", *(f"    {_add_command(slug, other)}" for other in result.feeds)]
-    return "\n".join(lines)
 
 
 def _add_command(slug: str, feed: DiscoveredFeed) -> str:
@@ -125,19 +120,11 @@ async def health(url: str | None) -> int:
         by_feed = await Subscriptions(client, keys).by_feed()
         if url and url not in by_feed:
             raise FeedFileError(_UNKNOWN.format(redact(url)))
-        states = await _states(settings, keys, client, [url] if url else sorted(by_feed))
+        states = await FeedStore(client, keys, Ttls.of(settings)).states([url] if url else sorted(by_feed))
         now = await connect.now(client)
-    echo(_details(states[0], now) if url else _overview(states, now))
-    return 0
-
-
-async def _states(settings: Settings, keys: Keys, client: connect.Client, wanted: list[str]) -> list[FeedState]:
-    return await FeedStore(client, keys, Ttls.of(settings)).states(wanted)
-
-
-def _overview(states: list[FeedState], now: float) -> str:
     head = ("STATUS", "LAST POLL", "NEXT POLL", "WHY THEN", "304 %", "DUP %", "LAST NEW", "FEED", "TROUBLE")
-    return table(head, [_row(state, now) for state in states])
+    echo(_details(states[0], now) if url else table(head, [_row(state, now) for state in states]))
+    return 0
 
 
 def _row(state: FeedState, now: float) -> tuple[object, ...]:

@@ -50,6 +50,9 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
     overview = Overview(client, keys)
     memory, key_count = await overview.size()
     next_due = await feeds.next_due()
+    failure_count, newest = await overview.failures()
+    codes = Counter("/".join(filter(None, (failure.code, failure.detail))) for failure in newest)
+    hosts = Counter(host_of(failure.url) for failure in newest)
     return {
         "now_ts": now,
         "redis": {
@@ -74,7 +77,11 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
             if state.error_class
         ],
         "articles": await overview.articles(now),
-        "failures": await _failures(overview),
+        "failures": {
+            "total": failure_count,
+            "by_code": dict(codes.most_common()),
+            "by_host": dict(hosts.most_common(MAX_HOSTS)),
+        },
         "registry": await _registry(settings, keys, client, now),
         "last_cycle": await overview.counters(keys.ingest_last_run),
         "all_cycles": await overview.counters(keys.ingest_stats),
@@ -86,14 +93,6 @@ async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dic
 async def _category(overview: Overview, category: str, feeds: int) -> dict[str, int]:
     links, articles = await overview.category(category)
     return {"feeds": feeds, "links": links, "articles": articles}
-
-
-async def _failures(overview: Overview) -> dict[str, Any]:
-    """Count failures by code and by host, over the newest few hundred."""
-    total, newest = await overview.failures()
-    codes = Counter("/".join(filter(None, (failure.code, failure.detail))) for failure in newest)
-    hosts = Counter(host_of(failure.url) for failure in newest)
-    return {"total": total, "by_code": dict(codes.most_common()), "by_host": dict(hosts.most_common(MAX_HOSTS))}
 
 
 async def _registry(settings: Settings, keys: Keys, client: connect.Client, now: float) -> dict[str, Any]:
