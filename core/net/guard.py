@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from core.errors import FailCode, FailDetail
 from core.models import Failed
 from core.net.failures import AddressBlocked
+from core.registry.field_parsing import is_text
 from core.settings import Settings
 from core.urls.addresses import AllowList, is_address, is_forbidden
 from core.urls.normalise import MAX_URL_CHARS, host_and_port, serialise_url
@@ -73,7 +74,8 @@ class Guard:
 
     def target(self, url: str, base: str | None = None) -> Target | Failed:
         """Return where this URL leads, or why it is not fetched."""
-        href = serialise_url(url, base) if _is_text(url) else ""
+        # A browser would send U+FFFD instead of a lone surrogate; we do not send such a URL at all.
+        href = serialise_url(url, base) if is_text(url) else ""
         if not href:
             return Failed(FailCode.HTTP, FailDetail.URL, "The URL cannot be read.")
         scheme, _, rest = href.partition("//")
@@ -133,12 +135,3 @@ class Guard:
         if self._allow.permits(target.host, target.port) or self._allow.permits(address, port):
             return True
         return port in self._ordinary_ports and not is_forbidden(address)
-
-
-def _is_text(url: str) -> bool:
-    """A browser would send U+FFFD instead of a lone surrogate; we do not send such a URL at all."""
-    try:
-        url.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
