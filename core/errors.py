@@ -18,7 +18,7 @@ from enum import StrEnum
 
 
 class FailCode(StrEnum):
-    """The five families of spec 004 §8."""
+    """The five kinds of failure that people see."""
 
     BAD_HTML = "FAIL_BAD_HTML"
     HTTP = "FAIL_HTTP"

@@ -23,7 +23,7 @@ class Request:
     """HEAD only for large binaries whose server ignores validators."""
     headers: Mapping[str, str] = field(default_factory=dict)
     conditional: Mapping[str, str] = field(default_factory=dict)
-    """Validators; sent to `conditional_url` alone, be it the first hop or a redirect's target (trap T57)."""
+    """Validators; sent to `conditional_url` alone, be it the first hop or a redirect's target."""
     conditional_url: str = ""
     max_bytes: int | None = None
     """Cap on the decompressed body; None takes the setting."""
@@ -54,7 +54,7 @@ class Fetched:
     final_url: str
     status: int
     headers: Mapping[str, str]
-    """Names in lower case, always (trap R1)."""
+    """Names in lower case, always."""
     body: bytes
     hops: tuple[Hop, ...] = ()
     """Redirects in order, without the final answer."""
@@ -164,9 +164,9 @@ class FeedText:
 
 @dataclass(frozen=True, slots=True)
 class RejectedUrl:
-    """A link that does not enter the link set, and why."""
+    """A URL that is not taken, and why."""
 
-    link: str
+    url: str
     reason: str
 
 
@@ -283,7 +283,7 @@ class Document:
     text_len: int = 0
     """Characters of `clean_text`."""
     content_hash: str = ""
-    """sha256 of the text without regard to whitespace; the title is not part of it (trap T61)."""
+    """sha256 of the text without regard to whitespace; the title is not part of it."""
     extractor_version: str = ""
     source: TextSource = TextSource.PAGE
     images: tuple[Image, ...] = ()
@@ -302,7 +302,7 @@ class Ref:
     address: str
     """What is fetched: a clean URL, or the absolute path of a file."""
     type: str = "url"
-    """`url` or `file`, as spec 000 has it."""
+    """`url` or `file`."""
     depth: int = 0
     version: str = ""
     """What the listing says about its content, free of a visit: mtime and size, blob sha, lastmod. Empty: nothing."""

@@ -51,7 +51,7 @@ async def listed(folder: FolderSource) -> tuple[list[Ref], dict[str, str], End]:
     assert isinstance(seen[-1], End)
     assert len(seen) == len(batches) + 1
     refs = [ref for batch in batches for ref in batch.refs]
-    return refs, {one.link: one.reason for batch in batches for one in batch.refused}, seen[-1]
+    return refs, {one.url: one.reason for batch in batches for one in batch.refused}, seen[-1]
 
 
 async def paths(folder: FolderSource, root: Path) -> list[str]:

@@ -73,7 +73,7 @@ def test_all_rejections_are_counted_and_a_few_kept() -> None:
     )
     assert found.rejected_count == 25
     assert len(found.rejected) == 10
-    assert {len(example.link) for example in found.rejected} == {200}
+    assert {len(example.url) for example in found.rejected} == {200}
     assert found.links == ("https://example.com/",)
 
 

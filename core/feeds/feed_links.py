@@ -46,7 +46,7 @@ def extract_links(
         title=feed.title,
         links=tuple(links),
         texts=tuple(links.values()),
-        rejected=tuple(RejectedUrl(r.link[:MAX_EXAMPLE_CHARS], r.reason) for r in rejected[:MAX_EXAMPLES]),
+        rejected=tuple(RejectedUrl(r.url[:MAX_EXAMPLE_CHARS], r.reason) for r in rejected[:MAX_EXAMPLES]),
         rejected_count=len(rejected),
         hints=feed.hints,
         children=feed.children,
@@ -63,7 +63,7 @@ def _link_of(entry: Entry, matcher: Trackers, allow_list: AllowList) -> str | Re
     if isinstance(target, RejectedUrl):
         # Google News hides the article but names its publisher; a person can look for that feed instead.
         publisher = host_of(entry.source_url) if target.reason == "aggregator_opaque" else ""
-        return RejectedUrl(target.link, f"{target.reason} (source {publisher})") if publisher else target
+        return RejectedUrl(target.url, f"{target.reason} (source {publisher})") if publisher else target
     cleaned = public_url(target, matcher)
     if isinstance(cleaned, RejectedUrl):
         return RejectedUrl(entry.link, cleaned.reason)

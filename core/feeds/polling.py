@@ -92,7 +92,7 @@ def _changed(state: FeedState, result: FeedChanged, now: float, chance: float, p
         entries=link_count + feed.rejected_count,
         entries_left_out=feed.left_out,
         rejected=feed.rejected_count,
-        rejected_example=f"{feed.rejected[0].reason}: {feed.rejected[0].link}" if feed.rejected else "",
+        rejected_example=f"{feed.rejected[0].reason}: {feed.rejected[0].url}" if feed.rejected else "",
         links_found=state.links_found + link_count,
         links_duplicate=state.links_duplicate + duplicates,
         empty_polls=0 if link_count else state.empty_polls + 1,

@@ -167,7 +167,7 @@ class CrawlRun:
         registered = await self._context.registrar.register(part.refs, listing, self._clock.now())
         await self._context.sources.add_refused(self._sid, part.refused)
         for refused in part.refused[:5]:
-            log.warning("🚫 %s → %s", refused.reason, refused.link)
+            log.warning("🚫 %s → %s", refused.reason, refused.url)
         if registered.left_out:
             await self._context.sources.mark_full(self._sid, listing.most)
         if self._source.follows_links and part.refs:

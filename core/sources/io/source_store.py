@@ -165,7 +165,7 @@ class SourceStore:
         """Keep why these are not taken, the first thousand of a listing."""
         key = self._keys.refused(sid)
         if refused and await self._client.hlen(key) < REFUSED_KEPT:
-            links = ((secrets.without_credentials(one.link), one.reason) for one in refused[:REFUSED_KEPT])
+            links = ((secrets.without_credentials(one.url), one.reason) for one in refused[:REFUSED_KEPT])
             reasons: HashFields = {link.encode("utf-8", "replace").decode()[:500]: reason for link, reason in links}
             await self._client.hset(key, mapping=reasons)
 
