@@ -1,4 +1,4 @@
-"""The timer: what is due becomes jobs. It visits nothing itself, and remembers nothing that is not in the registry.
+"""The timer: send jobs for what is due. It visits nothing itself, and keeps no state outside the registry.
 
 python -m workers.timer          every TIMER_SECONDS
 python -m workers.timer --once   what is due now, for cron
@@ -92,11 +92,15 @@ class Timer:
         batch = self._settings.refresh_batch_items
         waiting = await asyncio.to_thread(self._queues.count_waiting, QueueName.REFRESH)
         room = max(MOST_WAITING_JOBS - waiting, 0)
-        busy = await self._busy(sources, now) if room else []
+        busy = [sid for sid in sources if await self._due.count(sid, now)] if room else []
+        random.shuffle(busy)  # with more sources than room, each has its turn sooner or later
+        # With a gap between requests, as many of one host as fit into a job's time.
+        gap = self._settings.fetch_host_gap_seconds
+        per_host = max(int(self._settings.refresh_budget_seconds / gap), 1) if gap else NO_SHARE
         sent = 0
         for place, sid in enumerate(busy):
             share = -(-(room - sent) // (len(busy) - place))  # what is left, evenly
-            picked = await self._due.pick(sid, now, share * batch, HOLD_SECONDS, self._share_per_host())
+            picked = await self._due.pick(sid, now, share * batch, HOLD_SECONDS, per_host)
             for start in range(0, len(picked), batch):
                 some = picked[start : start + batch]
                 sent += await self._send("workers.jobs.refresh", [some, now, sid], ("refresh", some[0], str(int(now))))
@@ -113,17 +117,6 @@ class Timer:
             some = newest[start : start + EMBED_BATCH]
             sent += await self._send("workers.embed_jobs.embed", [some], ("embed", some[0], some[-1]))
         return sent
-
-    async def _busy(self, sources: Sequence[str], now: float) -> list[str]:
-        """Sources with something due, in any order: with more of them than room, each has its turn sooner or later."""
-        busy = [sid for sid in sources if await self._due.count(sid, now)]
-        random.shuffle(busy)
-        return busy
-
-    def _share_per_host(self) -> int:
-        """With a gap between requests, as many as fit into a job's time."""
-        gap = self._settings.fetch_host_gap_seconds
-        return max(int(self._settings.refresh_budget_seconds / gap), 1) if gap else NO_SHARE
 
     async def _send(self, function: str, arguments: list[Argument], id_words: tuple[str, ...]) -> bool:
         return await asyncio.to_thread(self._queues.enqueue, function, *arguments, id_words=id_words)

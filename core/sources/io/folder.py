@@ -1,13 +1,14 @@
 """The folder source: documents on a disk or a mounted share.
 
 Lists by mtime and size; where a file is so young that both may hide an edit, its content's hash decides (git calls such
-files racy). Never leaves its root, follows no symlink, opens regular files only (trap T19). A root that is not there,
+files racy). Never leaves its root, follows no symlink, opens regular files only. A root that is not there,
 or that answers like a share that is not mounted, is trouble and never a loss. All disk work is done in threads.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import hashlib
 import mimetypes
@@ -62,7 +63,7 @@ _TYPES = {
 _BUILT_IN_TYPES = mimetypes.MimeTypes(filenames=())  # what this machine has in /etc must not change a document
 
 
-class _Blocked(Exception):
+class _NotAllowed(Exception):
     """A path that is not ours to open; the text says why."""
 
 
@@ -159,10 +160,10 @@ class FolderSource(Source):
             yield End(is_complete=False, reason=self._refusal)
             return
         walk = FolderWalk(self._root, self._patterns, self._clock)
-        found = iter(walk)
-        while piece := await asyncio.to_thread(lambda: tuple(islice(found, BATCH_ITEMS))):
-            refs = tuple(one for one in piece if isinstance(one, Ref))
-            refused = tuple(one for one in piece if isinstance(one, RejectedUrl))
+        entries = iter(walk)
+        while batch := await asyncio.to_thread(lambda: tuple(islice(entries, BATCH_ITEMS))):
+            refs = tuple(one for one in batch if isinstance(one, Ref))
+            refused = tuple(one for one in batch if isinstance(one, RejectedUrl))
             if refs or refused:
                 yield Batch(refs, refused)
         more = f" (and {walk.problem_count - 1} more)" if walk.problem_count > 1 else ""
@@ -194,14 +195,14 @@ class FolderSource(Source):
             for _ in range(READS):
                 if answer := self._read(path, known):
                     return answer
-        except _Blocked as refusal:
+        except _NotAllowed as refusal:
             return Failed(FailCode.HTTP, FailDetail.BLOCKED, str(refusal))
         except OSError as error:
-            return self._trouble(path, error)
+            return self._failure(path, error)
         return Failed(FailCode.HTTP, FailDetail.RESET, f"{path} changed while it was read, {READS} times")
 
     def _read(self, path: str, known: str) -> FetchResult | None:
-        """The answer, or None if the file changed under our hands."""
+        """Return the answer, or None if the file changed while it was read."""
         with open(_open_inside(self._root, path), "rb") as file:
             before = os.fstat(file.fileno())
             is_racy = is_young(before, self._clock())
@@ -220,16 +221,17 @@ class FolderSource(Source):
             return _answer(path, 304, {"etag": tag})
         return _answer(path, 200, _headers(path, tag, after), body)
 
-    def _trouble(self, path: str, error: OSError) -> FetchResult:
-        """What an error of the system means, in the words of the web."""
+    def _failure(self, path: str, error: OSError) -> FetchResult:
+        """Return what an error of the system means, as an HTTP status or a failure."""
         if error.errno in _FORBIDDEN:
             return _answer(path, 403)
         if error.errno in _NO_FILE:
             return Failed(FailCode.HTTP, FailDetail.BLOCKED, f"{path} is no regular file")
         if error.errno not in _NOT_THERE:
             return Failed(FailCode.HTTP, FailDetail.RESET, f"{path} cannot be read: {error.strerror}")
-        if _has_entries(self._root):
-            return _answer(path, 404)
+        with contextlib.suppress(OSError), os.scandir(self._root) as entries:
+            if next(entries, None) is not None:
+                return _answer(path, 404)
         return Failed(FailCode.HTTP, FailDetail.REFUSED, f"the folder {self._root} is missing or empty; is it mounted?")
 
 
@@ -237,27 +239,27 @@ class FolderSource(Source):
 
 
 def _open_inside(root: Path, path: str) -> int:
-    """A descriptor of a regular file below the root. Raises `_Blocked` or OSError.
+    """A descriptor of a regular file below the root. Raises `_NotAllowed` or OSError.
 
     Opened name by name from the root, none of them a symlink: nobody can exchange a folder after it was checked.
     """
     name = Path(path).name
     if "\0" in path or not Path(path).is_absolute() or name in ("", ".."):
-        raise _Blocked(f"{shown(path)!r} names no file")
+        raise _NotAllowed(f"{shown(path)!r} names no file")
     try:
         inside = root.resolve(strict=True)
         folder = Path(path).parent.resolve(strict=True)
     except RuntimeError:
-        raise _Blocked(f"{shown(path)} lies behind a symlink loop") from None
+        raise _NotAllowed(f"{shown(path)} lies behind a symlink loop") from None
     if not folder.is_relative_to(inside):
-        raise _Blocked(f"{shown(path)} lies outside {root}")
+        raise _NotAllowed(f"{shown(path)} lies outside {root}")
     at = os.open(inside, _FOLDER_FLAGS)
     for step in folder.relative_to(inside).parts:
         at = _step(at, step, _FOLDER_FLAGS)
     at = _step(at, name, _FILE_FLAGS)
     if not stat.S_ISREG(os.fstat(at).st_mode):
         os.close(at)
-        raise _Blocked(f"{shown(path)} is no regular file")
+        raise _NotAllowed(f"{shown(path)} is no regular file")
     return at
 
 
@@ -272,7 +274,7 @@ def _hash_inside(root: Path, path: str, is_stopped: Callable[[], bool]) -> str |
                 digest.update(piece)
                 if time.monotonic() > ends_at:
                     return None
-    except (OSError, _Blocked):
+    except (OSError, _NotAllowed):
         return None
     return digest.hexdigest()
 
@@ -284,22 +286,14 @@ def _step(folder: int, name: str, flags: int) -> int:
         os.close(folder)
 
 
-def _has_entries(root: Path) -> bool:
+def _etag(status: os.stat_result, fingerprint: str = "") -> str:
+    return f'"{version(status)}:{fingerprint}"' if fingerprint else f'"{version(status)}"'
+
+
+def _headers(path: str, tag: str, status: os.stat_result) -> dict[str, str]:
+    headers = {"etag": tag, "content-type": content_type(path), "content-length": str(status.st_size)}
     try:
-        with os.scandir(root) as entries:
-            return next(entries, None) is not None
-    except OSError:
-        return False
-
-
-def _etag(found: os.stat_result, fingerprint: str = "") -> str:
-    return f'"{version(found)}:{fingerprint}"' if fingerprint else f'"{version(found)}"'
-
-
-def _headers(path: str, tag: str, found: os.stat_result) -> dict[str, str]:
-    headers = {"etag": tag, "content-type": content_type(path), "content-length": str(found.st_size)}
-    try:
-        return headers | {"last-modified": formatdate(found.st_mtime, usegmt=True)}
+        return headers | {"last-modified": formatdate(status.st_mtime, usegmt=True)}
     except (ValueError, OverflowError):  # a year that no calendar has
         return headers
 
@@ -310,8 +304,8 @@ def _answer(path: str, status: int, headers: Mapping[str, str] | None = None, bo
 
 def content_type(path: str) -> str:
     """The media type that a name's ending stands for."""
-    found = _TYPES.get(Path(path).suffix.lower())
-    if found:
-        return found
+    known = _TYPES.get(Path(path).suffix.lower())
+    if known:
+        return known
     guessed, packed = _BUILT_IN_TYPES.guess_type(Path(path).name)
     return guessed if guessed and not packed else "application/octet-stream"

@@ -1,6 +1,6 @@
 """The walk of the folder source: every file below a root, in order, and why some are refused.
 
-Synchronous, to be run in a thread. Holds the names of one folder at a time; follows no symlink (trap T19).
+Synchronous, to be run in a thread. Holds the names of one folder at a time; follows no symlink.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOT_UTF8 = "its name is no UTF-8"
 
 
 class FolderWalk:
-    """One walk through the tree. Holds the names of one folder and the folders still to do, never all files."""
+    """One walk through the tree."""
 
     def __init__(self, root: Path, patterns: PathPatterns, clock: Callable[[], float]) -> None:
         self._root = root
@@ -42,7 +42,7 @@ class FolderWalk:
             names, folders = self._entries(folder)
             above = f"{folder}/" if folder else ""
             for name in filter(self._is_wanted, names):
-                yield self._look(above + name)
+                yield self._classify(above + name)
             inner = [above + name for name in folders if self._is_wanted(name)]
             inner = [path for path in inner if not self._patterns.excludes_folder(path)]
             yield from (RejectedUrl(shown(self._full(path)), _NOT_UTF8) for path in inner if not is_utf8(path))
@@ -62,14 +62,14 @@ class FolderWalk:
         """Which folder the root is; None, and a problem, if it is none."""
         try:
             self._real_root = self._root.resolve(strict=True)
-            found = self._real_root.stat()
+            status = self._real_root.stat()
         except (OSError, RuntimeError) as error:
             self._note(f"the folder {self._root} cannot be read: {getattr(error, 'strerror', 'a symlink loop')}")
             return None
-        if not stat.S_ISDIR(found.st_mode):
+        if not stat.S_ISDIR(status.st_mode):
             self._note(f"{self._root} is no folder")
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def _entries(self, folder: str) -> tuple[list[str], list[str]]:
         """Names of files in order, of folders from last to first, as a stack wants them."""
@@ -87,24 +87,24 @@ class FolderWalk:
     def _is_wanted(self, name: str) -> bool:
         return not is_hidden(name) or self._patterns.spells_out(name)
 
-    def _look(self, path: str) -> Ref | RejectedUrl | None:
-        """A file that is taken, or why it is refused, or nothing where nobody asked for it."""
+    def _classify(self, path: str) -> Ref | RejectedUrl | None:
+        """Return a file that is taken, why it is refused, or None where nobody asked for it."""
         full = self._full(path)
         try:
-            found = os.lstat(full)
-            if stat.S_ISLNK(found.st_mode):
+            status = os.lstat(full)
+            if stat.S_ISLNK(status.st_mode):
                 reason = self._link_reason(path, Path(full))
                 return RejectedUrl(shown(full), reason) if reason else None
             if not self._patterns.matches(path):
                 return None
-            reason = _file_reason(full, found)
+            reason = _file_reason(full, status)
         except OSError as error:
             if error.errno != errno.ENOENT:
                 self._note(f"{shown(full)} cannot be read: {error.strerror}")
             return None
         if reason:
             return RejectedUrl(shown(full), reason)
-        return Ref(full, "file", path.count("/"), self._version(found))
+        return Ref(full, "file", path.count("/"), self._version(status))
 
     def _link_reason(self, path: str, link: Path) -> str:
         """Why a symlink is not followed; empty where it would not be taken anyway."""
@@ -123,31 +123,31 @@ class FolderWalk:
         is_listed = self._patterns.matches(inside.as_posix()) and all(map(self._is_wanted, inside.parts))
         return "symlink to a file that is listed itself" if is_listed else "symlink to a file that is not taken"
 
-    def _version(self, found: os.stat_result) -> str:
+    def _version(self, status: os.stat_result) -> str:
         """While it is young a version that no other listing has: the item is visited, and the hash decides."""
-        return f"{version(found)}:{self._started:.6f}" if is_young(found, self._clock()) else version(found)
+        return f"{version(status)}:{self._started:.6f}" if is_young(status, self._clock()) else version(status)
 
 
 # ── files and names ─────────────────────────────────────────────────────────────────────────────
 
 
-def _file_reason(full: str, found: os.stat_result) -> str:
+def _file_reason(full: str, status: os.stat_result) -> str:
     """Why something that is no symlink is refused, or an empty string."""
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "no regular file (a device, a pipe or a socket)"
     if not is_utf8(full):
         return _NOT_UTF8
     return "" if os.access(full, os.R_OK, effective_ids=True) else "unreadable"
 
 
-def is_young(found: os.stat_result, now: float) -> bool:
+def is_young(status: os.stat_result, now: float) -> bool:
     """Also true for an mtime in the future, which says nothing about when the file was written."""
-    return found.st_mtime > now - YOUNG_SECONDS
+    return status.st_mtime > now - YOUNG_SECONDS
 
 
-def version(found: os.stat_result) -> str:
+def version(status: os.stat_result) -> str:
     """What metadata says about the content."""
-    return f"{found.st_mtime_ns}:{found.st_size}"
+    return f"{status.st_mtime_ns}:{status.st_size}"
 
 
 def is_utf8(name: str) -> bool:

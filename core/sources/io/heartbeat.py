@@ -1,4 +1,4 @@
-"""The heartbeat of a pass: while it lives it says so, keeps its hold on what it picked, and tells why it takes long."""
+"""The heartbeat of a run: it shows that the run is alive, extends its hold on picked items, and says why it waits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOG_EVERY_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Heartbeat:
-    """Beats beside one pass."""
+    """Beats beside one run."""
 
     context: Context
     clock: ServerClock
@@ -43,21 +43,22 @@ class Heartbeat:
 
     @contextlib.asynccontextmanager
     async def beating(self) -> AsyncIterator[None]:
-        """Beat until the pass ends."""
-        beats = asyncio.create_task(self._forever())
+        """Beat until the run ends."""
+
+        async def beat_forever() -> None:
+            while True:
+                await asyncio.sleep(BEAT_SECONDS)
+                with contextlib.suppress(RedisError, OSError):  # the run meets the same trouble and reports it
+                    await self.beat()
+
+        beats = asyncio.create_task(beat_forever())
         try:
             yield
         finally:
             await cancellation.cancel_and_wait(beats)
 
-    async def _forever(self) -> None:
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            with contextlib.suppress(RedisError, OSError):  # the pass meets the same trouble and tells
-                await self.beat()
-
     async def beat(self) -> None:
-        """One beat."""
+        """Write the heartbeat, extend the hold, show the progress."""
         now, held = self.clock.now(), self.visitor.unfinished
         left = await self.context.due.count(self.sid, now) + len(held)
         pace = await self.context.fetcher.pace_of(held[0].fetch_url) if held else None
@@ -67,9 +68,6 @@ class Heartbeat:
         if spent - self._held_at >= HOLD_EVERY_SECONDS:
             self._held_at = spent
             await self.context.due.hold(self.sid, [item.id for item in held], now + RUN_HOLD_SECONDS)
-        self._show(reason, left, spent)
-
-    def _show(self, reason: str, left: int, spent: float) -> None:
         self.bar.n = self.visitor.decided
         self.bar.total = self.visitor.decided + left
         self.bar.set_postfix_str(reason)
@@ -80,7 +78,7 @@ class Heartbeat:
 
 
 def waiting_reason(pace: DomainPace | None, done: int, left: int, spent_seconds: float) -> str:
-    """Why a pass takes its time and how long it will, for people; nothing where nobody makes it wait."""
+    """Return why a run takes its time and how long it will, for people; empty where nobody makes it wait."""
     if pace is None or not left:
         return ""
     if pace.closed_seconds > 0:

@@ -32,12 +32,12 @@ class _KeyError(FreshetError):
 
 
 def sign_source(settings: Settings, record: SourceRecord) -> SourceRecord:
-    """The record of a source that a person's own command adds. Any change of it needs another signature."""
-    return replace(record, signature=_signature(_key(settings, create=True), _words(record)))
+    """Return the record with a signature, for a source that a person's own command adds; any change needs another."""
+    return replace(record, signature=_signature(_key(settings, create=True), _signed_text(record)))
 
 
 def sign_file(settings: Settings, address: str) -> str:
-    """The signature of a single file that a person's own command registers."""
+    """Return the signature of a single file that a person's own command registers."""
     return _signature(_key(settings, create=True), f"file {address}")
 
 
@@ -45,24 +45,28 @@ def sign_file(settings: Settings, address: str) -> str:
 
 
 def folder_refusal(settings: Settings, record: SourceRecord, path: str) -> str:
-    """Why the folder of this record may not be read; empty if it may."""
+    """Return why the folder of this record may not be read; empty if it may."""
     again = f"python -m scripts.domain add, for {record.domain} once more"
-    return _refusal(settings, path, _words(record), record.signature, again)
+    return _refusal(settings, path, _signed_text(record), record.signature, again)
 
 
 def file_refusal(settings: Settings, address: str, signature: str) -> str:
-    """Why a single file may not be read; empty if it may."""
+    """Return why a single file may not be read; empty if it may."""
     return _refusal(settings, address, f"file {address}", signature, "the command that registered it once more")
 
 
-def _refusal(settings: Settings, path: str, words: str, signature: str, again: str) -> str:
-    if _is_below_a_root(settings, path):
-        return ""
+def _refusal(settings: Settings, path: str, signed_text: str, signature: str, again: str) -> str:
+    try:
+        real = Path(path).resolve()  # where it really is: a symlink below a root may lead anywhere
+        if any(real.is_relative_to(Path(root).expanduser().resolve()) for root in settings.folder_roots):
+            return ""
+    except (OSError, RuntimeError, ValueError):  # a symlink loop, a NUL
+        pass
     try:
         key = _key(settings) if signature else b""
     except _KeyError as error:
         return str(error)
-    if key and hmac.compare_digest(_signature(key, words), signature):
+    if key and hmac.compare_digest(_signature(key, signed_text), signature):
         return ""
     return (
         f"{path} may not be read: it is not below FOLDER_ROOTS, and its record was not signed by a command of this"
@@ -70,21 +74,12 @@ def _refusal(settings: Settings, path: str, words: str, signature: str, again: s
     )
 
 
-def _is_below_a_root(settings: Settings, path: str) -> bool:
-    """Where it really is: a symlink below a root may lead anywhere."""
-    try:
-        real = Path(path).resolve()
-        return any(real.is_relative_to(Path(root).expanduser().resolve()) for root in settings.folder_roots)
-    except (OSError, RuntimeError, ValueError):  # a symlink loop, a NUL
-        return False
-
-
-def _words(record: SourceRecord) -> str:
+def _signed_text(record: SourceRecord) -> str:
     return replace(record, signature="").to_json()
 
 
-def _signature(key: bytes, words: str) -> str:
-    return hmac.new(key, words.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+def _signature(key: bytes, text: str) -> str:
+    return hmac.new(key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 # ── the key ──
@@ -109,11 +104,8 @@ def _create(path: Path) -> None:
         return
     made = path.with_name(f".{KEY_FILE}.{secrets.token_hex(4)}")
     try:
-        at = os.open(made, _CREATE, 0o600)
-        try:
-            os.write(at, secrets.token_bytes(_KEY_BYTES))
-        finally:
-            os.close(at)
+        with os.fdopen(os.open(made, _CREATE, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(_KEY_BYTES))
         os.link(made, path)
     except FileExistsError:
         return  # another process was quicker
@@ -122,14 +114,11 @@ def _create(path: Path) -> None:
 
 
 def _read(path: Path) -> bytes:
-    at = os.open(path, _READ)
-    try:
-        found = os.fstat(at)
-        if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.geteuid():
+    with os.fdopen(os.open(path, _READ), "rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_IMODE(status.st_mode) & 0o077 or status.st_uid != os.geteuid():
             raise _KeyError(f"{path} is open to other users; remove it and add the folders once more.")
-        key = os.read(at, _KEY_BYTES + 1)
-    finally:
-        os.close(at)
+        key = file.read(_KEY_BYTES + 1)
     if len(key) != _KEY_BYTES:
         raise _KeyError(f"{path} is damaged; remove it and add the folders once more.")
     return key

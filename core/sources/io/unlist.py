@@ -1,13 +1,13 @@
-"""Take away what a source has no more: from the source, and from the store when no other source has it."""
+"""Remove what a source no longer has: from the source, and from the store when no other source lists it."""
 
 from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from core.registry import decide
-from core.registry.decide import Decision, VisitContext, VisitResult
+from core.registry.decide import VisitContext, VisitResult
 from core.registry.io.commit_buffer import CommitBuffer, DecidedVisit, Progress
 from core.registry.io.deletion_guard import DeletionGuard, PossibleLoss, count_possible_loss
 from core.registry.io.items import LeasedItem
@@ -17,7 +17,6 @@ from core.runtime.context import Context
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
 from core.store.clock import ServerClock
-from core.store.commit import Command
 
 log = logging.getLogger("refresh")
 
@@ -25,7 +24,7 @@ MOST_RENAMES = 5_000
 
 
 class Unlister:
-    """Removes items of one source."""
+    """Removes items of one source in one run."""
 
     def __init__(
         self,
@@ -33,51 +32,47 @@ class Unlister:
         source: Source,
         open_sources: OpenSources,
         clock: ServerClock,
-        run_id: str = "",
-        run_began: float = 0.0,
+        run_id: str,
+        run_began: float,
         watch: Callable[[Progress], None] | None = None,
     ) -> None:
         self._context = context
         self._source = source
         self._clock = clock
-        self._added: Mapping[str, str] = {}
-        """By the hash of their bytes, items that this source did not have before."""
         self._run_id = run_id
         self._run_began = run_began
-        self._guard = DeletionGuard(context, open_sources, clock, is_told_by_run=bool(run_id))
+        self._guard = DeletionGuard(context, open_sources, clock, is_told_by_run=True)
         self._buffer = CommitBuffer(context, clock, run_id, watch)
+        self._added: Mapping[str, str] = {}
+        """By the hash of their bytes, items that this source did not have before."""
         self.unlisted = 0
-        """How many the source has had and has no more."""
+        """How many items the source has lost in this run."""
 
     async def unlist_unseen(self, before: float) -> str:
-        """Remove everything not listed or linked since then; or why that would be too much."""
+        """Remove everything not listed or linked since then; return why not, if that would be too much."""
         members, sid = self._context.members, self._source.sid
         if self._source.is_listing_evidence and await members.count_unseen(sid, before):
             # New is what was added since the last run came to its end: an interrupted one may have registered it.
             self._added = await members.added_since(sid, self._source.state.listed_ts, MOST_RENAMES)
         loss = PossibleLoss()
-        async for some in members.unseen(sid, before):
-            loss += await count_possible_loss(self._context, sid, some, self._clock.now())
+        async for item_ids in members.unseen(sid, before):
+            loss += await count_possible_loss(self._context, sid, item_ids, self._clock.now())
         refusal = await self._guard.refuse_loss(self._source, loss.texts, loss.empty)
         if refusal:
             return refusal
-        async for some in members.unseen(sid, before):
-            await self.unlist(some)
+        async for item_ids in members.unseen(sid, before):
+            leased = await self._context.items.lease(self._context.leases, item_ids, self._clock.now())
+            for one in leased:
+                if set(one.item.sources) - {sid}:
+                    await self._context.leases.commit(one.lease, self._context.items.unlist(one.item, sid))
+                else:
+                    await self._remove(one)
+            await self._buffer.flush()
+            self.unlisted += len(leased)
         return ""
 
-    async def unlist(self, item_ids: Sequence[str]) -> None:
-        """Remove these from the source; what no other source lists goes with its text."""
-        leased = await self._context.items.lease(self._context.leases, item_ids, self._clock.now())
-        for one in leased:
-            left = [sid for sid in one.item.sources if sid != self._source.sid]
-            if left:
-                await self._context.leases.commit(one.lease, self._unlisted(one.item))
-            else:
-                await self._take_away(one)
-        await self._buffer.flush()
-        self.unlisted += len(leased)
-
-    async def _take_away(self, leased: LeasedItem) -> None:
+    async def _remove(self, leased: LeasedItem) -> None:
+        """Remove an item that no other source lists, with its text."""
         item, now = leased.item, self._clock.now()
         outcome, policy, around = self._outcome(item), self._context.recheck_policy, VisitContext()
         chance = random.random()
@@ -87,16 +82,13 @@ class Unlister:
         commands = [*await self._context.documents.apply(leased, decision, outcome, now)]
         commands += self._guard.consequences(item, self._source, decision, now)
         if moved_to:
-            commands += self._renamed(item, moved_to)
-        commands += [*self._unlisted(item), *self._counted_once(item, decision)]
+            log.info("🔀 Renamed: %s is now %s", item.fetch_url, moved_to)
+            commands += self._context.members.renamed(item, moved_to)
+        commands += self._context.items.unlist(item, self._source.sid)
+        if item.checked_ts >= self._run_began:  # counted already in this run: as what it is now, and not twice
+            counted_as = self._visited_as(item) if item.has_text else decision.count
+            commands += self._context.runs.counted(self._run_id, {"visited": -1, str(counted_as): -1}, now)
         await self._buffer.add(DecidedVisit(leased, outcome, policy, around, chance, decision, commands))
-
-    def _counted_once(self, item: Item, decision: Decision) -> list[Command]:
-        """What was visited in this very run is counted already: as what it is now, and not twice."""
-        if not self._run_id or item.checked_ts < self._run_began:
-            return []
-        counts = {"visited": -1, str(self._visited_as(item) if item.has_text else decision.count): -1}
-        return self._context.runs.counted(self._run_id, counts, self._clock.now())
 
     def _visited_as(self, item: Item) -> VisitResult:
         """How the visit of an item with a text was counted."""
@@ -105,19 +97,9 @@ class Unlister:
         return VisitResult.CHANGED if item.changed_ts >= self._run_began else VisitResult.UNCHANGED
 
     def _outcome(self, item: Item) -> Missing | Excluded:
-        """Nobody asked for it, so no status says so; or the source does not want it any more."""
         sid, unwanted = self._source.sid, self._source.unwanted(item.fetch_url)
         if unwanted:
             return Excluded(f"The configuration of {sid} does not want it ({unwanted}).", is_withdrawn=True)
         is_site = self._source.follows_links
         why = f"Nothing in {sid} leads to it any more." if is_site else f"It is not in the complete listing of {sid}."
         return Missing(0, is_listed_nowhere=True, reason=why)
-
-    def _unlisted(self, item: Item) -> list[Command]:
-        return self._context.items.unlist(item, self._source.sid)
-
-    # ── renames ──
-
-    def _renamed(self, item: Item, moved_to: str) -> list[Command]:
-        log.info("🔀 Renamed: %s is now %s", item.fetch_url, moved_to)
-        return self._context.members.renamed(item, moved_to)
