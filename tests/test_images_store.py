@@ -8,7 +8,7 @@ import pytest
 
 from core import ids
 from core.doctor.io.index_checks import IndexChecks
-from core.doctor.io.lua_check import LuaChecks
+from core.doctor.io.lua_checks import LuaChecks
 from core.registry.io.cleanup import Purger
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.item_queries import ItemQueries

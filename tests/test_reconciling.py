@@ -8,7 +8,7 @@ import pytest
 
 from core.doctor.io.index_checks import IndexChecks
 from core.doctor.io.index_repair import IndexRepair
-from core.doctor.io.lua_check import LuaChecks
+from core.doctor.io.lua_checks import LuaChecks
 from core.doctor.problems import Finding, Problem
 from core.models import Chunk, VectorSpace
 from core.runtime.job_queues import JobQueues

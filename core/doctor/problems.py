@@ -1,10 +1,8 @@
 """The table of what can be wrong in a store: the broken invariant and a sentence for each problem.
 
-How a problem is found and repaired is next to the others of its kind: problems of articles, items and sources, leases,
-TTLs and counters are Lua in `io/article_checks.py`, `io/item_checks.py` and `io/key_checks.py`; those between registry,
-texts and chunks are in `io/index_checks.py` and `io/index_repair.py`; the rest is in `io/field_checks.py`,
-`io/queue_checks.py` and `io/record_recovery.py`. To add one: a member here, its check there, and a plant in
-`tests/test_invariants.py`.
+Most are found and repaired by Lua in `io/checks.lua`; those between registry, texts and chunks by `io/index_checks.py`
+and `io/index_repair.py`; the rest by `io/field_checks.py`, `io/queue_checks.py` and `io/record_recovery.py`. To add
+one: a member here, its check there, and a plant in `tests/test_invariants.py`.
 """
 
 from __future__ import annotations

@@ -7,14 +7,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol
 
-from core.doctor.io.article_checks import ARTICLE_CHECKS
 from core.doctor.io.field_checks import FieldChecks
 from core.doctor.io.index_checks import IndexChecks
 from core.doctor.io.index_repair import IndexRepair
-from core.doctor.io.item_checks import ITEM_CHECKS, MISPLACED, SOURCE_CHECKS
-from core.doctor.io.key_checks import KEY_CHECKS, WITH_TTL, counters
 from core.doctor.io.key_types import KeyTypes
-from core.doctor.io.lua_check import LuaChecks
+from core.doctor.io.lua_checks import MISPLACED, WITH_TTL, LuaChecks, counters
 from core.doctor.io.queue_checks import QueueChecks
 from core.doctor.io.record_recovery import RecordRecovery
 from core.doctor.problems import Finding, Problem, findings_of
@@ -26,7 +23,6 @@ from core.store import connect, redis_health, scanning
 from core.store.connect import Client
 from core.store.key_families import KeyFamilies
 
-CHECKS = (*ARTICLE_CHECKS, *ITEM_CHECKS, *SOURCE_CHECKS, *KEY_CHECKS)
 MOST_SKEW_SECONDS = 5.0
 CONFIRM_SECONDS = 0.5
 """A worker that is in the middle of something has ended it then; what is still wrong is."""
@@ -60,7 +56,7 @@ class Doctor:
         self._families = KeyFamilies(keys)
         self._types = KeyTypes(client, keys)
         self._sources = SourceStore(client, keys)
-        self._lua = LuaChecks(client, keys, settings, CHECKS)
+        self._lua = LuaChecks(client, keys, settings)
         self._records = RecordRecovery(client, keys, settings.registry_partition_strategy)
         self._fields = FieldChecks(client, keys)
         self._queues = QueueChecks(settings)

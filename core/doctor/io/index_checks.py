@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from core.doctor.io.chunk_inspector import ChunkInspector, ChunkState
 from core.doctor.io.dangling_ids import DanglingIds
-from core.doctor.io.item_checks import MISPLACED, ORPHAN_CHUNK
 from core.doctor.io.key_types import KeyTypes
-from core.doctor.io.lua_check import LuaCheck, LuaChecks
+from core.doctor.io.lua_checks import MISPLACED, ORPHAN_CHUNK, LuaCheck, LuaChecks
 from core.doctor.problems import FIELDS, Finding, Problem, Record, findings_of, is_known, page_problem
 from core.keys import Keys
 from core.registry import field_parsing

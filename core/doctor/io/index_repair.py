@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from core.doctor.io.dangling_ids import DanglingIds
 from core.doctor.io.index_checks import IndexChecks
-from core.doctor.io.item_checks import MISPLACED, ORPHAN_CHUNK
-from core.doctor.io.lua_check import LuaChecks
+from core.doctor.io.lua_checks import MISPLACED, ORPHAN_CHUNK, LuaChecks
 from core.doctor.problems import Finding, Problem
 from core.keys import Keys
 from core.registry.record import Status

@@ -1,14 +1,11 @@
-"""Checks in Lua, which find and repair in one step, so that no worker comes in between.
-
-A check is a piece of Lua that runs once for each name. It calls `report(name)` where the invariant does not hold, and
-repairs that inside `if fix then … end`.
-"""
+"""Run the checks of `checks.lua`, which find and repair in one step."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, cast
 
 from core.doctor.problems import Finding, Problem
 from core.errors import FailCode
@@ -29,91 +26,47 @@ SLACK_SECONDS = 600.0
 LONGEST_LEASE_SECONDS = 1_800.0
 LONGEST_WAIT_SECONDS = 40 * DAY_SECONDS
 
-# `keys` has how keys of each family begin, or a key that there is once; `tails` how they end. Names may be a pair,
-# divided by a line break.
-_HEAD = """
-local call = redis.call
-local args = cjson.decode(ARGV[1])
-local keys, tails, ttls, fix, now = args.keys, args.tails, args.ttls, args.fix, args.now
-local found = {}
-local function report(name) found[#found + 1] = name end
-local function type_of(key) return call('TYPE', key).ok end
-local function is(key, kind) return type_of(key) == kind end
-local function fits(key, kind) local there = type_of(key); return there == kind or there == 'none' end
-local function get(key, field) return is(key, 'hash') and call('HGET', key, field) or '' end
-local function pair(name) return string.match(name, '^(.-)\\n(.*)$') end
-local function is_source(sid)
-  if args.built_in[sid] then return true end
-  return is(keys.sources, 'set') and call('SISMEMBER', keys.sources, sid) == 1
-end
-local function of_source(place, sid) return keys[place] .. sid .. tails[place] end
-local function make_due(id, sources)
-  call('HSET', keys.item .. id, 'nextCrawlAt', args.iso)
-  for sid in string.gmatch(sources, '[^,]+') do
-    local due = of_source('due', sid)
-    if is_source(sid) and fits(due, 'zset') then call('ZADD', due, now, id) end
-  end
-end
-local function read_again(id)
-  local key = keys.item .. id
-  if not is(key, 'hash') then return end
-  local status = call('HGET', key, 'status') or ''
-  local generation = tonumber(call('HGET', key, 'reindexGeneration') or 0) or 0
-  call('HSET', key, 'aliasOf', '', 'contentHash', '', 'textHash', '', 'indexedHash', '', 'bodyHash', '',
-    'visitedVersion', '', 'httpEtag', '', 'httpLastModified', '', 'validatorsUrl', '', 'status', 'Pending',
-    'reindexGeneration', string.format('%d', generation + 1), 'reindexRequested', 'true')
-  if status ~= '' and fits(keys.status .. status, 'set') then call('SREM', keys.status .. status, id) end
-  if fits(keys.status .. 'Pending', 'set') then call('SADD', keys.status .. 'Pending', id) end
-  make_due(id, call('HGET', key, 'sources') or 'rss')
-end
-local function quarantine(key, field, value)
-  local clock = call('TIME')
-  local place = keys.quarantined .. clock[1] .. string.format('%03d', math.floor(clock[2] / 1000)) .. ':' .. key
-  call('HSET', place, field, value)
-  call('EXPIRE', place, ttls.quarantine)
-  if fits(keys.quarantine, 'zset') then call('ZADD', keys.quarantine, now, place) end
-end
--- Its TTL is over, and the next prune takes it out: no damage.
-local function has_ended(uid)
-  if not is(keys.attempted, 'set') or call('SISMEMBER', keys.attempted, uid) == 0 then return false end
-  local since = is(keys.article_index, 'zset') and call('ZSCORE', keys.article_index, uid)
-  return not since or tonumber(since) <= now - ttls.article
-end
-for _, name in ipairs(args.names) do
-"""
-_TAIL = """
-end
-return found
-"""
+WITH_TTL = frozenset(
+    {
+        *("lease", "crashes", "done", "gate", "gate_line", "gate_busy", "robots", "entry", "failure", "run"),
+        *("snapshot", "embed_cache", "alias", "content", "quarantined"),
+    }
+)
+"""Families whose keys expire. Sets that anybody may add to get their TTL in the next cycle."""
 
 
-@dataclass(frozen=True, slots=True)
-class LuaCheck:
-    """One invariant: what is wrong where it does not hold, the names to look at, and how to find and repair it."""
+class LuaCheck(NamedTuple):
+    """A check: what is wrong where the invariant does not hold, the names to look at, and the script."""
 
     problem: Problem
     where: str
-    """A family of keys, whose ids are the names; or one of the lists that `Doctor` walks."""
-    body: str
+    script: str
 
-    @property
-    def script(self) -> str:
-        """As the server runs it."""
-        return f"{_HEAD}{self.body}{_TAIL}"
+
+def _load() -> Iterator[LuaCheck]:
+    prelude, *parts = re.split(r"^--- (\w+): (\w+)$", (Path(__file__).parent / "checks.lua").read_text(), flags=re.M)
+    for problem, where, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        script = f"{prelude}\nfor _, name in ipairs(args.names) do\n{body}\nend\nreturn found"
+        yield LuaCheck(Problem[problem], where, script)
+
+
+CHECKS = tuple(_load())
+MISPLACED = next(check for check in CHECKS if check.problem is Problem.MISPLACED)
+ORPHAN_CHUNK = next(check for check in CHECKS if check.problem is Problem.ORPHAN_CHUNK)
 
 
 class LuaChecks:
     """Runs checks on names, and again on what they found."""
 
-    def __init__(self, client: Client, keys: Keys, settings: Settings, checks: Sequence[LuaCheck] = ()) -> None:
+    problems = frozenset(check.problem for check in CHECKS)
+
+    def __init__(self, client: Client, keys: Keys, settings: Settings) -> None:
         self._client = client
-        self._checks = checks
-        self.problems = frozenset(check.problem for check in checks)
         families = list(KeyFamilies(keys))
         self._args = {
             "keys": {one.name: one.head for one in families},
             "tails": {one.name: one.tail for one in families},
-            "cache_hash": keys.embed_cache("\n", "\n").split("\n")[1],
+            "before_hash": keys.embed_cache("\n", "\n").split("\n")[1],
             "built_in": {ARTICLES_SOURCE: True, URLS_SOURCE: True},
             "statuses": {str(status): True for status in Status},
             "codes": {str(code): True for code in FailCode},
@@ -138,7 +91,7 @@ class LuaChecks:
         now = await connect.now(self._client)
         return [
             Finding(check.problem, name, check.where)
-            for check in self._checks
+            for check in CHECKS
             for name in await self.run(check, names.get(check.where, ()), now)
         ]
 
@@ -152,14 +105,14 @@ class LuaChecks:
 
     async def _run_again(self, findings: Sequence[Finding], now: float, *, fix: bool = False) -> list[Finding]:
         found: list[Finding] = []
-        for check in self._checks:
+        for check in CHECKS:
             own = [one.name for one in findings if (one.problem, one.place) == (check.problem, check.where)]
             found += [Finding(check.problem, name, check.where) for name in await self.run(check, own, now, fix=fix)]
         return found
 
     async def repair_items(self, item_ids: Sequence[str], now: float) -> None:
         """Make all invariants of these records true."""
-        for check in self._checks:
+        for check in CHECKS:
             if check.where == "item":
                 await self.run(check, item_ids, now, fix=True)
 
@@ -190,3 +143,15 @@ def _ttls(settings: Settings) -> dict[str, float]:
         "longest_wait": max(LONGEST_WAIT_SECONDS, settings.crawl_max_interval_seconds * 1.5),
         "slack": SLACK_SECONDS,
     }
+
+
+def counters(keys: Keys) -> list[str]:
+    """Hash, total and parts of every sum that has to add up, as the check wants them; parts before what they make."""
+    new = ("new", "stored", "failed", "retry", "alias", "duplicate", "deferred")
+    sums = [
+        (keys.canonical_stats, *new),
+        (keys.canonical_stats, "found", "new", "known", "rejected"),
+        (keys.ingest_stats, "links_found", "links_new", "links_known", "links_rejected"),
+        (keys.refresh_stats, "visited", "changed", "unchanged", "gone", "failed", "excluded"),
+    ]
+    return ["\n".join(words) for words in sums]
