@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -151,7 +152,7 @@ async def test_search_answers_during_the_whole_migration(library: Library) -> No
         for step in (
             lambda: migration.build(new, lambda _: None),
             lambda: VectorSpaceStore(library.context.client, library.context.keys).cut_over(new),
-            lambda: migration.make_due(new),
+            lambda: VectorSpaceStore(library.context.client, library.context.keys).make_all_due(new, time.time()),
             lambda: library.embed(**NEXT),
         ):
             await step()

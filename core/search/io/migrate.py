@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -20,8 +20,7 @@ from core.keys import Keys
 from core.models import Chunk, VectorSpace
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.items import ItemStore
-from core.registry.record import MAY_HAVE_TEXT, Status
-from core.search.io.chunk_remover import ChunkRef
+from core.registry.record import MAY_HAVE_TEXT
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_run import TEXTS_AT_ONCE, cut, text_for_model
 from core.search.io.live_pages import LivePageReader, LiveText
@@ -45,6 +44,10 @@ Sleep = Callable[[float], Awaitable[None]]
 _T = TypeVar("_T")
 
 
+def _ignore(_: int) -> None:
+    pass
+
+
 class NothingToMigrate(FreshetError):
     """There is no other space to go to."""
 
@@ -58,21 +61,13 @@ class MigrationEstimate:
     cached: int = 0
 
 
-@dataclass(slots=True)
-class TextBatch:
-    """Chunks of some live texts, each with its text; and the chunks that search has of them."""
-
-    chunks: list[tuple[Chunk, LiveText]] = field(default_factory=list)
-    stored: dict[str, ChunkRef] = field(default_factory=dict)
-
-
 class Migration:
     """Moves from whatever space the store is in to the embedder's."""
 
     def __init__(
         self, client: Client, keys: Keys, store: ChunkStore, embedder: Embedder, sleep: Sleep = asyncio.sleep
     ) -> None:
-        self._clock = partial(connect.now, client)
+        self._client = client
         self._store = store
         self._embedder = embedder
         self._sleep = sleep
@@ -88,89 +83,67 @@ class Migration:
 
     async def estimate(self) -> MigrationEstimate:
         """Count how much there is to do; changes nothing."""
-        space, estimate = await self.space(), MigrationEstimate(items=await self._total())
-        async for batch in self._batches():
-            known = await self._known(batch, space) if space else {}
-            estimate.chunks += len(batch.chunks)
-            estimate.cached += sum(chunk.text_hash in known for chunk, _ in batch.chunks)
+        space = await self.space()
+        estimate = MigrationEstimate(items=sum([await self._queries.count(status) for status in MAY_HAVE_TEXT]))
+        async for chunks, known in self._batches(space):
+            estimate.chunks += len(chunks)
+            estimate.cached += sum(chunk.text_hash in known for chunk, _ in chunks)
         return estimate
 
-    async def run(self, report_progress: Callable[[int], object] = lambda _: None) -> tuple[int, int]:
+    async def run(self, report_progress: Callable[[int], object] = _ignore) -> tuple[int, int]:
         """Build, cut over, make pages due; return how many chunks were embedded and how many pages wait.
 
         `report_progress` is called with the number of chunks that have just been looked at.
         Raises NothingToMigrate where there are no vectors and none are wanted.
         """
         space, before = await self.space(), await self._spaces.current()
-        made = await self._build_all(space, report_progress) if space else 0
+        made = 0
+        for _ in range(MOST_ROUNDS):
+            new = await self.build(space, report_progress) if space else 0
+            made += new
+            if not new:
+                break
+            report_progress = _ignore
         await self._spaces.cut_over(space)
-        waiting = await self.make_due(space)
+        waiting = await self._spaces.make_all_due(space, await connect.now(self._client))
         if not (space or before or waiting):
             raise NothingToMigrate("EMBEDDER is none: there are no vectors to build, search goes by words at once.")
         log.info("🔀 The live vectors are of %s now", space.name if space else "no model")
         return made, waiting
 
-    async def _build_all(self, space: VectorSpace, report_progress: Callable[[int], object]) -> int:
-        made = last = await self.build(space, report_progress)
-        for _ in range(MOST_ROUNDS - 1):
-            if not last:
-                break
-            last = await self.build(space, lambda _: None)
-            made += last
-        return made
-
     async def build(self, space: VectorSpace, report_progress: Callable[[int], object]) -> int:
         """Embed into the cache what is not there; return how many chunks."""
         made = 0
-        async for batch in self._batches():
-            known = await self._known(batch, space)
-            new = {chunk.text_hash: (chunk, text) for chunk, text in batch.chunks if chunk.text_hash not in known}
-            await self._remember(space, new)
+        async for chunks, known in self._batches(space):
+            new = {chunk.text_hash: (chunk, text) for chunk, text in chunks if chunk.text_hash not in known}
+            for start in range(0, len(new), TEXTS_AT_ONCE):
+                hashes = list(new)[start : start + TEXTS_AT_ONCE]
+                texts = [text_for_model(*new[text_hash], self._embedder) for text_hash in hashes]
+                vectors = await self._with_retries(partial(self._embedder.embed, texts), LONGEST_WAIT_SECONDS)
+                await self._store.remember(space, dict(zip(hashes, vectors, strict=True)))
             made += len(new)
-            report_progress(len(batch.chunks))
+            report_progress(len(chunks))
         return made
 
-    async def make_due(self, space: VectorSpace | None) -> int:
-        """Queue every page with chunks of another space for embedding; return how many."""
-        return await self._spaces.make_all_due(space, await self._clock())
-
-    # ── reading ──
-
-    async def _known(self, batch: TextBatch, space: VectorSpace) -> dict[str, bytes]:
-        return await self._store.vectors([chunk for chunk, _ in batch.chunks], space, batch.stored)
-
-    async def _batches(self) -> AsyncIterator[TextBatch]:
-        """Read all live texts."""
-        async for item_ids in self._item_ids(MAY_HAVE_TEXT):
-            items = [item for item in await self._items.read(item_ids) if item and not item.alias_of]
-            texts = await self._texts.read_texts(items)
-            batch = TextBatch()
-            for item_id, text in texts.items():
-                batch.chunks += [(chunk, text) for chunk in cut(item_id, text.markdown, self._embedder)]
-            for refs in (await self._store.remover.stored(list(texts))).values():
-                batch.stored |= refs
-            yield batch
-
-    async def _item_ids(self, statuses: Sequence[Status]) -> AsyncIterator[list[str]]:
-        """Items of these statuses; all ids first, since a set that is changed while it is scanned may hide some."""
-        for status in statuses:
-            ids = dict.fromkeys([item_id async for some in self._queries.of_status(status) for item_id in some])
-            names = list(ids)
-            for start in range(0, len(names), ITEMS_AT_ONCE):
-                yield names[start : start + ITEMS_AT_ONCE]
-
-    async def _total(self) -> int:
-        return sum([await self._queries.count(status) for status in MAY_HAVE_TEXT])
-
-    # ── embedding ──
-
-    async def _remember(self, space: VectorSpace, new: Mapping[str, tuple[Chunk, LiveText]]) -> None:
-        hashes = list(new)
-        for start in range(0, len(hashes), TEXTS_AT_ONCE):
-            some = hashes[start : start + TEXTS_AT_ONCE]
-            texts = [text_for_model(*new[text_hash], self._embedder) for text_hash in some]
-            vectors = await self._with_retries(partial(self._embedder.embed, texts), LONGEST_WAIT_SECONDS)
-            await self._store.remember(space, dict(zip(some, vectors, strict=True)))
+    async def _batches(
+        self, space: VectorSpace | None
+    ) -> AsyncIterator[tuple[list[tuple[Chunk, LiveText]], dict[str, bytes]]]:
+        """Yield the chunks of all live texts, each with its text, and the vectors of the space that are there."""
+        for status in MAY_HAVE_TEXT:
+            # All ids first, since a set that is changed while it is scanned may hide some.
+            ids = list(dict.fromkeys([item_id async for some in self._queries.of_status(status) for item_id in some]))
+            for start in range(0, len(ids), ITEMS_AT_ONCE):
+                items = await self._items.read(ids[start : start + ITEMS_AT_ONCE])
+                texts = await self._texts.read_texts([item for item in items if item and not item.alias_of])
+                chunks = [
+                    (chunk, text)
+                    for item_id, text in texts.items()
+                    for chunk in cut(item_id, text.markdown, self._embedder)
+                ]
+                stored = await self._store.remover.stored(list(texts))
+                refs = {name: ref for page in stored.values() for name, ref in page.items()}
+                known = await self._store.vectors([chunk for chunk, _ in chunks], space, refs) if space else {}
+                yield chunks, known
 
     async def _with_retries(self, ask: Callable[[], Awaitable[_T]], longest_seconds: float) -> _T:
         """Wait for a model that is unavailable for a moment; for longer, its error ends the run."""

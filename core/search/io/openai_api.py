@@ -32,22 +32,22 @@ SETTING_RETRY_SECONDS = 300.0
 LONGEST_RETRY_SECONDS = 3600.0
 LONGEST_ANSWER_BYTES = 64_000_000
 """2,048 vectors of 1,536 dimensions as JSON are about 60 MB."""
-_LONGEST_COMPLAINT = 200
+_MOST_QUOTED_CHARS = 200
 _REFUSALS = frozenset((400, 413, 422))
 _WHAT_TO_CHECK = {401: "EMBED_API_KEY", 403: "EMBED_API_KEY", 404: "EMBED_API_URL and EMBED_MODEL"}
 
 
 class TextsRefused(Exception):
-    """The endpoint does not take these texts; says why, without the key."""
+    """The endpoint does not take these texts; the message says why, without the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where, as whom, and for which model."""
+    """The address, the key and the model."""
 
     url: str
     shown: str
-    """How it is called in sentences: without path and query."""
+    """Its name in messages: without path and query."""
     model: str
     key: SecretStr | None = None
     dimensions: int | None = None
@@ -55,7 +55,7 @@ class Endpoint:
 
     @classmethod
     def of(cls, settings: Settings) -> Endpoint:
-        """From the settings. Raises SettingsError."""
+        """Read it from the settings. Raises SettingsError."""
         url, shown = _address(settings.embed_api_url)
         key = settings.embed_api_key.get_secret_value().strip() if settings.embed_api_key else ""
         if not (key.isascii() and key.isprintable()):
@@ -75,40 +75,37 @@ class _EmbeddingsReply(msgspec.Struct):
 
 
 class EmbeddingsApi:
-    """Asks, and gives back checked vectors of length 1 in the order of the texts."""
+    """Sends texts, and returns checked vectors of length 1 in the order of the texts."""
 
     def __init__(self, endpoint: Endpoint, now: Callable[[], float] = time.time) -> None:
         self._endpoint = endpoint
         self._now = now
         self._session: aiohttp.ClientSession | None = None
 
-    async def ask(self, texts: Sequence[str]) -> list[Vector]:
-        """One request. Raises TextsRefused or EmbedderUnavailable."""
-        shown = self._endpoint.shown
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Send one request. Raises TextsRefused or EmbedderUnavailable."""
+        request: dict[str, object] = {"model": self._endpoint.model, "input": list(texts), "encoding_format": "float"}
+        if self._endpoint.dimensions:
+            request["dimensions"] = self._endpoint.dimensions
+        body = msgspec.json.encode(request)
         try:
-            return await self._post(texts)
+            async with self._open().post(self._endpoint.url, data=body, allow_redirects=False) as response:
+                content = await self._content(response)
         except TimeoutError:
             seconds = self._endpoint.timeout_seconds
-            sentence = f"{shown} did not answer within {seconds:g} s; see EMBED_TIMEOUT_SECONDS and EMBED_BATCH."
-            raise EmbedderUnavailable(sentence, RETRY_SECONDS) from None
+            self._unavailable(f"did not answer within {seconds:g} s; see EMBED_TIMEOUT_SECONDS and EMBED_BATCH.")
         except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
             # Only its kind: the text of such an error may hold the whole address.
-            sentence = f"{shown} cannot be reached ({type(error).__name__}); see EMBED_API_URL."
-            raise EmbedderUnavailable(sentence, RETRY_SECONDS) from None
+            self._unavailable(f"cannot be reached ({type(error).__name__}); see EMBED_API_URL.")
+        if response.status != 200:
+            self._raise_for_status(response.status, response.headers, content)
+        return self._vectors(content, len(texts))
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
-
-    async def _post(self, texts: Sequence[str]) -> list[Vector]:
-        body = msgspec.json.encode(self._question(texts))
-        async with self._open().post(self._endpoint.url, data=body, allow_redirects=False) as answer:
-            content = await self._content(answer)
-            if answer.status != 200:
-                self._complain(answer.status, answer.headers, content)
-        return self._vectors(content, len(texts))
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -121,67 +118,58 @@ class EmbeddingsApi:
             )
         return self._session
 
-    def _question(self, texts: Sequence[str]) -> dict[str, object]:
-        question: dict[str, object] = {
-            "model": self._endpoint.model,
-            "input": list(texts),
-            "encoding_format": "float",
-        }
-        if self._endpoint.dimensions:
-            question["dimensions"] = self._endpoint.dimensions
-        return question
-
-    async def _content(self, answer: aiohttp.ClientResponse) -> bytes:
+    async def _content(self, response: aiohttp.ClientResponse) -> bytes:
         content = bytearray()
-        async for part in answer.content.iter_chunked(1 << 16):
+        async for part in response.content.iter_chunked(1 << 16):
             content += part
             if len(content) > LONGEST_ANSWER_BYTES:
-                self._away("sends answers without end; see EMBED_API_URL.")
+                self._unavailable("sends answers without end; see EMBED_API_URL.")
         return bytes(content)
 
-    def _complain(self, status: int, headers: Mapping[str, str], content: bytes) -> NoReturn:
+    def _raise_for_status(self, status: int, headers: Mapping[str, str], content: bytes) -> NoReturn:
         if status in _REFUSALS:
             raise TextsRefused(self._quoted(content))
         if status in _WHAT_TO_CHECK:
-            self._away(f"answers {status}; check {_WHAT_TO_CHECK[status]}.", SETTING_RETRY_SECONDS)
+            self._unavailable(f"answers {status}; check {_WHAT_TO_CHECK[status]}.", SETTING_RETRY_SECONDS)
         if 300 <= status < 400:
-            self._away(f"sends us elsewhere ({status}); check EMBED_API_URL.", SETTING_RETRY_SECONDS)
-        asked = retry_after_seconds(headers.get("Retry-After", ""), self._now())
-        seconds = RETRY_SECONDS if asked is None else min(max(asked, 1.0), LONGEST_RETRY_SECONDS)
-        self._away(f"answers {status}.", seconds)
+            self._unavailable(f"sends us elsewhere ({status}); check EMBED_API_URL.", SETTING_RETRY_SECONDS)
+        wait = retry_after_seconds(headers.get("Retry-After", ""), self._now())
+        seconds = RETRY_SECONDS if wait is None else min(max(wait, 1.0), LONGEST_RETRY_SECONDS)
+        self._unavailable(f"answers {status}.", seconds)
 
     def _quoted(self, content: bytes) -> str:
-        """The beginning of what it says, on one line, without our key."""
+        """Quote the beginning of an error body, on one line, without our key."""
         key = self._endpoint.key.get_secret_value() if self._endpoint.key else ""
-        said = redact(content.decode("utf-8", "replace"), (key,) if key else ())
-        said = " ".join(said.split())[:_LONGEST_COMPLAINT]
-        return f"It says: {said}" if said else ""
+        text = redact(content.decode("utf-8", "replace"), (key,) if key else ())
+        text = " ".join(text.split())[:_MOST_QUOTED_CHARS]
+        return f"It says: {text}" if text else ""
 
     def _vectors(self, content: bytes, count: int) -> list[Vector]:
         try:
             items = msgspec.json.decode(content, type=_EmbeddingsReply).data
         except (msgspec.DecodeError, UnicodeDecodeError):
             # NaN is no JSON, so that it ends here too.
-            self._away("gave an answer that holds no vectors; check EMBED_API_URL and EMBED_MODEL.")
+            self._unavailable("gave an answer that holds no vectors; check EMBED_API_URL and EMBED_MODEL.")
         ordered = _in_order(items)
         if len(ordered) != count:
-            self._away(f"gave {len(items)} vectors for {count} texts.")
+            self._unavailable(f"gave {len(items)} vectors for {count} texts.")
         if len({len(item.embedding) for item in ordered}) > 1:
-            self._away("gave vectors of several dimensions in one answer.")
+            self._unavailable("gave vectors of several dimensions in one answer.")
         return [self._unit(item.embedding) for item in ordered]
 
     def _unit(self, values: list[float]) -> Vector:
         length = math.hypot(*values)
         if not math.isfinite(length) or not length:
-            self._away("gave a vector without a direction (all zeros, or too large).")
+            self._unavailable("gave a vector without a direction (all zeros, or too large).")
         return struct.pack(f"<{len(values)}f", *(value / length for value in values))
 
-    def _away(self, what: str, seconds: float = RETRY_SECONDS) -> NoReturn:
-        raise EmbedderUnavailable(f"{self._endpoint.shown} {what}", seconds)
+    def _unavailable(self, what: str, seconds: float = RETRY_SECONDS) -> NoReturn:
+        # Without the cause, which may hold the whole address.
+        raise EmbedderUnavailable(f"{self._endpoint.shown} {what}", seconds) from None
 
 
 def _in_order(items: list[_Embedding]) -> list[_Embedding]:
-    """By `index`; as they come if no item has one; none at all where an index is missing or twice there."""
+    """Sort by `index`; keep the order if no item has one; return nothing where an index is missing or there twice."""
     if all(item.index is None for item in items):
         return items
     by_index = {item.index: item for item in items}
@@ -190,7 +178,7 @@ def _in_order(items: list[_Embedding]) -> list[_Embedding]:
 
 
 def _address(base: str) -> tuple[str, str]:
-    """Where to post, and how to call it."""
+    """Return the URL to post to, and its name in messages."""
     try:
         parts = urlsplit(base.strip())
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
