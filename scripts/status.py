@@ -109,7 +109,7 @@ async def _registry(settings: Settings, keys: Keys, client: connect.Client, now:
         "search": {
             "waiting": await queue.count(),
             "space": await VectorSpaceStore(client, keys).current(),
-            "away": await queue.away(),
+            "away": await queue.pause_reason(),
         },
     }
 

@@ -104,7 +104,7 @@ def _embed(settings: Settings, options: argparse.Namespace, allowed: AllowedJobs
     worker = InlineWorker(settings, [QueueName.EMBED], allowed, (), timing, find=dispatcher.send, beside=look)
     worker.serve(options.burst)
     if options.burst:
-        dispatcher.tell()
+        dispatcher.warn_if_waiting()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What waits to be embedded, for a worker whose queue is empty: a lost wake-up costs nothing, and nobody needs a timer.
+"""Send jobs for items that wait to be embedded, from a worker whose queue is empty; so it needs no timer.
 
-Sends jobs as the timer does, and none while the embedder is away. What it sent in vain it does not send again at once:
-another worker has those pages, or had them until it died.
+Sends as the timer does, and nothing while embedding is paused. What it sent without effect it does not send again at
+once: another worker has those pages, or had them until it died.
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ from workers.timer import EMBED_BATCH, MOST_EMBED_JOBS, Timer
 
 log = logging.getLogger("embed")
 
-AGAIN_SECONDS = 15.0
+RESEND_SECONDS = 15.0
 
 
 class EmbedDispatcher:
-    """Looks at `embed:due`."""
+    """Sends jobs for `embed:due`."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._clock = clock
         self._keys = Keys.of(settings)
         self._sent: Sequence[str] = []
-        self._again_at = 0.0
+        self._resend_at = 0.0
 
     def send(self) -> bool:
-        """Jobs for what waits; False if there is nothing to send."""
+        """Send jobs for what waits; return False if there is nothing to send."""
         return asyncio.run(self._send())
 
-    def tell(self) -> None:
-        """A sentence if something is left."""
-        asyncio.run(self._tell())
+    def warn_if_waiting(self) -> None:
+        """Log a warning if something still waits."""
+        asyncio.run(self._warn_if_waiting())
 
     async def _send(self) -> bool:
         async with self._client() as client:
             queue = EmbedQueue(client, self._keys)
             newest = await queue.newest(MOST_EMBED_JOBS * EMBED_BATCH)
-            is_in_vain = newest == self._sent and self._clock() < self._again_at
-            if not newest or is_in_vain or await queue.away():
+            was_just_sent = newest == self._sent and self._clock() < self._resend_at
+            if not newest or was_just_sent or await queue.pause_reason():
                 return False
-            self._sent, self._again_at = newest, self._clock() + AGAIN_SECONDS
+            self._sent, self._resend_at = newest, self._clock() + RESEND_SECONDS
             return await send(self._settings, client, self._keys) > 0
 
-    async def _tell(self) -> None:
+    async def _warn_if_waiting(self) -> None:
         async with self._client() as client:
             queue = EmbedQueue(client, self._keys)
             if left := await queue.count():
-                why = await queue.away() or "Another worker has them, or their job failed."
-                log.warning("⏳ Still to be embedded: %d items. %s", left, why)
+                reason = await queue.pause_reason() or "Another worker has them, or their job failed."
+                log.warning("⏳ Still to be embedded: %d items. %s", left, reason)
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[connect.Client]:
-        """Belongs to the loop of one call."""
+        """Open a client for the loop of one call."""
         client = connect.open_store(self._settings)
         try:
             yield client
@@ -70,7 +70,7 @@ class EmbedDispatcher:
 
 
 async def send(settings: Settings, client: connect.Client, keys: Keys) -> int:
-    """Jobs for what waits, as far as there is room; how many were sent."""
+    """Send jobs for what waits, as far as there is room; return how many."""
     queues = JobQueues(settings)
     try:
         return await Timer(settings, client, keys, queues).send_embeds()

@@ -108,7 +108,7 @@ class Timer:
 
     async def send_embeds(self) -> int:
         """Texts that search does not know yet, newest first; none while the embedder is away."""
-        if await self._embed_queue.away():
+        if await self._embed_queue.pause_reason():
             return 0
         room = MOST_EMBED_JOBS - await asyncio.to_thread(self._queues.count_waiting, QueueName.EMBED)
         newest = await self._embed_queue.newest(room * EMBED_BATCH)

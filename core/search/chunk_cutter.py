@@ -1,6 +1,6 @@
-"""Where blocks are cut and joined: by content, never by offset, so that an edit moves only the cuts beside it.
+"""Cut and join blocks by their content, never by offset, so that an edit moves only the cuts next to it.
 
-A run of units that is too long is parted at the boundary with the least hash in its middle, and each part again, as a
+A run of units that is too long is cut at the boundary with the least hash in its middle, and each part again, as a
 treap would. The hash is of the words after the boundary alone: what happens elsewhere cannot move it. Structure goes
 before chance: between blocks rather than items, items rather than sentences, sentences rather than words.
 """
@@ -62,18 +62,18 @@ class Boundary(IntEnum):
 
 
 class Unit(NamedTuple):
-    """Words that stay together if they fit, with the white space after them."""
+    """Text that stays together if it fits, with the white space after it."""
 
     text: str
     tokens: float
     key: int
-    """Of the boundary before it: the run is cut at the least."""
+    """Of the boundary before it; a run is cut at the least."""
     finer: tuple[Boundary, ...]
     """The ways to take it apart that are left."""
     kind: BlockKind
     """Of the block it is of."""
     fits: bool = False
-    """It was counted. False: its tokens are only its share of something longer."""
+    """It was counted and fits. False: its tokens are only its share of something longer."""
 
 
 class ChunkBody(NamedTuple):
@@ -98,109 +98,102 @@ class Cutter:
     def __init__(self, count_tokens: Callable[[str], int], most_tokens: int) -> None:
         self._count_tokens = count_tokens
         self._most_tokens = max(1, most_tokens)
-        self._most_joined = self._most_tokens * JOINED_SHARE
 
-    def pieces(self, blocks: list[MarkdownBlock]) -> Iterator[ChunkBody]:
-        """The blocks as texts of at most so many tokens, in order."""
+    def cut(self, blocks: list[MarkdownBlock]) -> Iterator[ChunkBody]:
+        """Yield the blocks as texts of at most so many tokens, in order."""
         run: list[Unit] = []
         before = ""
         for block in blocks:
             whole = block.whole
             tokens = self._size(whole)
-            if tokens > self._most_tokens and (frame := self._frame(block)):
-                yield from self._packed(run)
-                yield from self._packed(self._framed(block, tokens), frame)
+            frame = Frame(block.head, block.tail)
+            is_long = tokens > self._most_tokens
+            frame_tokens = self._size(block.head + block.tail) if block.head and is_long else 0
+            # A frame that would take more than half of the room is text like any other.
+            if 0 < frame_tokens * 2 <= self._most_tokens:
+                yield from self._join(run)
+                # Each row or line is heavier by its share of the frame.
+                grown = tokens * self._most_tokens / (self._most_tokens - frame_tokens)
+                unit = Unit(block.body, grown, 0, _FINER[block.kind], block.kind)
+                yield from self._join(list(self._split(unit)), frame)
                 run = []
             else:
-                kind = Boundary.ANNOUNCED if before.endswith(":") else Boundary.BLOCK
-                fits = tokens <= self._most_tokens
-                run += self._refined(
-                    Unit(whole + _GAP, tokens, _key(kind, whole), _FINER[block.kind], block.kind, fits)
-                )
+                boundary = Boundary.ANNOUNCED if before.endswith(":") else Boundary.BLOCK
+                key = _key(boundary, whole)
+                run += self._split(Unit(whole + _GAP, tokens, key, _FINER[block.kind], block.kind, not is_long))
             before = whole
-        yield from self._packed(run)
+        yield from self._join(run)
 
     def _size(self, text: str) -> int:
         return max(1, self._count_tokens(text), len(text) // MOST_CHARS_PER_TOKEN)
 
-    def _frame(self, block: MarkdownBlock) -> Frame | None:
-        """The frame of a block, unless it would take half of the room."""
-        if not block.head or self._size(block.head + block.tail) * 2 > self._most_tokens:
-            return None
-        return Frame(block.head, block.tail)
-
-    def _framed(self, block: MarkdownBlock, tokens: int) -> list[Unit]:
-        """The rows or lines of a block that is too long, each heavier by its share of the frame."""
-        most = self._most_tokens
-        grown = tokens * most / (most - self._size(block.head + block.tail))
-        return list(self._refined(Unit(block.body, grown, 0, _FINER[block.kind], block.kind)))
-
-    def _refined(self, unit: Unit) -> Iterator[Unit]:
-        """The unit in pieces that fit as far as can be told without counting: by their share of its characters."""
+    def _split(self, unit: Unit) -> Iterator[Unit]:
+        """Split a unit into units that fit, judging by their share of its characters instead of counting."""
         if unit.tokens <= self._most_tokens or not unit.finer:
             yield unit
             return
-        kind, *finer = unit.finer
+        boundary, *finer = unit.finer
         per_char = unit.tokens / len(unit.text)
-        key = unit.key  # the first piece begins where the unit does
-        for text in _split(kind, unit.text, self._most_tokens / per_char):
+        key = unit.key  # the first part begins where the unit does
+        for text in _split_at(boundary, unit.text, self._most_tokens / per_char):
             weight = len(text) * per_char
-            yield from self._refined(Unit(text, weight, key or _key(kind, text), tuple(finer), unit.kind))
+            yield from self._split(Unit(text, weight, key or _key(boundary, text), tuple(finer), unit.kind))
             key = 0
 
-    def _packed(self, units: list[Unit], frame: Frame = _BARE) -> Iterator[ChunkBody]:
-        """The units joined into texts that fit; counted once more, since tokens need not add up."""
+    def _join(self, units: list[Unit], frame: Frame = _BARE) -> Iterator[ChunkBody]:
+        """Join units into texts that fit; these are counted once more, since tokens need not add up."""
         if not units:
             return
         ends = [0.0, *accumulate(unit.tokens for unit in units)]
         keys = [unit.key for unit in units]
-        waiting = [(0, len(units))]
-        while waiting:
-            first, last = waiting.pop()
-            most = self._most_tokens if last - first == 1 else self._most_joined
-            if last - first == 1 and units[first].fits:
-                yield ChunkBody(_whole(units[first].text, frame), (units[first].kind,))
+        pending = [(0, len(units))]
+        while pending:
+            first, last = pending.pop()
+            is_single = last - first == 1
+            most = self._most_tokens if is_single else self._most_tokens * JOINED_SHARE
+            if is_single and units[first].fits:
+                yield ChunkBody(_framed(units[first].text, frame), (units[first].kind,))
             elif ends[last] - ends[first] <= most:
-                yield from self._checked(units[first:last], frame)
-            elif last - first == 1:
-                yield from self._apart(units[first], frame)
+                yield from self._join_counted(units[first:last], frame)
+            elif is_single:
+                yield from self._split_further(units[first], frame)
             else:
                 cut = _cut(ends, keys, first, last)
-                waiting += ((cut, last), (first, cut))
+                pending += ((cut, last), (first, cut))
 
-    def _checked(self, units: list[Unit], frame: Frame) -> Iterator[ChunkBody]:
-        """One text, if it fits when counted; otherwise its units again with the weights they turned out to have."""
+    def _join_counted(self, units: list[Unit], frame: Frame) -> Iterator[ChunkBody]:
+        """Join units into one text if it fits when counted; otherwise begin again with heavier units."""
         words = "".join(unit.text for unit in units)
         if not words.strip():
             return
-        text = _whole(words, frame)
+        text = _framed(words, frame)
         if (tokens := self._size(text)) <= self._most_tokens:
             yield ChunkBody(text, tuple(dict.fromkeys(unit.kind for unit in units)))
         else:
             by = 1.01 * tokens / sum(unit.tokens for unit in units)
-            yield from self._packed([unit._replace(tokens=unit.tokens * by) for unit in units], frame)
+            yield from self._join([unit._replace(tokens=unit.tokens * by) for unit in units], frame)
 
-    def _apart(self, unit: Unit, frame: Frame) -> Iterator[ChunkBody]:
-        """A unit that did not fit, in pieces; a single character stays as it is."""
+    def _split_further(self, unit: Unit, frame: Frame) -> Iterator[ChunkBody]:
+        """Split a unit that did not fit; a single character stays as it is."""
         tokens = max(unit.tokens, self._most_tokens + 1)
-        pieces = list(self._refined(unit._replace(tokens=tokens, finer=unit.finer or (Boundary.CHARACTER,))))
-        if len(pieces) > 1:
-            yield from self._packed(pieces, frame)
+        parts = list(self._split(unit._replace(tokens=tokens, finer=unit.finer or (Boundary.CHARACTER,))))
+        if len(parts) > 1:
+            yield from self._join(parts, frame)
         elif unit.text.strip():
-            yield ChunkBody(_whole(unit.text, frame), (unit.kind,))
+            yield ChunkBody(_framed(unit.text, frame), (unit.kind,))
 
 
-def _whole(text: str, frame: Frame) -> str:
+def _framed(text: str, frame: Frame) -> str:
     return frame.head + text.strip("\n").rstrip() + frame.tail
 
 
 def _key(kind: Boundary, text: str) -> int:
-    """Structure first, then the hash of the first words after the boundary."""
+    """Return the key of a boundary: structure first, then the hash of the first words after it."""
     return (kind << 32 | zlib.crc32(text[:_KEY_CHARS].encode())) + 1
 
 
 def _cut(ends: list[float], keys: list[int], first: int, last: int) -> int:
-    """The index of the unit before which the run from `first` to `last` is cut."""
+    """Return the index of the unit before which the run from `first` to `last` is cut."""
     total = ends[last] - ends[first]
     edge = total * EDGE_SHARE
     low = bisect_left(ends, ends[first] + edge, first + 1, last)
@@ -219,46 +212,39 @@ def _cut(ends: list[float], keys: list[int], first: int, last: int) -> int:
     return middle
 
 
-def _split(kind: Boundary, text: str, most_chars: float) -> list[str]:
-    """The text in pieces of a kind; joined they are the text."""
-    match kind:
+def _split_at(boundary: Boundary, text: str, most_chars: float) -> list[str]:
+    """Split a text at all boundaries of a kind; the parts joined are the text."""
+    match boundary:
         case Boundary.SENTENCE:
-            return _parted(text, [found.end() for found in _SENTENCE_END.finditer(text)])
+            return _split_at_offsets(text, [match.end() for match in _SENTENCE_END.finditer(text)])
         case Boundary.ITEM:
-            return _parted(text, [found.start() for found in _ITEM_START.finditer(text)])
+            return _split_at_offsets(text, [match.start() for match in _ITEM_START.finditer(text)])
         case Boundary.LINE:
             return _LINE.findall(text)
         case Boundary.WORD:
             return _WORD.findall(text) or [text]
         case _:
-            return _parted(text, list(_character_cuts(text, max(1, int(most_chars / 4)))))
+            return _split_at_offsets(text, list(_character_cuts(text, max(1, int(most_chars / 4)))))
 
 
-def _parted(text: str, cuts: list[int]) -> list[str]:
+def _split_at_offsets(text: str, cuts: list[int]) -> list[str]:
     inner = [cut for cut in cuts if 0 < cut < len(text)]
     return [text[start:end] for start, end in zip([0, *inner], [*inner, len(text)], strict=True)]
 
 
 def _character_cuts(text: str, most: int) -> Iterator[int]:
-    """Cuts inside a word, by the hash of what follows; not inside what is seen as one character."""
+    """Yield cuts inside a word, by the hash of what follows; not inside what is seen as one character."""
     at = 0
     while len(text) - at > most:
-        low, high = at + (most + 1) // 2, at + most
-        best = min(range(low, high + 1), key=lambda place: zlib.crc32(text[place : place + 4].encode()))
-        at = _outside_cluster(text, best, at)
+        places = range(at + (most + 1) // 2, at + most + 1)
+        best = min(places, key=lambda place: zlib.crc32(text[place : place + 4].encode()))
+        earlier = range(best, max(at, best - _LONGEST_CLUSTER), -1)
+        at = next((place for place in earlier if not _is_joined(text[place - 1], text[place])), best)
         yield at
 
 
-def _outside_cluster(text: str, place: int, after: int) -> int:
-    """The nearest place before this one where no cluster is cut; this one if there is none near."""
-    for earlier in range(place, max(after, place - _LONGEST_CLUSTER), -1):
-        if not _is_joined(text[earlier - 1], text[earlier]):
-            return earlier
-    return place
-
-
 def _is_joined(before: str, after: str) -> bool:
-    """Marks, joiners, skin tones, flags and tags belong to the character before them."""
+    """Tell whether two characters are seen as one: marks, joiners, skin tones, flags and tags."""
     if after.isascii():
         return False
     return (

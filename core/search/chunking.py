@@ -1,7 +1,7 @@
-"""A text in chunks: each below one heading, small enough for the embedder, and the same after an edit elsewhere.
+"""Cut a text into chunks: each below one heading, small enough for the embedder, and the same after an edit elsewhere.
 
 Title, URL and headings are no part of a chunk's text: they are put before it when it is embedded, so that a rename
-changes no hash. Counts with the tokenizer it is given; reads nothing, keeps nothing.
+changes no hash.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _CHARS_PER_TOKEN = 4
 def chunks(
     item_id: str, markdown: str, count_tokens: Callable[[str], int], most_tokens: int = MOST_TOKENS
 ) -> list[Chunk]:
-    """The chunks of a text in order; none has more than `most_tokens`, and no word is lost or stands in two."""
+    """Return the chunks of a text in order; none has more than `most_tokens`, and no word is lost or in two of them."""
     text = strip_unstorable(markdown.replace("\r\n", "\n").replace("\r", "\n")).removeprefix("\ufeff")
     cutter = Cutter(count_tokens, most_tokens)
     seen: Counter[tuple[tuple[str, ...], str]] = Counter()
-    found: list[Chunk] = []
-    for headings, blocks, level in markdown_blocks.sections(text):
-        for piece, kinds in cutter.pieces(blocks):
-            text_hash = content_hash(piece)
+    chunks: list[Chunk] = []
+    for headings, blocks, level in markdown_blocks.read_sections(text):
+        for body, kinds in cutter.cut(blocks):
+            text_hash = content_hash(body)
             seen[headings, text_hash] += 1
             cid = chunk_id(item_id, headings, text_hash, seen[headings, text_hash])
             types = tuple(map(str, kinds))
-            found.append(Chunk(cid, piece, headings, len(found), text_hash, level, types))
-    return found
+            chunks.append(Chunk(cid, body, headings, len(chunks), text_hash, level, types))
+    return chunks
 
 
 def chunk_id(item_id: str, headings: tuple[str, ...], text_hash: str, occurrence: int) -> str:
-    """`c_…`: 130 bits of sha256; the n-th time that a text stands below the same headings has an id of its own."""
+    """Return `c_…`: 130 bits of sha256; the n-th time that a text stands below the same headings has its own id."""
     parts = (CHUNKER_VERSION, item_id, text_hash, str(occurrence), *headings)
     # Lengths go in front, so that no two lists of parts are the same bytes.
     source = "".join(f"{len(part)}:{part}" for part in parts)
@@ -66,13 +66,14 @@ def embedded_text(
     count_tokens: Callable[[str], int] | None = None,
     window_tokens: int = WINDOW_TOKENS,
 ) -> str:
-    """What the embedder is given: as much of title, headings and URL as there is room for, then the text, whole."""
+    """Return the whole text with as much of title, headings and URL in front as the model has room for."""
     count = count_tokens or estimate_tokens
     room = window_tokens - count(chunk.text)
-    around = _around(title, url, chunk.headings)
+    context = _context(title, url, chunk.headings)
     kept: dict[int, str] = {}
-    for place in _by_worth(len(around)):
-        words = around[place] if place else _shortened(around[place], room, count)
+    # The title first, then the nearest heading, then those above it, the address last.
+    for place in [0, *range(len(context) - 2, 0, -1), len(context) - 1]:
+        words = context[place] if place else _shortened(context[place], room, count)
         needed = count(words) + 1
         if words and needed <= room:
             kept[place] = words
@@ -81,26 +82,21 @@ def embedded_text(
 
 
 def estimate_tokens(text: str) -> int:
-    """About as many tokens as a WordPiece tokenizer would make, for when there is none."""
+    """Return about as many tokens as a WordPiece tokenizer would make, for when there is none."""
     return len(_TOKEN.findall(text))
 
 
-def _around(title: str, url: str, headings: tuple[str, ...]) -> list[str]:
-    """Title, headings, address; a first heading that says the title again is left out."""
-    named = " ".join(title.split())
-    below = headings[1:] if headings and headings[0].casefold() == named.casefold() else headings
+def _context(title: str, url: str, headings: tuple[str, ...]) -> list[str]:
+    """Return title, headings and address; a first heading that repeats the title is left out."""
+    title = " ".join(title.split())
+    below = headings[1:] if headings and headings[0].casefold() == title.casefold() else headings
     address = url.partition("://")[2] or url
-    return [named, *below, re.split(r"[?#]", address, maxsplit=1)[0].strip("/")]
+    return [title, *below, re.split(r"[?#]", address, maxsplit=1)[0].strip("/")]
 
 
 def _shortened(title: str, room: int, count: Callable[[str], int]) -> str:
-    """As much of a title as fits."""
+    """Return as much of a title as fits."""
     most_chars = room * _CHARS_PER_TOKEN
     while most_chars > 1 and count(title) >= room:
         title, most_chars = truncate(title, most_chars), most_chars // 2
     return title
-
-
-def _by_worth(number: int) -> list[int]:
-    """The title first, then the nearest heading, then those above it, the address last."""
-    return [0, *range(number - 2, 0, -1), number - 1]

@@ -95,5 +95,5 @@ class Overview:
         now, queue = await connect.now(self._client), EmbedQueue(self._client, self._keys)
         sources = [ARTICLES_SOURCE, URLS_SOURCE, *texts(await self._client.smembers(self._keys.sources))]
         listings = int(await self._client.zcount(self._keys.sources_due, "-inf", now))
-        waiting = 0 if await queue.away() else await queue.count()
+        waiting = 0 if await queue.pause_reason() else await queue.count()
         return waiting + listings + sum((await self.due(sources, now)).values())

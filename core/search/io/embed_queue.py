@@ -1,9 +1,8 @@
-"""What waits to be embedded, and why nothing is embedded now."""
+"""The items that wait to be embedded, and why embedding is paused."""
 
 from __future__ import annotations
 
 from core.keys import Keys
-from core.store.commit import Command
 from core.store.connect import Client, texts
 
 
@@ -15,21 +14,17 @@ class EmbedQueue:
         self._keys = keys
 
     async def count(self) -> int:
-        """How many texts wait."""
+        """Return how many items wait."""
         return int(await self._client.zcard(self._keys.embed_due))
 
-    def let_go(self, item_id: str) -> Command:
-        """The command after which an item waits no longer."""
-        return ("ZREM", self._keys.embed_due, item_id)
-
     async def newest(self, count: int) -> list[str]:
-        """Items that wait, those that changed last first."""
+        """Return items that wait, those that changed last first."""
         return texts(await self._client.zrange(self._keys.embed_due, 0, count - 1, desc=True)) if count > 0 else []
 
-    async def away(self) -> str:
-        """Why nothing is embedded now; empty: no reason is known."""
+    async def pause_reason(self) -> str:
+        """Return why nothing is embedded now; empty: embedding is not paused."""
         return str(await self._client.get(self._keys.embed_away) or "")
 
-    async def pause(self, why: str, seconds: int) -> None:
-        """For so long nobody is sent work."""
-        await self._client.set(self._keys.embed_away, why, ex=seconds)
+    async def pause(self, reason: str, seconds: int) -> None:
+        """Send nobody work for so long."""
+        await self._client.set(self._keys.embed_away, reason, ex=seconds)
