@@ -15,7 +15,7 @@ from lxml import etree
 from core.documents.file_document import build_file_document, decode_text, truncation_note
 from core.documents.file_type import FileKind
 from core.models import Document
-from core.pages.blocks import MAX_TEXT_CHARS, TextBlock, tree_to_blocks
+from core.pages.blocks import MAX_TEXT_CHARS, tree_to_blocks
 from core.pages.text_cleaning import truncate
 
 MAX_ROWS = 5_000
@@ -30,19 +30,20 @@ _SAMPLE_CHARS, _SAMPLE_ROWS = 20_000, 30
 def read_csv(body: bytes, name: str, content_type: str, kind: FileKind = FileKind.CSV) -> Document:
     """Return the file's table as a document."""
     text = decode_text(body, content_type)
-    delimiter = "\t" if kind is FileKind.TSV else _delimiter(text[:_SAMPLE_CHARS])
+    delimiter = "\t" if kind is FileKind.TSV else _guess_delimiter(text[:_SAMPLE_CHARS])
     rows = list(islice(_rows(text[:MAX_TEXT_CHARS], delimiter), MAX_ROWS + 2))
-    kept = _fitting(rows)
-    blocks = _table(kept)
+    width = max(map(len, rows), default=1)
+    kept = rows[: 1 + min(MAX_ROWS, MAX_CELLS // width)]
+    tree = etree.Element("body")
+    table = etree.SubElement(tree, "table")
+    for row in kept:
+        line = etree.SubElement(table, "row")
+        for cell in row:
+            etree.SubElement(line, "cell").text = cell
+    blocks = tree_to_blocks(tree)
     if len(kept) < len(rows) or len(text) > MAX_TEXT_CHARS:
         blocks.append(truncation_note(f"Only the first {max(0, len(kept) - 1):,} rows are kept."))
     return build_file_document(blocks, name, len(body))
-
-
-def _fitting(rows: list[list[str]]) -> list[list[str]]:
-    """Return the header and as many rows below it as a table may have."""
-    width = max(map(len, rows), default=1)
-    return rows[: 1 + min(MAX_ROWS, MAX_CELLS // width)]
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
@@ -59,22 +60,12 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
         csv.field_size_limit(before)
 
 
-def _delimiter(sample: str) -> str:
+def _guess_delimiter(sample: str) -> str:
     """Return the delimiter that gives most of the first rows the same width. `csv.Sniffer` is slower and errs more."""
-    return max(_DELIMITERS, key=lambda sign: _evenness(sample, sign))
 
+    def evenness(delimiter: str) -> tuple[int, int]:
+        widths = [len(row) for row in islice(_rows(sample, delimiter), _SAMPLE_ROWS)]
+        width = max(set(widths), key=widths.count, default=1)
+        return (widths.count(width) if width > 1 else 0), width
 
-def _evenness(sample: str, delimiter: str) -> tuple[int, int]:
-    widths = [len(row) for row in islice(_rows(sample, delimiter), _SAMPLE_ROWS)]
-    width = max(set(widths), key=widths.count, default=1)
-    return (widths.count(width) if width > 1 else 0), width
-
-
-def _table(rows: list[list[str]]) -> list[TextBlock]:
-    body = etree.Element("body")
-    table = etree.SubElement(body, "table")
-    for row in rows:
-        line = etree.SubElement(table, "row")
-        for cell in row:
-            etree.SubElement(line, "cell").text = cell
-    return tree_to_blocks(body)
+    return max(_DELIMITERS, key=evenness)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.documents.file_type import FileKind, file_kind, file_stem, has_known_ending, refusal_sentence
-from core.errors import FailCode, FailDetail
+from core.errors import FailCode
 from core.models import Document, Failed
 from core.pages.content_type import is_json
-from core.pages.extraction import DATA_NOT_TEXT, Extraction
+from core.pages.extraction import DATA_NOT_TEXT, Extraction, unreadable
 from core.registry import http_headers
 
 _OPTIONAL_PACKAGES = frozenset(("pypdf", "mammoth", "cobble", "markdown_it", "mdurl"))
@@ -36,7 +36,7 @@ def extract_file(
         return Extraction(Failed(FailCode.EMPTY, text="The file is empty."))
     kind = file_kind(body, name, content_type)
     if kind is None:
-        return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, refusal_sentence(body, name, content_type)))
+        return Extraction(unreadable(refusal_sentence(body, name, content_type)))
     if kind is FileKind.TEXT and not has_known_ending(name) and is_json(body):
         return Extraction(DATA_NOT_TEXT)
     if kind is FileKind.HTML:
@@ -46,7 +46,8 @@ def extract_file(
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] not in _OPTIONAL_PACKAGES:
             raise
-        return Extraction(Failed(FailCode.PARSE, FailDetail.TYPE, _install_hint(kind)))
+        what = f"Reading {_KIND_NAMES.get(kind, kind)} files needs the extra `documents`"
+        return Extraction(unreadable(f"{what}: run ./scripts/setup, or pip install 'freshet[documents]'."))
     if isinstance(result, Document) and not result.text_len:
         return Extraction(Failed(FailCode.EMPTY, text="There is no text in it."), result.links)
     return Extraction(result, result.links if isinstance(result, Document) else ())
@@ -67,9 +68,9 @@ def _page(body: bytes, name: str, content_type: str, url: str, main_text: bool, 
 
 def _read(kind: FileKind, body: bytes, name: str, content_type: str, links: bool) -> Document | Failed:
     from core.documents.csv_file import read_csv
+    from core.documents.file_document import read_text
     from core.documents.markdown_file import read_markdown
     from core.documents.pdf_file import read_pdf
-    from core.documents.text_file import read_text
     from core.documents.word_file import read_word
 
     match kind:
@@ -83,10 +84,3 @@ def _read(kind: FileKind, body: bytes, name: str, content_type: str, links: bool
             return read_csv(body, name, content_type, kind)
         case _:
             return read_text(body, name, content_type)
-
-
-def _install_hint(kind: FileKind) -> str:
-    return (
-        f"Reading {_KIND_NAMES.get(kind, kind)} files needs the extra `documents`: "
-        "run ./scripts/setup, or pip install 'freshet[documents]'."
-    )

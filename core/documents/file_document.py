@@ -1,16 +1,16 @@
-"""Build a Document from the blocks of a file and what the file says about itself.
+"""Build a Document from plain text, or from the blocks of a file and what the file says about itself.
 
 Unlike a page, a file has no boilerplate to remove. A text that is cut for its length ends with a line that says so.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from core.documents.file_type import file_stem
-from core.errors import FailCode, FailDetail
 from core.feeds import encoding
-from core.models import Document, Failed, TextSource
+from core.models import Document, TextSource
 from core.pages.blocks import MAX_TEXT_CHARS, BlockKind, TextBlock, blocks_to_markdown, blocks_to_text, lines_to_blocks
 from core.pages.boilerplate import choose_abstract
 from core.pages.charset import decode_page
@@ -19,6 +19,8 @@ from core.pages.language import guess_language
 from core.pages.text_cleaning import collapse_whitespace, content_hash, strip_unstorable, truncate
 
 MAX_TITLE_CHARS = 500
+_MAX_FIRST_LINE_CHARS = 120
+_UNDERLINE = re.compile(r"([=~*#-])\1{2,}$")
 
 
 class FileProperties(NamedTuple):
@@ -43,8 +45,9 @@ def build_file_document(
     kept = shorten_blocks(blocks)
     text = strip_unstorable(blocks_to_text(kept))
     own = blocks_to_markdown(kept) if markdown is None else markdown
+    headings = (block.text for block in blocks if block.kind is BlockKind.HEADING)
     return Document(
-        title=_title(properties.title, blocks, name),
+        title=truncate(_line(properties.title) or _line(next(headings, "")) or _line(file_stem(name)), MAX_TITLE_CHARS),
         markdown=strip_unstorable(own),
         clean_text=text,
         abstract=strip_unstorable(choose_abstract(kept, _line(properties.description), text)),
@@ -58,6 +61,16 @@ def build_file_document(
         source=TextSource.ALL_TEXT,
         links=links,
     )
+
+
+def read_text(body: bytes, name: str, content_type: str) -> Document:
+    """Read plain text with its lines and paragraphs. A first line is the title if it stands alone or is underlined."""
+    text = decode_text(body, content_type)
+    first, second, *_ = (*map(collapse_whitespace, text.lstrip()[:1000].split("\n", 2)), "", "")
+    is_alone = not second or _UNDERLINE.fullmatch(second) is not None
+    has_more = len(text.strip()) > len(first) + 5
+    title = first if is_alone and has_more and len(first) <= _MAX_FIRST_LINE_CHARS else ""
+    return build_file_document(paragraph_blocks(text), name, len(body), FileProperties(title))
 
 
 def shorten_blocks(blocks: list[TextBlock]) -> list[TextBlock]:
@@ -98,27 +111,13 @@ def paragraph_blocks(text: str) -> list[TextBlock]:
             piece += filter(None, (words[:MAX_TEXT_CHARS], words[MAX_TEXT_CHARS : 2 * MAX_TEXT_CHARS]))
             chars += len(words)
         if piece and (not words or chars > MAX_TEXT_CHARS):
-            blocks.append(_paragraph(piece))
+            lines = lines_to_blocks(piece)
+            markdown = "\n".join(line.markdown for line in lines)
+            blocks.append(TextBlock(BlockKind.PARAGRAPH, markdown, "\n".join(line.text for line in lines)))
             piece = []
         if chars > MAX_TEXT_CHARS:
             break
     return blocks
-
-
-def _paragraph(piece: list[str]) -> TextBlock:
-    lines = lines_to_blocks(piece)
-    markdown = "\n".join(block.markdown for block in lines)
-    return TextBlock(BlockKind.PARAGRAPH, markdown, "\n".join(block.text for block in lines))
-
-
-def _title(stated: str, blocks: list[TextBlock], name: str) -> str:
-    headings = (block.text for block in blocks if block.kind is BlockKind.HEADING)
-    return truncate(_line(stated) or _line(next(headings, "")) or _line(file_stem(name)), MAX_TITLE_CHARS)
-
-
-def unreadable(sentence: str) -> Failed:
-    """Return the failure of a file that cannot be read."""
-    return Failed(FailCode.PARSE, FailDetail.TYPE, sentence)
 
 
 def _line(text: str) -> str:

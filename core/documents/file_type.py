@@ -54,7 +54,9 @@ _WORD_PART = b"word/document"
 def file_kind(body: bytes, name: str, content_type: str = "") -> FileKind | None:
     """Return how to read this body; None if it cannot be read."""
     stated, ending = _stated(content_type), _ending(name)
-    named = _TYPES.get(stated) or (ENDINGS.get(ending) if _is_vague(stated) else None)
+    # `text/x-rst` and the like say less than the ending.
+    is_vague = stated in _VAGUE_TYPES or stated.startswith("text/")
+    named = _TYPES.get(stated) or (ENDINGS.get(ending) if is_vague else None)
     start = body[:_SNIFF_BYTES]
     if start.lstrip().startswith(_PDF) or (named is FileKind.PDF and _PDF in start):
         return FileKind.PDF
@@ -64,7 +66,9 @@ def file_kind(body: bytes, name: str, content_type: str = "") -> FileKind | None
         return None
     if named in (None, FileKind.TEXT) and is_html(body):
         return FileKind.HTML
-    return named or _as_text(stated, ending)
+    # Text if its server says so, or if it has no ending, like a README.
+    is_text = stated == "text/plain" or (stated in _VAGUE_TYPES and not ending)
+    return named or (FileKind.TEXT if is_text else None)
 
 
 def refusal_sentence(body: bytes, name: str, content_type: str = "") -> str:
@@ -93,25 +97,16 @@ def file_stem(name: str) -> str:
     return base if dot and base and ending.lower() in ENDINGS else last
 
 
-def _as_text(stated: str, ending: str) -> FileKind | None:
-    """Take it as text if its server says so, or if it has no ending, like a README."""
-    return FileKind.TEXT if stated == "text/plain" or (stated in _VAGUE_TYPES and not ending) else None
-
-
-def _is_vague(stated: str) -> bool:
-    """Does the type leave the decision to the name? `text/x-rst` and the like say less than the ending."""
-    return stated in _VAGUE_TYPES or stated.startswith("text/")
-
-
 def _stated(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
 def _ending(name: str) -> str:
     """Return the ending, without a query if this is the end of an address."""
-    for last in (name, name.partition("?")[0]):
-        ending = last.replace("\\", "/").rpartition("/")[2].lstrip(".").rpartition(".")
-        if ending[1] and ending[2].lower() in ENDINGS:
-            return ending[2].lower()
-    found = name.partition("?")[0].replace("\\", "/").rpartition("/")[2].lstrip(".").rpartition(".")
-    return found[2].lower()[:20] if found[1] else ""
+    ending = ""
+    for path in (name, name.partition("?")[0]):
+        _, dot, last = path.replace("\\", "/").rpartition("/")[2].lstrip(".").rpartition(".")
+        ending = last.lower() if dot else ""
+        if ending in ENDINGS:
+            return ending
+    return ending[:20]

@@ -6,7 +6,6 @@ Front matter is read as `key: value` lines and not as YAML: no anchors, no tags,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -34,52 +33,40 @@ MAX_STRUCTURED_CHARS = 1_500_000
 """Of longer files only the lines are read: the structure takes a second per million characters."""
 _FRONT_MATTER = re.compile(r"---[ \t]*\n((?:(?!---|\.\.\.).*\n){0,200}?)(?:---|\.\.\.)[ \t]*(?:\n|$)")
 _KEY_VALUE = re.compile(r"([A-Za-z_-]{1,40})[ \t]*:[ \t]+(\S.*)")
-_KEYS = {
-    "title": ("title",),
-    "description": ("description", "summary", "excerpt", "abstract"),
-    "author": ("author", "authors"),
-    "date": ("date", "published", "publishdate", "pubdate", "created"),
-}
+# Of the title, the description, the author and the date.
+_KEYS = (
+    ("title",),
+    ("description", "summary", "excerpt", "abstract"),
+    ("author", "authors"),
+    ("date", "published", "publishdate", "pubdate", "created"),
+)
 
 
 def read_markdown(body: bytes, name: str, content_type: str, *, links: bool = False) -> Document:
     """Return the file as a document, with its links if asked for."""
-    stated, markdown = _split_front_matter(decode_text(body, content_type))
+    markdown = decode_text(body, content_type).removeprefix("\ufeff")
+    front_matter = _FRONT_MATTER.match(markdown)
+    if front_matter:
+        markdown = markdown[front_matter.end() :]
+    properties = _properties(front_matter[1] if front_matter else "")
     if len(markdown) <= MAX_STRUCTURED_CHARS:
         blocks, targets = _read(markdown, links)
     else:
         blocks, targets = paragraph_blocks(markdown), ()
-    return build_file_document(blocks, name, len(body), _properties(stated), markdown=_kept(markdown), links=targets)
-
-
-def _kept(markdown: str) -> str:
     text = markdown.strip("\n").rstrip()
-    if len(text) <= MAX_TEXT_CHARS:
-        return text
-    note = truncation_note(f"Only the first {MAX_TEXT_CHARS:,} characters are kept.")
-    return f"{text[:MAX_TEXT_CHARS]}\n\n{note.markdown}"
+    if len(text) > MAX_TEXT_CHARS:
+        note = truncation_note(f"Only the first {MAX_TEXT_CHARS:,} characters are kept.")
+        text = f"{text[:MAX_TEXT_CHARS]}\n\n{note.markdown}"
+    return build_file_document(blocks, name, len(body), properties, markdown=text, links=targets)
 
 
-def _split_front_matter(text: str) -> tuple[str, str]:
-    """Return the front matter and the rest."""
-    text = text.removeprefix("\ufeff")
-    match = _FRONT_MATTER.match(text)
-    return (match[1], text[match.end() :]) if match else ("", text)
-
-
-def _properties(stated: str) -> FileProperties:
+def _properties(front_matter: str) -> FileProperties:
     pairs: dict[str, str] = {}
-    for text in stated.split("\n"):
-        found = _KEY_VALUE.match(text)
-        if found:
-            pairs.setdefault(found[1].lower(), found[2].strip().strip("[]").strip().strip("\"'"))
-    said = {what: _first(pairs, keys) for what, keys in _KEYS.items()}
-    published_ts = parse_date(said["date"]) if said["date"] else None
-    return FileProperties(said["title"], said["description"], said["author"].replace('"', ""), published_ts)
-
-
-def _first(pairs: Mapping[str, str], keys: tuple[str, ...]) -> str:
-    return next((pairs[key] for key in keys if pairs.get(key)), "")
+    for line in front_matter.split("\n"):
+        if match := _KEY_VALUE.match(line):
+            pairs.setdefault(match[1].lower(), match[2].strip().strip("[]").strip().strip("\"'"))
+    title, description, author, date = (next((pairs[key] for key in keys if pairs.get(key)), "") for keys in _KEYS)
+    return FileProperties(title, description, author.replace('"', ""), parse_date(date) if date else None)
 
 
 def _read(markdown: str, links: bool) -> tuple[list[TextBlock], tuple[str, ...]]:

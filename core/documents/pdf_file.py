@@ -10,7 +10,8 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from core.documents.file_document import (
@@ -18,11 +19,11 @@ from core.documents.file_document import (
     build_file_document,
     paragraph_blocks,
     truncation_note,
-    unreadable,
 )
 from core.errors import FailCode
 from core.models import Document, Failed
 from core.pages.blocks import MAX_TEXT_CHARS
+from core.pages.extraction import unreadable
 from core.pages.text_cleaning import collapse_whitespace, strip_unstorable
 
 if TYPE_CHECKING:
@@ -68,24 +69,20 @@ def read_pdf(body: bytes, name: str) -> Document | Failed:
 
 def _pages(reader: PdfReader, wanted: int) -> tuple[list[str], int]:
     """Return the text of the first pages, and how many could be read; stops once there is enough text."""
-    texts, read_pages, chars = [], 0, 0
+    texts: list[str] = []
+    unread = chars = 0
     for number in range(wanted):
-        text = _text(reader, number)
-        read_pages += text is not None
-        texts.append(text or "")
-        chars += len(text or "")
+        try:
+            texts.append(strip_unstorable(reader.pages[number].extract_text()))
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 - one broken font or stream is no reason to lose the other pages
+            texts.append("")
+            unread += 1
+        chars += len(texts[-1])
         if chars > MAX_TEXT_CHARS:
             break
-    return texts, read_pages
-
-
-def _text(reader: PdfReader, number: int) -> str | None:
-    try:
-        return strip_unstorable(reader.pages[number].extract_text())
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - one broken font or stream is no reason to lose the other pages
-        return None
+    return texts, len(texts) - unread
 
 
 def _join_words(pages: list[str]) -> Iterator[str]:
@@ -113,25 +110,15 @@ def _whole(match: re.Match[str], known: Counter[str]) -> str:
 def _properties(reader: PdfReader) -> FileProperties:
     try:
         stated = reader.metadata
-        title, author, subject = (
-            collapse_whitespace(str(value or ""))
-            for value in ((stated.title, stated.author, stated.subject) if stated else ("", "", ""))
-        )
+        values = (stated.title, stated.author, stated.subject) if stated else ("", "", "")
+        title, author, subject = (collapse_whitespace(str(value or "")) for value in values)
     except Exception:  # noqa: BLE001 - metadata is no reason to lose the text
         return FileProperties()
-    return FileProperties("" if _NO_TITLE.fullmatch(title[:500]) else title, subject, author, _created(reader))
-
-
-def _created(reader: PdfReader) -> float | None:
-    try:
-        moment = reader.metadata.creation_date if reader.metadata else None
-        return _epoch(moment) if moment else None
-    except Exception:  # noqa: BLE001 - people write anything there
-        return None
-
-
-def _epoch(moment: datetime) -> float:
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    created = None
+    with suppress(Exception):  # people write anything there
+        moment = stated.creation_date if stated else None
+        created = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() if moment else None
+    return FileProperties("" if _NO_TITLE.fullmatch(title[:500]) else title, subject, author, created)
 
 
 def _counted(count: int) -> str:

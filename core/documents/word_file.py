@@ -12,10 +12,11 @@ from typing import Any
 
 from lxml import etree
 
-from core.documents.file_document import FileProperties, build_file_document, unreadable
+from core.documents.file_document import FileProperties, build_file_document
 from core.feeds.dates import parse_date
 from core.models import Document, Failed
 from core.pages.blocks import html_to_blocks, parse_fragment
+from core.pages.extraction import unreadable
 from core.pages.text_cleaning import strip_unstorable
 
 MAX_BYTES = 100_000_000
@@ -23,15 +24,13 @@ MAX_BYTES = 100_000_000
 MAX_MEMBERS = 2_000
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
-_TITLES = "\n".join(
-    (
-        "p[style-name='Title'] => h1:fresh",
-        "p[style-name='Subtitle'] => h2:fresh",
-        "p[style-name='Quote'] => blockquote:fresh > p:fresh",
-        "p[style-name='Intense Quote'] => blockquote:fresh > p:fresh",
-        "br[type='page'] => hr",
-    )
-)
+_STYLES = """
+p[style-name='Title'] => h1:fresh
+p[style-name='Subtitle'] => h2:fresh
+p[style-name='Quote'] => blockquote:fresh > p:fresh
+p[style-name='Intense Quote'] => blockquote:fresh > p:fresh
+br[type='page'] => hr
+"""
 _CORE = "docProps/core.xml"
 _DC, _TERMS = "{http://purl.org/dc/elements/1.1/}", "{http://purl.org/dc/terms/}"
 _BACK_LINK = "↑"  # from a footnote to where it belongs
@@ -49,10 +48,10 @@ def read_word(body: bytes, name: str) -> Document | Failed:
             properties = _properties(archive)
         html: Any = mammoth.convert_to_html(
             io.BytesIO(body),
-            style_map=_TITLES,
+            style_map=_STYLES,
             include_embedded_style_map=False,
             external_file_access=False,
-            convert_image=_no_image,
+            convert_image=lambda _: [],
         ).value
     except MemoryError:
         raise
@@ -95,10 +94,6 @@ def _properties(archive: zipfile.ZipFile) -> FileProperties:
     title, description, author = (root.findtext(f"{_DC}{tag}") or "" for tag in ("title", "description", "creator"))
     created = root.findtext(f"{_TERMS}created") or ""
     return FileProperties(title, description, author, parse_date(created) if created else None)
-
-
-def _no_image(_: object) -> list[object]:
-    return []
 
 
 def _plain_cells(root: etree._Element) -> etree._Element:

@@ -13,7 +13,7 @@ from core.pages.block_page import describe_block_page
 from core.pages.blocks import parse_fragment
 from core.pages.charset import decode_page
 from core.pages.content_type import PageKind, is_binary, is_json, page_kind
-from core.pages.extraction import BINARY_DATA, DATA_NOT_TEXT, EXTRACTOR_VERSION, Extraction
+from core.pages.extraction import BINARY_DATA, DATA_NOT_TEXT, EXTRACTOR_VERSION, Extraction, unreadable
 from core.pages.page_document import PageDocument, read_fragment, read_page, read_page_quickly, read_plain_text
 from core.pages.raw_data import is_noise, is_only_data, is_undecodable
 from core.pages.text_cleaning import strip_unstorable
@@ -99,7 +99,7 @@ def _refuse_type(body: bytes, content_type: str) -> Failed:
     if is_binary(body):
         return BINARY_DATA
     stated = content_type.partition(";")[0].strip()[:60] or "of no stated type"
-    return Failed(FailCode.PARSE, FailDetail.TYPE, f"This is no page ({stated}).")
+    return unreadable(f"This is no page ({stated}).")
 
 
 def _refuse_text(document: Document, url: str, min_chars: int) -> Failed | None:

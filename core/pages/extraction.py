@@ -9,8 +9,15 @@ from core.models import Document, Failed
 
 EXTRACTOR_VERSION = "3"
 """Raise it when the same bytes give another text: stored pages are then read again."""
-DATA_NOT_TEXT = Failed(FailCode.PARSE, FailDetail.TYPE, "This is data (JSON), not a text.")
-BINARY_DATA = Failed(FailCode.PARSE, FailDetail.TYPE, "This is binary data, whatever its server says.")
+
+
+def unreadable(sentence: str) -> Failed:
+    """Return the failure of a body that is none of the kinds that can be read."""
+    return Failed(FailCode.PARSE, FailDetail.TYPE, sentence)
+
+
+DATA_NOT_TEXT = unreadable("This is data (JSON), not a text.")
+BINARY_DATA = unreadable("This is binary data, whatever its server says.")
 
 
 @dataclass(frozen=True, slots=True)
