@@ -13,6 +13,7 @@ from core.registry import field_parsing
 from core.registry.record import Item
 from core.search.models import IndexedPage
 from core.store.connect import Client
+from core.store.pipeline import read_many
 from core.urls.normalise import host_of
 
 _ITEM = ("articleUid", "type", "sources", "fetchUrl", "normalizedSource", "contentGroupId")
@@ -54,25 +55,12 @@ class LivePageReader:
 
     async def read(self, item_ids: Sequence[str]) -> dict[str, LivePage]:
         """Return by item id the pages that are live; without items that are gone, hidden, expired or never read."""
-        pipe = self._client.pipeline(transaction=False)
-        for item_id in item_ids:
-            pipe.hmget(self._keys.item(item_id), _ITEM)
-            pipe.hmget(self._keys.document(item_id), _DOCUMENT)
-        replies = await pipe.execute() if item_ids else []
-        records, documents = replies[::2], replies[1::2]
-        for record in records:
-            pipe.hmget(self._keys.article(record[0] or "-"), _ARTICLE)
-        articles = await pipe.execute() if item_ids else []
+        items = [(self._keys.item(item_id), _ITEM) for item_id in item_ids]
+        hashes = await self._read([*items, *((self._keys.document(item_id), _DOCUMENT) for item_id in item_ids)])
+        records, documents = hashes[: len(items)], hashes[len(items) :]
+        articles = await self._read([(self._keys.article(record["articleUid"] or "-"), _ARTICLE) for record in records])
         rows = zip(item_ids, records, documents, articles, strict=True)
-        pages = {
-            item_id: self._page(
-                item_id,
-                dict(zip(_ITEM, record, strict=True)),
-                dict(zip(_DOCUMENT, document, strict=True)),
-                dict(zip(_ARTICLE, article, strict=True)),
-            )
-            for item_id, record, document, article in rows
-        }
+        pages = {row[0]: self._page(*row) for row in rows}
         return {item_id: page for item_id, page in pages.items() if page}
 
     def _page(self, item_id: str, record: _Fields, document: _Fields, article: _Fields) -> LivePage | None:
@@ -106,17 +94,19 @@ class LivePageReader:
 
     async def read_texts(self, items: Sequence[Item]) -> dict[str, LiveText]:
         """Return by item id the texts that the records' hashes belong to; not those that are gone or hidden."""
-        articles = await self._read_fields(
-            {item.id: self._keys.article(item.article_uid) for item in items if item.article_uid}
-        )
+        with_article = [item for item in items if item.article_uid]
+        articles = await self._read([(self._keys.article(item.article_uid), _TEXT) for item in with_article])
         # One that has ended leaves what a site has of the same page.
-        articles = {item_id: fields for item_id, fields in articles.items() if fields["status"] is not None}
-        others = [item for item in items if item.id not in articles]
-        fields_of = articles | await self._read_fields({item.id: self._keys.document(item.id) for item in others})
+        shown = {
+            item.id: fields for item, fields in zip(with_article, articles, strict=True) if fields["status"] is not None
+        }
+        others = [item for item in items if item.id not in shown]
+        documents = await self._read([(self._keys.document(item.id), _TEXT) for item in others])
+        fields_of = shown | {item.id: fields for item, fields in zip(others, documents, strict=True)}
         texts = {}
         for item in items:
             fields = fields_of[item.id]
-            is_hidden = item.id in articles and fields["status"] != "success"
+            is_hidden = item.id in shown and fields["status"] != "success"
             if fields["markdown"] is not None and fields["content_hash"] == item.content_hash and not is_hidden:
                 title, url, markdown = (field_parsing.text(fields[name]) for name in ("title", "url", "markdown"))
                 texts[item.id] = LiveText(title, url, markdown, item.content_hash)
@@ -124,16 +114,14 @@ class LivePageReader:
 
     async def read_markdown(self, pages: Mapping[str, LivePage]) -> dict[str, str]:
         """Return by item id the Markdown of these pages, without those that have changed since."""
-        fields_of = await self._read_fields({item_id: live.text_key for item_id, live in pages.items()})
+        hashes = await self._read([(live.text_key, _TEXT) for live in pages.values()])
         return {
             item_id: field_parsing.text(fields["markdown"])
-            for item_id, fields in fields_of.items()
-            if fields["content_hash"] == pages[item_id].page.version
+            for (item_id, live), fields in zip(pages.items(), hashes, strict=True)
+            if fields["content_hash"] == live.page.version
         }
 
-    async def _read_fields(self, keys: Mapping[str, str]) -> dict[str, _Fields]:
-        pipe = self._client.pipeline(transaction=False)
-        for key in keys.values():
-            pipe.hmget(key, _TEXT)
-        replies = await pipe.execute() if keys else []
-        return {item_id: dict(zip(_TEXT, row, strict=True)) for item_id, row in zip(keys, replies, strict=True)}
+    async def _read(self, wanted: Sequence[tuple[str, tuple[str, ...]]]) -> list[_Fields]:
+        """Read these fields of these hashes in one round trip."""
+        rows = await read_many(self._client, [("HMGET", key, *names) for key, names in wanted])
+        return [dict(zip(names, row, strict=True)) for (_, names), row in zip(wanted, rows, strict=True)]

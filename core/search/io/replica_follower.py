@@ -23,8 +23,10 @@ from core.search.io.replica import Replica
 from core.search.io.replica_opener import TEMPORARY, ReplicaOpener
 from core.search.io.replica_state import Checkpoint, ReplicaBroken
 from core.search.io.vector_space import SPACE_FIELD, parse_name
+from core.store import scanning
 from core.store.connect import Client, texts
 from core.store.events import EVENTS_KEPT
+from core.store.pipeline import read_many
 
 log = logging.getLogger("search")
 
@@ -242,10 +244,8 @@ class ReplicaFollower:
 
     async def _space_and_position(self) -> tuple[VectorSpace | None, str]:
         """Return the live space, and the id of the newest event."""
-        pipe = self._client.pipeline(transaction=False)
-        pipe.hget(self._keys.version, SPACE_FIELD)
-        pipe.xrevrange(self._keys.events, count=1)
-        space, last = await pipe.execute()
+        newest = ("XREVRANGE", self._keys.events, "+", "-", "COUNT", 1)
+        space, last = await read_many(self._client, [("HGET", self._keys.version, SPACE_FIELD), newest])
         return parse_name(str(space or "")), str(last[0][0]) if last else "0-0"
 
     # ── rebuilding ──
@@ -269,15 +269,9 @@ class ReplicaFollower:
 
     async def _iter_items(self) -> AsyncIterator[list[str]]:
         """Yield the ids of all items that may have a text, in batches."""
-        batch: list[str] = []
         for status in MAY_HAVE_TEXT:
-            async for item_id in self._client.sscan_iter(self._keys.status(str(status)), count=1_000):
-                batch.append(str(item_id))
-                if len(batch) >= ITEMS_AT_ONCE:
-                    yield batch
-                    batch = []
-        if batch:
-            yield batch
+            async for item_ids in scanning.set_members(self._client, self._keys.status(str(status)), ITEMS_AT_ONCE):
+                yield item_ids
 
     async def _apply(self, item_ids: Sequence[str]) -> set[str]:
         """Write these items as they are in Redis; return the ids of those that are live."""

@@ -29,6 +29,7 @@ from core.search.results import Candidate, build_result, fold_duplicates, group_
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client
+from core.store.pipeline import read_many
 
 CANDIDATES = 2 * FUSION_DEPTH
 """Chunks that are ranked: the best two hundred by words and by meaning."""
@@ -189,25 +190,19 @@ class Searcher:
 
     async def _with_aliases(self, results: Sequence[SearchResult], pages: Mapping[str, LivePage]) -> list[SearchResult]:
         """Add the other URLs of each page: of the article by its uid, of a site's page by its item."""
-        pipe = self._client.pipeline(transaction=False)
-        for result in results:
-            item_id = result.page.item_id
-            names = filter(None, (item_id, pages[item_id].article_uid))
-            pipe.sunion([self._keys.aliases(name) for name in names])
-        aliases = await pipe.execute() if results else []
+        ids = [(result.page.item_id, pages[result.page.item_id].article_uid) for result in results]
+        unions = [("SUNION", *(self._keys.aliases(name) for name in names if name)) for names in ids]
         return [
             replace(result, aliases=tuple(sorted(set(urls) - {result.page.url})))
-            for result, urls in zip(results, aliases, strict=True)
+            for result, urls in zip(results, await read_many(self._client, unions), strict=True)
         ]
 
     async def _images(self, item_id: str) -> tuple[Mapping[str, str], ...]:
         """Return the images of a page; each is an item of its own that names its parent page."""
         image_ids = sorted(cast(set[str], await self._client.smembers(self._keys.images(item_id))))
-        pipe = self._client.pipeline(transaction=False)
-        for image_id in image_ids:
-            pipe.hmget(self._keys.item(image_id), ["id", "fetchUrl", "altText", "parentPageId", "parentPageUrl"])
+        fields = ("id", "fetchUrl", "altText", "parentPageId", "parentPageUrl")
         names = ("id", "url", "alt", "parentPageId", "parentPageUrl")
-        rows = await pipe.execute() if image_ids else []
+        rows = await read_many(self._client, [("HMGET", self._keys.item(image_id), *fields) for image_id in image_ids])
         return tuple(dict(zip(names, row, strict=True)) for row in rows if row[0])
 
 
