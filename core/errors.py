@@ -1,6 +1,6 @@
-"""What can go wrong, as data and as exceptions.
+"""Failure codes and exceptions.
 
-Expected trouble is data: a `FailCode` with a `FailDetail` (see `models.Failed`). Exceptions stop the work:
+An expected failure is data: a `FailCode` with a `FailDetail` (see `models.Failed`). Exceptions stop the work:
 
     FreshetError
     ├── SettingsError        a setting has a value we cannot use; names the variable
@@ -18,7 +18,7 @@ from enum import StrEnum
 
 
 class FailCode(StrEnum):
-    """The five kinds of failure that people see."""
+    """The five kinds of failure."""
 
     BAD_HTML = "FAIL_BAD_HTML"
     HTTP = "FAIL_HTTP"
@@ -28,7 +28,7 @@ class FailCode(StrEnum):
 
 
 class FailDetail(StrEnum):
-    """What exactly happened inside a family."""
+    """What exactly happened."""
 
     NONE = ""
     CONNECT = "connect"
@@ -55,7 +55,7 @@ class FreshetError(Exception):
 
 
 class SettingsError(FreshetError):
-    """A setting cannot be used. The sentence names the variable and says what would do."""
+    """A setting cannot be used. The message names the variable and what it may be."""
 
 
 class StoreUnreachable(FreshetError):

@@ -1,6 +1,6 @@
-"""Stable names for things: article uids, feed ids, content hashes.
+"""Stable ids: article uids, feed ids, item ids, body hashes.
 
-An id never changes for the same input: keys in people's Redis depend on it.
+An id never changes for the same input: stored keys depend on it (docs/architecture.md#identity).
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import hashlib
 
 
 def article_uid(clean_url: str) -> str:
-    """Sixteen hex digits of sha1 over the URL exactly as it stands in the link set (spec 004 §3B)."""
+    """Return sixteen hex digits of sha1 over the URL exactly as it is in the link set."""
     return hashlib.sha1(clean_url.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()[:16]
 
 
 def feed_id(feed_url: str) -> str:
-    """The name of a feed: same recipe as an article uid, over the URL as its subscriber wrote it."""
+    """Return the id of a feed: built like an article uid, over the URL as its subscriber wrote it."""
     return article_uid(feed_url)
 
 
 def item_id(kind: str, normalised_source: str) -> str:
-    """`url_…` or `file_…`: 130 bits of sha256 over the normalised source (the 6 characters of spec 000 collide)."""
+    """Return `url_…` or `file_…` with 130 bits of sha256 over the normalised source."""
     digest = hashlib.sha256(normalised_source.encode("utf-8", "surrogateescape")).digest()
     return f"{kind}_{base64.b32encode(digest).decode().lower()[:26]}"
 
 
 def body_hash(body: bytes) -> str:
-    """Fingerprint of a body as served; equal means there is nothing to parse."""
+    """Return the hash of a body as served; an equal one need not be parsed."""
     return hashlib.sha256(body).hexdigest()

@@ -1,6 +1,6 @@
-"""The nouns of the pipeline. Values only: no behaviour that needs a clock, a network or Redis.
+"""The values that stages pass to each other. Nothing here needs a clock, the network or Redis.
 
-Expected trouble is a value too: a fetch gives `Fetched`, `Failed` or `Deferred`, never an exception.
+An expected failure is a value too: a fetch returns `Fetched`, `Failed` or `Deferred` and raises no exception.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import takewhile
 
 from core.errors import FailCode, FailDetail
 
@@ -16,7 +17,7 @@ from core.errors import FailCode, FailDetail
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to fetch and how far we go for it."""
+    """What to fetch, and how."""
 
     url: str
     method: str = "GET"
@@ -30,9 +31,9 @@ class Request:
     respect_robots: bool = True
     """False only for what a person named: their feeds, robots.txt itself."""
     max_wait_seconds: float = 60.0
-    """How long we may queue at the domain's gate before the answer is `Deferred`."""
+    """How long the request may wait for the domain's gate before the result is `Deferred`."""
     is_api: bool = False
-    """A service that counts our requests itself: no gap between them. What it asks us to wait is respected."""
+    """A service with its own rate limit: no gap between requests. Its Retry-After is respected."""
 
 
 PERMANENT_REDIRECTS = frozenset({301, 308})
@@ -40,7 +41,7 @@ PERMANENT_REDIRECTS = frozenset({301, 308})
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One answer on the way: the URL asked, without its credentials, and its status."""
+    """One redirect: the URL that was requested, without its credentials, and the status."""
 
     url: str
     status: int
@@ -54,26 +55,37 @@ class Fetched:
     final_url: str
     status: int
     headers: Mapping[str, str]
-    """Names in lower case, always."""
+    """Names are always in lower case."""
     body: bytes
     hops: tuple[Hop, ...] = ()
     """Redirects in order, without the final answer."""
     is_signed: bool = False
-    """A redirect led to a URL with credentials, which are left out here: it names nothing that could be asked again."""
+    """A redirect led to a URL with credentials, which are left out here: the URL cannot be fetched again."""
 
     @property
     def is_moved_for_good(self) -> bool:
-        """Did permanent redirects alone lead here, to a URL that can be asked again?"""
+        """Did permanent redirects alone lead here, to a URL that can be fetched again?"""
         return bool(self.hops) and not self.is_signed and all(hop.status in PERMANENT_REDIRECTS for hop in self.hops)
 
+    @property
+    def permanent_target(self) -> str:
+        """Where a chain of 301 and 308 leads; empty if its first hop is temporary or there is none.
+
+        A target with credentials is empty too: it is stored nowhere, so it could not be fetched again.
+        """
+        if self.is_signed:
+            return ""
+        permanent = len(list(takewhile(lambda hop: hop.status in PERMANENT_REDIRECTS, self.hops)))
+        return [*(hop.url for hop in self.hops), self.final_url][permanent] if permanent else ""
+
     def header(self, name: str) -> str:
-        """The header's value, or an empty string; case does not matter."""
+        """Return the header's value, or an empty string; case does not matter."""
         return self.headers.get(name.lower(), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An expected failure, told so that a person and a schedule can act on it."""
+    """An expected failure, for people and for the schedule."""
 
     code: FailCode
     detail: FailDetail = FailDetail.NONE
@@ -84,7 +96,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """Not now: politeness, a Retry-After or an unreadable robots.txt asks us to wait."""
+    """The fetch must wait: for the domain's gate, a Retry-After or an unreadable robots.txt."""
 
     wait_seconds: float
     reason: str
@@ -126,7 +138,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PublisherHints:
-    """What a feed says about how often to come."""
+    """What a feed says about how often to poll it."""
 
     ttl_seconds: float | None = None
     update_period_seconds: float | None = None
@@ -138,7 +150,7 @@ class PublisherHints:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
-    """A feed's body, read."""
+    """What a feed's body holds."""
 
     kind: FeedKind
     title: str = ""
@@ -149,7 +161,7 @@ class ParsedFeed:
     children: tuple[str, ...] = ()
     """Sitemaps named by a sitemap index, newest first."""
     left_out: int = 0
-    """How many more entries were there than we read."""
+    """How many entries were not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +193,7 @@ class Link:
     """What a feed said about it: its own title, author, date, text and address."""
     earlier_tries: int = 0
     is_first_visit: bool = True
-    """False: its article ended or was gone, and somebody asks for it again."""
+    """False: its article expired or was gone, and a reindex asks for it again."""
     duplicate_of: str = ""
     """Uid of the live article that had the same text first."""
 
@@ -206,7 +218,7 @@ class LinkResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeedLinks:
-    """What one feed body gives: clean links in order without repeats, and what was turned away."""
+    """The clean links of a feed's body, in order and each once, and the rejected ones."""
 
     kind: FeedKind
     title: str = ""
@@ -220,12 +232,12 @@ class FeedLinks:
     children: tuple[str, ...] = ()
     parser: str = "fast"
     left_out: int = 0
-    """How many more entries the body has than were read."""
+    """How many entries were not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredFeed:
-    """A feed a page points at; `type` is empty where only its address gives it away."""
+    """A feed that a page links to; `type` is empty where only its address says that it is one."""
 
     url: str
     title: str = ""
@@ -248,7 +260,7 @@ class TextSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture on a page that is worth knowing: no icon, no pixel, no ornament."""
+    """An image of a page's content: no icon, no tracking pixel, no ornament."""
 
     url: str
     alt: str = ""
@@ -256,12 +268,12 @@ class Image:
     height: int = 0
     """0: the page does not say."""
     mime_type: str = ""
-    """By its ending; empty where that says nothing."""
+    """By its file extension; empty if that says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A page, read: what a person wants of it, fit to store. No NUL, no lone surrogate, no control character."""
+    """The content of a page, fit to store: no NUL, no lone surrogate, no control character."""
 
     title: str = ""
     markdown: str = ""
@@ -272,11 +284,11 @@ class Document:
     image: str = ""
     author: str = ""
     published_ts: float | None = None
-    """What the page states, unchecked: we have no clock here."""
+    """What the page states, unchecked."""
     language: str = ""
     """ISO 639 code, lower case, without region."""
     canonical_url: str = ""
-    """What the page calls itself: absolute and clean, not yet believed (`extract.trusted_canonical`)."""
+    """What the page states: absolute and clean, not checked (see `trusted_canonical`)."""
     is_amp: bool = False
     raw_len: int = 0
     """Bytes of the body."""
@@ -305,28 +317,28 @@ class Ref:
     """`url` or `file`."""
     depth: int = 0
     version: str = ""
-    """What the listing says about its content, free of a visit: mtime and size, blob sha, lastmod. Empty: nothing."""
+    """What the listing says about its content: mtime and size, blob sha, lastmod. Empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A piece of a listing."""
+    """A part of a listing."""
 
     refs: tuple[Ref, ...] = ()
     refused: tuple[RejectedUrl, ...] = ()
-    """What is there and is not taken, and why."""
+    """What is there and not taken, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The last thing a listing yields; a listing without one was cut short, and deletes nothing."""
+    """The last value of a listing; a listing without one was interrupted, and removes nothing."""
 
     is_complete: bool
     """Does absence from this listing mean that something is gone?"""
     reason: str = ""
     """Why it is not complete, for people."""
     memory: Mapping[str, str] = field(default_factory=dict)
-    """What the source wants to be told at its next listing; nobody else looks inside."""
+    """What the source gets back at its next listing; nobody else reads it."""
 
 
 # ── search ──────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
-"""When to come back: intervals, backoff, publishers' wishes, jitter.
+"""When to check again: intervals, backoff, publishers' hints, jitter.
 
-Takes times and chances as arguments; reads no clock and rolls no dice.
+Times and random numbers come in as arguments.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ DAY_SECONDS = 86_400.0
 
 FIRST_INTERVAL_SECONDS = HOUR_SECONDS
 NO_VALIDATOR_FLOOR_SECONDS = HOUR_SECONDS
-"""A feed that cannot answer 304 costs a full body each time; we come less often (trap R9)."""
+"""A feed without validators costs a full body each time, so it is polled less often."""
 LONGEST_HINT_SECONDS = DAY_SECONDS
-"""A publisher may slow us down to once a day, not for ever."""
+"""A publisher may slow polling down to once a day, not further."""
 
 QUIET_DUPLICATE_RATIO = 0.95
 BUSY_DUPLICATE_RATIO = 0.70
 JITTER = 0.10
 
 LONG_TROUBLE_WEIGHT = 30.0
-"""After about 30 hard failures the wait grows from a day to 30 days; a feed is never disabled (trap R11)."""
+"""After about 30 hard failures the wait grows from a day to 30 days; a feed is never disabled."""
 LONGEST_BACKOFF_SECONDS = 30 * DAY_SECONDS
 
 
@@ -47,18 +47,18 @@ def adapted_interval(interval: float, duplicate_ratio: float, has_validators: bo
 
 
 def hinted_seconds(hints: PublisherHints, lifetime_seconds: float | None) -> tuple[float, str]:
-    """The longest wait the publisher asks for, and by which word; 0 when it asks for none."""
-    asked = [
+    """Return the longest wait that the publisher asks for, and by which element or header; 0 if for none."""
+    hinted = [
         (hints.ttl_seconds or 0.0, "ttl"),
         (hints.update_period_seconds or 0.0, "sy:updatePeriod"),
         (lifetime_seconds or 0.0, "Cache-Control"),
     ]
-    seconds, word = max(asked)
+    seconds, word = max(hinted)
     return min(seconds, LONGEST_HINT_SECONDS), word if seconds > 0 else ""
 
 
 def after_skips(at: float, hints: PublisherHints) -> float:
-    """The first moment from `at` on that is in no skipHours and no skipDays; `at` itself if everything is skipped."""
+    """Return the first time from `at` on that is in no skipHours and skipDays; `at` itself if everything is skipped."""
     for hours_ahead in range(8 * 24):
         candidate = at if hours_ahead == 0 else (at // HOUR_SECONDS + hours_ahead) * HOUR_SECONDS
         moment = datetime.fromtimestamp(candidate, UTC)
@@ -70,11 +70,11 @@ def after_skips(at: float, hints: PublisherHints) -> float:
 # ── after a failure ─────────────────────────────────────────────────────────────────────────────
 
 LINK_RETRY_SECONDS = (600.0, 3_600.0, 21_600.0)
-"""A new link is tried again after these, while it is still in its feed; then it counts as attempted."""
+"""Waits before each retry of a new link; after the last it counts as attempted."""
 
 
 def link_retry_seconds(earlier_tries: int) -> float | None:
-    """Return the wait before a new link is tried again; None: it was tried often enough."""
+    """Return the wait before the next retry of a new link; None: there is none."""
     return LINK_RETRY_SECONDS[earlier_tries] if earlier_tries < len(LINK_RETRY_SECONDS) else None
 
 
@@ -84,12 +84,12 @@ def item_backoff_seconds(failures: int, base_seconds: float) -> float:
 
 
 def retry_at(now: float, wait_seconds: float, retry_after_seconds: float | None) -> float:
-    """Return when to try again: after our own wait, and never earlier than the server asked for."""
+    """Return when to retry: after our own wait, and never earlier than Retry-After."""
     return now + max(wait_seconds, retry_after_seconds or 0.0)
 
 
 def feed_backoff_seconds(error_weight: float) -> float:
-    """Linear: an hour per unit of weight up to a day, then a day per unit up to 30 days."""
+    """Return the wait after failures: an hour per unit of weight up to a day, then a day per unit up to 30 days."""
     if error_weight < LONG_TROUBLE_WEIGHT:
         return min(max(error_weight, 0.25) * HOUR_SECONDS, DAY_SECONDS)
     return min((error_weight - LONG_TROUBLE_WEIGHT + 1) * DAY_SECONDS, LONGEST_BACKOFF_SECONDS)
@@ -98,22 +98,22 @@ def feed_backoff_seconds(error_weight: float) -> float:
 # ── without a change ────────────────────────────────────────────────────────────────────────────
 
 LADDER = (1, 3, 7, 14)
-"""Times the base interval, for what does not change (spec 000 §5)."""
+"""Multiples of the base interval, for items that do not change."""
 UNCHANGED_PER_STEP = 2
-"""One quiet check is luck, two are a habit (trap T64)."""
+"""Unchanged checks before the next, longer interval: one may be chance."""
 
 
 def ladder_seconds(unchanged_streak: int, base_seconds: float, max_seconds: float) -> float:
-    """The interval after so many checks in a row without a change."""
+    """Return the interval after so many checks in a row without a change."""
     step = min(unchanged_streak // UNCHANGED_PER_STEP, len(LADDER) - 1)
     return min(base_seconds * LADDER[step], max_seconds)
 
 
 def jittered_both(seconds: float, chance: float) -> float:
-    """Up to 10 % earlier or later, for what no publisher asked for. `chance` is in [0, 1)."""
+    """Spread a wait by up to 10 % earlier or later, where no publisher asked for it. `chance` is in [0, 1)."""
     return seconds * (1 - JITTER + 2 * JITTER * chance)
 
 
 def jittered(seconds: float, chance: float) -> float:
-    """Up to 10 % later, never earlier: earlier would break what a publisher asked for. `chance` is in [0, 1)."""
+    """Spread a wait by up to 10 % later, never earlier than a publisher asked for. `chance` is in [0, 1)."""
     return seconds * (1 + JITTER * chance)

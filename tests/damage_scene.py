@@ -129,7 +129,7 @@ class Scene:
         now = await connect.now(self.client)
         pages = [self.page_id(word) for word in PAGES]
         articles = [self.article_id(word) for word in WORDS]
-        limit = jobs.Limit(time.monotonic() + 60)
+        limit = jobs.JobLimit(time.monotonic() + 60)
         await self.context.due.make_due([*pages, *articles], now)
         await jobs._visit(self.context, limit, pages, now, SID)
         await jobs._visit(self.context, limit, articles, now, ARTICLES_SOURCE)

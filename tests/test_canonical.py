@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, Hop
-from core.registry import outcomes, page_url, stored_fields
+from core.registry import outcomes, stored_fields
 from core.urls.normalise import normalise_url
 
 NOW = 1_800_000_000.0
@@ -69,7 +69,7 @@ def test_redirect_to_the_home_page_is_no_article(final_url: str, refused: bool) 
 )
 def test_real_name(name: str, final_url: str, hop: int, canonical_url: str, expected: str) -> None:
     """All names of one page share one normal form, and only what is permanent changes it."""
-    assert normalise_url(page_url.canonical(answered(200, final_url, hop), canonical_url)) == expected
+    assert normalise_url(outcomes.canonical_url(answered(200, final_url, hop), canonical_url)) == expected
 
 
 def test_permanent_redirects_count_up_to_the_first_temporary_one() -> None:
@@ -77,7 +77,7 @@ def test_permanent_redirects_count_up_to_the_first_temporary_one() -> None:
     hops = (Hop(URL, 301), Hop("https://news.example/b", 302))
     answer = Fetched(URL, "https://cdn.example/b?expires=1", 200, {}, b"", hops)
 
-    assert page_url.canonical(answer, "") == page_url.fetch_url(answer) == "https://news.example/b"
+    assert outcomes.canonical_url(answer, "") == answer.permanent_target == "https://news.example/b"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, FetchResult, Ref, Request
 from core.net.fetcher import BodySlot
 from core.registry.io.commit_buffer import Progress
-from core.registry.io.registrar import Listing, item_id_of, named
+from core.registry.io.registrar import Listing, item_id_of, ref_of
 from core.registry.io.visitor import Visitor
 from core.runtime.context import Context
 from core.settings import Settings
@@ -534,7 +534,7 @@ async def test_blob_is_a_file_with_a_token_that_is_stored_nowhere(shelf: Shelf) 
     azure, client, keys = Azure(), shelf.context.client, shelf.context.keys
     changed = shelf.context.settings.model_copy(update={"blob_sas_token": SecretStr(f"?sv=1&sig={CANARY}")})
     context = dataclasses.replace(shelf.context, fetcher=cast(Any, azure), settings=changed)
-    ref = named(f"https://acc.blob.core.windows.net/c/a.md?sv=2020&sig={CANARY}", "file")
+    ref = ref_of(f"https://acc.blob.core.windows.net/c/a.md?sv=2020&sig={CANARY}", "file")
     assert isinstance(ref, Ref)
     name = item_id_of(ref)
     await context.registrar.register([ref], Listing("urls"), await connect.now(client))

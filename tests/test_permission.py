@@ -12,7 +12,7 @@ import pytest
 from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Failed, Fetched
-from core.registry.io.registrar import Listing, item_id_of, named
+from core.registry.io.registrar import Listing, item_id_of, ref_of
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.domain import SourceRecord
@@ -165,7 +165,7 @@ async def test_single_file_needs_a_name_from_its_user(
     async with office(strict) as context:
         now = await connect.now(redis)
         own = await context.registrar.add(str(private / "diary.md"), "file", now)
-        ref = named(str(private / "letter.md"), "file")
+        ref = ref_of(str(private / "letter.md"), "file")
         await context.registrar.register([ref], Listing("urls"), now)
         answers = []
         for item_id in (own, item_id_of(ref)):

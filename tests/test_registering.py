@@ -14,7 +14,7 @@ from core import ids
 from core.keys import Keys
 from core.models import Ref, RejectedUrl
 from core.registry.io.due import DueItems
-from core.registry.io.registrar import Listing, Registered, Registrar, item_id_of, named
+from core.registry.io.registrar import Listing, Registered, Registrar, item_id_of, ref_of
 from core.registry.record import Status
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
@@ -198,7 +198,7 @@ async def test_names_of_the_registry(redis: Client, settings: Settings) -> None:
 )
 async def test_spellings_of_one_url_are_one_item(register: Register, first: str, same: str) -> None:
     """Case, fragment, default port, trackers, order of parameters, punycode: one record."""
-    one, other = named(first, "url"), named(same, "url")
+    one, other = ref_of(first, "url"), ref_of(same, "url")
     assert isinstance(one, Ref)
     assert isinstance(other, Ref)
 
@@ -212,7 +212,7 @@ async def test_spellings_of_one_url_are_one_item(register: Register, first: str,
 
 async def test_punycode_is_identity_and_unicode_is_display(register: Register) -> None:
     """ASCII for comparing and fetching, people's letters for people."""
-    ref = named("https://bücher.example/a", "url")
+    ref = ref_of("https://bücher.example/a", "url")
     assert isinstance(ref, Ref)
     await register.add(ref)
 
@@ -239,7 +239,7 @@ async def test_punycode_is_identity_and_unicode_is_display(register: Register) -
 )
 async def test_spellings_of_one_file_are_one_item(register: Register, path: str, normalised: str) -> None:
     """Drive, case, slashes, file: URIs and SAS tokens make no difference."""
-    ref = named(path, "file")
+    ref = ref_of(path, "file")
     assert isinstance(ref, Ref)
     await register.add(ref)
 
@@ -264,7 +264,7 @@ async def test_spellings_of_one_file_are_one_item(register: Register, path: str,
 )
 async def test_secrets_are_stored_nowhere(register: Register, source: str, kind: str) -> None:
     """SAS tokens, signatures and passwords are in no key, no value and no refusal; named or refused, never kept."""
-    found = named(source, kind)
+    found = ref_of(source, kind)
 
     assert CANARY not in repr(found)
     if isinstance(found, Ref):
@@ -275,7 +275,7 @@ async def test_secrets_are_stored_nowhere(register: Register, source: str, kind:
 async def test_what_cannot_be_named_is_refused_with_a_reason(register: Register) -> None:
     """A relative address or a foreign scheme has no identity: resolving is the caller's business."""
     for source, kind in (("a/b.md", "file"), ("/a", "url"), ("ftp://x.org/a", "url"), ("", "url"), ("C:a.md", "file")):
-        found = named(source, kind)
+        found = ref_of(source, kind)
         assert isinstance(found, RejectedUrl), source
         assert found.reason
 

@@ -9,7 +9,6 @@ import pytest
 from core.keys import Keys
 from core.models import Fetched, Hop, Request
 from core.net.fetcher import open_fetcher
-from core.registry.page_url import permanent_target
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
@@ -45,7 +44,7 @@ async def test_answer_names_no_signature(settings: Settings, redis: connect.Clie
     assert web.requests[-1].target == "/c?access_token=CANARY"
     assert (answer.url, answer.final_url) == (web.url("/a"), web.url("/c"))
     assert answer.hops == (Hop(web.url("/a"), 301), Hop(web.url("/b?w=2"), 308))
-    assert (answer.is_signed, answer.is_moved_for_good, permanent_target(answer)) == (True, False, "")
+    assert (answer.is_signed, answer.is_moved_for_good, answer.permanent_target) == (True, False, "")
 
 
 async def test_move_without_signature_is_one(
@@ -56,7 +55,7 @@ async def test_move_without_signature_is_one(
     web.page("/c", "hello")
     answer = await fetched(settings, redis, keys, Request(web.url("/a?api_key=CANARY")))
 
-    assert (answer.is_signed, answer.is_moved_for_good, permanent_target(answer)) == (False, True, web.url("/c"))
+    assert (answer.is_signed, answer.is_moved_for_good, answer.permanent_target) == (False, True, web.url("/c"))
 
 
 async def test_validators_go_to_the_same_target_under_a_new_signature(

@@ -1,6 +1,6 @@
-"""What RQ runs: one asyncio loop per job, a batch of items each. Jobs may run twice, and may be lost.
+"""The RQ jobs: one asyncio loop per job, a batch of items each. A job may run twice or be lost.
 
-They end by themselves when their time is over or a SIGTERM comes; what is left is due again at once.
+It ends when its time is over or a SIGTERM comes; what is left is due again at once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import logging
 import signal
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
@@ -29,49 +28,46 @@ from workers.timer import Timer
 log = logging.getLogger("refresh")
 
 STOP_SECONDS = 2.0
-"""So long a job may take to come to its end by itself; then it is cancelled, and gives back what it holds."""
+"""How long a job may take to end after a SIGTERM; then it is cancelled and releases its leases."""
 
 
 def refresh(item_ids: list[str], picked_ts: float, source: str = "") -> None:
-    """Visit these items, unless somebody did since they were picked."""
+    """Visit these items, unless they were visited since they were picked."""
     asyncio.run(_job(lambda context, limit: _visit(context, limit, item_ids, picked_ts, source)))
 
 
 def reindex(item_ids: list[str], picked_ts: float) -> None:
-    """The same, for items that somebody asked for."""
+    """Visit items that somebody asked for."""
     asyncio.run(_job(lambda context, limit: _visit(context, limit, item_ids, picked_ts, "")))
 
 
 def crawl(source_id: str) -> None:
-    """A pass over a source by its own schedule."""
+    """Crawl a source by its schedule."""
     asyncio.run(_job(lambda context, limit: _crawl(context, limit, source_id)))
 
 
-# ── inside ──
-
-
 @dataclass(slots=True)
-class Limit:
-    """When a job should come to its end."""
+class JobLimit:
+    """When a job should end: at a time, or after a SIGTERM."""
 
     ends_at: float
     is_stopped: bool = False
 
     def is_over(self) -> bool:
-        """Is it time?"""
+        """Should the job end now?"""
         return self.is_stopped or time.monotonic() > self.ends_at
 
 
-async def _job(work: Callable[[Context, Limit], Awaitable[None]]) -> None:
+async def _job(work: Callable[[Context, JobLimit], Awaitable[None]]) -> None:
     settings = load()
-    limit = Limit(time.monotonic() + settings.refresh_budget_seconds)
+    limit = JobLimit(time.monotonic() + settings.refresh_budget_seconds)
     async with open_context(settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS) as context, _stoppable(limit):
         await work(context, limit)
 
 
 @contextlib.asynccontextmanager
-async def _stoppable(limit: Limit) -> AsyncIterator[None]:
-    """SIGTERM asks politely, then cancels."""
+async def _stoppable(limit: JobLimit) -> AsyncIterator[None]:
+    """On SIGTERM set the limit, and cancel the job some seconds later."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     canceller = Canceller(task)
@@ -91,30 +87,25 @@ async def _stoppable(limit: Limit) -> AsyncIterator[None]:
         loop.remove_signal_handler(signal.SIGTERM)
 
 
-async def _visit(context: Context, limit: Limit, item_ids: list[str], picked_ts: float, source: str) -> None:
+async def _visit(context: Context, limit: JobLimit, item_ids: list[str], picked_ts: float, source: str) -> None:
     clock = await ServerClock.ask(context.client)
     visitor = Visitor(context, clock, OpenSources(context, clock.now()))
     await visitor.visit_many(item_ids, picked_ts=picked_ts, via=source, is_over=limit.is_over)
-    _tell(visitor.counts)
-    if source and not limit.is_stopped and visitor.counts["changed"]:
-        await _go_on(context, source)
-
-
-def _tell(counts: Counter[str]) -> None:
-    names = ("visited", "changed", "unchanged", "gone", "failed", "excluded")
-    told = "%d visited = %d changed, %d unchanged, %d gone, %d failed, %d not for us"
-    log.info(f"🏁 {told}", *(counts[name] for name in names))
-
-
-async def _go_on(context: Context, source: str) -> None:
-    """Pages may have led to new ones: their jobs follow at once, they need not wait for the timer."""
-    queues = JobQueues(context.settings)
-    await Timer(context.settings, context.client, context.keys, queues).send_due(
-        [source], await connect.now(context.client)
+    log.info(
+        "🏁 %d visited = %d changed, %d unchanged, %d gone, %d failed, %d not for us",
+        *(visitor.counts[name] for name in ("visited", "changed", "unchanged", "gone", "failed", "excluded")),
     )
+    if source and not limit.is_stopped and visitor.counts["changed"]:
+        await _send_due(context, source)
 
 
-async def _crawl(context: Context, limit: Limit, source_id: str) -> None:
+async def _send_due(context: Context, source: str) -> None:
+    """Send jobs for the new pages that visited ones led to, without waiting for the timer."""
+    timer = Timer(context.settings, context.client, context.keys, JobQueues(context.settings))
+    await timer.send_due([source], await connect.now(context.client))
+
+
+async def _crawl(context: Context, limit: JobLimit, source_id: str) -> None:
     try:
         if await context.sources.read(source_id) is None:
             return  # removed since the job was sent
@@ -126,4 +117,4 @@ async def _crawl(context: Context, limit: Limit, source_id: str) -> None:
     elif run["status"] != "stopped" and run.get("message"):
         log.error("🛑 %s", run["message"])
     if not limit.is_stopped:
-        await _go_on(context, source_id)
+        await _send_due(context, source_id)

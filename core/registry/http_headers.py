@@ -1,7 +1,4 @@
-"""What HTTP headers say about time and type. Pure: takes the values and the time, returns numbers and words.
-
-Header names arrive in lower case, always (trap R1).
-"""
+"""Parse HTTP headers about time and type. Header names are always in lower case."""
 
 from __future__ import annotations
 

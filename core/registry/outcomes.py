@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, Fetched
-from core.registry import classify, http_headers, page_url
+from core.pages.canonical import trusted_canonical
+from core.registry import classify, http_headers
 from core.registry.classify import ResponseKind
 from core.registry.record import Item, PageVisit
+from core.urls.normalise import split_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,14 @@ def refusal(answer: Fetched, now: float) -> Failed | None:
     if classify.status(answer.status).kind is not ResponseKind.OK:
         wait = http_headers.retry_after_seconds(answer.header("retry-after"), now)
         return Failed(FailCode.HTTP, FailDetail.STATUS, f"HTTP {answer.status}", answer.status, wait)
-    if answer.hops and page_url.is_home_page(answer.final_url) and not page_url.is_home_page(answer.url):
+    if answer.hops and _is_home_page(answer.final_url) and not _is_home_page(answer.url):
         return Failed(FailCode.HTTP, FailDetail.REDIRECTS, "It redirects to the home page.", answer.status)
     return None
+
+
+def _is_home_page(url: str) -> bool:
+    parts = split_url(url)
+    return parts is not None and parts.path == "/" and not parts.query
 
 
 def unchanged(item: Item, answer: Fetched) -> Unchanged:
@@ -139,7 +146,7 @@ def unchanged(item: Item, answer: Fetched) -> Unchanged:
         answer.header("etag"),
         answer.header("last-modified"),
         redirects=tuple(hop.url for hop in answer.hops),
-        canonical_url=item.canonical_url or page_url.permanent_target(answer),
+        canonical_url=item.canonical_url or answer.permanent_target,
     )
 
 
@@ -218,6 +225,18 @@ def is_unchanged(item: Item, visit: PageVisit, extractor_version: str, force_on_
     )
 
 
+def canonical_url(answer: Fetched, stated: str) -> str:
+    """Return the URL that identifies a page: the canonical that it states, if trusted, else its permanent redirect.
+
+    The target of a temporary redirect may be gone tomorrow while the link that led there still works, and what the page
+    behind it states says nothing about that link.
+    """
+    own_url = answer.permanent_target or answer.url
+    if answer.hops and not answer.is_moved_for_good:
+        return own_url
+    return trusted_canonical(stated, answer.final_url) or own_url
+
+
 def page_visit(item: Item, answer: Fetched, document: Document | Failed, body_hash: str, normalised: str) -> PageVisit:
     """Return what the registry stores of an answer with a body."""
     read = document if isinstance(document, Document) else Document()
@@ -229,7 +248,7 @@ def page_visit(item: Item, answer: Fetched, document: Document | Failed, body_ha
         last_modified=answer.header("last-modified"),
         content_length=len(answer.body),
         redirects=[hop.url for hop in answer.hops],
-        canonical_url=read.canonical_url or page_url.permanent_target(answer),
+        canonical_url=read.canonical_url or answer.permanent_target,
         content_hash=read.content_hash,
         # Detected once per text: an equal text has the language it had.
         language=item.language if item.language and item.content_hash == read.content_hash else read.language,

@@ -18,7 +18,6 @@ from core.net.fetcher import Fetcher
 from core.registry import classify, http_headers, outcomes
 from core.registry.classify import ResponseKind
 from core.registry.outcomes import Broken, Missing
-from core.registry.page_url import permanent_target
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import FeedRequest
 
@@ -139,5 +138,5 @@ def _response(fetched: Fetched, now: float) -> FeedResponse:
         last_modified=fetched.header("last-modified"),
         validators_url=fetched.final_url,
         lifetime_seconds=http_headers.cache_lifetime_seconds(fetched.headers, now),
-        moved_to=permanent_target(fetched),
+        moved_to=fetched.permanent_target,
     )

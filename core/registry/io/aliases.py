@@ -12,7 +12,7 @@ from dataclasses import replace
 from core.models import Document, Fetched, Ref
 from core.pages.canonical import trusted_canonical
 from core.pages.extraction import EXTRACTOR_VERSION
-from core.registry import outcomes, page_url
+from core.registry import outcomes
 from core.registry.io.body_reader import ParsedBody
 from core.registry.io.commit_buffer import VisitReport
 from core.registry.io.items import LeasedItem
@@ -72,8 +72,8 @@ class AliasFinder:
     ) -> VisitReport | None:
         """Report an alias instead, if the page has another URL in this source."""
         item = report.leased.item
-        url = page_url.canonical(answer, visit.canonical_url)
-        if url == item.fetch_url or page_url.has_temporary_redirect(answer):
+        url = outcomes.canonical_url(answer, visit.canonical_url)
+        if url == item.fetch_url or (answer.hops and not answer.is_moved_for_good):
             return None
         target_id = item_id_of(Ref(url))
         if target_id == item.id or not await self._link_follower.admit(item, url, source):

@@ -15,7 +15,7 @@ from typing import TypeVar
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, Link, LinkResult, RejectedUrl
-from core.registry import classify, field_parsing, outcomes, page_url
+from core.registry import classify, field_parsing, outcomes
 from core.registry.decide import Decision
 from core.registry.io.articles import LinkState
 from core.registry.io.items import LeasedItem
@@ -98,8 +98,7 @@ class LinkVisits:
         """Return the item of the page's canonical URL; None if that has an article, and the link is now its alias."""
         link, item = leased.link, leased.item
         assert link is not None
-        name = page_url.canonical(answer, document.canonical_url)
-        normalised = normalise_url(name, self._trackers)
+        normalised = normalise_url(outcomes.canonical_url(answer, document.canonical_url), self._trackers)
         identity = ids.item_id("url", normalised)
         if identity == item.id:
             return leased
@@ -112,7 +111,7 @@ class LinkVisits:
             await self._alias(link, both, twin)
             return None
         known = (await self._context.items.read([identity]))[0]
-        known = known or Item(identity, source=normalised, fetch_url=page_url.fetch_url(answer))
+        known = known or Item(identity, source=normalised, fetch_url=answer.permanent_target or answer.url)
         return replace(leased, item=_with_link(known, link), lease=both)
 
     async def lease_text(self, leased: LeasedItem, changed: Changed) -> LeasedItem | None:

@@ -1,7 +1,7 @@
-"""Register what sources list: each thing once, however often it is listed (spec 000 §7.1).
+"""Register what sources list: each item once, however often it is listed.
 
-Registering is the crawl queue: what is new is due at once, what is known keeps its time (trap T65), unless its source
-says that its content has moved. One script per batch, and a resend changes nothing.
+Registering is the crawl queue: a new item is due at once; a known one keeps its time, unless its source says that its
+content has changed. One script per batch, and a resend changes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from core import ids
 from core.keys import Keys
 from core.models import Ref, RejectedUrl
 from core.registry.record import URLS_SOURCE, Status, blank_record, iso
-from core.store.commit import new_token
+from core.store.commit import flat, new_token
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT
 from core.store.packing import packed_json
@@ -31,29 +31,29 @@ _QUERY = re.compile(r"\?|%3F", re.IGNORECASE)
 # ARGV[1] JSON: source, now, iso, most, revives, believes, force, token, must_exist, events, events_kept, entries
 # (id, record key, partition key, depth, version, record, address, display).
 # Of several spellings of one address the least is fetched, and the shortest way counts as depth: so whatever order
-# things are listed in, the registry is the same. What was visited keeps its address, to which its validators belong.
-# For each: n = new to the source, m = known and its content has moved, s = known, f = no place left.
+# items are listed in, the registry is the same. A visited item keeps its address, to which its validators belong.
+# Returns for each: n = new to the source, m = known and its content has changed, s = known, f = the source is full.
 _REGISTER = """
 local call = redis.call
-local asked = cjson.decode(ARGV[1])
-local said = {}
+local request = cjson.decode(ARGV[1])
+local answers = {}
 -- Due now, and the record says so.
 local function make_due(key, id, ...)
   local words = {...}
-  for _, word in ipairs({'CH', asked.now, id}) do words[#words + 1] = word end
-  if call('ZADD', KEYS[2], unpack(words)) > 0 then call('HSET', key, 'nextCrawlAt', asked.iso) end
+  for _, word in ipairs({'CH', request.now, id}) do words[#words + 1] = word end
+  if call('ZADD', KEYS[2], unpack(words)) > 0 then call('HSET', key, 'nextCrawlAt', request.iso) end
 end
 local room
 -- How many more the source may have; counted when it first matters. What is gone takes no place.
 local function has_room()
   if not room then
-    room = asked.most - call('ZCARD', KEYS[1])
+    room = request.most - call('ZCARD', KEYS[1])
     if room <= 0 then room = room + call('ZINTERCARD', 2, KEYS[1], KEYS[5]) end
   end
   return room > 0
 end
-local is_removed = asked.must_exist ~= '' and call('HEXISTS', asked.must_exist, 'config') == 0
-for _, entry in ipairs(asked.entries) do
+local is_removed = request.must_exist ~= '' and call('HEXISTS', request.must_exist, 'config') == 0
+for _, entry in ipairs(request.entries) do
   local id, key, partition, depth, version, record, address, display = unpack(entry)
   local is_listed = call('ZSCORE', KEYS[1], id)
   local answer = 's'
@@ -71,19 +71,19 @@ for _, entry in ipairs(asked.entries) do
       answer = 'n'
       room = room - 1
       local sources = call('HGET', key, 'sources') or ''
-      if not string.find(',' .. sources .. ',', ',' .. asked.source .. ',', 1, true) then
-        call('HSET', key, 'sources', sources == '' and asked.source or sources .. ',' .. asked.source)
+      if not string.find(',' .. sources .. ',', ',' .. request.source .. ',', 1, true) then
+        call('HSET', key, 'sources', sources == '' and request.source or sources .. ',' .. request.source)
         if sources ~= '' then
-          call('XADD', asked.events, 'MAXLEN', '~', asked.events_kept, '*', 'type', 'item.listed', 'id', id)
+          call('XADD', request.events, 'MAXLEN', '~', request.events_kept, '*', 'type', 'item.listed', 'id', id)
         end
       end
-      call('HSET', key, 'addedTs', asked.now)
+      call('HSET', key, 'addedTs', request.now)
       call('ZADD', KEYS[1], depth, id)
       make_due(key, id)
     elseif tonumber(is_listed) > depth then
       call('ZADD', KEYS[1], depth, id)
     end
-    if is_listed and asked.revives and call('HGET', key, 'status') == 'Gone' then
+    if is_listed and request.revives and call('HGET', key, 'status') == 'Gone' then
       answer = 'm'
       make_due(key, id)
     end
@@ -91,26 +91,26 @@ for _, entry in ipairs(asked.entries) do
       local listed, visited, failures, missing =
         unpack(call('HMGET', key, 'listedVersion', 'visitedVersion', 'consecutiveFailures', 'missingChecks'))
       if listed ~= version then call('HSET', key, 'listedVersion', version) end
-      if asked.believes and visited ~= version then
+      if request.believes and visited ~= version then
         if listed ~= version then
           make_due(key, id, 'LT')
           if answer == 's' then answer = 'm' end
         elseif (failures or '0') == '0' and (missing or '0') == '0' then
-          -- Picked by a pass that was broken off, and held back for it.
+          -- Picked by a pass that was interrupted, and held back for it.
           make_due(key, id, 'XX', 'LT')
         end
       end
     end
-    call('ZADD', KEYS[3], 'GT', asked.now, id)
-    if asked.force and call('HGET', key, 'forcedBy') ~= asked.token then
+    call('ZADD', KEYS[3], 'GT', request.now, id)
+    if request.force and call('HGET', key, 'forcedBy') ~= request.token then
       call('HINCRBY', key, 'reindexGeneration', 1)
-      call('HSET', key, 'reindexRequested', 'true', 'forcedBy', asked.token)
+      call('HSET', key, 'reindexRequested', 'true', 'forcedBy', request.token)
       make_due(key, id, 'LT')
     end
   end
-  said[#said + 1] = answer
+  answers[#answers + 1] = answer
 end
-return table.concat(said)
+return table.concat(answers)
 """
 
 
@@ -122,12 +122,12 @@ class Registered:
     moved: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    """There was no place left in the source."""
+    """The source was full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """How a source's refs are taken."""
+    """How a source's refs are registered."""
 
     source: str
     most: int = MOST_PAGES
@@ -160,12 +160,20 @@ class Registrar:
         self._sign_file = sign_file
 
     async def register(self, refs: Sequence[Ref], listing: Listing, now: float) -> Registered:
-        """Make sure that all of these are items of the source."""
-        entries = [self._entry(ref, now) for ref in dict.fromkeys(refs)]
+        """Make all of these items of the source."""
+        entries: list[list[object]] = []
+        for ref in dict.fromkeys(refs):
+            normalised, address, display = _identity(ref)
+            record = blank_record(
+                normalised, address, now, item_type=ref.type, strategy=self._strategy, display=display
+            )
+            item_id, partition = record["id"], self._keys.partition(record["PartitionKey"])
+            shown = (record["fetchUrl"], record["displaySource"])
+            entries.append([item_id, self._keys.item(item_id), partition, ref.depth, ref.version, flat(record), *shown])
         if not entries:
             return Registered()
         source = listing.source
-        asked = {
+        request = {
             "source": source,
             "now": now,
             "iso": iso(now),
@@ -181,7 +189,7 @@ class Registrar:
         }
         pending, gone = (self._keys.status(str(status)) for status in (Status.PENDING, Status.GONE))
         keys = (self._keys.refs(source), self._keys.due(source), self._keys.seen(source), pending, gone)
-        said = await self._client.eval(_REGISTER, len(keys), *keys, packed_json(asked))
+        said = await self._client.eval(_REGISTER, len(keys), *keys, packed_json(request))
         answers: dict[str, str] = {}
         for entry, answer in zip(entries, cast(str, said), strict=True):
             if answers.get(str(entry[0]), _KNOWN) == _KNOWN:  # two spellings of one thing: new once
@@ -189,8 +197,8 @@ class Registrar:
         return Registered(*(tuple(name for name, said in answers.items() if said == letter) for letter in "nmsf"))
 
     async def add(self, source: str, item_type: str, now: float, *, force: bool = False) -> str | RejectedUrl:
-        """Register one URL or file that a person named, without a source that lists it; its id, or why not."""
-        ref = named(source, item_type, self._trackers)
+        """Register one URL or file that no source lists; return its id, or why not."""
+        ref = ref_of(source, item_type, self._trackers)
         if isinstance(ref, RejectedUrl):
             return ref
         item_id = item_id_of(ref)
@@ -199,35 +207,22 @@ class Registrar:
             await self._client.hset(self._keys.item(item_id), "fileSignature", self._sign_file(ref.address))
         return item_id
 
-    def _entry(self, ref: Ref, now: float) -> list[object]:
-        record = record_of_ref(ref, now, self._strategy)
-        words = [word for pair in record.items() for word in pair]
-        item_id, partition = record["id"], self._keys.partition(record["PartitionKey"])
-        names = (record["fetchUrl"], record["displaySource"])
-        return [item_id, self._keys.item(item_id), partition, ref.depth, ref.version, words, *names]
-
 
 def item_id_of(ref: Ref) -> str:
-    """The id that a ref has or will have."""
+    """Return the item id of a ref, registered or not."""
     return ids.item_id(ref.type, _identity(ref)[0])
 
 
-def record_of_ref(ref: Ref, now: float, strategy: str) -> dict[str, str]:
-    """The record of something never visited."""
-    normalised, address, display = _identity(ref)
-    return blank_record(normalised, address, now, item_type=ref.type, strategy=strategy, display=display)
-
-
 def _identity(ref: Ref) -> tuple[str, str, str]:
-    """What it is called, what is fetched, what people see."""
+    """Return the normalised source, the address to fetch and what people see."""
     if ref.type == "url":
         return normalise_url(ref.address), secrets.without_credentials(ref.address), ""
     found = file_paths.file_identity(ref.address)
     return found.normalised, found.address, found.display
 
 
-def named(source: str, item_type: str, trackers: Trackers | None = None) -> Ref | RejectedUrl:
-    """A ref from what a person wrote: cleaned, without secrets; or why it cannot be one, without them too."""
+def ref_of(source: str, item_type: str, trackers: Trackers | None = None) -> Ref | RejectedUrl:
+    """Return a ref of what a person wrote, cleaned and without secrets; or why it cannot be one."""
     if item_type == "file":
         try:
             return Ref(file_paths.file_identity(source).address, "file")
