@@ -22,7 +22,7 @@ import feedparser
 
 from core.errors import NotAFeed
 from core.feeds.parse import MAX_ENTRIES, parse_feed
-from core.models import Entry
+from core.models import FeedEntry
 
 DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "feeds"
 EXAMPLES_SHOWN = 5
@@ -109,7 +109,7 @@ def print_agreement(bodies: list[bytes]) -> None:
         ours = entries_of(body)
         found["entries"] += len(theirs)
         same["entries"] += len(theirs) if len(theirs) == len(ours) else 0
-        for their, our in zip(theirs, [*ours, *[Entry()] * len(theirs)], strict=False):
+        for their, our in zip(theirs, [*ours, *[FeedEntry()] * len(theirs)], strict=False):
             for field, (expected, got) in compared(their, our).items():
                 found[field] += 1
                 same[field] += expected == got
@@ -120,14 +120,14 @@ def print_agreement(bodies: list[bytes]) -> None:
     print("\n".join(differing[:EXAMPLES_SHOWN]))
 
 
-def entries_of(body: bytes) -> tuple[Entry, ...]:
+def entries_of(body: bytes) -> tuple[FeedEntry, ...]:
     try:
         return parse_feed(body, "").entries
     except NotAFeed:
         return ()
 
 
-def compared(their: Any, our: Entry) -> dict[str, tuple[object, object]]:
+def compared(their: Any, our: FeedEntry) -> dict[str, tuple[object, object]]:
     """Field by field what both have, where feedparser has something. FeedBurner's original link counts as its link."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

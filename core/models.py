@@ -16,7 +16,7 @@ from core.errors import FailCode, FailDetail
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class FetchRequest:
     """What to fetch, and how."""
 
     url: str
@@ -121,7 +121,7 @@ class FeedKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FeedEntry:
     """One item of a feed, as the publisher wrote it: links made absolute, nothing cleaned yet."""
 
     link: str = ""
@@ -154,7 +154,7 @@ class ParsedFeed:
 
     kind: FeedKind
     title: str = ""
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[FeedEntry, ...] = ()
     hints: PublisherHints = field(default_factory=PublisherHints)
     parser: str = "fast"
     """`fast` (lxml, json) or `feedparser`."""
@@ -321,7 +321,7 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ListingBatch:
     """A part of a listing."""
 
     refs: tuple[Ref, ...] = ()
@@ -330,7 +330,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class ListingEnd:
     """The last value of a listing; a listing without one was interrupted, and removes nothing."""
 
     is_complete: bool

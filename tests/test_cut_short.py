@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
-from core.models import Deferred, Failed, Fetched, Request
+from core.models import Deferred, Failed, Fetched, FetchRequest
 from core.net.fetcher import Fetcher, open_fetcher
 from core.runtime.context import Context, open_context
 from core.runtime.parse_pool import ParsePool
@@ -64,11 +64,11 @@ async def test_a_compressed_body_cut_by_its_server(web: FakeWeb, fetcher: Fetche
     whole = PACKED[coding]
     for length in lengths(len(whole)):
         web.page("/a", whole[:length], headers={"Content-Encoding": coding})
-        got = await fetcher.fetch(Request(web.url("/a")))
+        got = await fetcher.fetch(FetchRequest(web.url("/a")))
         assert isinstance(got, Failed), length
         assert (got.code, got.detail, got.http_status) == (FailCode.HTTP, FailDetail.TRUNCATED, 200)
     web.page("/a", whole, headers={"Content-Encoding": coding})
-    assert (await fetcher.fetch(Request(web.url("/a")))).body == PLAIN
+    assert (await fetcher.fetch(FetchRequest(web.url("/a")))).body == PLAIN
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
@@ -83,9 +83,9 @@ async def test_a_connection_that_closes_early(web: FakeWeb, fetcher: Fetcher, co
 
     for length in lengths(len(sent)):
         web.on("/a", replies.bytes_as_they_are(head + sent[:length]))
-        assert isinstance(await fetcher.fetch(Request(web.url("/a"))), Failed), length
+        assert isinstance(await fetcher.fetch(FetchRequest(web.url("/a"))), Failed), length
     web.on("/a", replies.bytes_as_they_are(head + sent))
-    assert (await fetcher.fetch(Request(web.url("/a")))).body == PLAIN
+    assert (await fetcher.fetch(FetchRequest(web.url("/a")))).body == PLAIN
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br"])
@@ -96,11 +96,11 @@ async def test_a_body_that_ends_with_its_connection(web: FakeWeb, fetcher: Fetch
 
     for length in (1, len(whole) // 2, len(whole) - 1):
         web.on("/a", replies.bytes_as_they_are(head + whole[:length]))
-        got = await fetcher.fetch(Request(web.url("/a")))
+        got = await fetcher.fetch(FetchRequest(web.url("/a")))
         assert isinstance(got, Failed)
         assert got.detail is FailDetail.TRUNCATED
     web.on("/a", replies.bytes_as_they_are(head + whole))
-    assert (await fetcher.fetch(Request(web.url("/a")))).body == PLAIN
+    assert (await fetcher.fetch(FetchRequest(web.url("/a")))).body == PLAIN
 
 
 @pytest.mark.parametrize("status", [200, 204, 304, 404])
@@ -110,7 +110,7 @@ async def test_no_body_at_all_is_no_cut(web: FakeWeb, fetcher: Fetcher, coding: 
     web.page("/a", b"", status=status, headers={"Content-Encoding": coding})
 
     for method in ("GET", "HEAD"):
-        got = await fetcher.fetch(Request(web.url("/a"), method=method))
+        got = await fetcher.fetch(FetchRequest(web.url("/a"), method=method))
         assert isinstance(got, Fetched)
         assert (got.status, got.body) == (status, b"")
 
@@ -120,7 +120,7 @@ async def test_packed_data_that_unpacks_to_nothing(web: FakeWeb, fetcher: Fetche
     endless = b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + b"\0\0\0\xff\xff" * 60_000
     web.page("/a", endless, headers={"Content-Encoding": "gzip"})
 
-    got = await fetcher.fetch(Request(web.url("/a"), max_bytes=100_000))
+    got = await fetcher.fetch(FetchRequest(web.url("/a"), max_bytes=100_000))
 
     assert isinstance(got, Failed)
     assert got.detail is FailDetail.TOO_LARGE
@@ -130,7 +130,7 @@ async def test_an_error_page_cut_short_is_an_error_page(web: FakeWeb, fetcher: F
     """Its status is the news."""
     web.page("/a", PACKED["gzip"][:40], status=503, headers={"Content-Encoding": "gzip"})
 
-    assert (await fetcher.fetch(Request(web.url("/a")))).status == 503
+    assert (await fetcher.fetch(FetchRequest(web.url("/a")))).status == 503
 
 
 async def test_half_a_robots_txt_allows_nothing(web: FakeWeb, redis: Client, keys: Keys, settings: Settings) -> None:
@@ -141,7 +141,7 @@ async def test_half_a_robots_txt_allows_nothing(web: FakeWeb, redis: Client, key
     changed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",), "robots_respect": True})
 
     async with open_fetcher(changed, redis, keys) as fetcher:
-        got = await fetcher.fetch(Request(web.url("/a")))
+        got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert isinstance(got, Deferred)
     assert web.paths == []

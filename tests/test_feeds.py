@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.errors import CutShort, NotAFeed
 from core.feeds.parse import MAX_ENTRIES, MAX_INFLATED_BYTES, parse_feed
-from core.models import Entry, FeedKind, ParsedFeed, PublisherHints
+from core.models import FeedEntry, FeedKind, ParsedFeed, PublisherHints
 
 DATA = Path(__file__).parent / "data" / "feeds"
 URL = "https://base.example/x/feed"
@@ -27,11 +27,11 @@ def rss(inside: str, head: str = "") -> ParsedFeed:
     return parse_feed(f"{head}<rss><channel>{inside}</channel></rss>".encode(), URL)
 
 
-def item(inside: str) -> Entry:
+def item(inside: str) -> FeedEntry:
     return rss(f"<item>{inside}</item>").entries[0]
 
 
-def atom_entry(inside: str) -> Entry:
+def atom_entry(inside: str) -> FeedEntry:
     body = f'<feed xmlns="http://www.w3.org/2005/Atom"><entry>{inside}</entry></feed>'
     return parse_feed(body.encode(), URL).entries[0]
 
@@ -62,7 +62,7 @@ def test_reads_every_format(name: str, kind: FeedKind, title: str, links: list[s
 def test_reads_all_of_an_rss_item() -> None:
     """Every field of an RSS item arrives, the long text rather than the short, the enclosure nowhere."""
     full, guid_only, sound_only = sample("rss20.xml").entries
-    assert full == Entry(
+    assert full == FeedEntry(
         link="https://base.example/stories/1?a=1&b=2",
         id="story-1",
         title="Water & wheel",
@@ -79,7 +79,7 @@ def test_reads_all_of_an_rss_item() -> None:
 def test_reads_all_of_an_atom_entry() -> None:
     """Every field of an Atom entry arrives, bases inherited, XHTML as HTML, the HTML alternate as link."""
     assert sample("atom10.xml").entries == (
-        Entry(
+        FeedEntry(
             link="https://atom.example/blog/2025/one.html",
             id="urn:uuid:1",
             title="Up <b>stream</b>",

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
-from core.models import Deferred, Failed, Fetched, FetchResult, Hop, Request
+from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, Hop
 from core.net.fetcher import Fetcher, open_fetcher
 from core.settings import Settings
 from core.store.connect import Client
@@ -63,7 +63,7 @@ async def test_an_answer_with_everything_in_it(web: FakeWeb, fetcher: Fetcher) -
     """URL, status, body and headers in lower case."""
     web.page("/a", "hello", etag='"1"', headers={"X-Odd": "yes"})
 
-    got = await fetcher.fetch(Request(web.url("/a#part")))
+    got = await fetcher.fetch(FetchRequest(web.url("/a#part")))
 
     assert isinstance(got, Fetched)
     assert (got.status, got.body, got.hops) == (200, b"hello", ())
@@ -77,7 +77,7 @@ async def test_every_status_is_an_answer(web: FakeWeb, fetcher: Fetcher, status:
     """Callers judge statuses; the fetcher does not."""
     web.page("/a", "page", status=status)
 
-    got = await fetcher.fetch(Request(web.url("/a")))
+    got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert isinstance(got, Fetched)
     assert (got.status, got.body) == (status, b"" if status == 304 else b"page")
@@ -88,8 +88,8 @@ async def test_we_say_who_we_are_and_nothing_else(web: FakeWeb, opened: Open) ->
     web.page("/a", "x", headers={"Set-Cookie": "id=1"})
     fetcher = await opened(user_agent="Freshet/9 (me@example.com)")
 
-    first = await fetcher.fetch(Request(web.url("/a"), headers={"Accept": "text/html"}))
-    await fetcher.fetch(Request(web.url("/a")))
+    first = await fetcher.fetch(FetchRequest(web.url("/a"), headers={"Accept": "text/html"}))
+    await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert "set-cookie" not in first.headers
     assert web.requests[0].headers == {
@@ -104,7 +104,7 @@ async def test_we_say_who_we_are_and_nothing_else(web: FakeWeb, opened: Open) ->
 @pytest.mark.parametrize("path", ["/a%2Fb?x=%7E&y=a+b|c&&z", "/ü?ü=ü", "/%", "/a//b/./c/../d"])
 async def test_the_url_goes_out_byte_for_byte(web: FakeWeb, fetcher: Fetcher, path: str) -> None:
     """What is asked for is what the one URL parser says, without a second opinion."""
-    await fetcher.fetch(Request(web.url(path)))
+    await fetcher.fetch(FetchRequest(web.url(path)))
 
     shown = {"/ü?ü=ü": "/%C3%BC?%C3%BC=%C3%BC", "/a//b/./c/../d": "/a//b/d"}
     assert web.requests[0].target == shown.get(path, path)
@@ -115,7 +115,7 @@ async def test_compressed_bodies_are_unpacked(web: FakeWeb, fetcher: Fetcher, en
     """We only ask for what we can read."""
     web.on("/a", replies.packed("hello " * 1000, encoding))
 
-    got = await fetcher.fetch(Request(web.url("/a")))
+    got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert got.body == b"hello " * 1000
 
@@ -124,7 +124,7 @@ async def test_headers_that_are_no_text_can_still_be_stored(web: FakeWeb, fetche
     """Bytes outside UTF-8 become Latin-1, so that no store chokes on them; good UTF-8 stays."""
     web.page("/a", headers={"X-Raw": "\udcff\udcfe", "X-Good": "ü", "Vary": "a", "vary": "b", "Age": "1", "age": "2"})
 
-    got = await fetcher.fetch(Request(web.url("/a")))
+    got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert (got.headers["x-raw"], got.headers["x-good"]) == ("ÿþ", "ü")
     assert (got.headers["vary"], got.headers["age"]) == ("a, b", "1")
@@ -134,7 +134,7 @@ async def test_validators_are_answered_with_304(web: FakeWeb, fetcher: Fetcher) 
     """If-None-Match goes out byte for byte."""
     web.page("/a", "x", etag='W/"ü"')
 
-    got = await fetcher.fetch(Request(web.url("/a"), headers={"If-None-Match": 'W/"ü"'}))
+    got = await fetcher.fetch(FetchRequest(web.url("/a"), headers={"If-None-Match": 'W/"ü"'}))
 
     assert (got.status, got.body) == (304, b"")
 
@@ -147,7 +147,7 @@ async def test_a_bomb_ends_at_the_cap(web: FakeWeb, fetcher: Fetcher, encoding: 
     """The decompressed bytes count."""
     web.bomb("/a", encoding, 64)
 
-    got = await fetcher.fetch(Request(web.url("/a"), max_bytes=100_000))
+    got = await fetcher.fetch(FetchRequest(web.url("/a"), max_bytes=100_000))
 
     assert failure(got) == (FailCode.HTTP, FailDetail.TOO_LARGE)
     assert got.http_status == 200
@@ -158,8 +158,8 @@ async def test_the_cap_is_exact(web: FakeWeb, fetcher: Fetcher) -> None:
     web.page("/fits", b"x" * 5_000)
     web.page("/not", b"x" * 5_001)
 
-    assert len((await fetcher.fetch(Request(web.url("/fits"), max_bytes=5_000))).body) == 5_000
-    assert failure(await fetcher.fetch(Request(web.url("/not"), max_bytes=5_000)))[1] is FailDetail.TOO_LARGE
+    assert len((await fetcher.fetch(FetchRequest(web.url("/fits"), max_bytes=5_000))).body) == 5_000
+    assert failure(await fetcher.fetch(FetchRequest(web.url("/not"), max_bytes=5_000)))[1] is FailDetail.TOO_LARGE
 
 
 @pytest.mark.parametrize("encoding", ["", "gzip"])
@@ -168,7 +168,7 @@ async def test_a_large_honest_body_passes(web: FakeWeb, fetcher: Fetcher, encodi
     body = random.Random(1).randbytes(5_000_000)
     web.on("/a", replies.packed(body, encoding) if encoding else body)
 
-    assert (await fetcher.fetch(Request(web.url("/a")))).body == body
+    assert (await fetcher.fetch(FetchRequest(web.url("/a")))).body == body
 
 
 async def test_of_an_error_page_the_beginning_is_kept(web: FakeWeb, fetcher: Fetcher) -> None:
@@ -176,8 +176,8 @@ async def test_of_an_error_page_the_beginning_is_kept(web: FakeWeb, fetcher: Fet
     web.page("/huge", b"x" * 200_000, status=404)
     web.page("/damaged", "not gzip", status=503, headers={"Content-Encoding": "gzip"})
 
-    huge = await fetcher.fetch(Request(web.url("/huge")))
-    damaged = await fetcher.fetch(Request(web.url("/damaged")))
+    huge = await fetcher.fetch(FetchRequest(web.url("/huge")))
+    damaged = await fetcher.fetch(FetchRequest(web.url("/damaged")))
 
     assert (huge.status, len(huge.body)) == (404, 65_536)
     assert (damaged.status, damaged.body) == (503, b"")
@@ -187,7 +187,7 @@ async def test_a_304_that_promises_a_body_is_a_304(web: FakeWeb, fetcher: Fetche
     """Its Content-Length is the one of the page that is not sent."""
     web.on("/a", replies.bytes_as_they_are(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99999999\r\n\r\n"))
 
-    got = await fetcher.fetch(Request(web.url("/a")))
+    got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert got.status == 304
 
@@ -202,7 +202,7 @@ async def test_what_takes_too_long_is_a_timeout(web: FakeWeb, opened: Open, repl
     web.on("/a", reply)
     fetcher = await opened(fetch_timeout_seconds=0.3)
 
-    assert failure(await fetcher.fetch(Request(web.url("/a")))) == (FailCode.TIMEOUT, FailDetail.NONE)
+    assert failure(await fetcher.fetch(FetchRequest(web.url("/a")))) == (FailCode.TIMEOUT, FailDetail.NONE)
 
 
 async def test_redirects_share_one_time_budget(web: FakeWeb, opened: Open) -> None:
@@ -211,7 +211,7 @@ async def test_redirects_share_one_time_budget(web: FakeWeb, opened: Open) -> No
         web.on(f"/{i}", replies.late(0.2, replies.redirect(f"/{i + 1}")))
     fetcher = await opened(fetch_timeout_seconds=0.5)
 
-    assert failure(await fetcher.fetch(Request(web.url("/0"))))[0] is FailCode.TIMEOUT
+    assert failure(await fetcher.fetch(FetchRequest(web.url("/0"))))[0] is FailCode.TIMEOUT
     assert len(web.paths) < 5
 
 
@@ -219,7 +219,7 @@ async def test_concurrency_is_limited_on_the_wire(web: FakeWeb, opened: Open) ->
     """One at a time needs one connection, although the domain would take fifty."""
     fetcher = await opened(fetch_concurrency=1, fetch_host_parallel=50)
 
-    await asyncio.gather(*(fetcher.fetch(Request(web.url(f"/{i}"))) for i in range(20)))
+    await asyncio.gather(*(fetcher.fetch(FetchRequest(web.url(f"/{i}"))) for i in range(20)))
 
     assert len(web.requests) == 20
     assert web.connections == 1
@@ -257,8 +257,8 @@ async def test_broken_answers_are_failures_with_a_name(web: FakeWeb, fetcher: Fe
     web.on("/a", reply)
     web.page("/next", "fine")
 
-    assert failure(await fetcher.fetch(Request(web.url("/a")))) == (FailCode.HTTP, detail)
-    assert (await fetcher.fetch(Request(web.url("/next")))).body == b"fine"
+    assert failure(await fetcher.fetch(FetchRequest(web.url("/a")))) == (FailCode.HTTP, detail)
+    assert (await fetcher.fetch(FetchRequest(web.url("/next")))).body == b"fine"
 
 
 async def test_hosts_that_cannot_be_reached(opened: Open) -> None:
@@ -267,8 +267,8 @@ async def test_hosts_that_cannot_be_reached(opened: Open) -> None:
         pass
     fetcher = await opened(names={"known.test": [["127.0.0.1"]]})
 
-    assert failure(await fetcher.fetch(Request(closed.url("/"))))[1] is FailDetail.REFUSED
-    assert failure(await fetcher.fetch(Request("http://unknown.test/")))[1] is FailDetail.DNS
+    assert failure(await fetcher.fetch(FetchRequest(closed.url("/"))))[1] is FailDetail.REFUSED
+    assert failure(await fetcher.fetch(FetchRequest("http://unknown.test/")))[1] is FailDetail.DNS
 
 
 async def test_a_host_without_tls_behind_https(fetcher: Fetcher) -> None:
@@ -280,7 +280,7 @@ async def test_a_host_without_tls_behind_https(fetcher: Fetcher) -> None:
 
     async with await asyncio.start_server(shout, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        got = await fetcher.fetch(Request(f"https://127.0.0.1:{port}/"))
+        got = await fetcher.fetch(FetchRequest(f"https://127.0.0.1:{port}/"))
 
     assert failure(got) == (FailCode.HTTP, FailDetail.TLS)
 
@@ -290,7 +290,7 @@ async def test_the_systems_resolver_knows_localhost(web: FakeWeb, opened: Open) 
     web.page("/a", "here")
     fetcher = await opened(fetch_allowed_hosts=(f"localhost:{web.port}",))
 
-    assert (await fetcher.fetch(Request(web.url("/a", "localhost")))).body == b"here"
+    assert (await fetcher.fetch(FetchRequest(web.url("/a", "localhost")))).body == b"here"
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example", "x" * 300])
@@ -298,12 +298,12 @@ async def test_names_that_no_resolver_takes(opened: Open, host: str) -> None:
     """The system's own resolver refuses them in its own way; nothing is asked of the network."""
     fetcher = await opened()
 
-    assert failure(await fetcher.fetch(Request(f"http://{host}/")))[1] is FailDetail.DNS
+    assert failure(await fetcher.fetch(FetchRequest(f"http://{host}/")))[1] is FailDetail.DNS
 
 
 async def test_bad_request_headers_do_not_reach_the_wire(web: FakeWeb, fetcher: Fetcher) -> None:
     """A header with a line break is refused, not sent as two."""
-    got = await fetcher.fetch(Request(web.url("/"), headers={"If-None-Match": "x\r\nX-Evil: 1"}))
+    got = await fetcher.fetch(FetchRequest(web.url("/"), headers={"If-None-Match": "x\r\nX-Evil: 1"}))
 
     assert failure(got)[1] is FailDetail.PROTOCOL
     assert web.requests == []
@@ -319,7 +319,7 @@ async def test_redirects_are_followed_and_told(web: FakeWeb, fetcher: Fetcher, s
     web.redirect("/b", web.url("/c"), 302)
     web.page("/c", "here")
 
-    got = await fetcher.fetch(Request(web.url("/a")))
+    got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert (got.status, got.body) == (200, b"here")
     assert (got.url, got.final_url) == (web.url("/a"), web.url("/c"))
@@ -332,8 +332,8 @@ async def test_ten_redirects_are_followed_and_no_more(web: FakeWeb, fetcher: Fet
         web.redirect(f"/{i}", f"/{i + 1}")
     web.page("/11", "end")
 
-    assert (await fetcher.fetch(Request(web.url("/1")))).body == b"end"
-    assert failure(await fetcher.fetch(Request(web.url("/0")))) == (FailCode.HTTP, FailDetail.REDIRECTS)
+    assert (await fetcher.fetch(FetchRequest(web.url("/1")))).body == b"end"
+    assert failure(await fetcher.fetch(FetchRequest(web.url("/0")))) == (FailCode.HTTP, FailDetail.REDIRECTS)
     assert len(web.asked("/11")) == 1
 
 
@@ -342,7 +342,7 @@ async def test_circles_end_at_the_first_repetition(web: FakeWeb, fetcher: Fetche
     """No URL is asked twice in one fetch."""
     web.redirect_loop(*paths)
 
-    assert failure(await fetcher.fetch(Request(web.url("/a")))) == (FailCode.HTTP, FailDetail.REDIRECTS)
+    assert failure(await fetcher.fetch(FetchRequest(web.url("/a")))) == (FailCode.HTTP, FailDetail.REDIRECTS)
     assert web.paths == list(paths)
 
 
@@ -350,7 +350,7 @@ async def test_a_redirect_without_target_is_an_answer(web: FakeWeb, fetcher: Fet
     """3xx without Location comes back as it is, body and all."""
     web.page("/a", "choose", status=302)
 
-    got = await fetcher.fetch(Request(web.url("/a")))
+    got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert (got.status, got.body) == (302, b"choose")
 
@@ -374,7 +374,7 @@ async def test_each_hop_is_judged_like_the_first(
     """A redirect opens no door that a link would not."""
     web.redirect("/a", target)
 
-    assert failure(await fetcher.fetch(Request(web.url("/a")))) == (FailCode.HTTP, detail)
+    assert failure(await fetcher.fetch(FetchRequest(web.url("/a")))) == (FailCode.HTTP, detail)
 
 
 async def test_validators_stay_with_their_url(web: FakeWeb, fetcher: Fetcher) -> None:
@@ -383,7 +383,7 @@ async def test_validators_stay_with_their_url(web: FakeWeb, fetcher: Fetcher) ->
     web.page("/b", "x", etag='"1"')
     headers = {"If-None-Match": '"1"', "if-modified-since": "x", "Range": "bytes=0-", "Authorization": "t"}
 
-    got = await fetcher.fetch(Request(web.url("/a"), headers=headers))
+    got = await fetcher.fetch(FetchRequest(web.url("/a"), headers=headers))
 
     assert got.status == 200
     assert web.asked("/a")[0].headers["if-none-match"] == '"1"'
@@ -398,7 +398,7 @@ async def test_another_host_sees_no_credentials(web: FakeWeb, fetcher: Fetcher) 
         other.redirect("/b", web.url("/c"))
         secrets = {"Authorization": "t", "X-Api-Key": "t", "Cookie": "t", "PRIVATE-TOKEN": "t"}
 
-        await fetcher.fetch(Request(web.url("/a"), headers={**secrets, "Accept": "text/html"}))
+        await fetcher.fetch(FetchRequest(web.url("/a"), headers={**secrets, "Accept": "text/html"}))
 
         for seen in (other.asked("/b")[0], web.asked("/c")[0]):
             assert "t" not in seen.headers.values()
@@ -414,8 +414,8 @@ async def test_retry_after_shuts_the_domain(web: FakeWeb, opened: Open, redis: C
     web.retry_after("/a", status, "120")
     one, two = await opened(), await opened()
 
-    first = await one.fetch(Request(web.url("/a")))
-    second = await two.fetch(Request(web.url("/b"), max_wait_seconds=10))
+    first = await one.fetch(FetchRequest(web.url("/a")))
+    second = await two.fetch(FetchRequest(web.url("/b"), max_wait_seconds=10))
 
     assert (first.status, first.header("retry-after")) == (status, "120")
     assert isinstance(second, Deferred)
@@ -427,9 +427,9 @@ async def test_a_year_of_retry_after_is_a_day(web: FakeWeb, opened: Open) -> Non
     """Nobody sends us away for ever."""
     web.retry_after("/a", 429, "31536000")
     fetcher = await opened()
-    await fetcher.fetch(Request(web.url("/a")))
+    await fetcher.fetch(FetchRequest(web.url("/a")))
 
-    got = await fetcher.fetch(Request(web.url("/b"), max_wait_seconds=10))
+    got = await fetcher.fetch(FetchRequest(web.url("/b"), max_wait_seconds=10))
 
     assert isinstance(got, Deferred)
     assert 86_000 < got.wait_seconds <= 86_400
@@ -440,7 +440,7 @@ async def test_the_gap_is_kept_for_redirects_too(web: FakeWeb, opened: Open) -> 
     web.redirect("/a", "/b")
     fetcher = await opened(fetch_host_gap_seconds=1_000)
 
-    got = await fetcher.fetch(Request(web.url("/a")))
+    got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert isinstance(got, Deferred)
     assert web.paths == ["/a"]
@@ -454,7 +454,7 @@ async def test_an_exempt_server_is_never_waited_for(
         update={"fetch_allowed_hosts": ("127.0.0.1",), "fetch_host_gap_seconds": 1_000, "robots_respect": False}
     )
     async with open_fetcher(changed, redis, keys, exempt=[f"127.0.0.1:{web.port}"]) as fetcher:
-        results = [await fetcher.fetch(Request(web.url(f"/{i}"))) for i in range(3)]
+        results = [await fetcher.fetch(FetchRequest(web.url(f"/{i}"))) for i in range(3)]
 
     assert [result.status for result in results] == [404] * 3
     assert await redis.keys("fetch:*") == []
@@ -479,13 +479,13 @@ async def test_head_brings_headers_and_no_body(web: FakeWeb, fetcher: Fetcher) -
     web.on("/large", head_only(200, ETag='"h"'))
     web.page("/next", "fine")
 
-    got = await fetcher.fetch(Request(web.url("/old"), method="HEAD", max_bytes=1_000))
+    got = await fetcher.fetch(FetchRequest(web.url("/old"), method="HEAD", max_bytes=1_000))
 
     assert isinstance(got, Fetched)
     assert (got.status, got.body, got.header("etag")) == (200, b"", '"h"')
     assert got.header("content-length") == "50000000"
     assert [seen.method for seen in web.requests] == ["HEAD", "HEAD"]
-    assert (await fetcher.fetch(Request(web.url("/next")))).body == b"fine"
+    assert (await fetcher.fetch(FetchRequest(web.url("/next")))).body == b"fine"
     assert web.connections == 1
 
 
@@ -494,7 +494,7 @@ async def test_head_that_is_refused_is_an_answer(web: FakeWeb, fetcher: Fetcher,
     """Not every server knows HEAD; callers judge that."""
     web.on("/a", head_only(status))
 
-    got = await fetcher.fetch(Request(web.url("/a"), method="HEAD"))
+    got = await fetcher.fetch(FetchRequest(web.url("/a"), method="HEAD"))
 
     assert (got.status, got.body) == (status, b"")
 
@@ -503,7 +503,7 @@ async def test_an_api_is_asked_without_gap_and_robots(web: FakeWeb, opened: Open
     """It counts by itself: nobody stands in line, and no robots.txt is read, whatever the settings say."""
     web.robots("User-agent: *\nDisallow: /")
     fetcher = await opened(fetch_host_gap_seconds=1_000, fetch_host_parallel=1, robots_respect=True)
-    request = Request(web.url("/a"), is_api=True, max_wait_seconds=0)
+    request = FetchRequest(web.url("/a"), is_api=True, max_wait_seconds=0)
 
     results = await asyncio.gather(*(fetcher.fetch(request) for _ in range(5)))
 
@@ -517,7 +517,7 @@ async def test_an_api_that_asks_for_patience_gets_it(web: FakeWeb, opened: Open)
     web.retry_after("/a", 429, "120")
     fetcher = await opened(fetch_host_gap_seconds=1_000)
 
-    results = [await fetcher.fetch(Request(web.url("/a"), is_api=True, max_wait_seconds=10)) for _ in range(2)]
+    results = [await fetcher.fetch(FetchRequest(web.url("/a"), is_api=True, max_wait_seconds=10)) for _ in range(2)]
 
     assert results[0].status == 429
     assert isinstance(results[1], Deferred)
@@ -531,7 +531,7 @@ async def test_where_an_api_sends_us_is_a_site_like_any_other(web: FakeWeb, open
         web.redirect("/a", other.url("/b"))
         fetcher = await opened(robots_respect=True)
 
-        got = await fetcher.fetch(Request(web.url("/a"), is_api=True))
+        got = await fetcher.fetch(FetchRequest(web.url("/a"), is_api=True))
 
         assert failure(got) == (FailCode.HTTP, FailDetail.ROBOTS)
         assert other.paths == []
@@ -543,7 +543,7 @@ async def test_hold_off_shuts_a_domain_for_all(web: FakeWeb, opened: Open) -> No
 
     await one.hold_off(web.url("/any"), 300, "GitHub's rate limit")
     results = [
-        await fetcher.fetch(Request(web.url("/b"), is_api=is_api, max_wait_seconds=10))
+        await fetcher.fetch(FetchRequest(web.url("/b"), is_api=is_api, max_wait_seconds=10))
         for fetcher in (one, two)
         for is_api in (True, False)
     ]
@@ -570,7 +570,7 @@ async def test_of_several_addresses_only_allowed_ones_are_tried(web: FakeWeb, op
         fetcher = await opened(fetch_allowed_hosts=(f"127.0.0.2:{allowed.port}",), names=names)
         allowed.page("/a", "here")
 
-        got = await fetcher.fetch(Request(allowed.url("/a", "mixed.test")))
+        got = await fetcher.fetch(FetchRequest(allowed.url("/a", "mixed.test")))
 
         assert got.body == b"here"
 
@@ -579,7 +579,7 @@ async def test_all_addresses_private_is_blocked(opened: Open) -> None:
     """However many there are."""
     fetcher = await opened(fetch_allowed_hosts=(), names={"in.test": [["10.0.0.1", "192.168.0.1", "::1", "127.0.0.1"]]})
 
-    assert failure(await fetcher.fetch(Request("http://in.test/"))) == (FailCode.HTTP, FailDetail.BLOCKED)
+    assert failure(await fetcher.fetch(FetchRequest("http://in.test/"))) == (FailCode.HTTP, FailDetail.BLOCKED)
 
 
 async def test_a_proxy_is_asked_instead_of_the_host(web: FakeWeb, opened: Open) -> None:
@@ -587,8 +587,8 @@ async def test_a_proxy_is_asked_instead_of_the_host(web: FakeWeb, opened: Open) 
     web.fallback = replies.Document(b"by proxy")
     fetcher = await opened(fetch_allowed_hosts=(), fetch_proxy_url=SecretStr(web.url("/")))
 
-    got = await fetcher.fetch(Request("http://somewhere.example/a"))
+    got = await fetcher.fetch(FetchRequest("http://somewhere.example/a"))
 
     assert got.body == b"by proxy"
     assert web.requests[0].target == "http://somewhere.example/a"
-    assert failure(await fetcher.fetch(Request("http://127.0.0.1/")))[1] is FailDetail.BLOCKED
+    assert failure(await fetcher.fetch(FetchRequest("http://127.0.0.1/")))[1] is FailDetail.BLOCKED

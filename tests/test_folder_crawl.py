@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from core import ids
 from core.errors import FailCode, FailDetail
-from core.models import Failed, Fetched, FetchResult, Ref, Request
+from core.models import Failed, Fetched, FetchRequest, FetchResult, Ref
 from core.net.fetcher import BodySlot
 from core.registry.io.commit_buffer import Progress
 from core.registry.io.registrar import Listing, item_id_of, ref_of
@@ -515,10 +515,10 @@ class Azure:
     """A fetcher that answers for one blob, if it is asked with the right token."""
 
     def __init__(self) -> None:
-        self.asked: list[Request] = []
+        self.asked: list[FetchRequest] = []
         self.text = words("In a blob.")
 
-    async def fetch(self, request: Request, room: BodySlot | None = None) -> FetchResult:
+    async def fetch(self, request: FetchRequest, room: BodySlot | None = None) -> FetchResult:
         self.asked.append(request)
         if CANARY not in request.url:
             return Failed(FailCode.HTTP, FailDetail.STATUS, f"HTTP 403 for {request.url}", 403)

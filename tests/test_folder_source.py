@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import FailCode, FailDetail
-from core.models import Batch, End, Failed, Fetched, Ref
+from core.models import Failed, Fetched, ListingBatch, ListingEnd, Ref
 from core.net.fetcher import BodySlot
 from core.registry.record import Item
 from core.sources.io.folder import FolderSource, content_type
@@ -45,10 +45,10 @@ def source(root: Path, *include: str, exclude: tuple[str, ...] = (), clock: Cloc
     return FolderSource(root, include, exclude, max_bytes=1_000, clock=clock or Clock())
 
 
-async def listed(folder: FolderSource) -> tuple[list[Ref], dict[str, str], End]:
+async def listed(folder: FolderSource) -> tuple[list[Ref], dict[str, str], ListingEnd]:
     seen = [piece async for piece in folder.list({})]
-    batches = [piece for piece in seen if isinstance(piece, Batch)]
-    assert isinstance(seen[-1], End)
+    batches = [piece for piece in seen if isinstance(piece, ListingBatch)]
+    assert isinstance(seen[-1], ListingEnd)
     assert len(seen) == len(batches) + 1
     refs = [ref for batch in batches for ref in batch.refs]
     return refs, {one.url: one.reason for batch in batches for one in batch.refused}, seen[-1]
@@ -127,7 +127,7 @@ async def test_files_are_listed_in_order(tmp_path: Path) -> None:
     ]
     assert [ref.depth for ref in refs] == [0, 0, 1, 1, 2]
     assert {(ref.type, ref.version) for ref in refs} == {("file", f"{OLD}000000000:4")}
-    assert (refused, end) == ({}, End(is_complete=True))
+    assert (refused, end) == ({}, ListingEnd(is_complete=True))
 
 
 async def test_patterns_choose(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ async def test_batches_are_bounded(tmp_path: Path) -> None:
     for number in range(1_203):
         (tmp_path / f"{number:04}.md").touch()
 
-    sizes = [len(piece.refs) async for piece in source(tmp_path).list({}) if isinstance(piece, Batch)]
+    sizes = [len(piece.refs) async for piece in source(tmp_path).list({}) if isinstance(piece, ListingBatch)]
 
     assert sum(sizes) == 1_203
     assert max(sizes) <= 500
@@ -300,7 +300,7 @@ async def test_no_root_is_trouble_and_no_loss(tmp_path: Path) -> None:
 
 async def test_an_empty_root_is_complete(tmp_path: Path) -> None:
     """An empty folder is a complete listing; who deletes has a guard of its own."""
-    assert await listed(source(tmp_path)) == ([], {}, End(is_complete=True))
+    assert await listed(source(tmp_path)) == ([], {}, ListingEnd(is_complete=True))
 
 
 async def test_a_root_that_is_exchanged_while_listed(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ async def test_a_root_that_is_exchanged_while_listed(tmp_path: Path) -> None:
 
     *_, end = [piece async for piece in listing]
 
-    assert isinstance(end, End)
+    assert isinstance(end, ListingEnd)
     assert not end.is_complete
 
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from core.keys import Keys
-from core.models import Batch, Deferred, End, Failed, Fetched, Ref, Request
+from core.models import Deferred, Failed, Fetched, FetchRequest, ListingBatch, ListingEnd, Ref
 from core.net.fetcher import Fetcher, open_fetcher
 from core.registry.record import Item
 from core.settings import Settings
@@ -58,9 +58,9 @@ async def hub() -> AsyncIterator[GithubServer]:
 class Listing:
     """A listing, collected."""
 
-    def __init__(self, parts: list[Batch | End]) -> None:
+    def __init__(self, parts: list[ListingBatch | ListingEnd]) -> None:
         *self.batches, self.end = parts
-        assert isinstance(self.end, End)
+        assert isinstance(self.end, ListingEnd)
         self.refs = [ref for batch in self.batches for ref in batch.refs]
         self.refused = {row.link: row.reason for batch in self.batches for row in batch.refused}
 
@@ -120,7 +120,7 @@ async def test_unchanged_is_one_request_that_costs_nothing(hub: GithubServer, co
 
     again = await listing(source, first.end.memory)
 
-    assert again.end == End(False, "unchanged", first.end.memory)
+    assert again.end == ListingEnd(False, "unchanged", first.end.memory)
     assert again.batches == []
     assert (len(hub.requests) - asked, hub.quota_used - used) == (1, 0)
 
@@ -132,7 +132,7 @@ async def test_the_same_commit_under_another_etag_is_unchanged(hub: GithubServer
 
     again = await listing(source, {**first.end.memory, "etag": '"other"'})
 
-    assert again.end == End(False, "unchanged", first.end.memory)
+    assert again.end == ListingEnd(False, "unchanged", first.end.memory)
 
 
 async def test_changed_files_move_and_others_stay(hub: GithubServer, context: Context) -> None:
@@ -230,7 +230,7 @@ async def test_a_folder_too_large_to_list_is_said(hub: GithubServer, context: Co
 
     found = await listing(await context.open(hub))
 
-    assert found.end == End(False, "The folder docs/ has more entries than GitHub lists.", {})
+    assert found.end == ListingEnd(False, "The folder docs/ has more entries than GitHub lists.", {})
 
 
 async def test_what_is_refused_says_why(hub: GithubServer, context: Context) -> None:
@@ -317,7 +317,7 @@ async def test_why_there_is_no_listing(
 
     found = await listing(source, {"x": "y"})
 
-    assert (found.end, found.batches) == (End(False, reason, {"x": "y"}), [])
+    assert (found.end, found.batches) == (ListingEnd(False, reason, {"x": "y"}), [])
 
 
 async def test_a_private_repository_needs_the_token(context: Context) -> None:
@@ -342,7 +342,7 @@ async def test_a_server_that_is_away(hub: GithubServer, context: Context) -> Non
 
     found = await listing(await context.open(hub))
 
-    assert found.end == End(False, "The connection broke off.", {})
+    assert found.end == ListingEnd(False, "The connection broke off.", {})
 
 
 # ── fetching ────────────────────────────────────────────────────────────────────────────────────
@@ -461,7 +461,7 @@ async def test_wiki_pages_are_web_pages(hub: GithubServer, context: Context) -> 
 async def is_shut(context: Context, hub: GithubServer, host: str) -> bool:
     """Is nobody to ask this host, by what all processes share?"""
     asked = len(hub.requests)
-    got = await context.fetcher.fetch(Request(hub.web.url("/x", host), is_api=True, max_wait_seconds=0))
+    got = await context.fetcher.fetch(FetchRequest(hub.web.url("/x", host), is_api=True, max_wait_seconds=0))
     assert isinstance(got, Deferred) == (len(hub.requests) == asked)
     return isinstance(got, Deferred)
 
@@ -472,7 +472,9 @@ async def test_the_hourly_limit_ends_a_listing(hub: GithubServer, context: Conte
 
     found = await listing(await context.open(hub), {"x": "y"})
 
-    assert found.end in (End(False, f"GitHub's rate limit, again in {s} s", {"x": "y"}) for s in range(1_790, 1_801))
+    assert found.end in (
+        ListingEnd(False, f"GitHub's rate limit, again in {s} s", {"x": "y"}) for s in range(1_790, 1_801)
+    )
     assert await is_shut(context, hub, API)
     assert not await is_shut(context, hub, RAW)
 
@@ -510,7 +512,7 @@ async def test_secondary_limits(
     asked = len(hub.requests)
     later = await listing(neighbour)
 
-    assert found.end == End(False, f"GitHub's rate limit, again in {wait} s", {})
+    assert found.end == ListingEnd(False, f"GitHub's rate limit, again in {wait} s", {})
     assert deferred == Deferred(wait, "GitHub's rate limit")
     assert later.end.reason.startswith("GitHub's rate limit, again in ")
     assert (asked, len(hub.requests)) == (2, 2)

@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
-from core.models import Deferred, Failed, Fetched, FetchResult, Request
+from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
 from core.net.fetcher import Fetcher, open_fetcher
 from core.settings import Settings
 from core.store.connect import Client
@@ -50,7 +50,7 @@ async def patient(redis: Client, keys: Keys, settings: Settings) -> AsyncIterato
 async def fetch_in_bounds(fetcher: Fetcher, url: str, **options: Any) -> FetchResult:
     """Fetch, and see that memory stays where it was."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    result = await fetcher.fetch(Request(url, **options))
+    result = await fetcher.fetch(FetchRequest(url, **options))
 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEMORY_KB
     return result
@@ -86,7 +86,7 @@ async def test_every_http_row(web: FakeWeb, fetcher: Fetcher, keys: Keys, redis:
         assert canary.connections == 0
     assert float(await redis.hget(keys.gate(f"127.0.0.2:{web.port}"), "until") or 0) <= (await redis.time())[0] + 86_401
     await redis.delete(keys.gate(f"127.0.0.2:{web.port}"))
-    assert (await fetcher.fetch(Request(web.url("/next"), respect_robots=False))).body == b"fine"
+    assert (await fetcher.fetch(FetchRequest(web.url("/next"), respect_robots=False))).body == b"fine"
 
 
 def prepared(steps: list[list[Any]]) -> Script:
@@ -111,7 +111,9 @@ async def test_every_robots_row(web: FakeWeb, fetcher: Fetcher, row: dict[str, A
     assert isinstance(result, Fetched | Failed | Deferred)
     if isinstance(result, Deferred):
         assert result.wait_seconds <= 60
-    assert (await fetcher.fetch(Request(web.url("/next"), respect_robots=False, max_wait_seconds=0))).body == b"fine"
+    assert (
+        await fetcher.fetch(FetchRequest(web.url("/next"), respect_robots=False, max_wait_seconds=0))
+    ).body == b"fine"
 
 
 # ── kinds beside the rows ───────────────────────────────────────────────────────────────────────
@@ -173,7 +175,7 @@ async def test_other_kinds(web: FakeWeb, fetcher: Fetcher, name: str) -> None:
     result = await fetch_in_bounds(fetcher, web.url("/"), respect_robots=False)
 
     assert isinstance(result, Fetched | Failed)
-    assert (await fetcher.fetch(Request(web.url("/next"), respect_robots=False))).body == b"fine"
+    assert (await fetcher.fetch(FetchRequest(web.url("/next"), respect_robots=False))).body == b"fine"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ async def test_framing_without_content_is_not_waited_out(web: FakeWeb, patient: 
     """It costs a megabyte, not a CPU until the timeout."""
     web.on("/", KINDS[name])
 
-    result = await patient.fetch(Request(web.url("/"), respect_robots=False))
+    result = await patient.fetch(FetchRequest(web.url("/"), respect_robots=False))
 
     assert isinstance(result, Failed)
     assert (result.code, result.detail) == (FailCode.HTTP, FailDetail.PROTOCOL)
@@ -193,7 +195,7 @@ async def test_an_error_page_that_hangs_is_an_error_page(web: FakeWeb, fetcher: 
     """Its status was told before the silence."""
     web.on("/", KINDS["error page that hangs"])
 
-    result = await fetcher.fetch(Request(web.url("/"), respect_robots=False))
+    result = await fetcher.fetch(FetchRequest(web.url("/"), respect_robots=False))
 
     assert isinstance(result, Fetched)
     assert (result.status, result.body) == (503, b"x")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from core.feeds.feed_links import extract_links
-from core.models import Entry, FeedKind, ParsedFeed, PublisherHints, RejectedUrl
+from core.models import FeedEntry, FeedKind, ParsedFeed, PublisherHints, RejectedUrl
 
 TRACKING_PARAMS = ("utm_", "session")
 
 
 def feed(*links: str) -> ParsedFeed:
-    return ParsedFeed(FeedKind.RSS, entries=tuple(Entry(link=link) for link in links))
+    return ParsedFeed(FeedKind.RSS, entries=tuple(FeedEntry(link=link) for link in links))
 
 
 def test_links_are_cleaned_in_order_without_repeats() -> None:
@@ -61,7 +61,7 @@ def test_rejections_carry_their_reason(link: str, reason: str) -> None:
 
 def test_an_opaque_entry_names_its_publisher() -> None:
     """Google News hides the article, but the entry's source tells whose feed to add instead."""
-    entry = Entry(link="https://news.google.com/rss/articles/CBMi", source_url="https://www.bbc.co.uk")
+    entry = FeedEntry(link="https://news.google.com/rss/articles/CBMi", source_url="https://www.bbc.co.uk")
     found = extract_links(ParsedFeed(FeedKind.RSS, entries=(entry,)), TRACKING_PARAMS)
     assert found.rejected[0].reason == "aggregator_opaque (source www.bbc.co.uk)"
 

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from core import ids
 from core.errors import FailDetail
 from core.keys import Keys
-from core.models import Deferred, Failed, Fetched, Request
+from core.models import Deferred, Failed, Fetched, FetchRequest
 from core.net.fetcher import Fetcher, open_fetcher
 from core.net.proxy import PAUSE_SECONDS, Proxy
 from core.runtime.context import open_context
@@ -56,7 +56,7 @@ async def closed_port() -> str:
 @pytest.mark.parametrize("target", TARGETS)
 async def test_a_proxy_that_does_not_listen(opened: Open, target: str) -> None:
     """The wrong port, or the proxy is down: wait, and say which setting."""
-    got = await (await opened(await closed_port())).fetch(Request(target))
+    got = await (await opened(await closed_port())).fetch(FetchRequest(target))
 
     assert isinstance(got, Deferred)
     assert "FETCH_PROXY_URL" in got.reason
@@ -66,7 +66,7 @@ async def test_a_proxy_that_does_not_listen(opened: Open, target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 async def test_a_proxy_whose_name_does_not_resolve(opened: Open, target: str) -> None:
     """A slip in its name."""
-    got = await (await opened("http://proxy.invalid:3128", names={})).fetch(Request(target))
+    got = await (await opened("http://proxy.invalid:3128", names={})).fetch(FetchRequest(target))
 
     assert isinstance(got, Deferred)
     assert "cannot be reached" in got.reason
@@ -77,7 +77,7 @@ async def test_a_proxy_that_wants_a_password(web: FakeWeb, opened: Open, target:
     """407 for pages and for tunnels."""
     web.fallback = replies.Document(b"who are you", 407, headers={"Proxy-Authenticate": "Basic"})
 
-    got = await (await opened(web.url("/"))).fetch(Request(target))
+    got = await (await opened(web.url("/"))).fetch(FetchRequest(target))
 
     assert isinstance(got, Deferred)
     assert "password" in got.reason
@@ -88,7 +88,7 @@ async def test_a_port_that_is_no_proxy(web: FakeWeb, opened: Open, target: str) 
     """Something else listens there."""
     web.fallback = replies.bytes_as_they_are(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
 
-    got = await (await opened(web.url("/"))).fetch(Request(target))
+    got = await (await opened(web.url("/"))).fetch(FetchRequest(target))
 
     assert isinstance(got, Deferred)
     assert "does not speak HTTP" in got.reason
@@ -99,7 +99,7 @@ async def test_a_web_server_that_is_no_proxy(web: FakeWeb, opened: Open, status:
     """It knows no tunnels."""
     web.fallback = replies.Document(b"?", status)
 
-    assert isinstance(await (await opened(web.url("/"))).fetch(Request(TARGETS[1])), Deferred)
+    assert isinstance(await (await opened(web.url("/"))).fetch(FetchRequest(TARGETS[1])), Deferred)
 
 
 @pytest.mark.parametrize("status", [403, 502, 503, 504])
@@ -108,8 +108,8 @@ async def test_what_a_proxy_says_of_a_host_is_the_hosts(web: FakeWeb, opened: Op
     web.fallback = replies.Document(b"no", status)
     fetcher = await opened(web.url("/"))
 
-    through = await fetcher.fetch(Request(TARGETS[1]))
-    plain = await fetcher.fetch(Request(TARGETS[0]))
+    through = await fetcher.fetch(FetchRequest(TARGETS[1]))
+    plain = await fetcher.fetch(FetchRequest(TARGETS[0]))
 
     assert isinstance(through, Failed)
     assert through.detail is FailDetail.REFUSED
@@ -125,7 +125,7 @@ async def test_tls_trouble_behind_the_tunnel_is_the_hosts(web: FakeWeb, opened: 
 
     web.fallback = tunnel
 
-    got = await (await opened(web.url("/"))).fetch(Request(TARGETS[1]))
+    got = await (await opened(web.url("/"))).fetch(FetchRequest(TARGETS[1]))
 
     assert isinstance(got, Failed)
 
@@ -135,7 +135,7 @@ async def test_407_without_a_proxy_is_an_answer(web: FakeWeb, redis: Client, key
     web.page("/a", "odd", status=407)
     changes = {"robots_respect": False, "fetch_allowed_hosts": ("127.0.0.0/8",)}
     async with open_fetcher(settings.model_copy(update=changes), redis, keys) as fetcher:
-        assert (await fetcher.fetch(Request(web.url("/a")))).status == 407
+        assert (await fetcher.fetch(FetchRequest(web.url("/a")))).status == 407
 
 
 async def test_it_is_told_once_and_asked_again_later(caplog: pytest.LogCaptureFixture) -> None:

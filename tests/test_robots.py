@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
-from core.models import Deferred, Failed, Fetched, FetchResult, Request
+from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
 from core.net.fetcher import Fetcher, open_fetcher
 from core.net.robots import WAIT_SECONDS, Robots, RobotsPermit
 from core.net.robots_rules import sitemaps
@@ -244,8 +244,8 @@ async def test_the_fetcher_asks_first(web: FakeWeb, fetcher: Fetcher) -> None:
     web.robots("User-agent: *\nDisallow: /no")
     web.page("/yes", "hello")
 
-    allowed = await fetcher.fetch(Request(web.url("/yes")))
-    refused = await fetcher.fetch(Request(web.url("/no")))
+    allowed = await fetcher.fetch(FetchRequest(web.url("/yes")))
+    refused = await fetcher.fetch(FetchRequest(web.url("/no")))
 
     assert isinstance(allowed, Fetched)
     assert isinstance(refused, Failed)
@@ -261,7 +261,7 @@ async def test_redirects_are_asked_about_too(web: FakeWeb, fetcher: Fetcher) -> 
         web.redirect("/here", "/no")
         web.robots("User-agent: *\nDisallow: /no")
 
-        results = [await fetcher.fetch(Request(web.url(path))) for path in ("/away", "/here")]
+        results = [await fetcher.fetch(FetchRequest(web.url(path))) for path in ("/away", "/here")]
 
         assert [result.detail for result in results] == [FailDetail.ROBOTS] * 2
         assert other.paths == []
@@ -272,7 +272,7 @@ async def test_what_a_person_named_is_not_asked_about(web: FakeWeb, fetcher: Fet
     web.robots("User-agent: *\nDisallow: /")
     web.page("/feed", "x")
 
-    got = await fetcher.fetch(Request(web.url("/feed"), respect_robots=False))
+    got = await fetcher.fetch(FetchRequest(web.url("/feed"), respect_robots=False))
 
     assert isinstance(got, Fetched)
     assert web.asked("/robots.txt") == []
@@ -283,7 +283,7 @@ async def test_the_switch_turns_it_off(web: FakeWeb, redis: Client, keys: Keys, 
     changed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.1",), "robots_respect": False})
     web.robots("User-agent: *\nDisallow: /")
     async with open_fetcher(changed, redis, keys) as fetcher:
-        got = await fetcher.fetch(Request(web.url("/a")))
+        got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert (got.status, web.paths) == (404, ["/a"])
     assert web.asked("/robots.txt") == []
@@ -293,8 +293,8 @@ async def test_of_a_huge_file_the_beginning_counts(web: FakeWeb, fetcher: Fetche
     """500 KiB are read, compressed or not, and the rules in them hold."""
     web.robots("User-agent: *\nDisallow: /no\n" + "# padding\n" * 200_000)
 
-    refused = await fetcher.fetch(Request(web.url("/no")))
-    allowed = await fetcher.fetch(Request(web.url("/yes")))
+    refused = await fetcher.fetch(FetchRequest(web.url("/no")))
+    allowed = await fetcher.fetch(FetchRequest(web.url("/yes")))
 
     assert isinstance(refused, Failed)
     assert isinstance(allowed, Fetched)
@@ -306,7 +306,7 @@ async def test_redirected_rules_are_the_rules(web: FakeWeb, fetcher: Fetcher) ->
         web.redirect("/robots.txt", other.url("/rules"))
         other.page("/rules", "User-agent: *\nDisallow: /no")
 
-        got = await fetcher.fetch(Request(web.url("/no")))
+        got = await fetcher.fetch(FetchRequest(web.url("/no")))
 
         assert isinstance(got, Failed)
         assert other.asked("/robots.txt") == []
@@ -316,7 +316,7 @@ async def test_an_unreadable_robots_defers_the_page(web: FakeWeb, fetcher: Fetch
     """The page is not asked for, and not given up either."""
     web.robots(503)
 
-    got = await fetcher.fetch(Request(web.url("/a")))
+    got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert isinstance(got, Deferred)
     assert web.paths == []
@@ -327,8 +327,8 @@ async def test_the_sites_delay_becomes_the_gap(web: FakeWeb, fetcher: Fetcher) -
     web.robots("User-agent: *\nCrawl-delay: 50")
     web.page("/1", "one")
 
-    first = await fetcher.fetch(Request(web.url("/1"), max_wait_seconds=0))
-    second = await fetcher.fetch(Request(web.url("/2"), max_wait_seconds=0))
+    first = await fetcher.fetch(FetchRequest(web.url("/1"), max_wait_seconds=0))
+    second = await fetcher.fetch(FetchRequest(web.url("/2"), max_wait_seconds=0))
 
     assert isinstance(first, Fetched)
     assert isinstance(second, Deferred)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from core.keys import Keys
-from core.models import Fetched, Hop, Request
+from core.models import Fetched, FetchRequest, Hop
 from core.net.fetcher import open_fetcher
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
@@ -26,7 +26,7 @@ async def web(redis: connect.Client) -> AsyncIterator[FakeWeb]:
         yield running
 
 
-async def fetched(settings: Settings, redis: connect.Client, keys: Keys, request: Request) -> Fetched:
+async def fetched(settings: Settings, redis: connect.Client, keys: Keys, request: FetchRequest) -> Fetched:
     allowed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",), "robots_respect": False})
     async with open_fetcher(allowed, redis, keys) as fetcher:
         answer = await fetcher.fetch(request)
@@ -39,7 +39,7 @@ async def test_answer_names_no_signature(settings: Settings, redis: connect.Clie
     web.redirect("/a", "/b?sig=CANARY&sv=1&w=2", 301)
     web.redirect("/b", "/c?access_token=CANARY", 308)
     web.page("/c", "hello")
-    answer = await fetched(settings, redis, keys, Request(web.url("/a?api_key=CANARY")))
+    answer = await fetched(settings, redis, keys, FetchRequest(web.url("/a?api_key=CANARY")))
 
     assert web.requests[-1].target == "/c?access_token=CANARY"
     assert (answer.url, answer.final_url) == (web.url("/a"), web.url("/c"))
@@ -53,7 +53,7 @@ async def test_move_without_signature_is_one(
     """That the first URL carries a person's own token does not make its target a signed one."""
     web.redirect("/a", "/c", 301)
     web.page("/c", "hello")
-    answer = await fetched(settings, redis, keys, Request(web.url("/a?api_key=CANARY")))
+    answer = await fetched(settings, redis, keys, FetchRequest(web.url("/a?api_key=CANARY")))
 
     assert (answer.is_signed, answer.is_moved_for_good, answer.permanent_target) == (False, True, web.url("/c"))
 
@@ -65,8 +65,8 @@ async def test_validators_go_to_the_same_target_under_a_new_signature(
     web.on("/a", redirect("/c?sig=CANARY1&se=1", 302), redirect("/c?sig=CANARY2&se=2", 302), redirect("/d?sig=C", 302))
     web.page("/c", "hello", etag='"1"')
     web.page("/d", "hello", etag='"1"')
-    first = await fetched(settings, redis, keys, Request(web.url("/a")))
-    again = Request(web.url("/a"), conditional={"If-None-Match": '"1"'}, conditional_url=first.final_url)
+    first = await fetched(settings, redis, keys, FetchRequest(web.url("/a")))
+    again = FetchRequest(web.url("/a"), conditional={"If-None-Match": '"1"'}, conditional_url=first.final_url)
 
     assert [(await fetched(settings, redis, keys, again)).status for _ in range(2)] == [304, 200]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.keys import Keys
-from core.models import Batch, End, Fetched, FetchResult, Ref
+from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref
 from core.net.fetcher import open_fetcher
 from core.registry.io.registrar import item_id_of
 from core.registry.record import Item
@@ -157,13 +157,13 @@ async def place(
 class Listed:
     """A listing, collected and held against what all listings must be."""
 
-    def __init__(self, parts: list[Batch | End]) -> None:
-        assert [isinstance(part, End) for part in parts] == [False] * (len(parts) - 1) + [True]
+    def __init__(self, parts: list[ListingBatch | ListingEnd]) -> None:
+        assert [isinstance(part, ListingEnd) for part in parts] == [False] * (len(parts) - 1) + [True]
         *self.batches, self.end = parts
-        assert isinstance(self.end, End)
+        assert isinstance(self.end, ListingEnd)
         self.refs: dict[str, Ref] = {}
         for batch in self.batches:
-            assert isinstance(batch, Batch)
+            assert isinstance(batch, ListingBatch)
             assert len(batch.refs) + len(batch.refused) <= 500
             for ref in batch.refs:
                 assert ref.address not in self.refs

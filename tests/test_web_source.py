@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from core.keys import Keys
-from core.models import Batch, Deferred, End, Fetched, FetchResult, Ref, RejectedUrl, Request
+from core.models import Deferred, Fetched, FetchRequest, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
 from core.net.fetcher import Fetcher, open_fetcher
 from core.registry.record import Item
 from core.settings import Settings
@@ -57,8 +57,8 @@ class Site:
         self.pool = InlinePool()
         self.clock = Clock()
         self.memory: dict[str, str] = {}
-        self.batches: list[Batch] = []
-        self.end = End(is_complete=True)
+        self.batches: list[ListingBatch] = []
+        self.end = ListingEnd(is_complete=True)
 
     def source(self, *, root: str = "/", kind: str = "host", max_pages: int = 100_000, **options) -> WebSource:
         scope = Scope(self.web.url(root), kind, **options.pop("scope", {}))
@@ -73,8 +73,8 @@ class Site:
         """A whole listing; all refs after the root."""
         self.web.requests.clear()
         said = [part async for part in self.source(**options).list(self.memory)]
-        assert isinstance(said[-1], End)
-        self.batches, self.end = [part for part in said[:-1] if isinstance(part, Batch)], said[-1]
+        assert isinstance(said[-1], ListingEnd)
+        self.batches, self.end = [part for part in said[:-1] if isinstance(part, ListingBatch)], said[-1]
         self.memory = dict(self.end.memory)
         assert len(self.batches) == len(said) - 1
         first, *rest = [ref for batch in self.batches for ref in batch.refs]
@@ -112,7 +112,7 @@ def site(web: FakeWeb, fetcher: Fetcher) -> Site:
 async def test_the_root_comes_first_and_before_any_request(site: Site) -> None:
     """The root is visited always, whatever becomes of the sitemaps."""
     said = site.source(root="/docs/").list({})
-    assert await anext(said) == Batch((Ref(site.web.url("/docs/"), depth=0),))
+    assert await anext(said) == ListingBatch((Ref(site.web.url("/docs/"), depth=0),))
     assert site.web.requests == []
     await said.aclose()  # type: ignore[attr-defined]
 
@@ -496,7 +496,7 @@ async def test_waiting_is_not_answered_by_a_second_request() -> None:
         def __init__(self) -> None:
             self.asked: list[str] = []
 
-        async def fetch(self, request: Request, slot: object = None) -> FetchResult:
+        async def fetch(self, request: FetchRequest, slot: object = None) -> FetchResult:
             self.asked.append(request.method)
             return Deferred(30, "gap")
 

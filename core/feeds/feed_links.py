@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from core.models import Entry, FeedLinks, FeedText, ParsedFeed, RejectedUrl
+from core.models import FeedEntry, FeedLinks, FeedText, ParsedFeed, RejectedUrl
 from core.urls import secrets
 from core.urls.addresses import AllowList, is_address, is_forbidden
 from core.urls.normalise import host_of, public_url, split_url
@@ -55,7 +55,7 @@ def extract_links(
     )
 
 
-def _link_of(entry: Entry, matcher: Trackers, allow_list: AllowList) -> str | RejectedUrl:
+def _link_of(entry: FeedEntry, matcher: Trackers, allow_list: AllowList) -> str | RejectedUrl:
     """Return the clean link of one entry, or why it has none."""
     if not entry.link.strip():
         return RejectedUrl("", "no_link")

@@ -16,7 +16,7 @@ import feedparser
 from core.errors import NotAFeed
 from core.feeds import encoding
 from core.feeds.elements import resolve_link, without_unstorable
-from core.models import Entry, FeedKind, ParsedFeed
+from core.models import FeedEntry, FeedKind, ParsedFeed
 
 # About a second and a half of CPU at feedparser's speed (6.0.14, the worst shape we found for each).
 _MAX_BYTES = 500_000
@@ -58,13 +58,13 @@ def parse_leniently(body: bytes, url: str, content_type: str, limit: int) -> Par
     )
 
 
-def _entry(entry: Any, is_atom: bool) -> Entry:
+def _entry(entry: Any, is_atom: bool) -> FeedEntry:
     link = _text(entry, "feedburner_origlink") or _text(entry, "link")
     contents = [_text(content, "value") for content in entry.get("content") or ()]
     source = entry.get("source") or {}
     # feedparser takes any Atom id for the link where there is none; `rss_atom._id_link` says when that is right.
     is_name = is_atom and entry.get("guidislink") and not (contents and link.startswith("http"))
-    return Entry(
+    return FeedEntry(
         link="" if is_name else resolve_link("", link),
         id=_text(entry, "id"),
         title=_text(entry, "title"),

@@ -11,7 +11,7 @@ from typing import Any
 from core.errors import NotAFeed
 from core.feeds.dates import parse_date
 from core.feeds.elements import resolve_link, without_unstorable
-from core.models import Entry, FeedKind, ParsedFeed
+from core.models import FeedEntry, FeedKind, ParsedFeed
 
 
 def parse_json_feed(body: bytes, url: str, limit: int) -> ParsedFeed:
@@ -36,9 +36,9 @@ def parse_json_feed(body: bytes, url: str, limit: int) -> ParsedFeed:
     )
 
 
-def _entry(item: dict[str, Any], base: str) -> Entry:
+def _entry(item: dict[str, Any], base: str) -> FeedEntry:
     contents = (_text(item.get(key)) for key in ("content_html", "content_text", "summary"))
-    return Entry(
+    return FeedEntry(
         link=resolve_link(base, _text(item.get("url")) or _text(item.get("external_url"))),
         id=_text(item.get("id")),
         title=_text(item.get("title")),

@@ -22,7 +22,7 @@ from core.feeds.elements import (
     resolve_link,
     title_text,
 )
-from core.models import Entry, FeedKind, ParsedFeed, PublisherHints
+from core.models import FeedEntry, FeedKind, ParsedFeed, PublisherHints
 
 _ENTRY = frozenset(("item", "entry"))
 _KINDS = {
@@ -86,10 +86,10 @@ def _title(channel: etree._Element, names: ElementNames) -> str:
 # ── one entry ──
 
 
-def _entry(element: etree._Element, names: ElementNames, base: str) -> Entry:
+def _entry(element: etree._Element, names: ElementNames, base: str) -> FeedEntry:
     children = _children(element, names)
     source_url, source_title = _source(children, names, base)
-    return Entry(
+    return FeedEntry(
         link=_link(element, children, base),
         id=_last_text(children, _IDS) or attribute(element, "about"),
         title=next(filter(None, (title_text(title) for title in _all(children, _TITLES))), ""),

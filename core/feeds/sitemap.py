@@ -11,7 +11,7 @@ from lxml import etree
 
 from core.feeds.dates import parse_date
 from core.feeds.elements import ElementNames, plain_text, resolve_link, title_text
-from core.models import Entry, FeedKind, ParsedFeed
+from core.models import FeedEntry, FeedKind, ParsedFeed
 
 MAX_LISTED = 50_000
 """The protocol's own limit (sitemaps.org); a file beyond it is read as far as this."""
@@ -37,18 +37,18 @@ def parse_sitemap(root: etree._Element, names: ElementNames, url: str) -> Parsed
     return ParsedFeed(kind=kind, entries=tuple(entries), left_out=left_out)
 
 
-def _age(entry: Entry) -> float:
+def _age(entry: FeedEntry) -> float:
     changed_ts = entry.updated_ts if entry.updated_ts is not None else entry.published_ts
     return float("inf") if changed_ts is None else -changed_ts
 
 
-def _entry(element: etree._Element, names: ElementNames, base: str) -> Entry:
+def _entry(element: etree._Element, names: ElementNames, base: str) -> FeedEntry:
     children = names.children(element)
     news = names.children(children.get("news:news"))
     publication = names.children(news.get("news:publication"))
     link = plain_text(children.get("loc"))
     link = resolve_link(base, link) if link else ""
-    return Entry(
+    return FeedEntry(
         link=link,
         id=link,
         title=title_text(news["news:title"]) if "news:title" in news else "",

@@ -17,7 +17,7 @@ from aiohttp.abc import AbstractResolver
 from redis.asyncio import Redis
 
 from core.keys import Keys
-from core.models import Deferred, Failed, FetchResult, Request
+from core.models import Deferred, Failed, FetchRequest, FetchResult
 from core.net.gate import DomainPace, Gate
 from core.net.guard import Guard, Target
 from core.net.http_session import HttpResponse, HttpSession, RequestLimits
@@ -85,7 +85,7 @@ class Fetcher:
     async def __aexit__(self, *error: object) -> None:
         await self._session.__aexit__(*error)
 
-    async def fetch(self, request: Request, slot: BodySlot | None = None, *, cut: bool = False) -> FetchResult:
+    async def fetch(self, request: FetchRequest, slot: BodySlot | None = None, *, cut: bool = False) -> FetchResult:
         """Return the response of whatever status, why there is none, or how long to wait before asking again.
 
         `cut`: keep the beginning of a body that is too large.
@@ -154,7 +154,7 @@ class Fetcher:
         )
 
     async def _fetch_robots_txt(self, max_wait_seconds: float, url: str) -> FetchResult:
-        request = Request(url, max_bytes=ROBOTS_BYTES, respect_robots=False, max_wait_seconds=max_wait_seconds)
+        request = FetchRequest(url, max_bytes=ROBOTS_BYTES, respect_robots=False, max_wait_seconds=max_wait_seconds)
         return await self.fetch(request, cut=True)
 
     async def _send(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.errors import FailCode, FailDetail
-from core.models import Failed, Fetched, Hop, Request
+from core.models import Failed, Fetched, FetchRequest, Hop
 from core.net.guard import Target
 from core.net.http_session import HttpResponse, RequestLimits
 from core.urls import secrets
@@ -27,7 +27,7 @@ _HARMLESS = frozenset({"accept", "accept-language", "cache-control", "pragma", "
 class RedirectChain:
     """The state of one fetch."""
 
-    request: Request
+    request: FetchRequest
     limits: RequestLimits
     """What the next request may take; the time is over all hops, and waiting at gates does not count."""
     headers: Mapping[str, str] = field(default_factory=dict)

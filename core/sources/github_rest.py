@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from core.models import Batch, Ref, RejectedUrl
+from core.models import ListingBatch, Ref, RejectedUrl
 from core.registry.http_headers import LONGEST_RETRY_AFTER_SECONDS, media_type, retry_after_seconds
 from core.urls.normalise import clean_url, split_url
 from core.urls.patterns import PathPatterns
@@ -212,7 +212,7 @@ def folders(tree: GitTree, prefix: str, patterns: PathPatterns) -> Iterator[tupl
             yield f"{prefix}{entry.path}/", entry.sha
 
 
-def batches(tree: GitTree, prefix: str, branch_filter: BranchFilter) -> Iterator[Batch]:
+def batches(tree: GitTree, prefix: str, branch_filter: BranchFilter) -> Iterator[ListingBatch]:
     """The files of a tree that the filter takes or refuses."""
     refs: list[Ref] = []
     refused: list[RejectedUrl] = []
@@ -223,10 +223,10 @@ def batches(tree: GitTree, prefix: str, branch_filter: BranchFilter) -> Iterator
             case RejectedUrl() as rejected:
                 refused.append(rejected)
         if len(refs) + len(refused) >= BATCH_ITEMS:
-            yield Batch(tuple(refs), tuple(refused))
+            yield ListingBatch(tuple(refs), tuple(refused))
             refs, refused = [], []
     if refs or refused:
-        yield Batch(tuple(refs), tuple(refused))
+        yield ListingBatch(tuple(refs), tuple(refused))
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────

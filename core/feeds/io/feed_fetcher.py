@@ -13,7 +13,7 @@ from core import ids
 from core.errors import FailCode, FailDetail
 from core.feeds import polling
 from core.feeds.feed_state import FeedChanged, FeedResponse, FeedState, FeedUnchanged, PollResult
-from core.models import Deferred, Failed, FeedKind, FeedLinks, Fetched, Request
+from core.models import Deferred, Failed, FeedKind, FeedLinks, Fetched, FetchRequest
 from core.net.fetcher import Fetcher
 from core.registry import classify, http_headers, outcomes
 from core.registry.classify import ResponseKind
@@ -42,7 +42,7 @@ class FeedFetcher:
         """Fetch a feed; which of its links are new, only the store knows."""
         conditional = polling.conditional_headers(state, chance)
         fetched = await self._fetcher.fetch(
-            Request(
+            FetchRequest(
                 url=state.address,
                 headers={"Accept": ACCEPT},
                 conditional=conditional,
@@ -98,7 +98,7 @@ class FeedFetcher:
         wanted = index.children[:MAX_CHILD_SITEMAPS]
         sitemaps: list[FeedLinks] = []
         for url in wanted:
-            child = await self._fetcher.fetch(Request(url=url, headers={"Accept": ACCEPT}))
+            child = await self._fetcher.fetch(FetchRequest(url=url, headers={"Accept": ACCEPT}))
             if not isinstance(child, Fetched) or classify.status(child.status).kind is not ResponseKind.OK:
                 continue
             sitemap = await self._feed_links(child)

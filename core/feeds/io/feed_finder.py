@@ -12,7 +12,7 @@ from itertools import islice
 from core.errors import FailCode
 from core.feeds.autodiscovery import common_feed_urls
 from core.feeds.io.feed_fetcher import ACCEPT
-from core.models import Deferred, DiscoveredFeed, Failed, FeedLinks, Fetched, Request
+from core.models import Deferred, DiscoveredFeed, Failed, FeedLinks, Fetched, FetchRequest
 from core.net.fetcher import Fetcher
 from core.registry import classify
 from core.registry.classify import ResponseKind
@@ -58,7 +58,9 @@ class FeedFinder:
         return DiscoveryResult(feeds, page.status)
 
     async def _fetch(self, url: str, respect_robots: bool = True) -> Fetched | Failed:
-        fetched = await self._fetcher.fetch(Request(url, headers={"Accept": ACCEPT}, respect_robots=respect_robots))
+        fetched = await self._fetcher.fetch(
+            FetchRequest(url, headers={"Accept": ACCEPT}, respect_robots=respect_robots)
+        )
         if isinstance(fetched, Deferred):
             return Failed(FailCode.HTTP, text=f"it asks us to wait {fetched.wait_seconds:.0f} s ({fetched.reason}).")
         return fetched

@@ -14,7 +14,7 @@ from enum import StrEnum
 from redis.exceptions import RedisError
 
 from core.errors import FreshetError
-from core.models import Batch, End
+from core.models import ListingBatch, ListingEnd
 from core.registry.io.commit_buffer import Progress
 from core.registry.io.due import RUN_HOLD_SECONDS
 from core.registry.io.registrar import Listing
@@ -115,7 +115,7 @@ class CrawlRun:
         self._should_stop = should_stop
         self._visitor = Visitor(context, clock, open_sources, run_id=run_id, watch=watch)
         self._unlister = Unlister(context, source, open_sources, clock, run_id, started_ts, watch)
-        self._end: End | None = None
+        self._end: ListingEnd | None = None
         """How the listing ended; None while it goes on, and if it was cut short."""
 
     async def run(self, bar: progress.Bar) -> Mapping[str, str]:
@@ -156,14 +156,14 @@ class CrawlRun:
         await sources.clear_refused(self._sid)
         await sources.clear_notices(self._sid)
         async for part in source.list(source.state.memory):
-            if isinstance(part, End):
+            if isinstance(part, ListingEnd):
                 self._end = part
                 return
             await self._register(part, listing)
             if self._should_stop():
                 return
 
-    async def _register(self, part: Batch, listing: Listing) -> None:
+    async def _register(self, part: ListingBatch, listing: Listing) -> None:
         registered = await self._context.registrar.register(part.refs, listing, self._clock.now())
         await self._context.sources.add_refused(self._sid, part.refused)
         for refused in part.refused[:5]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.models import Deferred, End, Failed
+from core.models import Deferred, Failed, ListingEnd
 from core.runtime.context import Context
 from core.sources.io.source import CUT_SHORT, LINKS_DECIDE, UNCHANGED, Source
 
 
-def notes(source: Source, end: End | None, details: Mapping[str, str]) -> list[str]:
+def notes(source: Source, end: ListingEnd | None, details: Mapping[str, str]) -> list[str]:
     """Return phrases for people, from the source, its listing's end and what is stored about it."""
     how = end.reason.removeprefix(LINKS_DECIDE).removeprefix("; ") if end else CUT_SHORT
     phrases = [details.get("held", ""), source.news, "" if how == UNCHANGED else how, details.get("full", "")]
     return [phrase for phrase in phrases if phrase]
 
 
-def is_listing_incomplete(source: Source, end: End | None) -> bool:
+def is_listing_incomplete(source: Source, end: ListingEnd | None) -> bool:
     """Could a folder or repository not be listed to its end? A site is never listed whole: its links decide."""
     is_whole = end is not None and (end.is_complete or end.reason == UNCHANGED)
     return source.is_listing_evidence and not is_whole

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from core.models import End, FetchResult, Ref, Request
+from core.models import FetchRequest, FetchResult, ListingEnd, Ref
 from core.net.fetcher import BodySlot, Fetcher
 from core.registry.io.deletion_guard import PossibleLoss, count_possible_loss
 from core.registry.io.registrar import item_id_of
@@ -101,9 +101,9 @@ class _Comparison:
         await self._compare_unlisted(is_complete=bool(end and end.is_complete))
         return self._report
 
-    async def _list(self) -> End | None:
+    async def _list(self) -> ListingEnd | None:
         async for part in self._source.list(self._source.state.memory):
-            if isinstance(part, End):
+            if isinstance(part, ListingEnd):
                 return part
             self._report.refused += len(part.refused)
             for start in range(0, len(part.refs), BATCH_ITEMS):
@@ -157,7 +157,7 @@ class _CountingFetcher:
         self._fetcher = fetcher
         self.count = 0
 
-    async def fetch(self, request: Request, slot: BodySlot | None = None) -> FetchResult:
+    async def fetch(self, request: FetchRequest, slot: BodySlot | None = None) -> FetchResult:
         self.count += 1
         return await self._fetcher.fetch(request, slot)
 

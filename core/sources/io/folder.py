@@ -26,7 +26,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from core.errors import FailCode, FailDetail
-from core.models import Batch, End, Failed, Fetched, FetchResult, Ref, RejectedUrl
+from core.models import Failed, Fetched, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
 from core.net.fetcher import BodySlot
 from core.registry.record import Item
 from core.settings import Settings
@@ -154,10 +154,10 @@ class FolderSource(Source):
         inside = address.removeprefix(f"{str(self._root).rstrip('/')}/")
         return "" if self._patterns.matches(inside) else EXCLUDED
 
-    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
+    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[ListingBatch | ListingEnd]:
         """Every file that is taken, folder by folder in order of names; memory is not needed."""
         if self._refusal:
-            yield End(is_complete=False, reason=self._refusal)
+            yield ListingEnd(is_complete=False, reason=self._refusal)
             return
         walk = FolderWalk(self._root, self._patterns, self._clock)
         entries = iter(walk)
@@ -165,9 +165,9 @@ class FolderSource(Source):
             refs = tuple(one for one in batch if isinstance(one, Ref))
             refused = tuple(one for one in batch if isinstance(one, RejectedUrl))
             if refs or refused:
-                yield Batch(refs, refused)
+                yield ListingBatch(refs, refused)
         more = f" (and {walk.problem_count - 1} more)" if walk.problem_count > 1 else ""
-        yield End(is_complete=not walk.problem, reason=walk.problem + more)
+        yield ListingEnd(is_complete=not walk.problem, reason=walk.problem + more)
 
     async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
         """The file as an answer of a web server; its ETag is mtime and size, with a hash while it is young."""

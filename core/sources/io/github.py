@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import msgspec
 from pydantic import AfterValidator
 
-from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, RejectedUrl, Request
+from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, ListingBatch, ListingEnd, RejectedUrl
 from core.net.fetcher import BodySlot, Fetcher
 from core.registry.record import Item
 from core.settings import Settings
@@ -153,13 +153,13 @@ class GithubSource(Source):
 
     # ── listing ──
 
-    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
+    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[ListingBatch | ListingEnd]:
         """Every file of the branch's newest commit that the patterns take."""
         known = memory if memory.get("scope") == self._scope() else {}
         try:
             head = await self._head(known)
             if head.commit == known.get("commit"):
-                yield End(False, UNCHANGED, self._memory(head, known.get("branch", "")))
+                yield ListingEnd(False, UNCHANGED, self._memory(head, known.get("branch", "")))
                 return
             branch = self._repo.branch or await self._default_branch()
             files_url = f"{self._blobs_url}{github_rest.quote_path(branch)}/"
@@ -167,9 +167,9 @@ class GithubSource(Source):
                 yield batch
         except _ListingFailed as failure:
             # What we remember stays as it was: the next listing asks for all of it again.
-            yield End(False, str(failure), dict(memory))
+            yield ListingEnd(False, str(failure), dict(memory))
             return
-        yield End(True, memory=self._memory(head, branch))
+        yield ListingEnd(True, memory=self._memory(head, branch))
 
     async def _head(self, known: Mapping[str, str]) -> BranchHead:
         """The newest commit; the one we know if GitHub says that nothing changed."""
@@ -197,7 +197,7 @@ class GithubSource(Source):
         good = self._good(await self._github.ask(self._api_url, max_bytes=SMALL_BYTES), "the repository")
         return self._parsed(github_rest.parse_default_branch(good.body), "repository")
 
-    async def _walk(self, commit: str, branch_filter: BranchFilter) -> AsyncIterator[Batch]:
+    async def _walk(self, commit: str, branch_filter: BranchFilter) -> AsyncIterator[ListingBatch]:
         """All folders at once; where that is too much for one answer, folder by folder."""
         pending = [("", commit)]
         while pending:
@@ -254,7 +254,7 @@ class GithubSource(Source):
         """One file, its blob sha as ETag; no request at all if the listing says that we have it."""
         url = item.fetch_url
         if not url.startswith(self._blobs_url):
-            request = Request(url, conditional=conditional, conditional_url=item.validators_url)
+            request = FetchRequest(url, conditional=conditional, conditional_url=item.validators_url)
             return await self._fetcher.fetch(request, slot)
         headers = {name.lower(): value for name, value in conditional.items()}
         known = github_rest.sha_of_etag(headers.get("if-none-match", ""))

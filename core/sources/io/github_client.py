@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from core.errors import FailCode, FailDetail
-from core.models import Deferred, Failed, Fetched, FetchResult, Request
+from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
 from core.net.fetcher import BodySlot, Fetcher
 from core.settings import Settings
 from core.sources import github_rest
@@ -44,7 +44,7 @@ class GithubClient:
         slot: BodySlot | None = None,
     ) -> FetchResult:
         """The answer; `Deferred` while GitHub wants to be left alone, `Failed` where it does not let us in."""
-        request = Request(
+        request = FetchRequest(
             url,
             headers=self._headers(accept),
             conditional=conditional or {},

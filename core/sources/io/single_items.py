@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from core.models import Batch, Deferred, End, Failed, Fetched, FetchResult, Request
+from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, ListingBatch, ListingEnd
 from core.net.fetcher import BodySlot, Fetcher
 from core.registry.record import Item
 from core.settings import Settings
@@ -39,9 +39,9 @@ class SingleItemSource(Source):
         """There is nothing to configure."""
         return cls(context.fetcher, context.settings)
 
-    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
+    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[ListingBatch | ListingEnd]:
         """Nothing: who registers them knows them."""
-        yield End(is_complete=False, reason="nobody lists single pages")
+        yield ListingEnd(is_complete=False, reason="nobody lists single pages")
 
     async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
         """One page; robots.txt and politeness are the fetcher's."""
@@ -56,7 +56,7 @@ class SingleItemSource(Source):
         folder = FolderSource(Path(item.fetch_url).parent, max_bytes=self._max_bytes, refusal=refusal)
         return await folder.fetch(item, conditional, slot)
 
-    async def _blob(self, item: Item, request: Request, slot: BodySlot | None) -> FetchResult:
+    async def _blob(self, item: Item, request: FetchRequest, slot: BodySlot | None) -> FetchResult:
         token = self._sas.get_secret_value().lstrip("?") if self._sas else ""
         signed = f"{item.fetch_url}?{token}" if token else item.fetch_url
         request = replace(request, url=signed, conditional_url=signed, respect_robots=False, is_api=True)
@@ -69,9 +69,9 @@ class SingleItemSource(Source):
         return answer
 
 
-def page_request(item: Item, conditional: Mapping[str, str], method: str = "GET") -> Request:
+def page_request(item: Item, conditional: Mapping[str, str], method: str = "GET") -> FetchRequest:
     """How a page is asked for: validators to the URL they came from alone; past all caches when forced."""
-    return Request(
+    return FetchRequest(
         item.fetch_url,
         method=method,
         headers={"Cache-Control": "no-cache"} if item.is_forced else {},
@@ -81,7 +81,9 @@ def page_request(item: Item, conditional: Mapping[str, str], method: str = "GET"
     )
 
 
-async def look_and_fetch(fetcher: Fetcher, item: Item, request: Request, slot: BodySlot | None = None) -> FetchResult:
+async def look_and_fetch(
+    fetcher: Fetcher, item: Item, request: FetchRequest, slot: BodySlot | None = None
+) -> FetchResult:
     """A GET; before it a HEAD for large binaries, for servers that send megabytes whatever validators say."""
     mime_type = item.mime_type.lower()
     is_large_binary = item.content_length > LARGE_BYTES and bool(mime_type) and not mime_type.startswith(_TEXTS)

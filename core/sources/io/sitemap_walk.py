@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from core import ids
-from core.models import Deferred, Failed, Fetched, FetchResult, Request
+from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
 from core.net.fetcher import Fetcher
 from core.registry import classify
 from core.registry.classify import ResponseKind
@@ -130,7 +130,7 @@ class SitemapWalk:
         """Return what to remember of it now, and its pages where they are news."""
         conditional = known.conditional if known else {}
         answer = await self._fetcher.fetch(
-            Request(
+            FetchRequest(
                 step.url,
                 headers=_ACCEPT,
                 conditional=conditional,

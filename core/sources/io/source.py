@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from core.models import Batch, End, Fetched, FetchResult, Ref
+from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref
 from core.net.fetcher import BodySlot, Fetcher
 from core.registry.record import Item
 from core.runtime.parse_pool import ParsePool
@@ -31,7 +31,7 @@ LINKS_DECIDE = "links decide"
 CUT_SHORT = "the listing was cut short"
 
 
-def describe_end(end: End | None) -> str:
+def describe_end(end: ListingEnd | None) -> str:
     """Say how a listing ended, for people."""
     if end is None:
         return CUT_SHORT
@@ -110,7 +110,7 @@ class Source(ABC):
         return ""
 
     @abstractmethod
-    def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
+    def list(self, memory: Mapping[str, str]) -> AsyncIterator[ListingBatch | ListingEnd]:
         """Everything the source has, in bounded batches, an `End` last.
 
         `memory` is what the last listing's `End` gave. A source that can tell that nothing changed since

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field
 
-from core.models import Batch, End, Fetched, FetchResult, Ref, RejectedUrl
+from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
 from core.net.fetcher import BodySlot, Fetcher
 from core.pages.canonical import is_login_or_error_url
 from core.registry.record import Item
@@ -150,11 +150,11 @@ class WebSource(Source):
 
     # ── listing ──
 
-    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[Batch | End]:
+    async def list(self, memory: Mapping[str, str]) -> AsyncIterator[ListingBatch | ListingEnd]:
         """The root, then the pages of every sitemap that changed; `End` is never complete."""
-        yield Batch((Ref(self._scope.root),))
+        yield ListingBatch((Ref(self._scope.root),))
         if not self._sitemap:
-            yield End(is_complete=False, reason=LINKS_DECIDE, memory=dict(memory))
+            yield ListingEnd(is_complete=False, reason=LINKS_DECIDE, memory=dict(memory))
             return
         # Another scope admits other pages: then everything is read anew.
         remembered = memory if memory.get(_SCOPE) == self._scope.version else {}
@@ -171,7 +171,7 @@ class WebSource(Source):
                 if sitemap_filter.is_full:
                     break
         reason = "; ".join((LINKS_DECIDE, *walk.notes, *sitemap_filter.notes))
-        yield End(is_complete=False, reason=reason, memory={_SCOPE: self._scope.version, **walk.memory})
+        yield ListingEnd(is_complete=False, reason=reason, memory={_SCOPE: self._scope.version, **walk.memory})
 
     def unwanted(self, address: str) -> str:
         """What the scope shuts out."""
@@ -245,7 +245,7 @@ class _SitemapFilter:
         outside = [f"{self._outside:,} pages of the sitemaps are out of scope"] if self._outside else []
         return [*outside, f"stopped at {self._max_pages:,} pages"] if self.is_full else outside
 
-    def batches(self, pages: Sequence[Listed], fetched_ts: float) -> Iterator[Batch]:
+    def batches(self, pages: Sequence[Listed], fetched_ts: float) -> Iterator[ListingBatch]:
         """The pages of one sitemap, bit by bit; a batch may be empty."""
         versions = lastmod.versions([moment for _, moment in pages], fetched_ts)
         for start in range(0, len(pages), BATCH_REFS):
@@ -254,7 +254,7 @@ class _SitemapFilter:
             if self.is_full:
                 return
 
-    def _batch(self, addresses: Sequence[str], versions: Sequence[str]) -> Batch:
+    def _batch(self, addresses: Sequence[str], versions: Sequence[str]) -> ListingBatch:
         refs: list[Ref] = []
         refused: list[RejectedUrl] = []
         for address, version in zip(addresses, versions, strict=True):
@@ -272,4 +272,4 @@ class _SitemapFilter:
                 self._taken.add(address)
                 refs.append(Ref(address, depth=1, version=version))
         self._refused += len(refused)
-        return Batch(tuple(refs), tuple(refused))
+        return ListingBatch(tuple(refs), tuple(refused))
