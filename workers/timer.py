@@ -28,7 +28,6 @@ from core.runtime.queue_names import QueueName
 from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings, load
 from core.sources.io.source_store import SourceStore
-from core.sources.source_state import LossLimit
 from core.store import connect, redis_health, version
 
 log = logging.getLogger("timer")
@@ -43,7 +42,7 @@ RECONCILE_ITEMS = 50
 
 
 class Timer:
-    """Picks and sends."""
+    """Picks what is due and sends jobs for it."""
 
     def __init__(self, settings: Settings, client: connect.Client, keys: Keys, queues: JobQueues) -> None:
         self._settings = settings
@@ -52,13 +51,13 @@ class Timer:
         self._queues = queues
         self._due = DueItems(client, keys)
         self._embed_queue = EmbedQueue(client, keys)
-        self._sources = SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent))
+        self._sources = SourceStore(client, keys)
         self._reconciled_ts = -math.inf
         self._article_expiry = ArticleExpiry(client, keys, Ttls.of(settings))
         self._purger = Purger(client, keys, settings.gone_ttl_seconds)
 
     async def tick(self) -> int:
-        """Send jobs for all that is due, as far as they have room; how many were sent."""
+        """Send jobs for all that is due, as far as there is room; return how many were sent."""
         now = await connect.now(self._client)
         await self._article_expiry.run(now)
         sent = await self.send_listings(now)
@@ -69,26 +68,26 @@ class Timer:
         return sent
 
     async def _reconcile(self, now: float) -> None:
-        """A sample of what search should know and of what it has, once a minute at most; what is wrong is set right."""
+        """Check a sample of what search should know and of what it has, once a minute at most, and repair it."""
         if now - self._reconciled_ts < RECONCILE_SECONDS:
             return
         self._reconciled_ts = now
         doctor = Doctor(self._client, self._keys, self._settings)
-        found = await doctor.check_sample(RECONCILE_ITEMS)
-        await doctor.repair(found, now)
-        if found:
-            kinds = ", ".join(sorted({str(one.problem) for one in found}))
-            log.warning("🩹 %d things were not as they should be, and are set right: %s", len(found), kinds)
+        findings = await doctor.check_sample(RECONCILE_ITEMS)
+        await doctor.repair(findings, now)
+        if findings:
+            kinds = ", ".join(sorted({str(one.problem) for one in findings}))
+            log.warning("🩹 %d things were not as they should be, and are set right: %s", len(findings), kinds)
 
     async def send_listings(self, now: float) -> int:
-        """A pass for every source whose next listing has come."""
+        """Send a crawl for every source that is due to be listed."""
         sent = 0
         for sid in await self._sources.claim_due(now, HOLD_SECONDS):
             sent += await self._send("workers.jobs.crawl", [sid], ("crawl", sid))
         return sent
 
     async def send_due(self, sources: Sequence[str], now: float) -> int:
-        """Batches of due items, oldest first; each source and each host has its share."""
+        """Send batches of due items, oldest first; each source and each host has its share."""
         batch = self._settings.refresh_batch_items
         waiting = await asyncio.to_thread(self._queues.count_waiting, QueueName.REFRESH)
         room = max(MOST_WAITING_JOBS - waiting, 0)
@@ -107,7 +106,7 @@ class Timer:
         return sent
 
     async def send_embeds(self) -> int:
-        """Texts that search does not know yet, newest first; none while the embedder is away."""
+        """Send texts that search does not know yet, newest first; none while the embedder is away."""
         if await self._embed_queue.pause_reason():
             return 0
         room = MOST_EMBED_JOBS - await asyncio.to_thread(self._queues.count_waiting, QueueName.EMBED)

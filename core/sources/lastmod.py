@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.feeds.dates import parse_date
 from core.registry.record import iso
 
 FORGIVEN = 5
-"""So many wrong dates are no judgement yet."""
-REMEMBERED = 40
-"""Beyond so many observations the older ones fade: a site that mends its ways is believed again, and the reverse."""
+"""So many wrong dates prove nothing yet."""
 NOW_SECONDS = 60.0
 FUTURE_SECONDS = 14 * 3_600.0
 """A date without a time may be that far ahead and still be today's: UTC+14."""
@@ -33,28 +30,13 @@ class LastmodTrust:
         """May a moved date alone cause a visit, and an unmoved one put it off?"""
         return self.wrong < FORGIVEN or self.right >= self.wrong
 
-    def learn(self, text_changed: bool) -> LastmodTrust:
-        """The grade after a visit whose date had moved since the last one."""
-        right, wrong = self.right + text_changed, self.wrong + (not text_changed)
-        return LastmodTrust(right // 2, wrong // 2) if right + wrong > REMEMBERED else LastmodTrust(right, wrong)
-
-
-def lastmod_version(lastmod: float | str | None) -> str:
-    """What `Ref.version` says of this date: the same for all spellings of one moment; empty for none."""
-    moment = parse_date(lastmod) if isinstance(lastmod, str) else lastmod
-    return "" if moment is None else iso(moment)
-
 
 def versions(lastmods: Sequence[float | None], fetched_ts: float) -> tuple[str, ...]:
-    """The versions of one sitemap's pages, in order.
+    """Return what `Ref.version` says of each page of one sitemap, in order; empty for a date that is worth nothing.
 
-    A date to come is worth nothing. Where all dates are the moment of the fetch, none is worth anything.
+    A future date is worth nothing. Where all dates are the moment of the fetch, none is worth anything.
     """
-    dated = [moment for moment in lastmods if moment is not None]
-    if all(abs(moment - fetched_ts) <= NOW_SECONDS for moment in dated):
+    latest = fetched_ts + FUTURE_SECONDS
+    if all(lastmod is None or abs(lastmod - fetched_ts) <= NOW_SECONDS for lastmod in lastmods):
         return ("",) * len(lastmods)
-    return tuple(_version(moment, fetched_ts) for moment in lastmods)
-
-
-def _version(moment: float | None, fetched_ts: float) -> str:
-    return "" if moment is None or moment > fetched_ts + FUTURE_SECONDS else lastmod_version(moment)
+    return tuple("" if lastmod is None or lastmod > latest else iso(lastmod) for lastmod in lastmods)

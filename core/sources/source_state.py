@@ -25,11 +25,6 @@ class SourceState:
     notes: Mapping[str, str] = field(default_factory=dict)
     """What it has learnt about itself at visits."""
 
-    @property
-    def sid(self) -> str:
-        """Its id."""
-        return self.record.sid
-
 
 @dataclass(frozen=True, slots=True)
 class LossLimit:

@@ -223,7 +223,7 @@ class CrawlRun:
             refusal = await self._unlister.unlist_unseen(self._started_ts)
         now = self._clock.now()
         memory = end.memory if end and not refusal else None
-        next_at = now + self._open_sources.interval_seconds(self._source)
+        next_at = now + self._source.interval_seconds(self._context.settings)
         await self._context.sources.finish_listing(self._sid, memory, describe_end(end), now, next_at)
 
     async def _count_untouched(self) -> None:

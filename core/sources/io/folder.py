@@ -29,7 +29,6 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
 from core.net.fetcher import BodySlot
 from core.registry.record import Item
-from core.settings import Settings
 from core.sources.domain import Globs, SourceConfig, SourceRecord, slug
 from core.sources.io import read_permission
 from core.sources.io.folder_walk import FolderWalk, is_utf8, is_young, shown, version
@@ -110,6 +109,7 @@ class FolderSource(Source):
 
     config_model = FolderConfig
     is_listing_evidence = True
+    interval_setting = "folder_list_seconds"
     needs_no_requests = True
     needs_signature = True
 
@@ -143,11 +143,6 @@ class FolderSource(Source):
         include, exclude = config.get("include", ()), config.get("exclude", ())
         refusal = read_permission.folder_refusal(context.settings, record, config["path"])
         return cls(Path(config["path"]), include, exclude, max_bytes=context.settings.fetch_max_bytes, refusal=refusal)
-
-    @classmethod
-    def list_seconds(cls, settings: Settings) -> float:
-        """A walk asks nobody."""
-        return settings.folder_list_seconds
 
     def unwanted(self, address: str) -> str:
         """What the patterns shut out."""

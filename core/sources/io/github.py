@@ -103,6 +103,7 @@ class GithubSource(Source):
     """One branch of one repository. Raises ValueError, a sentence, for a name or pattern that cannot be."""
 
     config_model = GithubConfig
+    interval_setting = "github_list_seconds"
     is_listing_evidence = True
 
     def __init__(
@@ -138,11 +139,6 @@ class GithubSource(Source):
         config = record.config
         include, exclude = config.get("include", ()), config.get("exclude", ())
         return cls(context.settings, context.fetcher, config["repo"], config["branch"], include, exclude)
-
-    @classmethod
-    def list_seconds(cls, settings: Settings) -> float:
-        """One request tells whether anything has changed."""
-        return settings.github_list_seconds
 
     def unwanted(self, address: str) -> str:
         """What the patterns shut out."""

@@ -1,4 +1,4 @@
-"""The sources this process works for, opened when first needed and again when their configuration changes."""
+"""The sources that a run or job works for, each opened when first needed."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class OpenSources:
         self._open: dict[str, Source | None] = {}
         self._notes: dict[str, Mapping[str, str]] = {}
 
-    async def of(self, item: Item) -> Source | None:
-        """The source through which an item is fetched; None if all of its sources are gone.
+    async def for_item(self, item: Item) -> Source | None:
+        """Return the source through which an item is fetched; None if all of its sources are gone.
 
         A site first: only through it the links of a page are followed that a feed has listed as well.
         """
@@ -36,19 +36,17 @@ class OpenSources:
         return next((source for source in opened if source.follows_links), opened[0] if opened else None)
 
     async def _readable(self, sid: str) -> Source | None:
-        """The same as `open`; a source that is damaged is as good as none, and is named."""
+        """Open a source; one that is damaged is logged, and as good as none."""
         try:
             return await self.open(sid)
-        except DomainFileError:  # its record was put aside, and named then
-            self._open[sid] = None
-            return None
         except FreshetError as error:
-            log.warning("⚠️ %s Its items are left alone → %s", error, sid)
+            if not isinstance(error, DomainFileError):  # else its record was quarantined, and that was logged
+                log.warning("⚠️ %s Its items are left alone → %s", error, sid)
             self._open[sid] = None
             return None
 
     async def open(self, sid: str) -> Source | None:
-        """A source, or None if there is none of that id."""
+        """Return a source, or None if there is none of that id."""
         if sid not in self._open:
             self._open[sid] = await self._read(sid)
         return self._open[sid]
@@ -73,7 +71,7 @@ class OpenSources:
         except (ValueError, KeyError) as error:
             raise FreshetError(f"{sid} cannot be opened: {error}") from error
         self._notes[sid] = state.notes
-        source.sid, source.state = sid, state
+        source.state = state
         return source
 
     async def keep_notes(self, source: Source) -> None:
@@ -82,8 +80,3 @@ class OpenSources:
         if notes != self._notes[source.sid]:
             self._notes[source.sid] = notes
             await self._context.sources.keep_notes(source.sid, notes)
-
-    def interval_seconds(self, source: Source) -> float:
-        """How often a source is listed."""
-        stated = source.state.record.config.get("interval_seconds")
-        return float(stated or source.list_seconds(self._context.settings))

@@ -1,4 +1,4 @@
-"""What every source says of itself and can do: list what it has, and fetch one of it.
+"""The base of all sources: list what is there, fetch one item of it.
 
 A source is one file with its configuration model and its class, and one line in `core.sources.io.source_kinds`.
 Nothing else in the tree branches on the kind of a source: what callers need to know is an attribute here.
@@ -46,14 +46,12 @@ class SourceContext:
     fetcher: Fetcher
     pool: ParsePool
     now: float
-    """When the pass or job began."""
+    """When the run or job began."""
 
 
 class Source(ABC):
-    """A named place with items in it: the defaults of what every source says of itself."""
+    """A named place with items in it; a subclass overrides what is different for its kind."""
 
-    sid: str = ""
-    """The id under which it was opened."""
     state: SourceState
     """What is stored of it; set when it is opened by its id (`OpenSources`)."""
 
@@ -67,8 +65,15 @@ class Source(ABC):
     """Does a visit cost no request?"""
     needs_signature: ClassVar[bool] = False
     """Is its record good only if the person's own command signed it?"""
+    interval_setting: ClassVar[str] = "crawl_base_interval_seconds"
+    """The setting that says how often it is listed."""
     news: str = ""
     """What it has learnt about itself at visits since it was opened, for people."""
+
+    @property
+    def sid(self) -> str:
+        """The id under which it was opened."""
+        return self.state.record.sid
 
     @property
     def is_built_in(self) -> bool:
@@ -95,10 +100,9 @@ class Source(ABC):
     def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
         """The source of a stored configuration. Raises ValueError, a sentence, for one that cannot be used."""
 
-    @classmethod
-    def list_seconds(cls, settings: Settings) -> float:
-        """How often it is listed, unless its configuration says otherwise."""
-        return settings.crawl_base_interval_seconds
+    def interval_seconds(self, settings: Settings) -> float:
+        """How often it is listed: as its configuration says, else as the settings do."""
+        return float(self.state.record.config.get("interval_seconds") or getattr(settings, self.interval_setting))
 
     @classmethod
     def root(cls, config: Mapping[str, Any]) -> Ref | None:
@@ -123,9 +127,9 @@ class Source(ABC):
         """One item. `conditional` holds If-None-Match and If-Modified-Since as they came, or nothing."""
 
     def land(self, item: Item, answer: Fetched, links: Sequence[str]) -> str:
-        """A page was read behind redirects, with these links: follow it where it is the root that has moved.
+        """Follow the root of the source where it has moved: a page with these links was read behind redirects.
 
-        Returns why what was read is not what the item was, where the redirect is only for now; mostly nothing.
+        Returns why what was read is not what the item was, where the redirect is only temporary; mostly nothing.
         """
         return ""
 

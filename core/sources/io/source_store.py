@@ -230,8 +230,8 @@ class SourceStore:
     async def hold(self, state: SourceState, why: str) -> str:
         """Note that nothing is removed before a person agrees; return the sentence that tells them."""
         command = f"python -m scripts.domain crawl {state.record.domain} --yes"
-        message = f"{state.sid}: {why}. Nothing more is removed. If that is right: {command}"
-        await self._client.hset(self._keys.source(state.sid), "held", message)
+        message = f"{state.record.sid}: {why}. Nothing more is removed. If that is right: {command}"
+        await self._client.hset(self._keys.source(state.record.sid), "held", message)
         return message
 
     async def clear_notices(self, sid: str) -> None:
