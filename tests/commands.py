@@ -31,7 +31,8 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def adopt(monkeypatch: pytest.MonkeyPatch, settings: Settings, **more: str) -> None:
-    """Scripts called in this process see the test's server."""
+    """Scripts called in this process see the test's server; the doctor looks twice without a pause."""
+    monkeypatch.setattr("core.doctor.io.doctor.CONFIRM_SECONDS", 0.0)
     for name, value in (environment(settings) | more).items():
         monkeypatch.setenv(name, value)
 

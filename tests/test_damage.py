@@ -45,7 +45,6 @@ class Damage(NamedTuple):
 
 @pytest.fixture
 async def scene(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Scene]:
-    monkeypatch.setattr("core.doctor.io.doctor.CONFIRM_SECONDS", 0.0)
     async with open_scene(settings) as opened:
         adopted = {"EMBEDDER": "openai", "EMBED_API_URL": opened.settings.embed_api_url, "EMBED_MODEL": "first"}
         commands.adopt(monkeypatch, opened.settings, **adopted)

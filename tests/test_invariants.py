@@ -25,7 +25,6 @@ Plant = Callable[[Scene, int], Awaitable[None]]
 
 @pytest.fixture
 async def scene(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    monkeypatch.setattr("core.doctor.io.doctor.CONFIRM_SECONDS", 0.0)
     async with open_scene(settings) as opened:
         adopted = {"EMBEDDER": "openai", "EMBED_API_URL": opened.settings.embed_api_url, "EMBED_MODEL": "first"}
         commands.adopt(monkeypatch, opened.settings, **adopted)

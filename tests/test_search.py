@@ -7,12 +7,14 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from core.feeds.io.link_store import Ttls
 from core.registry.io.cleanup import Pruner
 from core.registry.record import ARTICLES_SOURCE
+from core.search.io import replica_follower
 from core.search.io.replica_opener import replica_folder
 from core.search.io.replica_snapshot import FUSION_DEPTH
 from core.search.io.replica_state import try_lock
@@ -204,7 +206,8 @@ async def behind(library: Library) -> AsyncIterator[None]:
     lock = try_lock(replica_folder(library.settings) / "writer.lock")
     assert lock is not None
     try:
-        yield
+        with mock.patch.object(replica_follower, "MOST_WAITS", 2):
+            yield
     finally:
         os.close(lock)
 

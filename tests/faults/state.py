@@ -42,6 +42,10 @@ ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 # ── families ────────────────────────────────────────────────────────────────────────────────────
 
 
+WITH_OR_WITHOUT_END = {"", "as the article or page", "an hour until it is live", "as the chunk"}
+"""Declared lives of keys of which some expire and some do not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """One kind of key, as `core/keys.py` declares it. An empty life: it depends, so either is right."""
@@ -53,7 +57,7 @@ class Family:
 
     @property
     def expires(self) -> bool:
-        return self.life not in {"no expiry", "capped", ""}
+        return not self.stays and self.life not in WITH_OR_WITHOUT_END
 
     @property
     def stays(self) -> bool:
