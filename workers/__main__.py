@@ -15,7 +15,6 @@ from functools import partial
 from redis.exceptions import RedisError
 
 from core.errors import FreshetError
-from core.keys import Keys
 from core.runtime import logs, sidecar, signals
 from core.runtime.allowed_jobs import ALLOWED_JOBS, AllowedJobs
 from core.runtime.inline_worker import InlineWorker
@@ -25,7 +24,7 @@ from core.runtime.sidecar import Sidecar
 from core.runtime.terminal import echo
 from core.runtime.worker_timing import WorkerTiming
 from core.settings import Settings, load
-from core.store import connect, redis_health, version
+from core.store import connect, redis_health
 from workers.embed_dispatch import EmbedDispatcher
 
 
@@ -41,8 +40,8 @@ def main(
     async def get_ready() -> None:
         settings = load()
         logs.configure(settings)
-        await _wait_for_server(settings, options.burst)
-        ready.append(settings)
+        async with redis_health.open_when_ready(settings, once=options.burst):
+            ready.append(settings)
 
     code = signals.run_until_stopped(get_ready)
     return _serve(ready[0], options, allowed, timing) if ready else code
@@ -62,16 +61,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"Say which queues to work on: any of {known}.")
     options.queues = [QueueName(name) for name in dict.fromkeys(options.queues)]
     return options
-
-
-async def _wait_for_server(settings: Settings, burst: bool) -> None:
-    client = connect.open_store(settings)
-    give_up_seconds = redis_health.ONCE_WAIT_SECONDS if burst else None
-    try:
-        await redis_health.wait_for_server(client, settings, give_up_seconds=give_up_seconds)
-        await version.check(client, Keys.of(settings))
-    finally:
-        await client.aclose()
 
 
 def _serve(settings: Settings, options: argparse.Namespace, allowed: AllowedJobs, timing: WorkerTiming | None) -> int:

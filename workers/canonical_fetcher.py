@@ -22,7 +22,7 @@ from core.registry.io.articles import ArticleStore
 from core.registry.io.cleanup import Pruner
 from core.runtime import logs, progress, signals
 from core.settings import Settings, load
-from core.store import connect, redis_health, version
+from core.store import connect, redis_health
 from core.store.clock import ServerClock
 
 if TYPE_CHECKING:
@@ -103,10 +103,7 @@ async def run_once(context: Context, budget_seconds: float) -> Mapping[str, int]
 async def _main(settings: Settings) -> None:
     """Run once from the command line; nothing heavy is imported before there is something to fetch."""
     logs.configure(settings)
-    keys, client = Keys.of(settings), connect.open_store(settings)
-    try:
-        await redis_health.wait_for_server(client, settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS)
-        await version.check(client, keys)
+    async with redis_health.open_when_ready(settings, once=True) as (client, keys):
         run = await find_links(client, keys, settings)
         if run.new.links:
             from core.runtime.context import build_context
@@ -114,8 +111,6 @@ async def _main(settings: Settings) -> None:
             async with build_context(settings, client, keys) as context:
                 await fetch_links(context, run, settings.canonical_budget_seconds)
         await finish(client, keys, settings, run)
-    finally:
-        await client.aclose()
 
 
 def main() -> int:

@@ -114,7 +114,7 @@ async def _until_unavailable(context: Context, work: Coroutine[object, object, o
 
 async def _main(settings: Settings, once: bool) -> None:
     if once:
-        async with open_context(settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS) as context:
+        async with open_context(settings, once=True) as context:
             await run_once(context)
     while not once:
         try:

@@ -20,7 +20,7 @@ from core.settings import load
 from core.sources.domain import DomainFileError
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.open_sources import OpenSources
-from core.store import connect, redis_health
+from core.store import connect
 from core.store.cancellation import Canceller
 from core.store.clock import ServerClock
 from workers.timer import Timer
@@ -61,7 +61,7 @@ class JobLimit:
 async def _job(work: Callable[[Context, JobLimit], Awaitable[None]]) -> None:
     settings = load()
     limit = JobLimit(time.monotonic() + settings.refresh_budget_seconds)
-    async with open_context(settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS) as context, _stoppable(limit):
+    async with open_context(settings, once=True) as context, _stoppable(limit):
         await work(context, limit)
 
 

@@ -28,7 +28,7 @@ from core.runtime.queue_names import QueueName
 from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings, load
 from core.sources.io.source_store import SourceStore
-from core.store import connect, redis_health, version
+from core.store import connect, redis_health
 
 log = logging.getLogger("timer")
 
@@ -123,20 +123,13 @@ class Timer:
 
 async def _main(settings: Settings, once: bool) -> None:
     logs.configure(settings)
-    keys, client, queues = Keys.of(settings), connect.open_store(settings), JobQueues(settings)
-    try:
-        await redis_health.wait_for_server(
-            client, settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS if once else None
-        )
-        await version.check(client, keys)
-        timer = Timer(settings, client, keys, queues)
+    async with redis_health.open_when_ready(settings, once=once) as (client, keys):
+        timer = Timer(settings, client, keys, JobQueues(settings))
         while True:
             await _tick(timer, settings, client, once)
             if once:
                 return
             await asyncio.sleep(settings.timer_seconds)
-    finally:
-        await client.aclose()
 
 
 async def _tick(timer: Timer, settings: Settings, client: connect.Client, once: bool) -> None:

@@ -32,7 +32,7 @@ from core.sources.io import read_permission
 from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
 from core.sources.source_state import LossLimit
-from core.store import connect, redis_health, version
+from core.store import connect, redis_health
 from core.store.commit import Leases
 from core.urls.normalise import politeness_key, split_url
 
@@ -67,19 +67,13 @@ class Context:
 
 
 @asynccontextmanager
-async def open_context(settings: Settings, give_up_seconds: float | None = None) -> AsyncIterator[Context]:
-    """Wait for the server (for ever, or not), check it, open everything; close it all at the end."""
+async def open_context(settings: Settings, *, once: bool = False) -> AsyncIterator[Context]:
+    """Wait for the server (for ever, or `once` for a while), open everything; close it all at the end."""
     logs.configure(settings)
-    keys = Keys.of(settings)
-    client = connect.open_store(settings)
-    try:
-        await redis_health.wait_for_server(client, settings, give_up_seconds=give_up_seconds)
+    async with redis_health.open_when_ready(settings, once=once) as (client, keys):
         await redis_health.log_dangers(client)
-        await version.check(client, keys)
         async with build_context(settings, client, keys) as context:
             yield context
-    finally:
-        await client.aclose()
 
 
 @asynccontextmanager

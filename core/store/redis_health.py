@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 
 from core.errors import StoreUnreachable
+from core.keys import Keys
 from core.settings import Settings
-from core.store.connect import Client, url_of
+from core.store import version
+from core.store.connect import Client, open_store, url_of
 from core.urls import redis_url
 
 log = logging.getLogger("store")
@@ -60,6 +63,18 @@ async def wait_for_server(
             if waited:
                 log.info("✅ Redis is back → %s", redis_url.masked(url_of(settings)))
             return
+
+
+@contextlib.asynccontextmanager
+async def open_when_ready(settings: Settings, *, once: bool) -> AsyncIterator[tuple[Client, Keys]]:
+    """Open the store when its server answers and its schema is known; `once`: give up after a few seconds."""
+    client, keys = open_store(settings), Keys.of(settings)
+    try:
+        await wait_for_server(client, settings, give_up_seconds=ONCE_WAIT_SECONDS if once else None)
+        await version.check(client, keys)
+        yield client, keys
+    finally:
+        await client.aclose()
 
 
 def explain(error: BaseException, url: str) -> str:
