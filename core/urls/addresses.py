@@ -1,7 +1,7 @@
-"""Which addresses nobody may be sent to, and which private ones the operator allows.
+"""Tell which addresses must not be fetched, and which private ones the operator allows.
 
-Pure. `ipaddress.is_global` alone is not enough: it lets through Azure's 168.63.129.16, Oracle's 192.0.0.192 and
-IPv4 addresses wrapped in NAT64 or 6to4. So there is an explicit list, and what is wrapped is unwrapped first.
+`ipaddress.is_global` alone is not enough: it lets through Azure's 168.63.129.16, Oracle's 192.0.0.192 and
+IPv4 addresses wrapped in NAT64 or 6to4. So there is an explicit list, and wrapped addresses are unwrapped first.
 """
 
 from __future__ import annotations
@@ -9,46 +9,37 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 import ada_url
 
 from core.errors import SettingsError
 
 # IANA special-purpose registries (RFC 6890 and updates), and the cloud endpoints that look public.
-_FORBIDDEN_V4 = tuple(
-    map(
-        IPv4Network,
-        (
-            "0.0.0.0/8",  # this network; 0.0.0.0 connects to the own host
-            "10.0.0.0/8",  # private
-            "100.64.0.0/10",  # carrier-grade NAT; Alibaba's metadata is 100.100.100.200
-            "127.0.0.0/8",  # loopback
-            "168.63.129.16/32",  # Azure's wire server
-            "169.254.0.0/16",  # link-local; metadata of most clouds
-            "172.16.0.0/12",  # private
-            "192.0.0.0/24",  # protocol assignments; Oracle's metadata is 192.0.0.192
-            "192.0.2.0/24",  # documentation
-            "192.88.99.0/24",  # 6to4 relays
-            "192.168.0.0/16",  # private
-            "198.18.0.0/15",  # benchmarking
-            "198.51.100.0/24",  # documentation
-            "203.0.113.0/24",  # documentation
-            "224.0.0.0/4",  # multicast
-            "240.0.0.0/4",  # reserved; 255.255.255.255 is broadcast
-        ),
+_FORBIDDEN = [
+    ip_network(network)
+    for network in (
+        "0.0.0.0/8",  # this network; 0.0.0.0 connects to the own host
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # carrier-grade NAT; Alibaba's metadata is 100.100.100.200
+        "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # Azure's wire server
+        "169.254.0.0/16",  # link-local; metadata of most clouds
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments; Oracle's metadata is 192.0.0.192
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",  # private
+        "198.18.0.0/15",  # benchmarking
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved; 255.255.255.255 is broadcast
+        "2001::/23",  # protocol assignments: Teredo, benchmarking, ORCHID
+        "2001:db8::/32",  # documentation
+        "3fff::/20",  # documentation
     )
-)
-_FORBIDDEN_V6 = tuple(
-    map(
-        IPv6Network,
-        (
-            "2001::/23",  # protocol assignments: Teredo, benchmarking, ORCHID
-            "2001:db8::/32",  # documentation
-            "3fff::/20",  # documentation
-        ),
-    )
-)
+]
 # Everything else in IPv6 is loopback, private, link- or site-local, multicast, discard, IPv4-compatible or unassigned.
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")  # the local-use 64:ff9b:1::/48 is outside global unicast and stays forbidden
@@ -58,42 +49,30 @@ _ISATAP = (0x00005EFE, 0x02005EFE)
 
 @lru_cache(maxsize=4096)
 def is_forbidden(ip: str) -> bool:
-    """Would a connection to this address reach something that is not the public internet? Junk counts as yes."""
+    """Would a connection to this address reach anything but the public internet? True for what is no address."""
     try:
         address = ip_address(ip.partition("%")[0])
     except ValueError:
         return True
     if isinstance(address, IPv4Address):
-        return _is_special_v4(address)
-    inner = _wrapped_ipv4(address)
-    return _is_special_v6(address) if inner is None else _is_special_v4(inner)
-
-
-def _wrapped_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that packets to this IPv6 address end up at, if there is one."""
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address in _NAT64:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    if address in _SIX_TO_FOUR:
-        return IPv4Address((int(address) >> 80) & 0xFFFFFFFF)
-    return None
-
-
-def _is_special_v4(address: IPv4Address) -> bool:
-    return not address.is_global or any(address in network for network in _FORBIDDEN_V4)
-
-
-def _is_special_v6(address: IPv6Address) -> bool:
-    if address not in _GLOBAL_UNICAST or not address.is_global:
-        return True
-    return any(address in network for network in _FORBIDDEN_V6) or _tunnels_inside(address)
-
-
-def _tunnels_inside(address: IPv6Address) -> bool:
-    """ISATAP: the last 32 bits are an IPv4 address of the site's own network."""
+        return _is_special(address)
     number = int(address)
-    return (number >> 32) & 0xFFFFFFFF in _ISATAP and _is_special_v4(IPv4Address(number & 0xFFFFFFFF))
+    # IPv4 addresses inside IPv6: mapped, NAT64, 6to4. Packets end up at the inner one.
+    if address.ipv4_mapped is not None:
+        return _is_special(address.ipv4_mapped)
+    if address in _NAT64:
+        return _is_special(IPv4Address(number & 0xFFFFFFFF))
+    if address in _SIX_TO_FOUR:
+        return _is_special(IPv4Address((number >> 80) & 0xFFFFFFFF))
+    # ISATAP: the last 32 bits are an IPv4 address of the site's own network.
+    is_isatap = (number >> 32) & 0xFFFFFFFF in _ISATAP
+    if is_isatap and _is_special(IPv4Address(number & 0xFFFFFFFF)):
+        return True
+    return address not in _GLOBAL_UNICAST or _is_special(address)
+
+
+def _is_special(address: IPv4Address | IPv6Address) -> bool:
+    return not address.is_global or any(address in network for network in _FORBIDDEN)
 
 
 # ── what the operator allows ────────────────────────────────────────────────────────────────────
@@ -108,7 +87,7 @@ class AllowList:
     networks: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict)
     """(IP version, prefix length) → network prefixes as numbers."""
     has_addresses: bool = False
-    """Could an address permit what its host's name does not?"""
+    """Can an address be allowed whose host name is not?"""
 
     @classmethod
     def parse(cls, entries: Iterable[str]) -> AllowList:
@@ -117,11 +96,18 @@ class AllowList:
         pairs: set[tuple[str, int]] = set()
         networks: dict[tuple[int, int], set[int]] = {}
         for entry in filter(None, map(str.strip, entries)):
-            if "/" in entry:
-                key, prefix = _network(entry)
-                networks.setdefault(key, set()).add(prefix)
-                continue
-            host, port = _host_and_port(entry)
+            try:
+                if "/" in entry:
+                    network = ip_network(entry, strict=False)
+                    prefix = int(network.network_address) >> (network.max_prefixlen - network.prefixlen)
+                    networks.setdefault((network.version, network.prefixlen), set()).add(prefix)
+                    continue
+                host, port = _host_and_port(entry)
+            except ValueError:
+                raise SettingsError(
+                    f"Cannot start. FETCH_ALLOWED_HOSTS: {entry[:80]!r} is not a host, host:port, address, [v6]:port "
+                    "or CIDR. See .env.example."
+                ) from None
             if port is None:
                 hosts.add(host)
             else:
@@ -133,9 +119,8 @@ class AllowList:
     def permits(self, host: str, port: int) -> bool:
         """Is this host or address allowed on this port? Brackets, a trailing dot and a scope id do not matter."""
         name = _bare(host)
-        return name in self.any_port or (name, port) in self.one_port or self._in_network(name)
-
-    def _in_network(self, name: str) -> bool:
+        if name in self.any_port or (name, port) in self.one_port:
+            return True
         if not self.networks or not is_address(name):
             return False
         address = ip_address(name)
@@ -147,7 +132,7 @@ class AllowList:
 
 @lru_cache(maxsize=4096)
 def _bare(host: str) -> str:
-    """One spelling per host: lower case, no brackets, dot or scope; addresses in their short form, unmapped."""
+    """Return one spelling per host: lower case, no brackets, dot or scope; addresses in their short form, unmapped."""
     name = host.strip("[]").partition("%")[0].removesuffix(".").lower()
     if not is_address(name):
         return name
@@ -166,39 +151,17 @@ def is_address(name: str) -> bool:
     return True
 
 
-def _network(entry: str) -> tuple[tuple[int, int], int]:
-    try:
-        network = ip_network(entry, strict=False)
-    except ValueError:
-        raise _unreadable(entry) from None
-    prefix = int(network.network_address) >> (network.max_prefixlen - network.prefixlen)
-    return (network.version, network.prefixlen), prefix
-
-
 def _host_and_port(entry: str) -> tuple[str, int | None]:
-    host, port = _cut_port(entry)
-    try:
-        # The same parser that reads URLs, so that `Bücher.example` and `0x7f.1` mean here what they mean there.
-        name = ada_url.URL(f"http://{host}/").hostname
-    except ValueError:
-        raise _unreadable(entry) from None
-    if not name or (port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)):
-        raise _unreadable(entry)
-    return _bare(name), int(port) if port else None
-
-
-def _cut_port(entry: str) -> tuple[str, str]:
+    """Raises ValueError for what is neither a host nor an address."""
     if entry.startswith("["):
         host, bracket, rest = entry.partition("]")
-        return host + bracket, rest.removeprefix(":")
-    if entry.count(":") > 1:
-        return f"[{entry}]", ""
-    host, _, port = entry.partition(":")
-    return host, port
-
-
-def _unreadable(entry: str) -> SettingsError:
-    return SettingsError(
-        f"Cannot start. FETCH_ALLOWED_HOSTS: {entry[:80]!r} is not a host, host:port, address, [v6]:port or CIDR. "
-        "See .env.example."
-    )
+        host, port = host + bracket, rest.removeprefix(":")
+    elif entry.count(":") > 1:
+        host, port = f"[{entry}]", ""
+    else:
+        host, _, port = entry.partition(":")
+    # The same parser that reads URLs, so that `Bücher.example` and `0x7f.1` mean here what they mean there.
+    name = ada_url.URL(f"http://{host}/").hostname
+    if not name or (port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)):
+        raise ValueError(entry)
+    return _bare(name), int(port) if port else None

@@ -1,7 +1,7 @@
-"""What a file is to the registry: one normal form for all the ways to write its path (spec 000 §3).
+"""Give a file one identity for all the ways to write its path.
 
-Pure: looks at text, never at a disk; so `..` is resolved by the letter and links are the caller's business.
-Nothing of a SAS ever leaves this file, not even in an error.
+Looks at text, never at a disk: `..` is resolved by the letter, symbolic links are left to the caller. Nothing of a SAS
+ever leaves this file, not even in an error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FileIdentity:
 
 
 def file_identity(source: str) -> FileIdentity:
-    """The file that an absolute path, a file: URI or a blob's URL names. Raises ValueError, a sentence."""
+    """Return the file that an absolute path, a file: URI or a blob's URL names. Raises ValueError, a sentence."""
     if "\0" in source:
         raise ValueError("a path with a NUL character names no file")
     if _WEB.match(source.strip()):
@@ -91,7 +91,7 @@ def _long_or_share(path: str) -> FileIdentity:
 
 
 def _resolved(names: Iterable[str]) -> list[str]:
-    """Without empty names, `.` and `..`; above the root is the root."""
+    """Resolve empty names, `.` and `..`; above the root is the root."""
     kept: list[str] = []
     for name in names:
         if name == "..":
@@ -108,7 +108,7 @@ def _refuse_streams(names: Iterable[str]) -> None:
 
 
 def _path_of_uri(uri: str) -> str:
-    """The path that a file: URI stands for (RFC 8089), with the bytes it encodes."""
+    """Return the path that a file: URI stands for (RFC 8089), with the bytes it encodes."""
     text = re.split(r"[?#]", uri[5:], maxsplit=1)[0]
     host, path = "", text
     if text.startswith("//"):
@@ -134,7 +134,7 @@ def _path_of_uri(uri: str) -> str:
 
 
 def _blob(url: str) -> FileIdentity:
-    """The blob's own address: https, no query, so no SAS."""
+    """Identify a blob by its own address: https, no query, so no SAS."""
     base = re.split(r"[?#]", url, maxsplit=1)[0]
     if any(ord(char) < 32 for char in base):
         raise ValueError("a blob's address with a control character is not taken")

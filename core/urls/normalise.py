@@ -1,6 +1,6 @@
-"""What a URL is to us: clean to fetch, normal to compare, shown to people.
+"""Clean, normalise and split URLs: clean to fetch, normal to compare, display for people.
 
-Pure. One parser has the say on what a URL means (WHATWG, by ada), one list on where a domain begins (public suffixes).
+One parser decides what a URL means (ada, after WHATWG), one list where a domain begins (public suffixes).
 `clean_url` is safe to fetch: it never reorders or re-encodes what it keeps. `normalise_url` is identity only and its
 result is never fetched.
 The policy, line by line, is in docs/urls.md.
@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from ipaddress import ip_address
 from typing import NamedTuple
 
 import ada_url
 from publicsuffixlist import PublicSuffixList
 
 from core.models import RejectedUrl
+from core.urls.addresses import is_address
 from core.urls.secrets import without_credentials
 from core.urls.trackers import Trackers, tracker_matcher
 
 NORMALISER_VERSION = 1
-"""Raise it with any change of rule or tracker list: uids and item ids change (trap T45)."""
+"""Raise it with any change of a rule or of the tracker list: uids and item ids change."""
 
 MAX_URL_CHARS = 2048
-"""The limit of sitemaps.org for a location; what is longer is a trap or data in disguise."""
+"""The limit of sitemaps.org for a location; longer ones are spider traps or data in disguise."""
 
 _SCHEMES = ("http://", "https://")
 _DEFAULT_PORTS = {"http:": 80, "https:": 443}
@@ -36,7 +36,7 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 
 
 class UrlParts(NamedTuple):
-    """An http(s) URL in pieces, as WHATWG reads it."""
+    """The parts of an http(s) URL, as WHATWG reads it."""
 
     scheme: str
     host: str
@@ -47,11 +47,8 @@ class UrlParts(NamedTuple):
     query: str
 
 
-# ── reading ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def join_url(base: str, ref: str) -> str:
-    """`ref` made absolute; what cannot be joined comes back as it was, so that `clean_url` can say why."""
+    """Make `ref` absolute; what cannot be joined comes back unchanged, so that `clean_url` can say why."""
     try:
         return str(ada_url.join_url(_scalar(base), _scalar(ref)))
     except ValueError:
@@ -59,13 +56,13 @@ def join_url(base: str, ref: str) -> str:
 
 
 def serialise_url(url: str, base: str | None = None) -> str:
-    """The URL as WHATWG serialises it, without fragment; empty if it cannot be read."""
+    """Return the URL as WHATWG serialises it, without fragment; empty if it cannot be read."""
     return _parse(url if base is None else join_url(base, url)).partition("#")[0]
 
 
 @lru_cache(maxsize=2_048)
 def split_url(url: str) -> UrlParts | None:
-    """The pieces of an http(s) URL, or None for anything else."""
+    """Return the parts of an http(s) URL, or None for anything else."""
     href = _parse(url)
     if not href.startswith(_SCHEMES):
         return None
@@ -75,38 +72,35 @@ def split_url(url: str) -> UrlParts | None:
 
 
 def host_of(url: str) -> str:
-    """The host of an http(s) URL, or an empty string."""
-    found = split_url(url)
-    return found.host if found else ""
+    """Return the host of an http(s) URL, or an empty string."""
+    parts = split_url(url)
+    return parts.host if parts else ""
 
 
 def origin_of(url: str) -> str:
-    """`scheme://host[:port]`, or an empty string if this is no http(s) URL."""
-    found = split_url(url)
-    if found is None:
+    """Return `scheme://host[:port]`, or an empty string if this is no http(s) URL."""
+    parts = split_url(url)
+    if parts is None:
         return ""
-    host = f"[{found.host}]" if ":" in found.host else found.host
-    port = "" if found.port == _DEFAULT_PORTS[f"{found.scheme}:"] else f":{found.port}"
-    return f"{found.scheme}://{host}{port}"
+    host = f"[{parts.host}]" if ":" in parts.host else parts.host
+    port = "" if parts.port == _DEFAULT_PORTS[f"{parts.scheme}:"] else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}"
 
 
 def registrable_domain(host_or_url: str) -> str:
-    """What one owner registered: `bbc.co.uk`, `someone.github.io`; an address or a bare name is its own domain."""
+    """Return what one owner registered: `bbc.co.uk`, `someone.github.io`; addresses and bare names stay as they are."""
     return _registrable(host_of(host_or_url) if "//" in host_or_url else host_or_url)
 
 
 def politeness_key(host: str, port: int) -> str:
-    """Who shares politeness: a registrable domain; under a bare address each port is a server of its own."""
+    """Return what shares one rate limit: a registrable domain; of a bare address each port is a server of its own."""
     domain = registrable_domain(host)
     is_name = "." in domain and ":" not in domain and not domain.replace(".", "").isdigit()
     return domain if is_name else f"{domain}:{port}"
 
 
-# ── writing ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def clean_url(url: str, trackers: Trackers | None = None) -> str | RejectedUrl:
-    """The URL to store and fetch: WHATWG form without trackers and fragment; or why there is none."""
+    """Return the URL to store and fetch, in WHATWG form without trackers and fragment; or why there is none."""
     href = _parse(url)
     if not href:
         return RejectedUrl(url, "unparsable" if url.strip(_BLANK) else "empty")
@@ -118,22 +112,24 @@ def clean_url(url: str, trackers: Trackers | None = None) -> str | RejectedUrl:
     authority = _without_dot(authority)
     if not authority:
         return RejectedUrl(url, "no_host")
-    if "xn--" in authority and not _is_idn(authority):
+    # ada lets wrong punycode pass if all is ASCII, WHATWG and browsers do not. What it cannot decode it leaves.
+    if "xn--" in authority and re.search(r"(?:^|\.)xn--", ada_url.idna.decode(authority.partition(":")[0])):
         return RejectedUrl(url, "unparsable")
     if query:
-        query = _without_trackers(query, authority, trackers or tracker_matcher())
+        trackers, domain = trackers or tracker_matcher(), registrable_domain(authority)
+        query = "&".join(pair for pair in query.split("&") if not trackers.drops(pair.partition("=")[0], domain))
     cleaned = f"{scheme}//{authority}{path}?{query}" if query else f"{scheme}//{authority}{path}"
     return cleaned if len(cleaned) <= MAX_URL_CHARS else RejectedUrl(url, "too_long")
 
 
 def public_url(url: str, trackers: Trackers | None = None) -> str | RejectedUrl:
-    """What is stored of a link that somebody else wrote: clean, and without credentials; or why there is none."""
+    """Return what is stored of a link that somebody else wrote: clean, without credentials; or why there is none."""
     cleaned = clean_url(url, trackers)
     return cleaned if isinstance(cleaned, RejectedUrl) else without_credentials(cleaned)
 
 
 def normalise_url(url: str, trackers: Trackers | None = None) -> str:
-    """The form that equal links share: public, query sorted by name, no trailing slash. Never fetch it.
+    """Return the form that equal links share: public, query sorted by name, no trailing slash. Never fetch it.
 
     Raises ValueError for what `clean_url` rejects: such a URL has no identity, and may carry a password.
     """
@@ -149,16 +145,13 @@ def normalise_url(url: str, trackers: Trackers | None = None) -> str:
 
 
 def display_url(url: str) -> str:
-    """The URL for people: a punycode host in its own letters. Never parse or fetch it."""
+    """Return the URL for people: a punycode host in its own letters. Never parse or fetch it."""
     href = _parse(url)
     if "//xn--" not in href and ".xn--" not in href:
         return href or url
     scheme, _, authority, *rest = href.split("/", 3)
     host, colon, port = authority.partition(":")
     return "/".join((scheme, "", ada_url.idna.decode(host) + colon + port, *rest))
-
-
-# ── inside ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _parse(url: str) -> str:
@@ -204,17 +197,6 @@ def _without_dot(authority: str) -> str:
     return "" if not host or host.endswith(".") else host + colon + port
 
 
-def _is_idn(authority: str) -> bool:
-    """ada lets wrong punycode pass if all is ASCII; WHATWG and browsers do not. What it cannot decode it leaves."""
-    decoded = ada_url.idna.decode(authority.partition(":")[0])
-    return not any(label.startswith("xn--") for label in decoded.split("."))
-
-
-def _without_trackers(query: str, authority: str, trackers: Trackers) -> str:
-    domain = registrable_domain(authority)
-    return "&".join(pair for pair in query.split("&") if not trackers.drops(pair.partition("=")[0], domain))
-
-
 def _normal_char(match: re.Match[str]) -> str:
     """A stray `%` is written `%25`, else `%%34%31` would turn into `%41` and then into `A`."""
     text, digits = match[0], match[1]
@@ -235,12 +217,4 @@ def _public_suffixes() -> PublicSuffixList:
 def _registrable(text: str) -> str:
     bare_ipv6 = text.count(":") > 1 and not text.startswith("[")
     host = host_of(f"http://[{text}]" if bare_ipv6 else f"http://{text}") if text else ""
-    return host if _is_address(host) else _public_suffixes().privatesuffix(host) or host
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+    return host if is_address(host) else _public_suffixes().privatesuffix(host) or host

@@ -1,7 +1,7 @@
 """Keep secrets out of what is stored and out of what people read: URLs, error texts, logs.
 
-Two functions: `without_credentials` is for URLs that are stored, `redacted` for texts. Both go by the same list of
-names. Only for the few names that may also mean something harmless (`?token=ETH`) is the value looked at.
+`without_credentials` is for URLs that are stored, `redact` for texts. Both use the same list of names. Only for the few
+names that may also mean something harmless (`?token=ETH`) is the value looked at.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _ENCODED_PAIR = re.compile(
 
 
 def without_credentials(url: str) -> str:
-    """The URL without user name, password and secret parameters; everything else byte for byte."""
+    """Remove user name, password and secret parameters; everything else stays byte for byte."""
     if "@" in url:
         url = _USERINFO.sub("", url, count=1)
     if "=" not in url and "%3" not in url:
@@ -79,7 +79,13 @@ def without_credentials(url: str) -> str:
     kept = _without_secret_pairs(query, bool(_BLOB_HOST.match(url)))
     fragment = _without_secret_pairs(fragment, is_blob=False)
     url = before + (question if kept or not query else "") + kept + (mark + fragment if fragment else "")
-    return _without_encoded(url) if "%" in url else _without_nested(url)
+    # A URL written plainly inside a parameter of another: its secrets lose their values.
+    before, mark, query = url.partition("?")
+    if "?" in query or "//" in query:
+        url = before + mark + _replace_values(_USERINFO.sub("", query), "")
+    if "%40" in url or ("%" in url and "@" in url):
+        url = _ENCODED_USERINFO.sub("", url)
+    return _replace_encoded_values(url, "") if "%" in url else url
 
 
 def has_credentials(url: str) -> bool:
@@ -88,7 +94,7 @@ def has_credentials(url: str) -> bool:
 
 
 def _without_secret_pairs(query: str, is_blob: bool) -> str:
-    """The pairs that are no secrets; `;` counts as a separator too, since some servers read it so."""
+    """Keep the pairs that are no secrets; `;` counts as a separator too, since some servers read it so."""
     if "=" not in query:
         return query
     pairs = re.split(r"(?=[&;])", query)
@@ -102,54 +108,40 @@ def _without_secret_pairs(query: str, is_blob: bool) -> str:
     return query if len(kept) == len(pairs) else "".join(kept).lstrip("&;")
 
 
-def _without_nested(url: str) -> str:
-    """A URL written plainly inside a parameter of another: its secrets lose their values."""
-    before, mark, query = url.partition("?")
-    return url if "?" not in query and "//" not in query else before + mark + _replaced(_USERINFO.sub("", query), "")
-
-
-def _without_encoded(url: str) -> str:
-    url = _without_nested(url)
-    if "%40" in url or "@" in url:
-        url = _ENCODED_USERINFO.sub("", url)
-    return _ENCODED_PAIR.sub(_encoded_blank, url)
-
-
-def _encoded_blank(match: re.Match[str]) -> str:
-    mark, name, equals, value = match.groups()
-    return f"{mark}{name}{equals}" if _is_secret(_plain(name), unquote(value)) else match[0]
-
-
 # ── texts ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def redact(text: str, known: tuple[str, ...] = ()) -> str:
-    """The text with passwords in URLs, secret parameters and all known secret values replaced by `…`."""
+    """Replace passwords in URLs, secret parameters and all known secret values by `…`."""
     if "@" in text or "%40" in text:
         text = _USERINFO_IN_TEXT.sub(lambda m: f"{m[1] or m[2] or m[3]}{_HIDDEN}@", text)
         text = _ENCODED_USERINFO.sub(_HIDDEN + "%40", text)
     if "=" in text or "%" in text:
-        text = _replaced(text, _HIDDEN, _beside(_plain(found[1]) for found in _NAME.finditer(text)))
-        text = _ENCODED_PAIR.sub(_hidden_encoded, text)
+        text = _replace_values(text, _HIDDEN, _beside(_plain(match[1]) for match in _NAME.finditer(text)))
+        text = _replace_encoded_values(text, _HIDDEN)
     for value in known:
         text = text.replace(value, _HIDDEN)
     return text
 
 
-def _hidden_encoded(match: re.Match[str]) -> str:
-    mark, name, equals, value = match.groups()
-    return f"{mark}{name}{equals}{_HIDDEN}" if value and _is_secret(_plain(name), None) else match[0]
+def _replace_encoded_values(text: str, by: str) -> str:
+    def replacement(match: re.Match[str]) -> str:
+        mark, name, equals, value = match.groups()
+        is_secret = bool(value) and _is_secret(_plain(name), None if by else unquote(value))
+        return f"{mark}{name}{equals}{by}" if is_secret else match[0]
+
+    return _ENCODED_PAIR.sub(replacement, text)
 
 
-def _replaced(text: str, by: str, beside: Iterable[str] = ()) -> str:
-    """The text with the values of secret parameters replaced; also in a URL that is the value of another parameter."""
+def _replace_values(text: str, by: str, beside: Iterable[str] = ()) -> str:
+    """Replace the values of secret parameters, also in a URL that is the value of another parameter."""
     parts, done = [], 0
     for named in _NAME.finditer(text):
         name = _plain(named[1])
         if named.start() < done or not (name in beside or _is_secret(name, None)):
             continue
-        found = _VALUE.match(text, named.end())
-        value = found[0] if found else ""
+        match = _VALUE.match(text, named.end())
+        value = match[0] if match else ""
         if value and (by or _is_secret(name, value)):  # a URL keeps what is harmless, a text hides it
             parts += [text[done : named.end()], by]
             done = named.end() + len(value)
@@ -166,7 +158,7 @@ def _plain(name: str) -> str:
 
 
 def _beside(names: Iterable[str]) -> set[str]:
-    """The parameters that belong to the signatures among these."""
+    """Return the parameters that belong to the signatures among these."""
     return {other for name in names for other in _COMPANIONS.get(name, ())}
 
 

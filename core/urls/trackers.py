@@ -1,18 +1,19 @@
-"""Which query parameters only say where a reader came from.
+"""Know the query parameters that only say where a reader came from.
 
-Data and one small matcher. A name is listed only if removing it can never select another page: `ref`, `source`,
-`id`, `cid` or `p` do select pages on some sites, so they are listed for single sites at most.
-Changing a list changes clean URLs, hence uids: raise `NORMALISER_VERSION` with it.
+A name is listed only if removing it can never select another page: `ref`, `source`, `id`, `cid` or `p` do select pages
+on some sites, so they are listed for single sites at most. Changing a list changes clean URLs, hence uids: raise
+`NORMALISER_VERSION` with it.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
 
-# An entry that ends in `_` is a prefix, any other is a whole name; case never matters (trap T47).
-# Origin: the names vendors give to their own click ids and campaign tags, compared with the global rules of ClearURLs.
+# An entry that ends in `_` is a prefix, any other is a whole name; case never matters.
+# Origin: the names that vendors give to their click ids and campaign tags, compared with the global rules of ClearURLs.
 # Of those, left out because they can select pages: `utm`, `ref`, `referrer`, `cmpid`, `spm`, `[a-z]mc`, `vn_*`, `ga_*`.
 EVERYWHERE: tuple[str, ...] = (
     # Urchin, today Google Analytics: campaign tags of any kind
@@ -99,7 +100,7 @@ ON_SITES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Trackers:
-    """A list ready for asking; build it with `matcher`."""
+    """A list of trackers, made by `tracker_matcher`."""
 
     names: frozenset[str]
     prefixes: tuple[str, ...]
@@ -115,13 +116,8 @@ class Trackers:
 
 @lru_cache(maxsize=32)
 def tracker_matcher(extra: tuple[str, ...] = ()) -> Trackers:
-    """The shipped list and the user's entries (`TRACKING_PARAM_PREFIXES`) as one."""
-    entries = {_entry(text) for text in (*EVERYWHERE, *extra)} - {""}
+    """Return the shipped list and the user's entries (`TRACKING_PARAM_PREFIXES`) as one."""
+    # `utm_*`, as people write it, means `utm_`.
+    entries = {re.sub(r"_\*$", "_", text.strip().lower()) for text in (*EVERYWHERE, *extra)} - {""}
     prefixes = tuple(sorted(entry for entry in entries if entry.endswith("_")))
     return Trackers(frozenset(entry for entry in entries if not entry.endswith("_")), prefixes)
-
-
-def _entry(text: str) -> str:
-    """`utm_*`, as the specification's prose has it, means `utm_`."""
-    text = text.strip().lower()
-    return text[:-1] if text.endswith("_*") else text

@@ -1,8 +1,8 @@
-"""From an aggregator's redirect link to the publisher's own.
+"""Unwrap an aggregator's redirect link into the publisher's own.
 
-Pure: only what the link itself carries is used. A link whose target is known to the aggregator's server alone is
-rejected as `aggregator_opaque` rather than fetched (trap R7). Sites are told apart by registrable domain, never by a
-substring of the URL (trap T50); pages that merely live on such a site (an article on msn.com) pass untouched.
+Only what the link itself carries is used. A link whose target only the aggregator's server knows is rejected as
+`aggregator_opaque` rather than fetched. Sites are told apart by registrable domain, never by a substring of the URL;
+pages that merely live on such a site (an article on msn.com) pass unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core.models import RejectedUrl
 from core.urls.normalise import UrlParts, registrable_domain, split_url
 
 MAX_ROUNDS = 3
-"""An alert on a search hit on a cached page is three; more is somebody playing."""
+"""An alert on a search hit on a cached page needs three."""
 
 # Google and Yahoo have one domain per country: google.de, google.co.uk, google.com.br.
 _COUNTRY_SITE = re.compile(r"(google|yahoo)\.(?:com|cat|[a-z]{2}|com?\.[a-z]{2})")
@@ -34,33 +34,27 @@ class UnwrapRule(NamedTuple):
 
 
 def unwrap(url: str) -> str | RejectedUrl:
-    """The link an aggregator points to; the same URL if it is no aggregator's link; or why there is no target."""
+    """Return the target of an aggregator's link, any other URL unchanged, or why there is no target."""
     current = url
     for _ in range(MAX_ROUNDS + 1):
-        pieces = split_url(current)
-        if pieces is None:
-            # Not ours to judge unless an aggregator led here; `clean_url` names what is wrong with a plain link.
+        parts = split_url(current)
+        if parts is None:
+            # `clean_url` says what is wrong with a plain link.
             return url if current is url else RejectedUrl(url, "aggregator_target")
-        rule = _rule_for(pieces)
+        rules = RULES.get(_site(parts.host), ())
+        matching = (rule for rule in rules if rule.where.fullmatch(f"{parts.host}{parts.path}?{parts.query}"))
+        rule = next(matching, None)
         if rule is None:
             return current
-        current = rule.find(pieces)
+        current = rule.find(parts)
         if not current:
             return RejectedUrl(url, "aggregator_opaque")
     return RejectedUrl(url, "aggregator_depth")
 
 
-def _rule_for(pieces: UrlParts) -> UnwrapRule | None:
-    rules = RULES.get(_site(pieces.host))
-    if rules is None:
-        return None
-    place = f"{pieces.host}{pieces.path}?{pieces.query}"
-    return next((rule for rule in rules if rule.where.fullmatch(place)), None)
-
-
 @lru_cache(maxsize=16_384)
 def _site(host: str) -> str:
-    """The key into `RULES`: a registrable domain, or `google` and `yahoo` for all their countries."""
+    """Return the key into `RULES`: a registrable domain, or `google` and `yahoo` for all their countries."""
     domain = registrable_domain(host)
     country = _COUNTRY_SITE.fullmatch(domain)
     return country[1] if country else domain
@@ -72,8 +66,8 @@ def _site(host: str) -> str:
 def _param(*names: str) -> Finder:
     """The first of these parameters that has a value, by its whole name: `menu=` is not `u=`."""
 
-    def find(pieces: UrlParts) -> str:
-        pairs = [pair.partition("=") for pair in pieces.query.split("&")]
+    def find(parts: UrlParts) -> str:
+        pairs = [pair.partition("=") for pair in parts.query.split("&")]
         values = (value for name in names for key, _, value in pairs if key.lower() == name and value)
         return _decoded(next(values, ""))
 
@@ -84,26 +78,26 @@ def _in_path(pattern: str) -> Finder:
     """The group of this pattern in the path; the query is the aggregator's own."""
     compiled = re.compile(pattern, re.IGNORECASE)
 
-    def find(pieces: UrlParts) -> str:
-        match = compiled.search(pieces.path)
+    def find(parts: UrlParts) -> str:
+        match = compiled.search(parts.path)
         return _decoded(match[1]) if match else ""
 
     return find
 
 
-def _after_star(pieces: UrlParts) -> str:
+def _after_star(parts: UrlParts) -> str:
     """`us.rd.yahoo.com/…/*http://target?query`: everything after the star, query included."""
-    match = re.search(r"/\*+(https?(?::|%3A).+)", pieces.path, re.IGNORECASE)
+    match = re.search(r"/\*+(https?(?::|%3A).+)", parts.path, re.IGNORECASE)
     target = _decoded(match[1]) if match else ""
-    return f"{target}?{pieces.query}" if target and pieces.query else target
+    return f"{target}?{parts.query}" if target and parts.query else target
 
 
-def _amp(pieces: UrlParts) -> str:
+def _amp(parts: UrlParts) -> str:
     """`/amp/s/host/path` and `/c/s/host/path`: `s` stands for https; the query is the publisher's."""
-    match = re.fullmatch(r"/(?:amp|c|v)/(s/)?([^/]+\.[^/]+(?:/.*)?)", pieces.path)
+    match = re.fullmatch(r"/(?:amp|c|v)/(s/)?([^/]+\.[^/]+(?:/.*)?)", parts.path)
     if not match:
         return ""
-    query = f"?{pieces.query}" if pieces.query else ""
+    query = f"?{parts.query}" if parts.query else ""
     return f"{'https' if match[1] else 'http'}://{match[2]}{query}"
 
 
