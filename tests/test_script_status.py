@@ -70,7 +70,7 @@ async def test_a_running_run_shows_its_counters(redis: Client, keys: Keys, capsy
     runs = RunStore(redis, keys)
     now = float((await redis.time())[0])
     run_id = await runs.start("docs.site", "docs", "full", now)
-    await runs.tell(run_id, {"visited": "7"})
+    await runs.update(run_id, {"visited": "7"})
     await status.status(as_json=True)
     (run,) = json.loads(capsys.readouterr().out)["registry"]["runs"]
 

@@ -1,6 +1,7 @@
-"""Numbers and JSON out of fields that anybody may have written: what cannot be read becomes the default.
+"""Parse numbers, times and JSON from fields that anybody may have written; what cannot be read is the default.
 
-A reader that is given a set of `damaged` names notes in it which key it was, so that a store can put the value aside.
+An empty or missing value is the default too. A value that cannot be read adds its `key` to `damaged`, if that is given,
+so that a store can quarantine it.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Any, TypeVar
 LARGEST_INTEGER = 2**63 - 1
 LATEST_TIME = 253_402_300_799.0
 """The end of the year 9999, beyond which no date can be written."""
-Noted = set[str] | None
+Damaged = set[str] | None
 T = TypeVar("T")
 
 
-def integer(value: object, default: int = 0, key: str = "", damaged: Noted = None) -> int:
-    """A whole number of 64 bits; empty or missing is the default and no damage."""
+def integer(value: object, default: int = 0, key: str = "", damaged: Damaged = None) -> int:
+    """Return an integer of 64 bits."""
     if value is None or value in {"", b""}:
         return default
     try:
@@ -28,8 +29,8 @@ def integer(value: object, default: int = 0, key: str = "", damaged: Noted = Non
     return int(read) if abs(read) <= LARGEST_INTEGER else _noted(default, key, damaged)
 
 
-def number(value: object, default: float = 0.0, key: str = "", damaged: Noted = None) -> float:
-    """A finite number; empty or missing is the default and no damage."""
+def number(value: object, default: float = 0.0, key: str = "", damaged: Damaged = None) -> float:
+    """Return a finite number."""
     if value is None or value in {"", b""}:
         return default
     try:
@@ -39,19 +40,19 @@ def number(value: object, default: float = 0.0, key: str = "", damaged: Noted = 
     return read if abs(read) <= LARGEST_INTEGER else _noted(default, key, damaged)
 
 
-def timestamp(value: object, default: float = 0.0, key: str = "", damaged: Noted = None) -> float:
-    """Epoch seconds that are a date; empty or missing is the default and no damage."""
+def timestamp(value: object, default: float = 0.0, key: str = "", damaged: Damaged = None) -> float:
+    """Return epoch seconds that are a date."""
     read = number(value, default, key, damaged)
     return read if -LATEST_TIME / 4 <= read <= LATEST_TIME else _noted(default, key, damaged)
 
 
-def timestamp_or_never(value: object, default: float = 0.0, key: str = "", damaged: Noted = None) -> float:
-    """Epoch seconds, or infinity for what never comes."""
+def timestamp_or_never(value: object, default: float = 0.0, key: str = "", damaged: Damaged = None) -> float:
+    """Return epoch seconds, or infinity."""
     return math.inf if value == "inf" else timestamp(value, default, key, damaged)
 
 
-def iso_timestamp(value: object, default: float | None = None, key: str = "", damaged: Noted = None) -> float | None:
-    """Epoch seconds of an ISO 8601 date; empty or missing is the default and no damage."""
+def iso_timestamp(value: object, default: float | None = None, key: str = "", damaged: Damaged = None) -> float | None:
+    """Return the epoch seconds of an ISO 8601 date."""
     if not value:
         return default
     try:
@@ -61,20 +62,20 @@ def iso_timestamp(value: object, default: float | None = None, key: str = "", da
         return default
 
 
-def mapping(value: object, key: str = "", damaged: Noted = None) -> dict[str, Any]:
-    """A JSON object; empty or missing is an empty one and no damage."""
+def mapping(value: object, key: str = "", damaged: Damaged = None) -> dict[str, Any]:
+    """Return a JSON object."""
     read = _json(value or "{}")
     return read if isinstance(read, dict) else _noted({}, key, damaged)
 
 
-def sequence(value: object, key: str = "", damaged: Noted = None) -> list[Any]:
-    """A JSON list; empty or missing is an empty one and no damage."""
+def sequence(value: object, key: str = "", damaged: Damaged = None) -> list[Any]:
+    """Return a JSON list."""
     read = _json(value or "[]")
     return read if isinstance(read, list) else _noted([], key, damaged)
 
 
 def is_text(value: str) -> bool:
-    """Is it text, and not bytes that are no UTF-8 (which come as lone surrogates)?"""
+    """Is it valid text? Bytes that are no UTF-8 come out of Redis as lone surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -83,7 +84,7 @@ def is_text(value: str) -> bool:
 
 
 def text(value: object) -> str:
-    """The same as text; bytes that are no UTF-8 become question marks, nothing becomes empty."""
+    """Return valid text: bytes that are no UTF-8 become question marks, None becomes empty."""
     read = str(value or "")
     return read if read.isascii() or is_text(read) else read.encode("utf-8", "replace").decode()
 
@@ -95,7 +96,7 @@ def _json(value: object) -> object:
         return None
 
 
-def _noted(default: T, key: str, damaged: Noted) -> T:
+def _noted(default: T, key: str, damaged: Damaged) -> T:
     if damaged is not None and key:
         damaged.add(key)
     return default

@@ -116,7 +116,10 @@ def from_response(item: Item, answer: Fetched | Failed, was_conditional: bool, n
         return _from_failure(item, answer)
     match classify.status(answer.status).kind:
         case ResponseKind.UNCHANGED:
-            return _from_304(item, answer, was_conditional)
+            if was_conditional and item.has_text:
+                return unchanged(item, answer)
+            text = "HTTP 304, though we asked for the whole page."
+            return Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, text, 304))
         case ResponseKind.MISSING | ResponseKind.GONE:
             is_file = item.type == "file" and not answer.final_url.startswith("http")
             return Missing(answer.status, is_file, GONE_FILE if is_file else "")
@@ -148,13 +151,6 @@ def unchanged(item: Item, answer: Fetched) -> Unchanged:
         redirects=tuple(hop.url for hop in answer.hops),
         canonical_url=item.canonical_url or answer.permanent_target,
     )
-
-
-def _from_304(item: Item, answer: Fetched, was_conditional: bool) -> Outcome:
-    if was_conditional and item.has_text:
-        return unchanged(item, answer)
-    text = "HTTP 304, though we asked for the whole page."
-    return Broken(Failed(FailCode.HTTP, FailDetail.PROTOCOL, text, 304))
 
 
 def _from_failure(item: Item, failed: Failed) -> Outcome:

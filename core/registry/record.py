@@ -308,7 +308,13 @@ class PageVisit:
 
 def visited_fields(visit: PageVisit) -> dict[str, str]:
     """Return the fields that a visit with a text sets."""
-    return (_file_fields(visit) if visit.is_file else {}) | {
+    file_fields = {
+        "fileEtag": visit.etag,
+        "fileLastModified": iso_of_http_date(visit.last_modified),
+        "fileLength": str(visit.content_length),
+        "fileContentType": visit.mime_type,
+    }
+    return (file_fields if visit.is_file else {}) | {
         "httpEtag": visit.etag,
         "httpLastModified": visit.last_modified,
         "validatorsUrl": visit.fetched_url,
@@ -333,15 +339,6 @@ def visited_fields(visit: PageVisit) -> dict[str, str]:
 def redirects_json(redirects: Sequence[str]) -> str:
     """Return a chain of redirects as records have it."""
     return json.dumps(list(redirects))
-
-
-def _file_fields(visit: PageVisit) -> dict[str, str]:
-    return {
-        "fileEtag": visit.etag,
-        "fileLastModified": iso_of_http_date(visit.last_modified),
-        "fileLength": str(visit.content_length),
-        "fileContentType": visit.mime_type,
-    }
 
 
 def iso_of_http_date(http_date: str) -> str:

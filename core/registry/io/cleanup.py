@@ -126,13 +126,11 @@ class Purger:
         rows = await read_many(self._client, [("HMGET", self._keys.item(item_id), *fields) for item_id in item_ids])
         old = {}
         for item_id, (gone_ts, checked_ts, sources) in zip(item_ids, rows, strict=True):
+            since = field_parsing.timestamp(gone_ts or checked_ts or "0", now)  # a damaged time is not old
             # Of what is out of scope only what no source lists any more.
-            if self._is_over(gone_ts or checked_ts or "0", now) and (status is Status.GONE or not sources):
+            if now - since > self._ttl and (status is Status.GONE or not sources):
                 old[item_id] = str(status)
         return await _remove(self._remover, "status", old)
-
-    def _is_over(self, since: str, now: float) -> bool:
-        return now - field_parsing.timestamp(since, now) > self._ttl  # a damaged time is not old
 
 
 async def _remove(remover: Remover, field: str, values: dict[str, str]) -> int:
@@ -156,7 +154,11 @@ class Pruner:
         """Prune everything; each part is bounded and goes on where it stopped."""
         for category in categories:
             await self._links.prune(category, now)
-            await self._prune_category(category)
+            # Uids without a live article leave the category, from a sample.
+            listed = self._keys.articles_by_category(category)
+            gone = await self._without_article(texts(await self._client.srandmember(listed, SAMPLE) or []))
+            if gone:
+                await self._client.srem(listed, *gone)
         await self._prune_index(categories)
         await self._article_expiry.run(now)
 
@@ -173,13 +175,6 @@ class Pruner:
         stale = [url for url, is_member in zip(sample, members, strict=True) if not is_member]
         if stale:
             await self._client.zrem(stamps, *stale)
-
-    async def _prune_category(self, category: str) -> None:
-        """Drop uids without a live article from a category, from a sample."""
-        key = self._keys.articles_by_category(category)
-        gone = await self._without_article(texts(await self._client.srandmember(key, SAMPLE) or []))
-        if gone:
-            await self._client.srem(key, *gone)
 
     async def _prune_index(self, categories: Sequence[str]) -> None:
         """Drop uids without a live article from the global index and the categories."""

@@ -147,8 +147,8 @@ class CommitBuffer:
             self._report(by_result[CommitResult.WRITTEN])
             for visit in by_result[CommitResult.LEASE_LOST]:
                 log.warning("⚠️ Lease lost, result discarded → %s", visit.leased.item.fetch_url)
-            await self._uncount([*by_result[CommitResult.LEASE_LOST], *by_result[CommitResult.OUTDATED]])
             again = by_result[CommitResult.OUTDATED]
+            await self._uncount([*by_result[CommitResult.LEASE_LOST], *again])
             await self._visit_again([visit for visit in again if isinstance(visit.outcome, Moved)])
             visits = [await self._decide_again(visit) for visit in again if not isinstance(visit.outcome, Moved)]
 

@@ -110,7 +110,9 @@ class ItemForgetter:
             records = await self.remover.read(names)
             shared = [record for record in records if set(record.sources) - {sid}]
             await self.items([record for record in records if not set(record.sources) - {sid}])
-            await self._unlist([record.id for record in shared], sid)
+            self.counts.kept += len(shared)
+            async for one in self.leased([] if self.dry_run else [record.id for record in shared]):
+                await self.leases.commit(one.lease, self._items.unlist(one.item, sid))
             without_record = sorted(set(names) - {record.id for record in records})
             if without_record and not self.dry_run:
                 await self.client.zrem(self.keys.refs(sid), *without_record)
@@ -130,12 +132,6 @@ class ItemForgetter:
             else:  # one that another source lists meanwhile stays
                 no_sources = dict.fromkeys(found, "")
                 self.counts.items += await self.remover.remove(list(found.values()), "sources", no_sources)
-
-    async def _unlist(self, item_ids: Sequence[str], sid: str) -> None:
-        """Take items out of this source; others list them too."""
-        self.counts.kept += len(item_ids)
-        async for one in self.leased([] if self.dry_run else item_ids):
-            await self.leases.commit(one.lease, self._items.unlist(one.item, sid))
 
     async def _runs(self, domain_id: str) -> None:
         runs = await RunStore(self.client, self.keys).newest(RUNS_KEPT, 0.0)

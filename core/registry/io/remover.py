@@ -65,17 +65,15 @@ class Remover:
         replies = await read_many(self._client, [*records, *documents])
         rows = zip(item_ids, replies[: len(item_ids)], replies[len(item_ids) :], strict=True)
         existing = [row for row in rows if row[1][0] is not None]
-        found = await self._found_articles(sorted({fields[3] for _, fields, _ in existing if fields[3]}))
+        # An article that a 404 has hidden is not found by search.
+        uids = sorted({fields[3] for _, fields, _ in existing if fields[3]})
+        statuses = await read_many(self._client, [("HGET", self._keys.article(uid), "status") for uid in uids])
+        found = {uid for uid, status in zip(uids, statuses, strict=True) if status == "success"}
         images = await self._images_of([item_id for item_id, _, _ in existing])
         return [
             _removable(item_id, fields, bool(has_document) or fields[3] in found, images[item_id])
             for item_id, fields, has_document in existing
         ]
-
-    async def _found_articles(self, uids: Sequence[str]) -> set[str]:
-        """Return those of the articles that search finds; one that a 404 has hidden is not."""
-        replies = await read_many(self._client, [("HGET", self._keys.article(uid), "status") for uid in uids])
-        return {uid for uid, status in zip(uids, replies, strict=True) if status == "success"}
 
     async def items(self, records: Sequence[RemovableItem]) -> list[Command]:
         """Commands that remove items from everywhere, with an event for each; their articles are left."""

@@ -224,7 +224,10 @@ class VisitEngine:
         # A page that keeps its text because there is none now (a paywall, an error) keeps its links as well.
         is_kept = isinstance(document, Failed) and has_known_text
         commands = [] if is_kept else await self._link_follower.follow(item, parsed.links, source)
-        if not leased.is_article and (parsed.is_noindex or _forbids_index(answer)):
+        # The header form of `<meta name="robots" content="noindex">`.
+        robots = answer.header("x-robots-tag").lower().replace(",", " ").split()
+        is_noindex = parsed.is_noindex or not {"noindex", "none"}.isdisjoint(robots)
+        if is_noindex and not leased.is_article:
             return VisitReport(leased, Excluded(NOINDEX, http_status=answer.status, is_withdrawn=True), commands)
         visit = outcomes.page_visit(item, answer, document, ids.body_hash(answer.body), item.source)
         outcome = await self._outcome(leased, visit, parsed)
@@ -333,9 +336,3 @@ def _has_feed_text(leased: LeasedItem) -> bool:
     """Is the stored text the feed's own, because the page kept it from us?"""
     article = leased.article
     return article.get("text_source") == "feed" and article.get("status") == "success"
-
-
-def _forbids_index(answer: Fetched) -> bool:
-    """The header form of `<meta name="robots" content="noindex">`."""
-    words = answer.header("x-robots-tag").lower().replace(",", " ").split()
-    return "noindex" in words or "none" in words

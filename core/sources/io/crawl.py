@@ -179,7 +179,7 @@ class CrawlRun:
         """Count what the source has, and what this run removed from it: that was known, and perhaps visited."""
         known = await self._context.members.count(self._sid) + self._unlister.unlisted
         fields = {"discovered": str(known), "heartbeat_ts": f"{self._clock.now():.3f}"}
-        await self._context.runs.tell(self._run_id, fields)
+        await self._context.runs.update(self._run_id, fields)
 
     # ── visit ──
 

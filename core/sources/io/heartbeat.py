@@ -64,7 +64,7 @@ class Heartbeat:
         pace = await self.context.fetcher.pace_of(held[0].fetch_url) if held else None
         spent = time.monotonic() - self.began
         reason = waiting_reason(pace, self.visitor.decided, left, spent)
-        await self.context.runs.tell(self.run_id, {"heartbeat_ts": f"{now:.3f}", "message": reason})
+        await self.context.runs.update(self.run_id, {"heartbeat_ts": f"{now:.3f}", "message": reason})
         if spent - self._held_at >= HOLD_EVERY_SECONDS:
             self._held_at = spent
             await self.context.due.hold(self.sid, [item.id for item in held], now + RUN_HOLD_SECONDS)
