@@ -7,26 +7,34 @@ workers first, the server last.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import fcntl
 import logging
 import os
+import queue
+import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from logging.handlers import QueueHandler
 from pathlib import Path
 from typing import IO
 
 from core.errors import FreshetError, SettingsError
+from core.keys import Keys
+from core.registry import field_parsing
+from core.registry.io.overview import Overview
 from core.runtime import logs
+from core.runtime.queue_names import QueueName
 from core.runtime.terminal import echo
 from core.settings import Settings, load
-from core.store import private_files
-from scripts import launch_sample, launch_work, process_tree
-from scripts.launch_family import Family
-from scripts.launch_log import BackgroundLog
-from scripts.launch_server import Server
-from scripts.launch_stop import Stop, Stopped
+from core.store import connect, private_files
+from scripts import guard, launch_sample
+from scripts.launch_processes import ROOT, Stopped, StopRequest, UpProcesses
+from scripts.launch_server import SupervisedServer
 
 log = logging.getLogger("up")
 
@@ -36,15 +44,17 @@ LOG_SECONDS = 2.0
 """How long the last lines may take to be written."""
 CLEANUP_SECONDS = 30.0
 """How long the processes of a killed `up` may take to end."""
+MOST_RUNS = 6
+PROCFILE_LINE = re.compile(r"([A-Za-z0-9_-]+):\s*(.+)")
 
 
 def main() -> int:
-    """The command line."""
+    """Parse the command line and run until the end or a signal."""
     parser = argparse.ArgumentParser(prog="./scripts/up", description="Start Freshet.")
     parser.add_argument("--once", action="store_true", help="one full pass to quiet, then a summary")
     once = parser.parse_args().once
     os.umask(0o077)
-    stop = Stop()
+    stop = StopRequest()
     stop.listen()
     try:
         settings = load()
@@ -54,52 +64,71 @@ def main() -> int:
     logs.configure(settings)
     os.environ.update(logs.reported_environment())
     log_lines = BackgroundLog()
-    code = _try(settings, stop, once)
+    try:
+        code = _run(settings, stop, once)
+    except FreshetError as error:
+        echo(error, file=sys.stderr)
+        code = FAILED
+    except Stopped:
+        code = 0
     if not log_lines.is_written(LOG_SECONDS):
         os._exit(code)  # the log waits for its reader, and Python would wait for the log
     return code
 
 
-def _try(settings: Settings, stop: Stop, once: bool) -> int:
-    try:
-        _make_folder(settings.persistent_storage_path)
-        return _run(settings, stop, once)
-    except FreshetError as error:
-        echo(error, file=sys.stderr)
-        return FAILED
-    except Stopped:
-        return 0
+class BackgroundLog:
+    """Writes log lines in a thread: a reader that stands still must not keep `up` from ending."""
+
+    def __init__(self) -> None:
+        self._records: queue.Queue[logging.LogRecord] = queue.Queue()
+        root = logging.getLogger()
+        self._handlers = list(root.handlers)
+        root.handlers[:] = [QueueHandler(self._records)]
+        threading.Thread(target=self._write, daemon=True).start()
+
+    def _write(self) -> None:
+        while True:
+            record = self._records.get()
+            for handler in self._handlers:
+                handler.handle(record)
+            self._records.task_done()
+
+    def is_written(self, within_seconds: float) -> bool:
+        """Wait until everything is written; False if nobody takes it."""
+        deadline = time.monotonic() + within_seconds
+        while self._records.unfinished_tasks:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+        return True
 
 
-def _make_folder(path: Path) -> None:
+def _run(settings: Settings, stop: StopRequest, once: bool) -> int:
+    folder = settings.persistent_storage_path
     try:
-        is_private = private_files.make_folder(path)
+        is_private = private_files.make_folder(folder)
     except OSError as error:
-        raise SettingsError(f"Cannot start. PERSISTENT_STORAGE_PATH: {path}: {error.strerror}.") from None
+        raise SettingsError(f"Cannot start. PERSISTENT_STORAGE_PATH: {folder}: {error.strerror}.") from None
     if not is_private:
-        log.warning("🚨 Other users can look into %s. Set PERSISTENT_STORAGE_PATH to a folder of your own.", path)
-
-
-def _run(settings: Settings, stop: Stop, once: bool) -> int:
-    with _ownership(settings.persistent_storage_path / LOCK, stop) as (lock, is_owner):
+        log.warning("🚨 Other users can look into %s. Set PERSISTENT_STORAGE_PATH to a folder of your own.", folder)
+    with _ownership(folder / LOCK, stop) as (lock, is_owner), contextlib.ExitStack() as services:
         if not is_owner and not once:
-            echo(_refusal(settings.persistent_storage_path), file=sys.stderr)
-            return FAILED
-        with Family(lock) as family, _server(settings, family, stop, is_owner) as look_at_server:
-            up = launch_work.Up(settings, family, stop, look_at_server)
-            with launch_sample.running(settings, family, stop, is_owner, patient=not once):
-                return launch_work.one_pass(up) if once else launch_work.run_procfile(up)
+            raise SettingsError(_refusal(folder))
+        processes = services.enter_context(UpProcesses(lock, stop))
+        check_server: Callable[[], None] = lambda: None  # noqa: E731
+        if is_owner and not settings.redis_url:
+            check_server = services.enter_context(SupervisedServer(settings, processes, stop)).check
+        if is_owner:
+            services.enter_context(launch_sample.running(settings, processes, stop, patient=not once))
+        work = _Work(settings, processes, check_server)
+        return work.one_pass() if once else work.run_procfile()
 
 
-def _refusal(folder: Path) -> str:
-    other = "or set PERSISTENT_STORAGE_PATH to another folder."
-    if _is_alive(folder / LOCK):
-        return f"Freshet is already running on {folder}. Stop it there first, {other}"
-    return f"An earlier ./scripts/up on {folder} was killed, and some of its processes do not end. Kill them, {other}"
+# ── one `up` for each folder ──
 
 
 @contextlib.contextmanager
-def _ownership(path: Path, stop: Stop) -> Iterator[tuple[int, bool]]:
+def _ownership(path: Path, stop: StopRequest) -> Iterator[tuple[int, bool]]:
     """Are we the one `up` of this folder? The lock goes with the process, its guard and its keepers."""
     with path.open("a+") as lock:
         deadline = time.monotonic() + CLEANUP_SECONDS
@@ -127,17 +156,79 @@ def _try_lock(lock: IO[str]) -> bool:
 def _is_alive(path: Path) -> bool:
     """Does the process live that wrote its number into the lock? One that has not yet written it does."""
     number = path.read_text() or str(os.getpid())
-    return number.isdecimal() and process_tree.is_running(int(number))
+    return number.isdecimal() and guard.is_running(int(number))
 
 
-@contextlib.contextmanager
-def _server(settings: Settings, family: Family, stop: Stop, is_owner: bool) -> Iterator[Callable[[], None]]:
-    """An embedded server, unless REDIS_URL names one or a running `up` has started it."""
-    if settings.redis_url or not is_owner:
-        yield lambda: None
-        return
-    with Server(settings, family, stop) as server:
-        yield server.look
+def _refusal(folder: Path) -> str:
+    other = "or set PERSISTENT_STORAGE_PATH to another folder."
+    if _is_alive(folder / LOCK):
+        return f"Freshet is already running on {folder}. Stop it there first, {other}"
+    return f"An earlier ./scripts/up on {folder} was killed, and some of its processes do not end. Kill them, {other}"
+
+
+# ── the Procfile until Ctrl-C, or one pass of every stage ──
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    settings: Settings
+    processes: UpProcesses
+    check_server: Callable[[], None]
+
+    def run_procfile(self) -> int:
+        """Run the processes of the Procfile until Ctrl-C, or until one of them ends."""
+        environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        lines = PROCFILE_LINE.findall((ROOT / "Procfile").read_text(encoding="utf-8"))
+        width = max(len(name) for name, _ in lines)
+        running = {}
+        for name, command in lines:
+            running[name] = self.processes.start(["/bin/sh", "-c", command], environment, is_piped=True)
+            self.processes.relay(name, width, running[name])
+        try:
+            name, code = self.processes.watch(running, self.check_server)
+        except Stopped:
+            log.info("👋 Stopping")
+            self.processes.end_all(guard.WORKER)
+            raise
+        cause = f"signal {-code}" if code < 0 else f"exit {code}"
+        log.error("💥 %s ended (%s); everything else is stopped", name, cause)
+        return code if code > 0 else 1
+
+    def one_pass(self) -> int:
+        """Run every stage once, in the order of the pipeline, then the summary; stop at the first exit code but 0."""
+        return (
+            self._run("workers.ingestor", "--once") or self._fetch() or self._refresh() or self._run("scripts.status")
+        )
+
+    def _fetch(self) -> int:
+        """Run the canonical fetcher until it leaves nothing: it stops when its time is over."""
+        for _ in range(MOST_RUNS):
+            code = self._run("workers.canonical_fetcher")
+            if code or not asyncio.run(self._count_deferred()):
+                return code
+        return 0
+
+    def _refresh(self) -> int:
+        """Enqueue jobs for what is due and run a worker for them, until nothing is due."""
+        for _ in range(MOST_RUNS):
+            if not asyncio.run(self._count_due()):
+                return 0
+            code = self._run("workers.timer", "--once") or self._run("workers", *QueueName, "--burst")
+            if code:
+                return code
+        return 0
+
+    def _run(self, *words: str) -> int:
+        return self.processes.watch({"": self.processes.start([sys.executable, "-m", *words])}, self.check_server)[1]
+
+    async def _count_deferred(self) -> int:
+        async with connect.open_store(self.settings) as client:
+            last_run = await Overview(client, Keys.of(self.settings)).last_run()
+        return field_parsing.integer(last_run.get("deferred"))
+
+    async def _count_due(self) -> int:
+        async with connect.open_store(self.settings) as client:
+            return await Overview(client, Keys.of(self.settings)).count_due()
 
 
 if __name__ == "__main__":

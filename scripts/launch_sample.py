@@ -1,4 +1,4 @@
-"""The sample site: started while there is no other feed, closed when the ingestor has let it step aside."""
+"""The sample site of `./scripts/up`: started while there is no other feed, closed when the ingestor has removed it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscripti
 from core.keys import Keys
 from core.settings import Settings
 from core.store import connect, embedded, redis_health
-from scripts.launch_family import Family, Process
-from scripts.launch_stop import Stop
+from scripts.launch_processes import Process, StopRequest, UpProcesses
 
 log = logging.getLogger("up")
 
@@ -32,28 +31,29 @@ START_SECONDS = 10.0
 
 
 @contextlib.contextmanager
-def running(settings: Settings, family: Family, stop: Stop, is_owner: bool, patient: bool) -> Iterator[None]:
-    """The sample site, as long as there is no other feed. Patient: a server that does not answer is waited for."""
-    if not is_owner or not asyncio.run(_wants_sample(settings, stop, patient)):
+def running(settings: Settings, processes: UpProcesses, stop: StopRequest, patient: bool) -> Iterator[None]:
+    """Run the sample site as long as there is no other feed. Patient: wait for a server that does not answer."""
+    if not asyncio.run(_wants_sample(settings, stop, patient)):
         yield
         return
     base = sample.read_url(settings)
     port = embedded.free_port(int(base.rstrip("/").rpartition(":")[2]) if base else SAMPLE_PORT)
-    site = family.start([sys.executable, "-m", "scripts.sample_site", "--port", str(port), *_changes(settings)])
-    _await_answer(port, stop)
+    seconds = settings.sample_change_seconds
+    changes = ["--change-every", str(seconds)] if seconds else []
+    site = processes.start([sys.executable, "-m", "scripts.sample_site", "--port", str(port), *changes])
+    _wait_until_open(port, stop)
     sample.write_url(settings, f"http://127.0.0.1:{port}")
-    asyncio.run(_enrol_sample(settings, stop))
+    asyncio.run(_subscribe(settings, stop))
     done = threading.Event()
-    watcher = threading.Thread(target=_watch_sample, args=(settings, family, site, done), daemon=True)
-    watcher.start()
+    threading.Thread(target=_close_when_removed, args=(settings, processes, site, done), daemon=True).start()
     try:
         yield
     finally:
         done.set()
 
 
-def _await_answer(port: int, stop: Stop) -> None:
-    """The first poll should find it open; if it never opens, the feeds' health says so."""
+def _wait_until_open(port: int, stop: StopRequest) -> None:
+    """Wait so that the first poll finds it open; if it never opens, the feeds' health shows it."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
@@ -61,30 +61,25 @@ def _await_answer(port: int, stop: Stop) -> None:
         stop.pause(0.05)
 
 
-def _changes(settings: Settings) -> list[str]:
-    seconds = settings.sample_change_seconds
-    return ["--change-every", str(seconds)] if seconds else []
-
-
-async def _wants_sample(settings: Settings, stop: Stop, patient: bool) -> bool:
-    """Read the feed file, then look: is there any feed that is not the sample's?"""
-    async with _subscriptions(settings, stop, patient) as (client, subscriptions):
-        shared = client, Keys.of(settings), Ttls.of(settings)
-        await SubscriptionSync(client, subscriptions, LinkStore(*shared), settings).refresh()
+async def _wants_sample(settings: Settings, stop: StopRequest, patient: bool) -> bool:
+    """Read the feed file, then look whether all feeds are the sample's."""
+    async with _open_subscriptions(settings, stop, patient) as (client, subscriptions):
+        links = LinkStore(client, Keys.of(settings), Ttls.of(settings))
+        await SubscriptionSync(client, subscriptions, links, settings).refresh()
         wanted = all(category.startswith(SAMPLE_PREFIX) for category in await subscriptions.by_category())
     if not wanted:
         sample.remove_url(settings)
     return wanted
 
 
-async def _enrol_sample(settings: Settings, stop: Stop) -> None:
-    async with _subscriptions(settings, stop) as (_, subscriptions):
+async def _subscribe(settings: Settings, stop: StopRequest) -> None:
+    async with _open_subscriptions(settings, stop) as (_, subscriptions):
         await subscriptions.sync(SAMPLE_ORIGIN, sample_site.feeds(sample.read_url(settings)))
 
 
 @contextlib.asynccontextmanager
-async def _subscriptions(
-    settings: Settings, stop: Stop, patient: bool = False
+async def _open_subscriptions(
+    settings: Settings, stop: StopRequest, patient: bool = False
 ) -> AsyncIterator[tuple[connect.Client, Subscriptions]]:
     async with connect.open_store(settings) as client:
         give_up_seconds = None if patient else redis_health.ONCE_WAIT_SECONDS
@@ -92,13 +87,12 @@ async def _subscriptions(
         yield client, Subscriptions(client, Keys.of(settings))
 
 
-def _watch_sample(settings: Settings, family: Family, site: Process, done: threading.Event) -> None:
-    """Close the site when the ingestor has let the sample step aside."""
+def _close_when_removed(settings: Settings, processes: UpProcesses, site: Process, done: threading.Event) -> None:
     while not done.wait(WATCH_SECONDS):
-        with contextlib.suppress(RedisError, OSError):  # the workers tell about a server that is gone
+        with contextlib.suppress(RedisError, OSError):  # the workers report a server that is gone
             if not asyncio.run(_has_sample(settings)):
                 sample.remove_url(settings)
-                family.end(site)
+                processes.end(site)
                 log.info("👋 The sample site is closed")
                 return
 

@@ -1,4 +1,4 @@
-"""The embedded server of `./scripts/up`: started unless REDIS_URL names another, started again when it dies."""
+"""The embedded server of `./scripts/up`: started unless REDIS_URL names another, restarted when it dies."""
 
 from __future__ import annotations
 
@@ -11,23 +11,28 @@ from core.errors import StoreUnreachable
 from core.settings import Settings
 from core.store import aof_files, connect, embedded
 from scripts import guard
-from scripts.launch_family import Family, Process
-from scripts.launch_stop import Stop
+from scripts.launch_processes import Process, StopRequest, UpProcesses
 
 log = logging.getLogger("up")
 
 FIRST_DELAY_SECONDS = 1.0
 LONGEST_DELAY_SECONDS = 60.0
-"""Also how long a server has to live for the delays to begin anew."""
+"""Also how long a server has to live for the delays to begin again."""
 
 
-class Server:
+class SupervisedServer:
     """A running embedded server. Port and password stay the same, so that workers find it again."""
 
-    def __init__(self, settings: Settings, family: Family, stop: Stop, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        settings: Settings,
+        processes: UpProcesses,
+        stop: StopRequest,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._home = settings.persistent_storage_path
         self._folder = self._home / "redis"
-        self._family = family
+        self._processes = processes
         self._stop = stop
         self._clock = clock
         self._delay = FIRST_DELAY_SECONDS
@@ -49,39 +54,39 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """The workers are ended first: they may have something to give back."""
-        self._family.end_all(guard.WORKER)
-        self._family.end_all(guard.SERVER)
+        """End the workers first: they may have something to release."""
+        self._processes.end_all(guard.WORKER)
+        self._processes.end_all(guard.SERVER)
         log.info("🟥 Embedded Redis stopped, everything is on disk")
 
-    def look(self) -> None:
-        """Start it again if it has died."""
+    def check(self) -> None:
+        """Restart it if it has died and the delay is over."""
         if self._running is not None and self._running.process.poll() is not None:
-            self._plan(self._running.process)
+            self._plan_restart(self._running.process)
         if self._running is None and self._clock() >= self._due_at:
             try:
                 self._running = self._start()
                 log.info("✅ Embedded Redis is back → 127.0.0.1:%d", self._port)
             except StoreUnreachable as error:
-                self._family.end_all(guard.SERVER)
+                self._processes.end_all(guard.SERVER)
                 log.error("⚠️ %s Trying again in %.0f s.", error, self._delay)
                 self._put_off()
 
     def _start(self) -> embedded.EmbeddedServer:
         self._started_at = self._clock()
-        starter = self._family.starter(guard.SERVER)
-        server = embedded.start(self._folder, self._port, self._password, self._watch, starter)
+        keeper = self._processes.keeper(guard.SERVER)
+        server = embedded.start(self._folder, self._port, self._password, self._watch_start, keeper)
         connect.write_url(self._home, server.url)
         return server
 
-    def _watch(self, process: Process) -> None:
-        self._family.adopt(process, guard.SERVER)
+    def _watch_start(self, process: Process) -> None:
+        self._processes.adopt(process, guard.SERVER)
         self._stop.check()
 
-    def _plan(self, process: Process) -> None:
+    def _plan_restart(self, process: Process) -> None:
         if self._clock() - self._started_at >= LONGEST_DELAY_SECONDS:
             self._delay = FIRST_DELAY_SECONDS
-        self._family.forget(process.pid)
+        self._processes.forget(process.pid)
         cause = f"signal {-process.returncode}" if process.returncode < 0 else f"exit {process.returncode}"
         log.error("💥 Embedded Redis died (%s); started again in %.0f s", cause, self._delay)
         self._running = None

@@ -31,7 +31,7 @@ HELD = ["/bin/sh", "-c", 'read -r go || exit 1; exec "$@"', "up"]
 
 
 @dataclass(frozen=True, slots=True)
-class Starter:
+class Wrapper:
     """A program that takes the command to run, as JSON, from the first line of its input, and files it inherits."""
 
     words: Sequence[str]
@@ -95,7 +95,7 @@ def start(
     port: int,
     password: str = "",
     look: Callable[[Process], object] = id,
-    starter: Starter | None = None,
+    wrapper: Wrapper | None = None,
 ) -> EmbeddedServer:
     """Start a server with its data in `folder` and return when it answers, data loaded.
 
@@ -103,13 +103,13 @@ def start(
         password: letters, digits, `-` and `_`; empty: any local process may speak to the server.
         look: called with the process before it begins, and again and again until it answers, which takes long if
             there is much to load; what it raises breaks the start off.
-        starter: starts the server in our place; without one it is our own child.
+        wrapper: runs the server as its child; without one it is our own child.
     """
     private_files.make_folder(folder)
     private_files.tighten(folder)
     aof_files.check(folder)
     command = [binary(), "-"]
-    process = _spawn(folder, starter or Starter([*HELD, *command]))
+    process = _spawn(folder, wrapper or Wrapper([*HELD, *command]))
     server = EmbeddedServer(process, port, password)
     try:
         look(process)
@@ -121,19 +121,19 @@ def start(
     return server
 
 
-def _spawn(folder: Path, starter: Starter) -> Process:
+def _spawn(folder: Path, wrapper: Wrapper) -> Process:
     log_file = folder / "server.log"
     log_file.touch(private_files.FILE_MODE)
     with log_file.open("ab") as server_log:
         return subprocess.Popen(  # noqa: S603 - our own binary, no shell
-            starter.words,
+            wrapper.words,
             stdin=subprocess.PIPE,
             stdout=server_log,
             stderr=server_log,
             umask=0o077,
             # Ctrl-C goes to the whole terminal group; the server must outlive the workers that still write.
             start_new_session=True,
-            pass_fds=starter.files,
+            pass_fds=wrapper.files,
         )
 
 
