@@ -1,32 +1,52 @@
-"""Parse hostile bytes in child processes that may be killed, and tell what happened as a value.
+"""Parse hostile bytes in child processes that may be killed, and return what happened as a value.
 
 No child runs until the first task. At most `processes` tasks run at once, others queue. A child that hangs or answers
 nonsense costs its own task only: the next one gets a fresh child. One that is killed costs nothing: its task is tried
-again in another, and only a body over which three have died is given up.
+again in another, and only a body over which three have died is given up (docs/architecture.md#parse-children).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from types import TracebackType
+import signal
+from dataclasses import dataclass
 from typing import Any, Self
 
 import msgspec
 
-from core.errors import ParserUnavailable
-from core.runtime import parse_failures, parse_protocol, parse_tasks
-from core.runtime.parse_failures import Death
+from core.errors import FailCode, FailDetail, ParserUnavailable
+from core.models import Failed
+from core.runtime import parse_tasks
 from core.runtime.parse_process import InvalidReply, ParseProcess
+from core.runtime.parse_protocol import EXIT_MEMORY, ChildOptions, Reply, ReplyStatus, call_frame, reply_decoder
 
 DEFAULT_REGISTRY = "core.runtime.parse_tasks:TASKS"
 DEFAULT_MAX_TASKS = 5_000
 MOST_CRASHES = 3
-"""Over the same body. A child may be killed by somebody who knows nothing of it, such as the system short of memory."""
+"""Over the same body. A child may be killed for reasons of others, e.g. by a system short of memory."""
 MOST_STARTS = 10
 """Children in a row that are killed before they are ready."""
 START_PAUSE_SECONDS = 0.1
 """After the first of them; twice as long after the second, and so on."""
+FAILURE_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class _ChildDeath:
+    """A child that died over its task. `status` is its exit status, None if it only closed its socket."""
+
+    status: int | None
+
+    @property
+    def is_by_chance(self) -> bool:
+        """Killed by a signal that is not our own CPU limit: the body need not have anything to do with it."""
+        return self.status is not None and self.status < 0 and self.status != -signal.SIGXCPU
+
+    @property
+    def signal_name(self) -> str:
+        number = -(self.status or 0)
+        return next((known.name for known in signal.Signals if known == number), f"signal {number}")
 
 
 class ParsePool:
@@ -42,14 +62,14 @@ class ParsePool:
         max_tasks: int = DEFAULT_MAX_TASKS,
         registry: str = DEFAULT_REGISTRY,
     ) -> None:
-        """Nothing is started yet.
+        """Start nothing yet.
 
         Args:
             wall_seconds: a task's limit on the clock; well above the CPU limit, or a busy machine fails good input.
             max_tasks: a child is replaced after that many tasks (or sooner, when it keeps half its memory limit).
-            registry: `module:attribute` of a mapping of `parse_tasks.ParseTask`, importable here and in the child.
+            registry: `module:attribute` of a mapping of `ParseTask`, importable here and in the child.
         """
-        self._options = parse_protocol.ChildOptions(registry, os.getpid(), cpu_seconds, memory_bytes, max_tasks)
+        self._options = ChildOptions(registry, os.getpid(), cpu_seconds, memory_bytes, max_tasks)
         self._wall_seconds = wall_seconds
         self._results: dict[str, msgspec.msgpack.Decoder[Any]] = {
             name: msgspec.msgpack.Decoder(task.result) for name, task in parse_tasks.load(registry).items()
@@ -63,9 +83,7 @@ class ParsePool:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property
@@ -74,47 +92,40 @@ class ParsePool:
         return tuple(child.pid for child in (*self._idle, *self._busy) if child.is_alive())
 
     async def run(self, task: str, request: object) -> Any:
-        """The task's result (of its registered type), or `Failed` with code FAIL_PARSE.
+        """Return the task's result (of its registered type), or `Failed` with code FAIL_PARSE.
 
         Raises `ParserUnavailable` when the trouble is ours, so that no body is blamed for it.
         """
         decoder = self._results[task]
         async with self._slots:
-            frame = parse_protocol.call_frame(
-                task, request
-            )  # in our turn: a thousand queued bodies are not copied at once
-            answer: Any = None
+            frame = call_frame(task, request)  # in our turn: a thousand queued bodies are not copied at once
+            outcome: Any = None
             for _ in range(MOST_CRASHES):
-                answer = await self._try(frame, decoder)
-                if not isinstance(answer, Death) or not answer.may_be_chance:
+                child = await self._take()
+                try:
+                    outcome = await self._ask(child, frame, decoder)
+                except BaseException:
+                    self._discard(child)  # cancelled: its answer would otherwise be read as the next task's
+                    raise
+                if not isinstance(outcome, _ChildDeath) or not outcome.is_by_chance:
                     break
-        return parse_failures.of_death(answer, self._options) if isinstance(answer, Death) else answer
-
-    async def _try(self, frame: bytearray, decoder: msgspec.msgpack.Decoder[Any]) -> Any:
-        child = await self._take()
-        try:
-            return await self._ask(child, frame, decoder)
-        except BaseException:
-            self._discard(child)  # cancelled: its answer would otherwise be read as the next task's
-            raise
+        return self._death_failure(outcome) if isinstance(outcome, _ChildDeath) else outcome
 
     async def _ask(self, child: ParseProcess, frame: bytearray, decoder: msgspec.msgpack.Decoder[Any]) -> Any:
         try:
             async with asyncio.timeout(self._wall_seconds):
-                reply = parse_protocol.reply_decoder.decode(await child.ask(frame))
-            result = decoder.decode(reply.result) if reply.status == parse_protocol.ReplyStatus.DONE else None
+                reply = reply_decoder.decode(await child.ask(frame))
+            result = decoder.decode(reply.result) if reply.status == ReplyStatus.DONE else None
         except TimeoutError:
             self._discard(child)
-            return parse_failures.of_clock(self._wall_seconds)
+            return _failed(FailDetail.CPU, f"Reading this took longer than {self._wall_seconds:g} s.")
         except (EOFError, ConnectionError):
             return await self._death(child)
         except (InvalidReply, msgspec.MsgspecError, RecursionError, UnicodeError):
             self._discard(child)
-            return parse_failures.of_garbage()
+            return _failed(FailDetail.CRASH, "The parser answered with something that is not a result.")
         self._release(child, reply.retiring)
-        return (
-            result if reply.status == parse_protocol.ReplyStatus.DONE else parse_failures.of_reply(reply, self._options)
-        )
+        return result if reply.status == ReplyStatus.DONE else self._reply_failure(reply)
 
     async def close(self) -> None:
         """Kill every child and wait until the kernel has them; calls still running raise `ParserUnavailable`."""
@@ -125,6 +136,8 @@ class ParsePool:
             self._discard(self._idle.pop())
         await asyncio.gather(*(child.exit_status() for child in (*self._busy, *self._dying)))
         self._dying.clear()
+
+    # ── children ──
 
     async def _take(self) -> ParseProcess:
         self._refuse_if_closed()
@@ -138,7 +151,7 @@ class ParsePool:
         return await self._start()
 
     async def _start(self) -> ParseProcess:
-        """A fresh child. One that is killed while it starts says nothing about us: another follows a little later."""
+        """Start a child. One that is killed while it starts says nothing about us: another follows a little later."""
         for attempt in range(1, MOST_STARTS + 1):
             child = ParseProcess(self._options)
             self._busy.add(child)
@@ -147,10 +160,13 @@ class ParsePool:
                 return child
             except ParserUnavailable as error:
                 death = await self._death(child)
-                if not death.may_be_chance:
+                if not death.is_by_chance:
                     raise
                 if attempt == MOST_STARTS:
-                    raise ParserUnavailable(parse_failures.of_starts(death, attempt)) from error
+                    raise ParserUnavailable(
+                        f"A parse process was killed {attempt} times while it started, at last by {death.signal_name}. "
+                        "Look who ends it (often a system short of memory), then start again."
+                    ) from error
             except BaseException:
                 self._discard(child)
                 raise
@@ -172,12 +188,44 @@ class ParsePool:
         child.hang_up()
         self._dying.append(child)  # its exit status is collected later: nobody should wait for a dying process
 
-    async def _death(self, child: ParseProcess) -> Death:
+    async def _death(self, child: ParseProcess) -> _ChildDeath:
         status = await child.exit_status()
         self._discard(child)
         self._refuse_if_closed()  # then the death was our doing
-        return Death(status)
+        return _ChildDeath(status)
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
             raise ParserUnavailable("The parse pool is closed.")
+
+    # ── failures ──
+
+    def _reply_failure(self, reply: Reply) -> Failed:
+        if reply.status == ReplyStatus.REFUSED:
+            return _failed(FailDetail.TYPE, reply.text)
+        if reply.status == ReplyStatus.CUT_SHORT:
+            return _failed(FailDetail.TRUNCATED, reply.text)
+        if reply.status == ReplyStatus.MEMORY:
+            return self._memory_failure()
+        return _failed(FailDetail.CRASH, f"The parser failed: {reply.text}.")
+
+    def _death_failure(self, death: _ChildDeath) -> Failed:
+        if death.status == -signal.SIGXCPU:
+            return _failed(FailDetail.CPU, "Reading this took more CPU time than it may have.")
+        if death.status == EXIT_MEMORY:
+            return self._memory_failure()
+        if death.status is None:
+            return _failed(FailDetail.CRASH, "The parser hung up without an answer.")
+        if death.is_by_chance:
+            return _failed(FailDetail.CRASH, f"The parser was killed again and again, at last by {death.signal_name}.")
+        return _failed(FailDetail.CRASH, f"The parser ended with exit status {death.status}.")
+
+    def _memory_failure(self) -> Failed:
+        megabytes = self._options.memory_bytes // 1_000_000
+        return _failed(FailDetail.MEMORY, f"Reading this needed more than {megabytes} MB of memory.")
+
+
+def _failed(detail: FailDetail, text: str) -> Failed:
+    """The text may come from a child we do not trust: short, one line, printable."""
+    printable = "".join(char if char.isprintable() else " " for char in text[:FAILURE_CHARS])
+    return Failed(FailCode.PARSE, detail, printable)

@@ -1,4 +1,4 @@
-"""One parse child, as its parent sees it: start, ask, look whether it lives, end.
+"""A parse child as its parent sees it: start it, send it calls, end it.
 
 Plain `Popen` and one socket pair rather than asyncio's subprocesses: no thread per child, no watcher that can lose an
 exit status, and nothing that a cancelled call could leave half-read (the caller kills the child instead).
@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from core.errors import ParserUnavailable
-from core.runtime import parse_protocol
+from core.runtime.parse_protocol import HEADER, MAX_REPLY_BYTES, ChildOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
@@ -34,7 +34,7 @@ class InvalidReply(Exception):
 class ParseProcess:
     """A running child process with our end of its socket."""
 
-    def __init__(self, options: parse_protocol.ChildOptions) -> None:
+    def __init__(self, options: ChildOptions) -> None:
         self._process, self._connection = _spawn(options)
         self.pid = self._process.pid
 
@@ -73,27 +73,22 @@ class ParseProcess:
 
     async def _receive(self) -> bytes:
         buffer = bytearray()
-        needed = parse_protocol.HEADER.size
+        needed = HEADER.size
         while len(buffer) < needed:
             piece = await asyncio.get_running_loop().sock_recv(self._connection, READ_BYTES)
             if not piece:
                 raise EOFError
             buffer += piece
-            if needed == parse_protocol.HEADER.size <= len(buffer):
-                needed += _payload_length(buffer)
+            if needed == HEADER.size <= len(buffer):
+                needed += int(HEADER.unpack_from(buffer)[0])
+                if needed > HEADER.size + MAX_REPLY_BYTES:
+                    raise InvalidReply
         if len(buffer) > needed:  # we speak in turns: nothing may follow an answer
             raise InvalidReply
-        return bytes(memoryview(buffer)[parse_protocol.HEADER.size :])
+        return bytes(memoryview(buffer)[HEADER.size :])
 
 
-def _payload_length(buffer: bytearray) -> int:
-    (length,) = parse_protocol.HEADER.unpack_from(buffer)
-    if length > parse_protocol.MAX_REPLY_BYTES:
-        raise InvalidReply
-    return int(length)
-
-
-def _spawn(options: parse_protocol.ChildOptions) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def _spawn(options: ChildOptions) -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     try:

@@ -1,4 +1,4 @@
-"""What the pool and its children say to each other: length-prefixed msgpack over one socket, in lockstep.
+"""The messages between the pool and its children: length-prefixed msgpack over one socket, one reply per call.
 
 Typed on both ends and never pickle, so a child that a hostile body took over can lie to us but not run code in us.
 """
@@ -33,7 +33,7 @@ class ReplyStatus(IntEnum):
 
 
 class ChildOptions(msgspec.Struct, frozen=True):
-    """What a child is told on its command line, as JSON."""
+    """The options of a child, on its command line as JSON."""
 
     registry: str
     parent_pid: int
@@ -64,12 +64,12 @@ reply_decoder = msgspec.msgpack.Decoder(Reply)
 
 
 def call_frame(task: str, request: object) -> bytearray:
-    """The bytes of a `Call`, header included."""
+    """Return the bytes of a `Call`, header included."""
     return _frame((task, request))
 
 
 def reply_frame(status: ReplyStatus, retiring: bool, text: str = "", result: object = None) -> bytearray:
-    """The bytes of a `Reply`, header included."""
+    """Return the bytes of a `Reply`, header included."""
     return _frame((status, retiring, text, result))
 
 

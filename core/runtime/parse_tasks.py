@@ -57,7 +57,7 @@ class PageRequest(msgspec.Struct, frozen=True, array_like=True):
 
 
 def discover_feeds(request: PageRequest) -> tuple[DiscoveredFeed, ...]:
-    """The feeds that a page links to, best first."""
+    """Return the feeds that a page links to, best first."""
     from core.feeds.autodiscovery import linked_feeds
 
     return tuple(linked_feeds(request.body, request.url))
@@ -105,7 +105,7 @@ class PageResult:
 
 
 def read_page(request: PageTask) -> PageResult:
-    """The best of the page and its feed's own text."""
+    """Return the better of the page and its feed's own text."""
     from core.pages.extract import best_document, document_from_feed_text, extract_page
 
     page = extract_page(
@@ -116,7 +116,7 @@ def read_page(request: PageTask) -> PageResult:
 
 
 def read_document(request: DocumentTask) -> PageResult:
-    """An item of any kind that Freshet reads."""
+    """Read an item of any type that Freshet supports."""
     from core.documents.extract_file import extract_file
 
     read = extract_file(
@@ -131,14 +131,14 @@ def read_document(request: DocumentTask) -> PageResult:
 
 
 def _result(
-    answer: Document | Failed, found: tuple[str, ...], is_noindex: bool, tracking_params: tuple[str, ...]
+    read: Document | Failed, links: tuple[str, ...], is_noindex: bool, tracking_params: tuple[str, ...]
 ) -> PageResult:
     from core.pages.tracker_removal import remove_trackers, remove_trackers_from_links
 
-    targets = remove_trackers_from_links(found, tracking_params)
-    if isinstance(answer, Failed):
-        return PageResult(failed=answer, links=targets, is_noindex=is_noindex)
-    return PageResult(document=remove_trackers(answer, tracking_params), links=targets, is_noindex=is_noindex)
+    links = remove_trackers_from_links(links, tracking_params)
+    if isinstance(read, Failed):
+        return PageResult(failed=read, links=links, is_noindex=is_noindex)
+    return PageResult(document=remove_trackers(read, tracking_params), links=links, is_noindex=is_noindex)
 
 
 TASKS: Mapping[str, ParseTask] = {
@@ -152,7 +152,7 @@ TASKS: Mapping[str, ParseTask] = {
 
 
 def load(registry: str) -> Mapping[str, ParseTask]:
-    """The registry named `module:attribute`; parent and child load the same one."""
+    """Return the registry named `module:attribute`; parent and child load the same one."""
     module, _, attribute = registry.partition(":")
     tasks: Mapping[str, ParseTask] = getattr(importlib.import_module(module), attribute)
     return tasks
