@@ -6,8 +6,11 @@ that names the variable.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import (
@@ -20,7 +23,6 @@ from pydantic_settings import (
 )
 
 from core.errors import SettingsError
-from core.runtime import setting_checks, setting_names
 from core.urls.addresses import AllowList
 
 DAY_SECONDS = 86_400
@@ -28,19 +30,24 @@ ROOT = Path(__file__).resolve().parents[1]
 """The checkout: relative paths are seen from here, so that scripts work from any folder."""
 VERSION = "0.1"
 
+PROXY_FORM = "write http://host:port or http://user:password@host:port, with %-escapes for signs in the password"
+FILE_SIMILARITY = 0.6
+ENVIRONMENT_SIMILARITY = 0.85
+"""High: GITHUB_ACTION and GITHUB_GRAPHQL_URL, which GitHub's machines set, are 0.8 of one of ours."""
+
 CommaSeparated = Annotated[tuple[str, ...], NoDecode]
 """A list that people write as `a, b, c`."""
 
 
 class _FileSettings(DotEnvSettingsSource):
-    """What `.env` says of names that the environment does not have: `REDIS_URL= ./scripts/up` means none."""
+    """The values of `.env` for names that the environment does not have: `REDIS_URL= ./scripts/up` means none."""
 
     def __call__(self) -> dict[str, Any]:
-        taken = _in_environment()
+        taken = _environment_names()
         return {name: value for name, value in super().__call__().items() if name.lower() not in taken}
 
 
-def _in_environment() -> set[str]:
+def _environment_names() -> set[str]:
     return set(EnvSettingsSource(Settings, env_ignore_empty=False).env_vars)
 
 
@@ -62,7 +69,7 @@ class Settings(BaseSettings):
     persistent_storage_path: Path = Field(default=Path("data"), validate_default=True)
     feeds_file: Path = Field(default=Path("feeds.toml"), validate_default=True)
 
-    # ── lives ──
+    # ── TTLs ──
     link_ttl_seconds: int = Field(default=2 * DAY_SECONDS, gt=0)
     attempted_ttl_seconds: int = Field(default=30 * DAY_SECONDS, gt=0)
     article_ttl_seconds: int = Field(default=7 * DAY_SECONDS, gt=0)
@@ -89,7 +96,7 @@ class Settings(BaseSettings):
     canonical_budget_seconds: float = Field(default=600.0, gt=0)
     main_text: bool = True
 
-    # ── registry (spec 000 §11) ──
+    # ── registry ──
     registry_table_name: str = Field(default="IngestItems", pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")
     registry_partition_strategy: Literal["host", "scheme"] = "host"
     crawl_base_interval_seconds: float = Field(default=DAY_SECONDS, gt=0)
@@ -190,17 +197,20 @@ class Settings(BaseSettings):
     @field_validator("*")
     @classmethod
     def _one_line(cls, value: object) -> object:
-        """Most texts end up in a header, a URL or a log."""
+        """Refuse control characters: most texts end up in a header, a URL or a log line."""
         text = value.get_secret_value() if isinstance(value, SecretStr) else value
         if isinstance(text, str):
-            setting_checks.one_line(text)
+            if any(0xD800 <= ord(char) < 0xE000 for char in text):
+                raise ValueError("is not UTF-8; write it in plain letters")
+            if any(ord(char) < 32 or 127 <= ord(char) < 160 for char in text):
+                raise ValueError("has a line break or another control character in it; write it on one line")
         return value
 
     @field_validator("fetch_proxy_url")
     @classmethod
     def _proxy(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None:
-            setting_checks.proxy(value.get_secret_value())
+            check_proxy(value.get_secret_value())
         return value
 
     @field_validator("fetch_allowed_ports")
@@ -234,13 +244,76 @@ def load() -> Settings:
         raise SettingsError("Cannot start. " + "; ".join(problems) + ". See .env.example.") from None
 
 
-def misnamed() -> dict[str, str]:
-    """Sentences about names in `.env` and in the environment that are no settings, but may be meant as one."""
-    in_file = DotEnvSettingsSource(Settings, env_ignore_empty=False).env_vars
-    return setting_names.misnamed(in_file, _in_environment(), Settings.model_fields)
-
-
 def _shown(error: object) -> str:
     """The offending value, unless it could be a secret."""
     name = str(error["loc"][0])  # type: ignore[index]
     return "…" if name.endswith(("_url", "token", "key", "secret")) else str(error["input"])[:80]  # type: ignore[index]
+
+
+def check_proxy(text: str) -> None:
+    """Raise ValueError if this is no address of an HTTP proxy."""
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError(f"cannot be read as an address; {PROXY_FORM}") from None
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"only HTTP proxies can be used; {PROXY_FORM}")
+    has_more = parts.path not in ("", "/") or parts.query or parts.fragment
+    if not host or " " in text or port == 0 or has_more:
+        raise ValueError(f"is no address of a proxy; {PROXY_FORM}")
+
+
+# ── names that look like settings and are none: a typo would otherwise be ignored without a word ──
+
+
+def misnamed_settings() -> dict[str, str]:
+    """Return sentences about names in `.env` and in the environment that are no settings, but may be meant as one."""
+    file_names = DotEnvSettingsSource(Settings, env_ignore_empty=False).env_vars
+    return misnamed(file_names, _environment_names(), Settings.model_fields)
+
+
+def misnamed(file_names: Iterable[str], environment_names: Iterable[str], known: Collection[str]) -> dict[str, str]:
+    """Return a sentence for each unknown name; names are compared without case.
+
+    Every foreign name in `.env` counts, since that file is ours. The environment is everybody's: there only a name
+    counts that is plainly one of ours, misspelt.
+    """
+    ours = {name.upper() for name in known}
+    foreign = {name.upper() for name in file_names} - ours
+    sentences = {name: _sentence(f".env: {name}", _nearest(name, ours, FILE_SIMILARITY)) for name in sorted(foreign)}
+    for name in sorted({name.upper() for name in environment_names} - ours - foreign):
+        if nearest := _nearest_of_kin(name, ours) or _misspelt(name, ours):
+            sentences[name] = _sentence(name, nearest)
+    return sentences
+
+
+def _sentence(name: str, nearest: str | None) -> str:
+    advice = f"did you mean {nearest}?" if nearest else "it is ignored. .env.example has them all."
+    return f"{name} is not a setting; {advice}"
+
+
+def _nearest(name: str, known: Collection[str], similarity: float) -> str | None:
+    longer = [ours for ours in known if ours.startswith(f"{name}_")]  # the unit is missing: FETCH_TIMEOUT
+    close = difflib.get_close_matches(name, known, 1, similarity)
+    return min(longer, key=lambda ours: (len(ours), ours)) if longer else next(iter(close), None)
+
+
+def _nearest_of_kin(name: str, known: Collection[str]) -> str | None:
+    """Return the nearest of ours with the same first word."""
+    first, _, rest = name.partition("_")
+    kin = [ours for ours in known if ours.partition("_")[0].rstrip("S") == first.rstrip("S")]
+    return _nearest(name, kin, ENVIRONMENT_SIMILARITY) if rest and kin else None
+
+
+def _misspelt(name: str, known: Collection[str]) -> str | None:
+    """Return ours with the same words in another order, or nearly the same letters; DB_LOG_LEVEL is somebody else's."""
+    words = sorted(name.split("_"))
+    if any(name.endswith(f"_{ours}") for ours in known):
+        return None
+    for ours in sorted(known):
+        if sorted(ours.split("_")) == words:
+            return ours
+    letters = {ours.replace("_", ""): ours for ours in sorted(known)}
+    close = difflib.get_close_matches(name.replace("_", ""), letters, 1, ENVIRONMENT_SIMILARITY)
+    return letters[close[0]] if close else None

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from core.runtime import logs, setting_names
-from core.settings import Settings, load
+from core.runtime import logs
+from core.settings import Settings, load, misnamed
 
 ROOT = Path(__file__).parents[1]
 KNOWN = Settings.model_fields.keys()
@@ -35,19 +35,19 @@ KNOWN = Settings.model_fields.keys()
 )
 def test_nearest_is_told(name: str, nearest: str) -> None:
     """In `.env` as in the environment."""
-    for told in (setting_names.misnamed([name], [], KNOWN), setting_names.misnamed([], [name], KNOWN)):
+    for told in (misnamed([name], [], KNOWN), misnamed([], [name], KNOWN)):
         assert told[name.upper()].endswith(f"{name.upper()} is not a setting; did you mean {nearest}?")
 
 
 @pytest.mark.parametrize("name", ["RESPECT_ROBOTS", "AGENT_USER", "FETC_CONCURRENCY", "USER_AGNET", "REDISURL"])
 def test_misspelt_name_of_the_environment_is_told(name: str) -> None:
     """Words in another order, a letter that is missing or in the wrong place: no shared beginning is needed."""
-    assert "did you mean" in setting_names.misnamed([], [name], KNOWN)[name]
+    assert "did you mean" in misnamed([], [name], KNOWN)[name]
 
 
 def test_any_foreign_name_of_the_file_is_told() -> None:
     """Also one that resembles nothing."""
-    assert "is ignored" in setting_names.misnamed(["QUUX"], [], KNOWN)["QUUX"]
+    assert "is ignored" in misnamed(["QUUX"], [], KNOWN)["QUUX"]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_any_foreign_name_of_the_file_is_told() -> None:
 )
 def test_environment_of_others_is_left_alone(name: str) -> None:
     """Only what is plainly ours is told."""
-    assert setting_names.misnamed([], [name], KNOWN) == {}
+    assert misnamed([], [name], KNOWN) == {}
 
 
 COMMON = """
@@ -91,7 +91,7 @@ COMMON = """
 
 def test_common_environment_is_left_alone() -> None:
     """Names that shells, desktops, build machines and other programs set are nobody's typos."""
-    assert setting_names.misnamed([], COMMON.split(), KNOWN) == {}
+    assert misnamed([], COMMON.split(), KNOWN) == {}
 
 
 def test_settings_themselves_are_no_typos() -> None:
@@ -100,7 +100,7 @@ def test_settings_themselves_are_no_typos() -> None:
     ours = [name for name in names if name.isupper()]
 
     assert len(ours) > 40
-    assert setting_names.misnamed(ours, ours, KNOWN) == {}
+    assert misnamed(ours, ours, KNOWN) == {}
 
 
 WARNING = "WARNING [settings] ⚠️ FETCH_ALLOWED_HOST is not a setting; did you mean FETCH_ALLOWED_HOSTS?\n"

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from tqdm import tqdm
 
 from core.pages.text_cleaning import printable
-from core.settings import Settings, misnamed
+from core.settings import Settings, misnamed_settings
 from core.urls import redis_url
 from core.urls.secrets import redact
 
@@ -95,7 +95,7 @@ def reported_environment() -> dict[str, str]:
 def _report_misnamed_settings() -> None:
     """Warn of each name once over this process, those it forks and those `up` starts: jobs configure logging again."""
     _reported.update(name for name in os.environ.get(REPORTED_VARIABLE, "").split(",") if name)
-    for name, sentence in misnamed().items():
+    for name, sentence in misnamed_settings().items():
         if name not in _reported:
             _reported.add(name)
             logging.getLogger("settings").warning("⚠️ %s", sentence)
