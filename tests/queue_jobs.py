@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from core.runtime.allowed_jobs import JobSpec
+from core.runtime.forking_worker import WorkerTiming
 from core.runtime.queue_names import QueueName
-from core.runtime.worker_timing import WorkerTiming
 from workers.__main__ import main
 
 QUICK = WorkerTiming(beat=1, grace=1, maintenance=1, lock=2, wait=1)

@@ -196,14 +196,14 @@ def test_a_burst_ends_whatever_happens(
     job_queues: JobQueues, settings: Settings, paper: Paper, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """A job that can be taken and never begun ends the burst with a sentence, not in a loop."""
-    monkeypatch.setattr(queue_worker, "TROUBLE_SECONDS", 0)
+    monkeypatch.setattr(queue_worker, "PAUSE_SECONDS", 0)
     monkeypatch.setattr(redis_health, "ONCE_WAIT_SECONDS", 0.01)
     job_queues.enqueue(NOTE, str(paper), "first", id_words=["first"])
-    worker = queue_worker.Worker(settings, [QueueName.REFRESH], queue_jobs.ALLOWED)
+    worker = queue_worker.QueueWorker(settings, [QueueName.REFRESH], queue_jobs.ALLOWED)
     monkeypatch.setattr(worker, "_install_signal_handlers", lambda: None)
     monkeypatch.setattr(worker, "_run" if isinstance(error, ValueError) else "prepare_execution", failing(error))
     if isinstance(error, ValueError):
-        monkeypatch.setattr(worker, "keep_house", failing(error))
+        monkeypatch.setattr(worker, "_maintain", failing(error))
 
     with pytest.raises((QueueUnusable, StoreUnreachable)):
         worker.serve(burst=True)

@@ -19,9 +19,9 @@ from rq.serializers import JSONSerializer
 
 from core.runtime import allowed_jobs
 from core.runtime.allowed_jobs import ALLOWED_JOBS, JobRefused, JobSpec
+from core.runtime.forking_worker import WorkerTiming
 from core.runtime.job_queues import JobQueues
 from core.runtime.queue_names import QueueName, job_id, rq_queue_name
-from core.runtime.worker_timing import WorkerTiming
 from core.settings import Settings
 from core.store import connect
 from core.store.embedded import EmbeddedServer

@@ -29,13 +29,13 @@ def test_delays_grow_and_begin_anew(caplog: pytest.LogCaptureFixture) -> None:
             assert first
             first.wait()
             clock.seconds += 60 if number == 9 else 0
-            beside.look()
+            beside.check()
             said.append(float(caplog.messages[-1].rpartition("again in ")[2].removesuffix(" s")))
             clock.seconds += said[-1] - 0.1
-            beside.look()
+            beside.check()
             assert beside._process is None
             clock.seconds += 0.1
-            beside.look()
+            beside.check()
 
     assert said == [1, 2, 4, 8, 16, 32, 60, 60, 60, 1]
     assert all("died (exit 3)" in message for message in caplog.messages)

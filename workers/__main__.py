@@ -17,12 +17,11 @@ from redis.exceptions import RedisError
 from core.errors import FreshetError
 from core.runtime import logs, sidecar, signals
 from core.runtime.allowed_jobs import ALLOWED_JOBS, AllowedJobs
-from core.runtime.inline_worker import InlineWorker
+from core.runtime.forking_worker import WorkerTiming
 from core.runtime.queue_names import QueueName
-from core.runtime.queue_worker import Worker, quiet_rq_logging
+from core.runtime.queue_worker import InlineWorker, QueueWorker, quiet_rq_logging
 from core.runtime.sidecar import Sidecar
 from core.runtime.terminal import echo
-from core.runtime.worker_timing import WorkerTiming
 from core.settings import Settings, load
 from core.store import connect, redis_health
 from workers.embed_dispatch import EmbedDispatcher
@@ -72,10 +71,10 @@ def _serve(settings: Settings, options: argparse.Namespace, allowed: AllowedJobs
         if others and is_embedding and not options.burst:
             command = [sys.executable, "-m", "workers", "--parent", str(os.getpid()), str(QueueName.EMBED)]
             with Sidecar(command) as embedder:
-                Worker(settings, others, allowed, (), timing, beside=embedder.look).serve()
+                QueueWorker(settings, others, allowed, timing, on_every_pass=embedder.check).serve()
             return signals.EXIT_OK
         if others:
-            Worker(settings, others, allowed, (), timing).serve(options.burst)
+            QueueWorker(settings, others, allowed, timing).serve(options.burst)
         if is_embedding:
             _embed(settings, options, allowed, timing)
     except FreshetError as error:
@@ -89,9 +88,8 @@ def _serve(settings: Settings, options: argparse.Namespace, allowed: AllowedJobs
 
 def _embed(settings: Settings, options: argparse.Namespace, allowed: AllowedJobs, timing: WorkerTiming | None) -> None:
     dispatcher, parent = EmbedDispatcher(settings), options.parent
-    look = partial(sidecar.stop_if_orphaned, parent) if parent is not None else None
-    worker = InlineWorker(settings, [QueueName.EMBED], allowed, (), timing, find=dispatcher.send, beside=look)
-    worker.serve(options.burst)
+    check = (lambda: None) if parent is None else partial(sidecar.stop_if_orphaned, parent)
+    InlineWorker(settings, [QueueName.EMBED], allowed, timing, dispatcher.send, check).serve(options.burst)
     if options.burst:
         dispatcher.warn_if_waiting()
 

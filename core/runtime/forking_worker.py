@@ -1,4 +1,4 @@
-"""The child that runs a job (RQ's "work-horse"): how it is forked, asked to end, and what is said when it ends.
+"""The child that runs a job (RQ's "work-horse"): how it is forked, asked to end, and what is logged when it ends.
 
 A stop is one signal to the worker. The child gets its own, because it is in a process group of its own; a job that
 ends early by itself is done, one that does not is ended and goes back to its queue.
@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import time
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -20,19 +21,46 @@ from rq.queue import Queue
 from rq.utils import now
 from rq.worker import Worker as RqWorker
 
-from core.runtime import allowed_jobs
-from core.runtime.worker_timing import WorkerTiming
+from core.runtime.allowed_jobs import AllowedJob, JobRefused
 
 log = logging.getLogger("queue")
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerTiming:
+    """Whole seconds, as RQ's alarms know no others; a killed worker's job is back within two minutes."""
+
+    beat: int = 2
+    """A running job is renewed this often."""
+    grace: int = 40
+    """A job that was not renewed this long after its beat was due is taken from its worker."""
+    maintenance: int = 15
+    """Such jobs are looked for this often, also while a job runs."""
+    lock: int = 15
+    """How long a worker that died during maintenance keeps others from it. RQ's own 15 minutes are too long."""
+    wait: int = 2
+    """How long a worker waits for a job at a time; in between it looks after the queues, or stops."""
+    patience: float = 3.5
+    """How long a job may take to end when we are told to stop. honcho kills after 5 s."""
+
+    @property
+    def ttl(self) -> int:
+        """How long a job counts as running after its last beat."""
+        return self.beat + self.grace
+
+    def back_within(self, retry_seconds: int) -> int:
+        """Return how long after a kill the job is in its queue again at the latest, if a worker is there."""
+        found_after = self.lock + self.maintenance + max(self.wait, self.beat) + 1
+        return self.ttl + found_after + retry_seconds + max(self.wait, self.beat) + 1
+
+
 class ForkingWorker(RqWorker):
     """RQ's worker with a stop that loses nothing."""
 
     timing = WorkerTiming()
-    _stop_asked_at: float | None = None
+    _stop_requested_at: float | None = None
     _is_waiting_for_horse = False
 
     # ── stopping ──
@@ -40,7 +68,7 @@ class ForkingWorker(RqWorker):
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """The first signal: take nothing more, and ask the running job to end."""
         self._stop_requested = True
-        self._stop_asked_at = time.monotonic()
+        self._stop_requested_at = time.monotonic()
         self._shutdown_requested_date = now()
         for number in STOPS:
             signal.signal(number, self.request_force_stop)
@@ -57,7 +85,7 @@ class ForkingWorker(RqWorker):
             signal.alarm(1)  # the wait under way began with a longer one
 
     def _end_patience(self) -> None:
-        if self._stop_asked_at is not None and time.monotonic() - self._stop_asked_at > self.timing.patience:
+        if self._stop_requested_at is not None and time.monotonic() - self._stop_requested_at > self.timing.patience:
             log.warning("⚠️ The job did not end in %.1f s; it is ended.", self.timing.patience)
             self.kill_horse()
 
@@ -102,7 +130,7 @@ class ForkingWorker(RqWorker):
 
     def handle_exception(self, job: Job, *exc_info: Any) -> None:
         """In the child: the job raised."""
-        if isinstance(exc_info[1], allowed_jobs.JobRefused):
+        if isinstance(exc_info[1], JobRefused):
             log.error("🚫 %s", exc_info[1])
         else:
             log.error("❌ %s failed; %s", _shown(job), _what_next(job), exc_info=exc_info)
@@ -118,7 +146,7 @@ def _what_next(job: Job) -> str:
     return f"tried again in {job.get_retry_interval()} s, attempts left: {job.retries_left}"
 
 
-def say_abandoned(job: Job, kind: type[BaseException], *_: object) -> None:
-    """The worker of this job is not heard of any more; RQ retries it."""
-    if kind is AbandonedJobError and not (isinstance(job, allowed_jobs.AllowedJob) and job.problem):
+def log_abandoned(job: Job, kind: type[BaseException], *_: object) -> None:
+    """Log that the worker of this job died; RQ retries it."""
+    if kind is AbandonedJobError and not (isinstance(job, AllowedJob) and job.problem):
         log.warning("💥 %s lost its worker; %s", _shown(job), _what_next(job))

@@ -1,4 +1,4 @@
-"""Send a job: what is sent is small (ids), and sent once while it waits or runs."""
+"""Enqueue jobs: their arguments are small (ids), and a job is enqueued once while it waits or runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,39 @@ from rq.serializers import JSONSerializer
 from rq.utils import now
 
 from core.runtime import allowed_jobs
-from core.runtime import queue_scripts as scripts
 from core.runtime.queue_names import QueueName, job_id, rq_queue_name
 from core.settings import Settings
 from core.store import connect
 
 Argument = str | int | float | bool | None | Sequence["Argument"]
+
+
+ENQUEUE = """
+-- One step instead of RQ's several, so that a resend after a lost reply changes nothing. RQ does not run on Redis
+-- Cluster, so keys may be put together here.
+-- KEYS: job, its dependents, queue, intermediate queue, started, scheduled, deferred, failed, finished, all queues
+-- ARGV: job id, then the fields and values of the job
+-- The places decide, not the status in the hash: a worker that was killed between taking a job and starting it leaves
+-- a job that is `queued` in no queue, and its id would be blocked for ever.
+-- What is of another type is an error (WRONGTYPE) before anything is written; the client puts it aside.
+local id = ARGV[1]
+redis.call('HLEN', KEYS[1])
+redis.call('SCARD', KEYS[2])
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  if redis.call('LPOS', KEYS[3], id) or redis.call('LPOS', KEYS[4], id) then return 0 end
+  if redis.call('ZSCORE', KEYS[6], id) or redis.call('ZSCORE', KEYS[7], id) then return 0 end
+  for _, execution in ipairs(redis.call('ZRANGE', KEYS[5], 0, -1)) do
+    if string.sub(execution, 1, #id + 1) == id .. ':' then return 0 end
+  end
+end
+redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('ZREM', KEYS[8], id)
+redis.call('ZREM', KEYS[9], id)
+redis.call('HSET', KEYS[1], unpack(ARGV, 2))
+redis.call('SADD', KEYS[10], KEYS[3])
+redis.call('RPUSH', KEYS[3], id)
+return 1
+"""
 
 
 class JobQueues:
@@ -26,7 +53,7 @@ class JobQueues:
         self._settings = settings
         self._allowed = allowed
         self._client: Redis = connect.open_queue(settings)
-        self._send = self._client.register_script(scripts.SEND)
+        self._enqueue = self._client.register_script(ENQUEUE)
         job_class = allowed_jobs.job_class(allowed)
         self._queues = {
             name: Queue(
@@ -61,7 +88,7 @@ class JobQueues:
             *(queue.finished_job_registry.key, queue.redis_queues_keys),
         ]
         fields = [part for pair in job.to_dict().items() for part in pair]
-        return bool(self._send(keys=keys, args=[job.id, *fields]))
+        return bool(self._enqueue(keys=keys, args=[job.id, *fields]))
 
     def count_waiting(self, queue: QueueName) -> int:
         """How many jobs wait there."""

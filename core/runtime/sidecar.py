@@ -37,7 +37,7 @@ class Sidecar:
         self._delay = FIRST_DELAY_SECONDS
 
     def __enter__(self) -> Self:
-        self.look()
+        self.check()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -49,7 +49,7 @@ class Sidecar:
         except subprocess.TimeoutExpired:
             self._process.kill()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Start it if it is time to; say so if it has died."""
         now = self._clock()
         if self._process is not None and self._process.poll() is not None:
