@@ -170,8 +170,7 @@ class QueueWorker(ForkingWorker):
         job.redis_server_version = self.get_redis_server_version()  # type: ignore[no-untyped-call]
         problem = job.problem if isinstance(job, AllowedJob) else None
         if self._stop_requested and not problem:
-            queue.push_job_id(job.id, at_front=True)
-            queue.intermediate_queue.remove(job.id)
+            self._put_back(job, queue)
             return
         self.jobs_taken += 1
         if problem:
@@ -185,10 +184,20 @@ class QueueWorker(ForkingWorker):
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run it in a child and see it to its end, also if the server goes away meanwhile."""
-        self.prepare_execution(job)
+        try:
+            self.prepare_execution(job)
+        except RedisError:
+            # Taken, and it counts as running nowhere. If it cannot be put back, the timer enqueues its work again.
+            with contextlib.suppress(RedisError):
+                self._put_back(job, queue)
+            raise
         self.fork_work_horse(job, queue)
         self.monitor_work_horse(job, queue)
         self.set_state(WorkerStatus.IDLE)
+
+    def _put_back(self, job: Job, queue: Queue) -> None:
+        queue.push_job_id(job.id, at_front=True)
+        queue.intermediate_queue.remove(job.id)
 
     def subscribe(self) -> None:
         """Do not: it is a thread beside the forks, for commands that we do not take from a channel."""
