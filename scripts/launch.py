@@ -29,6 +29,7 @@ from core.registry import field_parsing
 from core.registry.io.overview import Overview
 from core.runtime import logs
 from core.runtime.queue_names import QueueName
+from core.runtime.sidecar import describe_exit
 from core.runtime.terminal import echo
 from core.settings import Settings, load
 from core.store import connect, private_files
@@ -190,8 +191,7 @@ class _Work:
             log.info("👋 Stopping")
             self.processes.end_all(guard.WORKER)
             raise
-        cause = f"signal {-code}" if code < 0 else f"exit {code}"
-        log.error("💥 %s ended (%s); everything else is stopped", name, cause)
+        log.error("💥 %s ended (%s); everything else is stopped", name, describe_exit(code))
         return code if code > 0 else 1
 
     def one_pass(self) -> int:

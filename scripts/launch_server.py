@@ -8,16 +8,13 @@ from collections.abc import Callable
 from typing import Self
 
 from core.errors import StoreUnreachable
+from core.runtime.sidecar import RestartBackoff, describe_exit
 from core.settings import Settings
 from core.store import aof_files, connect, embedded
 from scripts import guard
 from scripts.launch_processes import Process, StopRequest, UpProcesses
 
 log = logging.getLogger("up")
-
-FIRST_DELAY_SECONDS = 1.0
-LONGEST_DELAY_SECONDS = 60.0
-"""Also how long a server has to live for the delays to begin again."""
 
 
 class SupervisedServer:
@@ -34,9 +31,7 @@ class SupervisedServer:
         self._folder = self._home / "redis"
         self._processes = processes
         self._stop = stop
-        self._clock = clock
-        self._delay = FIRST_DELAY_SECONDS
-        self._due_at = self._started_at = clock()
+        self._backoff = RestartBackoff(clock)
         embedded.stop_orphan(connect.url_of(settings), self._folder)
         if (self._home / connect.URL_FILE).exists():
             aof_files.check_still_there(self._folder)
@@ -61,19 +56,22 @@ class SupervisedServer:
 
     def check(self) -> None:
         """Restart it if it has died and the delay is over."""
-        if self._running is not None and self._running.process.poll() is not None:
-            self._plan_restart(self._running.process)
-        if self._running is None and self._clock() >= self._due_at:
+        process = self._running.process if self._running else None
+        if process is not None and process.poll() is not None:
+            self._processes.forget(process.pid)
+            self._running = None
+            cause, delay_seconds = describe_exit(process.returncode), self._backoff.note_end()
+            log.error("💥 Embedded Redis died (%s); started again in %.0f s", cause, delay_seconds)
+        if self._running is None and self._backoff.is_due:
             try:
                 self._running = self._start()
                 log.info("✅ Embedded Redis is back → 127.0.0.1:%d", self._port)
             except StoreUnreachable as error:
                 self._processes.end_all(guard.SERVER)
-                log.error("⚠️ %s Trying again in %.0f s.", error, self._delay)
-                self._put_off()
+                log.error("⚠️ %s Trying again in %.0f s.", error, self._backoff.note_end())
 
     def _start(self) -> embedded.EmbeddedServer:
-        self._started_at = self._clock()
+        self._backoff.note_start()
         keeper = self._processes.keeper(guard.SERVER)
         server = embedded.start(self._folder, self._port, self._password, self._watch_start, keeper)
         connect.write_url(self._home, server.url)
@@ -82,16 +80,3 @@ class SupervisedServer:
     def _watch_start(self, process: Process) -> None:
         self._processes.adopt(process, guard.SERVER)
         self._stop.check()
-
-    def _plan_restart(self, process: Process) -> None:
-        if self._clock() - self._started_at >= LONGEST_DELAY_SECONDS:
-            self._delay = FIRST_DELAY_SECONDS
-        self._processes.forget(process.pid)
-        cause = f"signal {-process.returncode}" if process.returncode < 0 else f"exit {process.returncode}"
-        log.error("💥 Embedded Redis died (%s); started again in %.0f s", cause, self._delay)
-        self._running = None
-        self._put_off()
-
-    def _put_off(self) -> None:
-        self._due_at = self._clock() + self._delay
-        self._delay = min(self._delay * 2, LONGEST_DELAY_SECONDS)

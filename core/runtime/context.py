@@ -1,4 +1,8 @@
-"""Everything a worker needs, opened together and closed together."""
+"""The context: everything that a process works with, opened together and closed together.
+
+Start reading here. Every worker and most scripts run inside `async with open_context(settings) as context`, and pass
+the context on to the code that does the work. Each attribute is one store or tool; its class says what it does.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,7 @@ from core.urls.normalise import politeness_key, split_url
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The stores, the guarded fetcher and the parse children of one process."""
+    """The stores, the fetcher and the parse pool of one process."""
 
     settings: Settings
     keys: Keys
@@ -68,7 +72,7 @@ class Context:
 
 @asynccontextmanager
 async def open_context(settings: Settings, *, once: bool = False) -> AsyncIterator[Context]:
-    """Wait for the server (for ever, or `once` for a while), open everything; close it all at the end."""
+    """Wait for the server (for ever, or `once` for a while), check it, and yield the context of this process."""
     logs.configure(settings)
     async with redis_health.open_when_ready(settings, once=once) as (client, keys):
         await redis_health.log_dangers(client)
@@ -78,7 +82,7 @@ async def open_context(settings: Settings, *, once: bool = False) -> AsyncIterat
 
 @asynccontextmanager
 async def build_context(settings: Settings, client: connect.Client, keys: Keys) -> AsyncIterator[Context]:
-    """A context on an open client; parse children start with the first task."""
+    """Yield a context on an open client; its parse children start with the first task."""
     pool = ParsePool(settings.parse_processes, settings.parse_cpu_seconds, settings.parse_memory_bytes)
     admitted = sample.admitted(settings)
     leases = Leases(client, keys)
@@ -87,7 +91,6 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
         ttls = Ttls.of(settings)
         subscriptions = Subscriptions(client, keys)
         links = LinkStore(client, keys, ttls)
-        articles = ArticleStore(client, keys, ttls)
         bounds = schedule.Bounds(settings.ingest_min_interval_seconds, settings.ingest_max_interval_seconds)
         yield Context(
             settings=settings,
@@ -98,7 +101,7 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
             subscription_sync=SubscriptionSync(client, subscriptions, links, settings),
             links=links,
             feeds=FeedStore(client, keys, ttls, leases),
-            articles=articles,
+            articles=ArticleStore(client, keys, ttls),
             items=ItemStore(client, keys),
             documents=DocumentStore(client, keys, ttls, settings.snapshot_days, settings.registry_partition_strategy),
             registrar=Registrar(
@@ -127,6 +130,6 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
 
 
 def domain_of(url: str) -> str:
-    """The domain a URL belongs to: who shares a lane shares a gate."""
-    found = split_url(url)
-    return politeness_key(found.host, found.port) if found else ""
+    """Return the domain of a URL as the rate limits know it; empty if it has none."""
+    parts = split_url(url)
+    return politeness_key(parts.host, parts.port) if parts else ""

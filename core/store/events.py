@@ -1,4 +1,4 @@
-"""The stream of what happened, for whoever wants to follow."""
+"""The event stream (docs/architecture.md#events)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ EVENTS_KEPT = 10_000
 
 
 def event(keys: Keys, kind: str, **fields: str) -> Command:
-    """The command that tells of it, for a commit."""
+    """Return the command that adds an event, for a commit."""
     words = [word for pair in fields.items() for word in pair]
     return ("XADD", keys.events, "MAXLEN", "~", EVENTS_KEPT, "*", "type", kind, *words)

@@ -1,4 +1,4 @@
-"""Values as JSON for scripts, also strings that are no UTF-8."""
+"""Encode values as JSON for Lua scripts, also strings that are no UTF-8."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 def packed_json(value: object) -> bytes:
-    """JSON that cjson reads back byte for byte: what came as bytes that are no UTF-8 goes as these bytes."""
+    """Return JSON that cjson reads back byte for byte: what came as bytes that are no UTF-8 goes as these bytes."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:

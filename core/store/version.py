@@ -1,4 +1,4 @@
-"""Which version of our keys a store holds. A program that is older than its store refuses to touch it."""
+"""The version of the keys in a store. A program that is older than its store refuses to touch it."""
 
 from __future__ import annotations
 
