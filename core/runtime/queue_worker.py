@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 
+from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 from rq import worker_registration
@@ -70,7 +71,7 @@ class QueueWorker(ForkingWorker):
         self._url = secret.get_secret_value() if secret else connect.url_of(settings)
         self._modules = sorted({name.rpartition(".")[0] for name, spec in allowed.items() if spec.queue in queues})
         self._cut_off_since: float | None = None
-        self._is_burst = False
+        self._is_registered = False
         self._errors = 0
         self.jobs_taken = 0
         client = self._client = connect.open_queue(settings)
@@ -93,13 +94,11 @@ class QueueWorker(ForkingWorker):
 
     def serve(self, burst: bool = False) -> int:
         """Work; return how many jobs were taken."""
-        self._is_burst = burst
         for name in self._modules:  # once here, so that a job costs no imports
             try:
                 importlib.import_module(name)
             except ImportError as error:
                 raise PreloadFailed(f"Cannot start. Jobs need {name}, which cannot be imported ({error}).") from error
-        self.bootstrap(logging_level=None)
         self._install_signal_handlers()  # type: ignore[no-untyped-call]
         log.info("👂 Waiting for jobs → %s", ", ".join(self.queue_names()))
         try:
@@ -114,6 +113,10 @@ class QueueWorker(ForkingWorker):
     def _pass(self, burst: bool) -> bool:
         """Look after the queues, take one job, run it; False: a burst is over."""
         try:
+            if not self._is_registered:
+                with contextlib.suppress(ValueError):  # registered already: only the reply was lost
+                    self.register_birth()  # type: ignore[no-untyped-call]
+                self._is_registered = True
             self._on_every_pass()
             self._maintain()
             taken = self._next(burst)
@@ -199,9 +202,6 @@ class QueueWorker(ForkingWorker):
         queue.push_job_id(job.id, at_front=True)
         queue.intermediate_queue.remove(job.id)
 
-    def subscribe(self) -> None:
-        """Do not: it is a thread beside the forks, for commands that we do not take from a channel."""
-
     # ── maintenance ──
 
     def _maintain(self) -> None:
@@ -254,6 +254,12 @@ class QueueWorker(ForkingWorker):
             super().set_current_job_working_time(current_job_working_time, pipeline)
 
     # ── the server goes and comes ──
+
+    def _set_ip_address(self, connection: Redis) -> None:
+        """Find out the address of this worker, for people; a server that is away does not end the start."""
+        self.ip_address = "unknown"
+        with contextlib.suppress(RedisError):
+            super()._set_ip_address(connection)
 
     def _note_cut_off(self, error: RedisError) -> None:
         if self._cut_off_since is None:
