@@ -222,8 +222,9 @@ class _Work:
         return self.processes.watch({"": self.processes.start([sys.executable, "-m", *words])}, self.check_server)[1]
 
     async def _count_deferred(self) -> int:
+        keys = Keys.of(self.settings)
         async with connect.open_store(self.settings) as client:
-            last_run = await Overview(client, Keys.of(self.settings)).last_run()
+            last_run = await Overview(client, keys).counters(keys.canonical_last_run)
         return field_parsing.integer(last_run.get("deferred"))
 
     async def _count_due(self) -> int:
