@@ -14,7 +14,7 @@ from core.doctor.problems import Finding, Problem
 from core.search import vectors
 from core.settings import Settings
 from tests.library import Library, open_library
-from tests.test_reconciling import index_repair, look
+from tests.test_index_repair import index_repair, look
 
 NUMBERS = 16
 ONE = 1 / math.sqrt(NUMBERS)

@@ -34,7 +34,7 @@ from core.store.clock import ServerClock
 from core.urls.file_paths import file_identity
 from tests import files
 from tests.test_crawl import counts, office
-from tests.test_registering import content
+from tests.test_registrar import content
 
 SID = "papers.shelf"
 OLD = 1_600_000_000

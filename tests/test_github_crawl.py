@@ -18,7 +18,7 @@ from core.urls.normalise import normalise_url
 from tests import files
 from tests.github_server import GithubServer, sha
 from tests.test_crawl import counts, office
-from tests.test_registering import content
+from tests.test_registrar import content
 
 SID = "code.repo"
 TOKEN = "ghp_canary_never_stored"

@@ -21,7 +21,7 @@ from core.store import redis_health, rq_keys
 from core.store.embedded import EmbeddedServer
 from tests import queue_jobs
 from tests.faults.process import Worker
-from tests.test_queues import NOTE, RUNNER, Paper, burst, client, job_queues, paper
+from tests.test_job_queues import NOTE, RUNNER, Paper, burst, client, job_queues, paper
 
 __all__ = ["client", "job_queues", "paper"]  # fixtures
 

@@ -20,7 +20,7 @@ from core.store.commit import Leases
 from scripts import doctor, session
 from tests import commands
 from tests.library import Library, open_library
-from tests.test_reconciling import (
+from tests.test_index_repair import (
     Plant,
     chunks_of_another_type,
     for_nothing,
