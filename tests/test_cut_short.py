@@ -14,7 +14,7 @@ import pytest
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest
-from core.net.fetcher import Fetcher, open_fetcher
+from core.net.fetcher import Fetcher
 from core.runtime.context import Context, open_context
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
@@ -39,7 +39,7 @@ async def web() -> AsyncIterator[FakeWeb]:
 async def fetcher(redis: Client, keys: Keys, settings: Settings) -> AsyncIterator[Fetcher]:
     changes = {"fetch_allowed_hosts": ("127.0.0.0/8",), "robots_respect": False}
     async with AsyncExitStack() as stack:
-        yield await stack.enter_async_context(open_fetcher(settings.model_copy(update=changes), redis, keys))
+        yield await stack.enter_async_context(Fetcher(settings.model_copy(update=changes), redis, keys))
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ async def test_half_a_robots_txt_allows_nothing(web: FakeWeb, redis: Client, key
     web.page("/a", "page")
     changed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",), "robots_respect": True})
 
-    async with open_fetcher(changed, redis, keys) as fetcher:
+    async with Fetcher(changed, redis, keys) as fetcher:
         got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert isinstance(got, Deferred)

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, Hop
-from core.net.fetcher import Fetcher, open_fetcher
+from core.net.fetcher import Fetcher
 from core.settings import Settings
 from core.store.connect import Client
 from tests import web_replies as replies
@@ -39,7 +39,7 @@ async def opened(redis: Client, keys: Keys, settings: Settings) -> AsyncIterator
             # Not the switch off: tests of robots.txt turn it on.
             defaults = {"fetch_allowed_hosts": ("127.0.0.0/8",), "robots_respect": False}
             resolver = FakeDns(names) if names else None
-            fetcher = open_fetcher(settings.model_copy(update=defaults | changes), redis, keys, resolver=resolver)
+            fetcher = Fetcher(settings.model_copy(update=defaults | changes), redis, keys, resolver=resolver)
             return await stack.enter_async_context(fetcher)
 
         yield opens
@@ -453,7 +453,7 @@ async def test_an_exempt_server_is_never_waited_for(
     changed = settings.model_copy(
         update={"fetch_allowed_hosts": ("127.0.0.1",), "fetch_host_gap_seconds": 1_000, "robots_respect": False}
     )
-    async with open_fetcher(changed, redis, keys, exempt=[f"127.0.0.1:{web.port}"]) as fetcher:
+    async with Fetcher(changed, redis, keys, exempt=[f"127.0.0.1:{web.port}"]) as fetcher:
         results = [await fetcher.fetch(FetchRequest(web.url(f"/{i}"))) for i in range(3)]
 
     assert [result.status for result in results] == [404] * 3

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest, ListingBatch, ListingEnd, Ref
-from core.net.fetcher import Fetcher, open_fetcher
+from core.net.fetcher import Fetcher
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.io.github import GithubSource
@@ -34,7 +34,7 @@ class Context:
     async def open(self, hub: GithubServer, repo: str = "o/r", branch: str = "", **options: Any) -> GithubSource:
         changes = options.pop("settings", {})
         settings = self._settings.model_copy(update=hub.settings() | changes)
-        self.fetcher = await self._stack.enter_async_context(open_fetcher(settings, self._redis, self._keys))
+        self.fetcher = await self._stack.enter_async_context(Fetcher(settings, self._redis, self._keys))
         return GithubSource(settings, self.fetcher, repo, branch, **options)
 
 

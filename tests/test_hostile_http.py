@@ -12,7 +12,7 @@ import pytest
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
-from core.net.fetcher import Fetcher, open_fetcher
+from core.net.fetcher import Fetcher
 from core.settings import Settings
 from core.store.connect import Client
 from tests import hostile
@@ -35,7 +35,7 @@ async def web() -> AsyncIterator[FakeWeb]:
 @pytest.fixture
 async def fetcher(redis: Client, keys: Keys, settings: Settings) -> AsyncIterator[Fetcher]:
     changes = {"fetch_allowed_hosts": ("127.0.0.2",), "fetch_timeout_seconds": TIMEOUT_SECONDS}
-    async with open_fetcher(settings.model_copy(update=changes), redis, keys) as running:
+    async with Fetcher(settings.model_copy(update=changes), redis, keys) as running:
         yield running
 
 
@@ -43,7 +43,7 @@ async def fetcher(redis: Client, keys: Keys, settings: Settings) -> AsyncIterato
 async def patient(redis: Client, keys: Keys, settings: Settings) -> AsyncIterator[Fetcher]:
     """With so much time that a busy machine does not decide how a fetch ends."""
     changes = {"fetch_allowed_hosts": ("127.0.0.2",), "fetch_timeout_seconds": 300.0}
-    async with open_fetcher(settings.model_copy(update=changes), redis, keys) as running:
+    async with Fetcher(settings.model_copy(update=changes), redis, keys) as running:
         yield running
 
 

@@ -14,7 +14,7 @@ from core import ids
 from core.errors import FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest
-from core.net.fetcher import Fetcher, open_fetcher
+from core.net.fetcher import Fetcher
 from core.net.proxy import PAUSE_SECONDS, Proxy
 from core.runtime.context import open_context
 from core.settings import Settings
@@ -43,7 +43,7 @@ async def opened(redis: Client, keys: Keys, settings: Settings) -> AsyncIterator
             changes = {"robots_respect": False, "fetch_proxy_url": SecretStr(proxy)}
             resolver = FakeDns(names) if names is not None else None
             changed = settings.model_copy(update=changes)
-            return await stack.enter_async_context(open_fetcher(changed, redis, keys, resolver=resolver))
+            return await stack.enter_async_context(Fetcher(changed, redis, keys, resolver=resolver))
 
         yield opens
 
@@ -134,7 +134,7 @@ async def test_407_without_a_proxy_is_an_answer(web: FakeWeb, redis: Client, key
     """Then it is the host who says so."""
     web.page("/a", "odd", status=407)
     changes = {"robots_respect": False, "fetch_allowed_hosts": ("127.0.0.0/8",)}
-    async with open_fetcher(settings.model_copy(update=changes), redis, keys) as fetcher:
+    async with Fetcher(settings.model_copy(update=changes), redis, keys) as fetcher:
         assert (await fetcher.fetch(FetchRequest(web.url("/a")))).status == 407
 
 

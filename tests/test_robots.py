@@ -10,7 +10,7 @@ import pytest
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
-from core.net.fetcher import Fetcher, open_fetcher
+from core.net.fetcher import Fetcher
 from core.net.robots import WAIT_SECONDS, Robots, RobotsPermit
 from core.net.robots_rules import sitemaps
 from core.settings import Settings
@@ -235,7 +235,7 @@ async def web() -> AsyncIterator[FakeWeb]:
 @pytest.fixture
 async def fetcher(redis: Client, keys: Keys, settings: Settings) -> AsyncIterator[Fetcher]:
     changed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})
-    async with open_fetcher(changed, redis, keys) as running:
+    async with Fetcher(changed, redis, keys) as running:
         yield running
 
 
@@ -282,7 +282,7 @@ async def test_the_switch_turns_it_off(web: FakeWeb, redis: Client, keys: Keys, 
     """ROBOTS_RESPECT=false asks for no robots.txt at all."""
     changed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.1",), "robots_respect": False})
     web.robots("User-agent: *\nDisallow: /")
-    async with open_fetcher(changed, redis, keys) as fetcher:
+    async with Fetcher(changed, redis, keys) as fetcher:
         got = await fetcher.fetch(FetchRequest(web.url("/a")))
 
     assert (got.status, web.paths) == (404, ["/a"])

@@ -8,7 +8,7 @@ import pytest
 
 from core.keys import Keys
 from core.models import Fetched, FetchRequest, Hop
-from core.net.fetcher import open_fetcher
+from core.net.fetcher import Fetcher
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
@@ -28,7 +28,7 @@ async def web(redis: connect.Client) -> AsyncIterator[FakeWeb]:
 
 async def fetched(settings: Settings, redis: connect.Client, keys: Keys, request: FetchRequest) -> Fetched:
     allowed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",), "robots_respect": False})
-    async with open_fetcher(allowed, redis, keys) as fetcher:
+    async with Fetcher(allowed, redis, keys) as fetcher:
         answer = await fetcher.fetch(request)
         assert isinstance(answer, Fetched)
         return answer

@@ -13,7 +13,7 @@ import pytest
 
 from core.keys import Keys
 from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref
-from core.net.fetcher import open_fetcher
+from core.net.fetcher import Fetcher
 from core.registry.io.registrar import item_id_of
 from core.registry.record import Item
 from core.settings import Settings
@@ -142,12 +142,12 @@ async def place(
             hub = await stack.enter_async_context(GithubServer("token"))
             hub.repository("o/r")
             changed = settings.model_copy(update=hub.settings())
-            fetcher = await stack.enter_async_context(open_fetcher(changed, redis, keys))
+            fetcher = await stack.enter_async_context(Fetcher(changed, redis, keys))
             yield GithubPlace(hub, GithubSource(changed, fetcher, "o/r"))
             return
         web = await stack.enter_async_context(FakeWeb())
         changed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})
-        fetcher = await stack.enter_async_context(open_fetcher(changed, redis, keys))
+        fetcher = await stack.enter_async_context(Fetcher(changed, redis, keys))
         scope = Scope(web.url("/"), "host")
         yield WebPlace(
             web, WebSource(fetcher, InlinePool(), scope, max_pages=100_000, named_sitemaps=fetcher.sitemaps_of)

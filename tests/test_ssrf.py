@@ -15,7 +15,7 @@ import pytest
 
 from core.keys import Keys
 from core.models import Failed, Fetched, FetchRequest, FetchResult
-from core.net.fetcher import open_fetcher
+from core.net.fetcher import Fetcher
 from core.settings import Settings
 from core.store.connect import Client
 from tests import hostile
@@ -118,7 +118,7 @@ class World:
     async def fetch(self, url: str, names: dict[str, list[list[str]]], times: int = 1) -> FetchResult:
         redis_port = int(self.redis.get_connection_kwargs()["port"])
         CONNECTS.addresses = []
-        async with open_fetcher(self.settings, self.redis, self.keys, resolver=FakeDns(names)) as fetcher:
+        async with Fetcher(self.settings, self.redis, self.keys, resolver=FakeDns(names)) as fetcher:
             for _ in range(times):
                 result = await fetcher.fetch(FetchRequest(self.fill(url), respect_robots=self.settings.robots_respect))
         self.connected = [address for address in CONNECTS.addresses if not address.endswith(f":{redis_port}")]
@@ -209,7 +209,7 @@ async def test_a_name_that_changes_its_mind(world: World) -> None:
 
 async def test_a_connection_kept_alive_serves_only_its_own_host(world: World) -> None:
     """An open connection of an allowed host is not lent to another name on the same address."""
-    async with open_fetcher(world.settings, world.redis, world.keys, resolver=FakeDns(NAMES)) as fetcher:
+    async with Fetcher(world.settings, world.redis, world.keys, resolver=FakeDns(NAMES)) as fetcher:
         allowed = await fetcher.fetch(FetchRequest(world.fill("http://public.test:{P}/a")))
         refused = await fetcher.fetch(FetchRequest(world.fill("http://flip.test:{P}/a")))
 

@@ -10,7 +10,7 @@ import pytest
 
 from core.keys import Keys
 from core.models import Deferred, Fetched, FetchRequest, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
-from core.net.fetcher import Fetcher, open_fetcher
+from core.net.fetcher import Fetcher
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.io import sitemap_walk
@@ -34,7 +34,7 @@ async def web() -> AsyncIterator[FakeWeb]:
 @pytest.fixture
 async def fetcher(redis: Client, keys: Keys, settings: Settings) -> AsyncIterator[Fetcher]:
     changed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})
-    async with open_fetcher(changed, redis, keys) as running:
+    async with Fetcher(changed, redis, keys) as running:
         yield running
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Self
@@ -23,7 +23,7 @@ from core.net.guard import Guard, Target
 from core.net.http_session import HttpResponse, HttpSession, RequestLimits
 from core.net.redirects import RedirectChain
 from core.net.robots import Robots, RobotsPermit
-from core.net.robots_rules import MAX_BYTES as ROBOTS_BYTES
+from core.net.robots_rules import MAX_ROBOTS_BYTES
 from core.registry.http_headers import retry_after_seconds
 from core.settings import Settings
 from core.urls.normalise import politeness_key
@@ -64,16 +64,22 @@ class Fetcher:
     def __init__(
         self,
         settings: Settings,
-        gate: Gate,
-        robots: Robots,
+        redis: Redis,
+        keys: Keys,
         *,
+        exempt: Iterable[str] = (),
         resolver: AbstractResolver | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
-        self._gate = gate
-        self._robots = robots
-        self._clock = clock
+        self._gate = Gate(
+            redis,
+            keys,
+            settings.fetch_host_gap_seconds,
+            settings.host_parallel,
+            exempt,
+            hold_seconds=settings.fetch_timeout_seconds + _HOLD_MARGIN_SECONDS,
+        )
+        self._robots = Robots(redis, keys, settings.user_agent)
         self._guard = Guard.of(settings)
         self._session = HttpSession(settings, self._guard, resolver)
         self._slots = asyncio.Semaphore(settings.fetch_concurrency)
@@ -154,7 +160,7 @@ class Fetcher:
         )
 
     async def _fetch_robots_txt(self, max_wait_seconds: float, url: str) -> FetchResult:
-        request = FetchRequest(url, max_bytes=ROBOTS_BYTES, respect_robots=False, max_wait_seconds=max_wait_seconds)
+        request = FetchRequest(url, max_bytes=MAX_ROBOTS_BYTES, respect_robots=False, max_wait_seconds=max_wait_seconds)
         return await self.fetch(request, cut=True)
 
     async def _send(
@@ -169,7 +175,7 @@ class Fetcher:
         chain.limits = replace(chain.limits, seconds=seconds_left)
         if isinstance(response, HttpResponse) and response.status in _WITH_RETRY_AFTER:
             # Retry-After holds for the whole domain and for all our processes.
-            seconds = retry_after_seconds(response.headers.get("retry-after", ""), self._clock())
+            seconds = retry_after_seconds(response.headers.get("retry-after", ""), time.time())
             if seconds:
                 await self._close_gate(target, seconds, f"Retry-After ({response.status})")
         return response
@@ -177,23 +183,3 @@ class Fetcher:
     async def _close_gate(self, target: Target, seconds: float, reason: str) -> None:
         if not self._gate.is_exempt(target.host, target.port):
             await self._gate.close_for(politeness_key(target.host, target.port), seconds, reason)
-
-
-def open_fetcher(
-    settings: Settings,
-    redis: Redis,
-    keys: Keys,
-    *,
-    exempt: Iterable[str] = (),
-    resolver: AbstractResolver | None = None,
-) -> Fetcher:
-    """Return a fetcher with its gate and robots, all from the settings."""
-    gate = Gate(
-        redis,
-        keys,
-        settings.fetch_host_gap_seconds,
-        settings.host_parallel,
-        exempt,
-        hold_seconds=settings.fetch_timeout_seconds + _HOLD_MARGIN_SECONDS,
-    )
-    return Fetcher(settings, gate, Robots(redis, keys, settings.user_agent), resolver=resolver)

@@ -13,7 +13,7 @@ from protego import Protego
 
 from core.urls.secrets import without_credentials
 
-MAX_BYTES = 500 * 1024
+MAX_ROBOTS_BYTES = 500 * 1024
 """RFC 9309 §2.5 asks for at least 500 KiB; what comes after is not read."""
 MAX_DELAY_SECONDS = 60.0
 MAX_SITEMAPS = 500

@@ -21,7 +21,7 @@ from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.io.subscription_sync import SubscriptionSync
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
-from core.net.fetcher import Fetcher, open_fetcher
+from core.net.fetcher import Fetcher
 from core.registry import decide
 from core.registry.io.articles import ArticleStore
 from core.registry.io.documents import DocumentStore
@@ -86,7 +86,7 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
     pool = ParsePool(settings.parse_processes, settings.parse_cpu_seconds, settings.parse_memory_bytes)
     admitted = sample.admitted(settings)
     leases = Leases(client, keys)
-    fetching = open_fetcher(admitted, client, keys, exempt=sample.hosts(settings))
+    fetching = Fetcher(admitted, client, keys, exempt=sample.hosts(settings))
     async with fetching as fetcher, pool, leases.keep_alive():
         ttls = Ttls.of(settings)
         subscriptions = Subscriptions(client, keys)
