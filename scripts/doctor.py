@@ -1,9 +1,9 @@
-"""Look for what does not fit together, and heal it.
+"""Find what does not fit together in the store, and repair it.
 
-python -m scripts.doctor          tell, and change nothing
-python -m scripts.doctor --fix    and set it right; what nobody can derive again is put aside (freshet:quarantine)
+python -m scripts.doctor          report, and change nothing
+python -m scripts.doctor --fix    repair; what cannot be derived again is put aside (freshet:quarantine)
 
-Exit code 0: nothing is wrong, or everything is healed. 1: something is left. 2: it could not look.
+Exit code 0: nothing is wrong, or everything is repaired. 1: something is left. 2: the store could not be checked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Report:
     waiting: int = 0
     """Pages that wait for an embed worker now."""
     unreadable: int = 0
-    """Keys that are of another type still; as long as there are, nobody can read all pages for a comparison."""
+    """Keys that are still of another type; as long as there are, not all pages can be read for a comparison."""
 
     def as_json(self) -> str:
         """For programs."""
@@ -73,17 +73,20 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
         if isinstance(client, GuardedClient):
             client.guard(keys, is_read_only=not fix)
         doctor = Doctor(client, keys, settings)
-        await _look(doctor, client, report, fix)
-        report.notes = await _notes(doctor)
+        await _check(doctor, client, report, fix)
+        report.notes = await doctor.warnings()
+        if doctor.unknown:
+            names = ", ".join(doctor.unknown)
+            report.notes.append(f"Keys that are none of Freshet's (the server may be shared): {names}")
         if not report.unreadable:
-            await _look_at_replica(settings, keys, client, report, fix)
+            await _compare_replica(settings, keys, client, report, fix)
         report.waiting = await EmbedQueue(client, keys).count()
     echo(report.as_json() if as_json else _page(report, fix))
     return 1 if report.left else 0
 
 
-async def _look(doctor: Doctor, client: connect.Client, report: Report, fix: bool) -> None:
-    """In pieces: there may be more wrong than fits into memory."""
+async def _check(doctor: Doctor, client: connect.Client, report: Report, fix: bool) -> None:
+    """Check in batches: there may be more wrong than fits into memory."""
     with progress.bar(0, "Looking") as bar:
         async for found in doctor.check_all():
             bar.update(doctor.checked - bar.n)
@@ -98,15 +101,8 @@ async def _look(doctor: Doctor, client: connect.Client, report: Report, fix: boo
             report.unreadable += sum(one.problem is Problem.WRONG_TYPE for one in left)
 
 
-async def _notes(doctor: Doctor) -> list[str]:
-    """I29 and I31: the server's configuration, and keys that are not of ours."""
-    unknown = doctor.unknown
-    strange = [f"Keys that are none of Freshet's (the server may be shared): {', '.join(unknown)}"] if unknown else []
-    return [*await doctor.warnings(), *strange]
-
-
-async def _look_at_replica(settings: Settings, keys: Keys, client: connect.Client, report: Report, fix: bool) -> None:
-    """Pages that the replica lacks or has too many, against the live versions in Redis."""
+async def _compare_replica(settings: Settings, keys: Keys, client: connect.Client, report: Report, fix: bool) -> None:
+    """Count pages that the replica lacks or has too many, against the live versions in Redis."""
     async with open_searcher(settings, client, keys) as searcher:
         report.replica = await searcher.follower.compare(fix=fix)
         wrong = left = _differ(report.replica)

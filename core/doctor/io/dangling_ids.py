@@ -17,6 +17,7 @@ from core.search.io.chunk_remover import ChunkRemover
 from core.sources.io.source_store import SourceStore
 from core.store.commit import Command
 from core.store.connect import Client
+from core.store.pipeline import read_many
 
 
 class DanglingIds:
@@ -55,25 +56,20 @@ class DanglingIds:
 
     async def _list_again(self, item_id: str, sources: Sequence[str]) -> list[Command]:
         """Sources that had it forget their last listing, and find it again if it is there."""
-        pipe = self._client.pipeline(transaction=False)
-        for sid in sources:
-            pipe.hexists(self._keys.source(sid), "config")
-            pipe.zscore(self._keys.refs(sid), item_id)
-        answers = await pipe.execute()
-        rows = zip(sources, answers[::2], answers[1::2], strict=True)
-        had = [sid for sid, is_known, score in rows if is_known and score is not None]
+        configs = [("HEXISTS", self._keys.source(sid), "config") for sid in sources]
+        scores = [("ZSCORE", self._keys.refs(sid), item_id) for sid in sources]
+        replies = await read_many(self._client, [*configs, *scores])
+        rows = zip(sources, replies[: len(sources)], replies[len(sources) :], strict=True)
+        had = [sid for sid, has_config, score in rows if has_config and score is not None]
         return [("HSET", self._keys.source(sid), "links_dirty", "1", "memory", "{}") for sid in had]
 
     async def _is_named(self, item_id: str, sources: Sequence[str], place: str) -> bool:
         sets, ranks = self._sets(sources, place), key_lists.item_ranks(self._keys, sources)
-        pipe = self._client.pipeline(transaction=False)
-        pipe.exists(self._keys.document(item_id), self._keys.chunks(item_id))
-        for key in sets:
-            pipe.sismember(key, item_id)
-        for key in ranks:
-            pipe.zscore(key, item_id)
-        answers = await pipe.execute()
-        return any(answers[: len(sets) + 1]) or any(score is not None for score in answers[len(sets) + 1 :])
+        has_text: Command = ("EXISTS", self._keys.document(item_id), self._keys.chunks(item_id))
+        is_member = [("SISMEMBER", key, item_id) for key in sets]
+        scores = [("ZSCORE", key, item_id) for key in ranks]
+        replies = await read_many(self._client, [has_text, *is_member, *scores])
+        return any(replies[: len(sets) + 1]) or any(score is not None for score in replies[len(sets) + 1 :])
 
     def _sets(self, sources: Sequence[str], place: str) -> list[str]:
         statuses = [self._keys.status(str(status)) for status in Status]

@@ -1,9 +1,9 @@
-"""Fields of records that cannot be read, and secrets in them. What is damaged is put aside, secrets are cut out."""
+"""Find fields of records that cannot be read, and secrets in them; put the damaged aside, and cut the secrets out."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from core.doctor.problems import Finding, Problem
@@ -13,7 +13,8 @@ from core.sources.domain import DomainFileError, SourceRecord
 from core.sources.io.source_store import SourceStore
 from core.store import field_types
 from core.store.connect import Client
-from core.store.key_families import KeyFamilies, KeyFamily
+from core.store.field_types import KINDS
+from core.store.key_families import KeyFamilies
 from core.store.quarantine import Quarantine
 from core.urls.secrets import redact, without_credentials
 
@@ -29,7 +30,13 @@ TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "document": ("title", "content_hash"),
     "failure": ("text", "code"),
     "feed": ("error_text", "url", "fetch_url", "title"),
+    "source": ("config",),
 }
+FIELDS: Mapping[str, list[str]] = {
+    family: list(dict.fromkeys(field for table in (KINDS, URL_FIELDS, TEXT_FIELDS) for field in table.get(family, ())))
+    for family in {**KINDS, **URL_FIELDS, **TEXT_FIELDS}
+}
+"""What is read of a hash, by family."""
 MESSAGE_FIELDS = ("errorMessage", "text", "error_text")
 """Sentences, which may repeat a secret."""
 
@@ -53,26 +60,26 @@ class FieldChecks:
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
-        self._keys = keys
         self._families = KeyFamilies(keys)
         self._quarantine = Quarantine(client, keys)
         self._sources = SourceStore(client, keys)
 
     async def check(self, names: Sequence[str]) -> list[Finding]:
         """Check the fields of these keys."""
-        wanted = [(name, family) for name in names if (family := self._families.of(name)) and _fields(family)]
+        known = ((name, self._families.of(name)) for name in names)
+        wanted = {name: family.name for name, family in known if family and family.name in FIELDS}
         pipe = self._client.pipeline(transaction=False)
-        for name, family in wanted:
-            fields = _fields(family)
-            if field_types.EVERY_FIELD in fields:
+        for name, family in wanted.items():
+            if field_types.EVERY_FIELD in FIELDS[family]:
                 pipe.hgetall(name)
             else:
-                pipe.hmget(name, fields)
-        answers = await pipe.execute(raise_on_error=False) if wanted else []
+                pipe.hmget(name, FIELDS[family])
+        replies = await pipe.execute(raise_on_error=False) if wanted else []
         found: list[Finding] = []
-        for (name, family), answer in zip(wanted, answers, strict=True):
-            if not isinstance(answer, Exception):
-                found += _findings(name, family, _stored(family, answer))
+        for (name, family), reply in zip(wanted.items(), replies, strict=True):
+            if not isinstance(reply, Exception):
+                problems = _problems(family, reply if isinstance(reply, dict) else _by_field(family, reply))
+                found += [Finding(problem, name) for problem in problems]
         return found
 
     async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
@@ -85,63 +92,43 @@ class FieldChecks:
             if problem is Problem.DAMAGED_FIELDS:
                 await self._quarantine.put_aside([name])
             elif problem is Problem.CREDENTIALS:
-                await self._cut_out(name)
+                await self._cut_secrets_out(name)
             else:
-                await self._restore_source(name)
+                with contextlib.suppress(DomainFileError):  # nobody knows it any more: it was put aside, and named
+                    await self._sources.read(self._families["source"].id_in(name))
 
-    async def _cut_out(self, name: str) -> None:
+    async def _cut_secrets_out(self, name: str) -> None:
         family = self._families.of(name)
         assert family is not None
-        stored = _stored(family, await self._client.hmget(name, _fields(family)))
-        words = [
-            word for field, new in _without_secrets(family, stored).items() for word in (field, stored[field], new)
-        ]
+        stored = _by_field(family.name, await self._client.hmget(name, FIELDS[family.name]))
+        clean = _without_secrets(family.name, stored)
+        words = [word for field, new in clean.items() for word in (field, stored[field], new)]
         if words:
             await self._client.eval(_CHANGE, 1, name, *words)
 
-    async def _restore_source(self, name: str) -> None:
-        """What a source is, from its domain; one that nobody knows any more is put aside."""
-        sid = self._families["source"].id_in(name)
-        with contextlib.suppress(DomainFileError):  # then it was put aside, and named
-            await self._sources.read(sid)
+
+def _by_field(family: str, values: Sequence[Any]) -> dict[str, str]:
+    return {field: value for field, value in zip(FIELDS[family], values, strict=True) if value is not None}
 
 
-def _fields(family: KeyFamily) -> list[str]:
-    kinds = [*field_types.KINDS.get(family.name, ())]
-    more = (*URL_FIELDS.get(family.name, ()), *TEXT_FIELDS.get(family.name, ()))
-    config = ["config"] if family.name == "source" else []
-    return list(dict.fromkeys([*kinds, *more, *config]))
-
-
-def _stored(family: KeyFamily, answer: Any) -> dict[str, str]:
-    if isinstance(answer, dict):
-        return answer
-    return {field: value for field, value in zip(_fields(family), answer, strict=True) if value is not None}
-
-
-def _findings(name: str, family: KeyFamily, stored: Mapping[str, str]) -> list[Finding]:
-    found = []
-    if field_types.damaged(family.name, stored):
-        found.append(Finding(Problem.DAMAGED_FIELDS, name))
+def _problems(family: str, stored: Mapping[str, str]) -> Iterator[Problem]:
+    if field_types.damaged(family, stored):
+        yield Problem.DAMAGED_FIELDS
     elif _without_secrets(family, stored):
-        found.append(Finding(Problem.CREDENTIALS, name))
-    if family.name == "source" and stored and not _is_config(stored.get("config", "")):
-        found.append(Finding(Problem.SOURCE_DAMAGED, name))
-    return found
+        yield Problem.CREDENTIALS
+    if family == "source" and stored:
+        config = stored.get("config", "")
+        try:
+            SourceRecord.from_json(config)
+        except DomainFileError:
+            yield Problem.SOURCE_DAMAGED
+        else:
+            if not field_parsing.is_text(config):
+                yield Problem.SOURCE_DAMAGED
 
 
-def _without_secrets(family: KeyFamily, stored: Mapping[str, str]) -> dict[str, str]:
-    """Fields that hold a secret, as they are without it."""
-    clean = {
-        field: without_credentials(stored[field]) for field in URL_FIELDS.get(family.name, ()) if stored.get(field)
-    }
+def _without_secrets(family: str, stored: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields that hold a secret, as they are without it."""
+    clean = {field: without_credentials(stored[field]) for field in URL_FIELDS.get(family, ()) if stored.get(field)}
     clean |= {field: redact(stored[field]) for field in MESSAGE_FIELDS if stored.get(field)}
     return {field: new for field, new in clean.items() if new != stored[field]}
-
-
-def _is_config(text: str) -> bool:
-    try:
-        SourceRecord.from_json(text)
-    except DomainFileError:
-        return False
-    return field_parsing.is_text(text)

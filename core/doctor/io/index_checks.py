@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from enum import IntEnum
+from typing import Any
 
-from core.doctor.io.chunk_inspector import ChunkInspector, ChunkState
+from redis.exceptions import ResponseError
+
 from core.doctor.io.dangling_ids import DanglingIds
 from core.doctor.io.key_types import KeyTypes
 from core.doctor.io.lua_checks import MISPLACED, ORPHAN_CHUNK, LuaCheck, LuaChecks
 from core.doctor.problems import FIELDS, Finding, Problem, Record, findings_of, is_known, page_problem
 from core.keys import Keys
+from core.models import VectorSpace
+from core.pages.text_cleaning import content_hash
 from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
+from core.search import vectors
 from core.search.io.live_pages import LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
 from core.store import scanning
@@ -23,6 +29,19 @@ SLICE_KEYS = 500
 MOST_SCANS = 10
 """In a slice: of a store with few keys of search among many others, a slice may find none."""
 CURSOR_FIELD = "index"
+
+
+_CHUNK_FIELDS = ("item", "text", "text_hash", "space")
+
+
+class ChunkState(IntEnum):
+    """What search can do with the chunks of a page."""
+
+    UNUSABLE = 0
+    """Some are missing, or are not what they were made of."""
+    BY_WORDS = 1
+    """The texts are there; vectors are missing, or of another space."""
+    WHOLE = 2
 
 
 class IndexChecks:
@@ -37,7 +56,7 @@ class IndexChecks:
         self._spaces = VectorSpaceStore(client, keys)
         self._dangling = DanglingIds(client, keys)
         self._types = KeyTypes(client, keys)
-        self._inspector = ChunkInspector(client, keys, wants_vectors=wants_vectors)
+        self._wants_vectors = wants_vectors
         self.checked = 0
         """Names, so far."""
 
@@ -153,7 +172,7 @@ class IndexChecks:
             problem = page_problem(has_text, record, live, chunks, waiting)
             if problem is None and has_text and live:
                 count = field_parsing.integer(record["chunkCount"])
-                state = await self._inspector.state(item_id, chunks, count, space)
+                state = await self._chunk_state(item_id, chunks, count, space)
                 least = ChunkState.WHOLE if is_known(record) else ChunkState.BY_WORDS
                 problem = None if state >= least else Problem.NOT_EMBEDDED
             if problem:
@@ -166,8 +185,37 @@ class IndexChecks:
     async def is_usable(self, item_id: str) -> bool:
         """Tell whether the texts of its chunks are there, as its record says."""
         record, _, chunks, _ = (await self._rows([item_id]))[item_id]
-        state = await self._inspector.state(item_id, chunks, field_parsing.integer(record["chunkCount"]), None)
+        state = await self._chunk_state(item_id, chunks, field_parsing.integer(record["chunkCount"]), None)
         return state is not ChunkState.UNUSABLE
+
+    async def _chunk_state(
+        self, item_id: str, chunks: Sequence[str], count: int, space: VectorSpace | None
+    ) -> ChunkState:
+        """Read the chunks of a page, of which there should be `count`, and return the state of the worst."""
+        if len(chunks) != count:
+            return ChunkState.UNUSABLE
+        pipe = self._client.pipeline(transaction=False)
+        for name in chunks:
+            pipe.hmget(self._keys.chunk(name), _CHUNK_FIELDS)
+            pipe.get(self._keys.vector(name))
+        # A key of another type answers with an error, and is as good as none.
+        replies = await pipe.execute(raise_on_error=False) if chunks else []
+        rows = zip(replies[::2], replies[1::2], strict=True)
+        return min((self._state_of_one(item_id, space, *row) for row in rows), default=ChunkState.WHOLE)
+
+    def _state_of_one(self, item_id: str, space: VectorSpace | None, chunk: Any, vector: Any) -> ChunkState:
+        if isinstance(chunk, ResponseError):
+            return ChunkState.UNUSABLE
+        item, text, text_hash, chunk_space = chunk
+        if item != item_id or text is None or content_hash(text) != text_hash:
+            return ChunkState.UNUSABLE
+        if space is None:
+            is_complete = not (self._wants_vectors or chunk_space or vector is not None)
+        else:
+            # A client that reads text keeps bytes that are none as surrogates.
+            raw = vector.encode("utf-8", "surrogateescape") if isinstance(vector, str) else b""
+            is_complete = chunk_space == space.name and vectors.is_valid(raw, space.dimension)
+        return ChunkState.WHOLE if is_complete else ChunkState.BY_WORDS
 
     async def _rows(self, item_ids: Sequence[str]) -> dict[str, tuple[Record, str, list[str], float | None]]:
         """Read of each the record, the version of its chunks, their ids, and since when it waits."""

@@ -119,15 +119,12 @@ class IndexRepair:
         # Without chunks that can be used, search is to take the text itself meanwhile.
         is_usable = await self._checks.is_usable(item_id)
         by_words: list[Command] = [] if is_usable else [("HDEL", self._keys.document(item_id), "live")]
-        return [unknown, waits, *by_words, *(self._crawled(item_id) if status == Status.INDEXED else ())]
-
-    def _crawled(self, item_id: str) -> list[Command]:
-        """What was Indexed is not any more; any other status stays."""
-        return [
+        crawled: list[Command] = [
             ("HSET", self._keys.item(item_id), "status", str(Status.CRAWLED)),
             ("SREM", self._keys.status(str(Status.INDEXED)), item_id),
             ("SADD", self._keys.status(str(Status.CRAWLED)), item_id),
         ]
+        return [unknown, waits, *by_words, *(crawled if status == Status.INDEXED else ())]
 
     def _event(self, finding: Finding) -> Command:
         return event(self._keys, "healed", id=finding.name, wrong=str(finding.problem))

@@ -1,4 +1,4 @@
-"""Articles whose registry record is lost: the article is alive, so its record is made again from it."""
+"""Find articles whose registry record is missing, and write it again from the article."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from core.keys import Keys
 from core.registry import key_lists
 from core.registry.record import ARTICLES_SOURCE, Status, blank_record
 from core.sources.io.source_store import SourceStore
-from core.store.commit import Command, Commit, CommitResult, Leases
+from core.store.commit import Command, Commit, CommitResult, Leases, flat
 from core.store.connect import Client
 from core.store.events import event
+from core.store.pipeline import read_many
 from core.urls.normalise import normalise_url
 
 _FIELDS = ("status", "item_id", "url", "final_url", "canonical_url", "content_hash", "categories", "etag", "language")
@@ -67,8 +68,11 @@ class RecordRecovery:
                 await leases.release(taken[0])
 
     async def _commands(self, uid: str, article: dict[str, str], now: float) -> list[Command]:
-        item_id, key = article["item_id"], self._keys.item(article["item_id"])
-        sources = await self._sources_of(item_id)
+        item_id = article["item_id"]
+        known = key_lists.every_source(await self._sources.ids())
+        scores = await read_many(self._client, [("ZSCORE", self._keys.refs(sid), item_id) for sid in known])
+        listing = [sid for sid, score in zip(known, scores, strict=True) if score is not None]
+        sources = list(dict.fromkeys([ARTICLES_SOURCE, *listing]))
         record = blank_record(_identity(article), article["final_url"] or article["url"], now, strategy=self._strategy)
         record |= {
             "id": item_id,
@@ -83,7 +87,7 @@ class RecordRecovery:
             "sources": ",".join(sources),
         }
         return [
-            ("HSET", key, *(word for pair in record.items() for word in pair)),
+            ("HSET", self._keys.item(item_id), *flat(record)),
             ("SADD", self._keys.status(record["status"]), item_id),
             ("SADD", self._keys.partition(record["PartitionKey"]), item_id),
             *(("ZADD", self._keys.refs(sid), "NX", 0, item_id) for sid in sources),
@@ -92,16 +96,8 @@ class RecordRecovery:
             event(self._keys, "healed", id=item_id),
         ]
 
-    async def _sources_of(self, item_id: str) -> list[str]:
-        """Return the feeds' source and every source that still lists the item."""
-        pipe, known = self._client.pipeline(transaction=False), key_lists.every_source(await self._sources.ids())
-        for sid in known:
-            pipe.zscore(self._keys.refs(sid), item_id)
-        listed = [sid for sid, score in zip(known, await pipe.execute(), strict=True) if score is not None]
-        return list(dict.fromkeys([ARTICLES_SOURCE, *listed]))
-
 
 def _identity(article: dict[str, str]) -> str:
-    """The normalised address that the item is named after; of several it is the one whose hash is its id."""
+    """Return the normalised address that the item is named after: the one whose hash is its id."""
     names = [normalise_url(url) for url in (article["url"], article["final_url"], article["canonical_url"]) if url]
     return next((name for name in names if ids.item_id("url", name) == article["item_id"]), names[0])

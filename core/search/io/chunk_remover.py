@@ -8,6 +8,7 @@ from typing import NamedTuple
 from core.keys import Keys
 from core.store.commit import Command
 from core.store.connect import Client, texts
+from core.store.pipeline import read_many
 
 CACHE_SECONDS = 30 * 86_400
 
@@ -32,16 +33,15 @@ class ChunkRemover:
 
     async def stored(self, item_ids: Sequence[str]) -> dict[str, ChunkRefs]:
         """Read the chunks that pages have now, by item id."""
-        pipe = self._client.pipeline(transaction=False)
-        for item_id in item_ids:
-            pipe.zrange(self._keys.chunks(item_id), 0, -1)
-        lists = dict(zip(item_ids, map(texts, await pipe.execute() if item_ids else []), strict=True))
-        names = [name for listed in lists.values() for name in listed]
-        for name in names:
-            pipe.hmget(self._keys.chunk(name), ["text_hash", "space"])
-        rows = zip(names, await pipe.execute() if names else [], strict=True)
-        refs = {name: ChunkRef(text_hash or "", space or "") for name, (text_hash, space) in rows}
-        return {item_id: {name: refs[name] for name in listed} for item_id, listed in lists.items()}
+        lists = await read_many(self._client, [("ZRANGE", self._keys.chunks(item_id), 0, -1) for item_id in item_ids])
+        pages = dict(zip(item_ids, map(texts, lists), strict=True))
+        names = [name for listed in pages.values() for name in listed]
+        rows = await read_many(
+            self._client, [("HMGET", self._keys.chunk(name), "text_hash", "space") for name in names]
+        )
+        pairs = zip(names, rows, strict=True)
+        refs = {name: ChunkRef(text_hash or "", space or "") for name, (text_hash, space) in pairs}
+        return {item_id: {name: refs[name] for name in listed} for item_id, listed in pages.items()}
 
     async def remove_page(self, item_id: str) -> list[Command]:
         """Return commands that leave nothing of the page in search."""

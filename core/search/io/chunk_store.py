@@ -18,7 +18,7 @@ from core.models import Chunk, VectorSpace
 from core.registry.record import Item, Status, iso
 from core.search.io.chunk_remover import CACHE_SECONDS, ChunkRefs, ChunkRemover
 from core.search.vectors import is_valid
-from core.store.commit import Command, batched
+from core.store.commit import Command, batched, flat
 from core.store.connect import Client, now
 from core.store.events import event
 from core.store.packing import packed_json
@@ -133,31 +133,33 @@ class ChunkStore:
 
         Chunk ids follow from the content, so that writing twice changes nothing.
         """
-        flat = [(item_id, chunk) for item_id, chunks in pages.items() for chunk in chunks]
-        created_at = iso(await now(self._client)) if flat else ""
-        for start in range(0, len(flat), AT_ONCE):
-            pipe = self._raw.pipeline(transaction=False)
-            for item_id, chunk in flat[start : start + AT_ONCE]:
-                vector = vectors.get(chunk.text_hash) if space else None
-                name = space.name if space and vector else ""
-                keys = (self._keys.chunk(chunk.id), self._keys.vector(chunk.id), self._keys.chunks(item_id))
-                words = _words(item_id, chunk, name)
-                pipe.eval(_WRITE, 3, *keys, self._write_args(chunk, name, created_at), vector or b"", *words)
-            await pipe.execute()
-
-    def _write_args(self, chunk: Chunk, space: str, created_at: str) -> bytes:
+        all_chunks = [(item_id, chunk) for item_id, chunks in pages.items() for chunk in chunks]
         cache, cache_hash, _ = self._keys.embed_cache("\n", "\n").split("\n")
-        args = {
-            "id": chunk.id,
-            "text_hash": chunk.text_hash,
-            "space": space,
-            "created_at": created_at,
+        common = {
+            "created_at": iso(await now(self._client)) if all_chunks else "",
             "seconds": PENDING_SECONDS,
             "cache_seconds": CACHE_SECONDS,
             "cache": cache,
             "cache_hash": cache_hash,
         }
-        return packed_json(args)
+        for start in range(0, len(all_chunks), AT_ONCE):
+            pipe = self._raw.pipeline(transaction=False)
+            for item_id, chunk in all_chunks[start : start + AT_ONCE]:
+                vector = vectors.get(chunk.text_hash) if space else None
+                name = space.name if space and vector else ""
+                keys = (self._keys.chunk(chunk.id), self._keys.vector(chunk.id), self._keys.chunks(item_id))
+                args = packed_json(common | {"id": chunk.id, "text_hash": chunk.text_hash, "space": name})
+                fields: dict[str, str | int] = {
+                    "item": item_id,
+                    "text": chunk.text,
+                    "headings": json.dumps(chunk.headings, ensure_ascii=False),
+                    "level": chunk.level,
+                    "types": json.dumps(chunk.types),
+                    "text_hash": chunk.text_hash,
+                    "space": name,
+                }
+                pipe.eval(_WRITE, 3, *keys, args, vector or b"", *flat(fields))
+            await pipe.execute()
 
     async def remember(self, space: VectorSpace, vectors: Mapping[str, bytes]) -> None:
         """Put vectors into the cache: those of a space that is being built, or of texts that may come back."""
@@ -179,7 +181,9 @@ class ChunkStore:
 
     def swap(self, item: Item, chunks: Sequence[Chunk], stored: ChunkRefs, at: float) -> list[Command]:
         """Return commands that make these the page's chunks instead of those `stored`, and the page Indexed."""
-        key, status = self._keys.chunks(item.id), str(_indexed_status(item.status))
+        # One whose last check failed has still to be checked.
+        stays = item.status in (Status.ERROR, Status.OUT_OF_SCOPE)
+        key, status = self._keys.chunks(item.id), str(item.status if stays else Status.INDEXED)
         placed = [word for place, chunk in enumerate(chunks) for word in (place, chunk.id)]
         record = {
             "status": status,
@@ -194,29 +198,10 @@ class ChunkStore:
             *batched(("ZADD", key), placed, words_per_member=2),
             *(("PERSIST", store(chunk.id)) for chunk in chunks for store in (self._keys.chunk, self._keys.vector)),
             ("HSET", self._keys.document(item.id), "id", item.id, "live", item.content_hash),
-            ("HSET", self._keys.item(item.id), *(word for pair in record.items() for word in pair)),
+            ("HSET", self._keys.item(item.id), *flat(record)),
             ("SREM", self._keys.status(str(item.status)), item.id),
             ("SADD", self._keys.status(status), item.id),
             ("ZREM", self._keys.embed_due, item.id),
             *self.remover.remove_chunks({name: ref for name, ref in stored.items() if name not in new}),
             event(self._keys, "item.indexed", id=item.id, source=item.source, version=item.content_hash),
         ]
-
-
-def _words(item_id: str, chunk: Chunk, space: str) -> list[str]:
-    """Fields and values of a chunk's hash."""
-    fields = {
-        "item": item_id,
-        "text": chunk.text,
-        "headings": json.dumps(chunk.headings, ensure_ascii=False),
-        "level": str(chunk.level),
-        "types": json.dumps(chunk.types),
-        "text_hash": chunk.text_hash,
-        "space": space,
-    }
-    return [word for pair in fields.items() for word in pair]
-
-
-def _indexed_status(status: Status) -> Status:
-    """The status of an item once search knows its text; one whose last check failed stays in Error."""
-    return status if status in (Status.ERROR, Status.OUT_OF_SCOPE) else Status.INDEXED
