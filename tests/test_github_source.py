@@ -62,7 +62,7 @@ class Listing:
         *self.batches, self.end = parts
         assert isinstance(self.end, ListingEnd)
         self.refs = [ref for batch in self.batches for ref in batch.refs]
-        self.refused = {row.link: row.reason for batch in self.batches for row in batch.refused}
+        self.refused = {row.url: row.reason for batch in self.batches for row in batch.refused}
 
     @property
     def versions(self) -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from core.feeds.dates import parse_date
-from core.sources.lastmod import LastmodTrust, versions
+from core.sources.io.sitemap_walk import lastmod_versions
+from core.sources.source_state import LastmodTrust
 
 NOW = 1_763_000_000.0
 
@@ -42,7 +43,7 @@ def test_trust_is_lost_and_won_back(right: int, wrong: int, is_trusted: bool) ->
 )
 def test_one_moment_is_one_version(lastmod: str | None, version: str) -> None:
     """However a date is spelt, its version is the same."""
-    assert versions([parse_date(lastmod or "")], NOW) == (version,)
+    assert lastmod_versions([parse_date(lastmod or "")], NOW) == (version,)
 
 
 @pytest.mark.parametrize(
@@ -60,4 +61,4 @@ def test_one_moment_is_one_version(lastmod: str | None, version: str) -> None:
 )
 def test_worthless_dates(name: str, lastmods: list[float | None], expected: tuple[str, ...]) -> None:
     """A date to come says nothing, and neither do dates that are all the moment of the answer."""
-    assert versions(lastmods, NOW) == expected, name
+    assert lastmod_versions(lastmods, NOW) == expected, name

@@ -91,7 +91,7 @@ class SourceConfig(BaseModel):
     """How often it is listed; None takes the setting."""
 
     @classmethod
-    def recognise(cls, said: str, web_url: str) -> dict[str, Any] | None:
+    def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
         """The configuration that one word or address of a person stands for; None if it names no source of this kind.
 
         `web_url` is where GitHub is.

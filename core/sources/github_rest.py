@@ -249,13 +249,13 @@ def sha_of_etag(value: str) -> str:
 
 def content_type(stated: str, url: str, body: bytes) -> str:
     """What the file is: by its name where the server does not really say; UTF-8 only where that is true."""
-    said = media_type(stated)
-    if said.startswith("application/vnd.github."):
-        said = ""  # the API's word for raw content
-    if said not in _UNSPECIFIC:
+    mime_type = media_type(stated)
+    if mime_type.startswith("application/vnd.github."):
+        mime_type = ""  # the API's word for raw content
+    if mime_type not in _UNSPECIFIC:
         return stated
     ending = url.rpartition("/")[2].rpartition(".")[2].lower()
-    kind = _TYPES.get(ending, said or "application/octet-stream")
+    kind = _TYPES.get(ending, mime_type or "application/octet-stream")
     is_plain = kind.startswith("text/") and kind != "text/html"  # HTML may say better itself
     return f"{kind}; charset=utf-8" if is_plain and _is_utf8(body) else kind
 
@@ -277,9 +277,9 @@ def limit_seconds(status: int, headers: Mapping[str, str], body: bytes, now: flo
     An answer of 200 can be the last one of the hour: it is good, and the next one would not be.
     """
     is_refusal = status in LIMIT_STATUSES
-    asked = retry_after_seconds(headers.get("retry-after", ""), now) if is_refusal else None
-    if asked:
-        return asked
+    retry_after = retry_after_seconds(headers.get("retry-after", ""), now) if is_refusal else None
+    if retry_after:
+        return retry_after
     if headers.get("x-ratelimit-remaining", "").strip() == "0":
         reset = headers.get("x-ratelimit-reset", "").strip()
         left = float(reset) - now if reset.isdecimal() and len(reset) < 16 else 0.0

@@ -1,4 +1,4 @@
-"""A source as it is stored, and how much it may lose within a day."""
+"""A source as it is stored, how much its dates are worth, and how much it may lose within a day."""
 
 from __future__ import annotations
 
@@ -6,7 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.sources.domain import SourceRecord
-from core.sources.lastmod import LastmodTrust
+
+FORGIVEN = 5
+"""So many wrong dates prove nothing yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastmodTrust:
+    """How often a sitemap's moved `lastmod` came with a changed text, and how often not.
+
+    Many sites write the day of the build, or the moment of the answer, next to every page. So a site is trusted until
+    its dates moved several times while the text had not changed, and wins trust back by being right.
+    """
+
+    right: int = 0
+    wrong: int = 0
+
+    @property
+    def is_trusted(self) -> bool:
+        """May a moved date alone cause a visit, and an unmoved one put it off?"""
+        return self.wrong < FORGIVEN or self.right >= self.wrong
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,11 @@ class Reindexer:
     async def _select_many(self, request: ReindexRequest) -> AsyncIterator[list[str]]:
         queries = self._queries
         if request.category is not None:
-            return queries.of_category(await self._category(request.category))
+            if not await queries.has_category(request.category):
+                raise FreshetError(
+                    f"There is no category {request.category}. `python -m scripts.status` shows what there is."
+                )
+            return queries.of_category(request.category)
         if request.domain is not None:
             domain = await DomainStore(self._client, self._keys).require(request.domain)
             return queries.of_sources(domain.sources)
@@ -132,11 +136,6 @@ class Reindexer:
         if request.status is not None:
             return queries.of_status(_status(request.status))
         return queries.stale() if request.stale else queries.of_all()
-
-    async def _category(self, category: str) -> str:
-        if await self._queries.has_category(category):
-            return category
-        raise FreshetError(f"There is no category {category}. `python -m scripts.status` shows what there is.")
 
     async def _source(self, sid: str) -> str:
         if sid in (ARTICLES_SOURCE, URLS_SOURCE) or await SourceStore(self._client, self._keys).has(sid):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from redis.exceptions import RedisError
@@ -67,7 +68,9 @@ async def crawl_source(
     try:
         source = await open_sources.require(sid)
         run_id = await context.runs.start(sid, source.state.record.domain, str(mode), started_ts)
-        run = CrawlRun(context, source, open_sources, clock, mode, run_id, started_ts, should_stop, watch)
+        visitor = Visitor(context, clock, open_sources, run_id=run_id, watch=watch)
+        unlister = Unlister(context, source, open_sources, clock, run_id, started_ts, watch)
+        run = CrawlRun(context, source, open_sources, clock, mode, run_id, started_ts, should_stop, visitor, unlister)
         with progress.bar(0, sid) as bar:
             return await run.run(bar)
     finally:
@@ -89,40 +92,28 @@ async def _acquire(context: Context, sid: str, should_stop: Callable[[], bool]) 
         await asyncio.sleep(RETRY_PAUSE_SECONDS)
 
 
+@dataclass(slots=True)
 class CrawlRun:
     """One run over one source."""
 
-    def __init__(
-        self,
-        context: Context,
-        source: Source,
-        open_sources: OpenSources,
-        clock: ServerClock,
-        mode: CrawlMode,
-        run_id: str,
-        started_ts: float,
-        should_stop: Callable[[], bool],
-        watch: Callable[[Progress], None] | None,
-    ) -> None:
-        self._context = context
-        self._source = source
-        self._sid = source.sid
-        self._open_sources = open_sources
-        self._clock = clock
-        self._mode = mode
-        self._run_id = run_id
-        self._started_ts = started_ts
-        self._should_stop = should_stop
-        self._visitor = Visitor(context, clock, open_sources, run_id=run_id, watch=watch)
-        self._unlister = Unlister(context, source, open_sources, clock, run_id, started_ts, watch)
-        self._end: ListingEnd | None = None
-        """How the listing ended; None while it goes on, and if it was cut short."""
+    context: Context
+    source: Source
+    open_sources: OpenSources
+    clock: ServerClock
+    mode: CrawlMode
+    run_id: str
+    started_ts: float
+    should_stop: Callable[[], bool]
+    visitor: Visitor
+    unlister: Unlister
+    end: ListingEnd | None = None
+    """How the listing ended; None while it goes on, and if it was cut short."""
 
     async def run(self, bar: progress.Bar) -> Mapping[str, str]:
         """List, visit, remove and report."""
         status, message = "stopped", ""
         try:
-            async with Heartbeat(self._context, self._clock, self._visitor, self._sid, self._run_id, bar).beating():
+            async with Heartbeat(self.context, self.clock, self.visitor, self.source.sid, self.run_id, bar).beating():
                 await self._list()
                 await self._make_due()
                 await self._visit_due()
@@ -138,74 +129,74 @@ class CrawlRun:
             fields = await cancellation.finish(self._finish(status, message))
         log.info(
             "🏁 %s: %s known, %s visited = %s changed, %s unchanged, %s gone, %s failed, %s not for us",
-            *(self._sid, *(fields.get(name, "0") for name in COUNTERS)),
+            *(self.source.sid, *(fields.get(name, "0") for name in COUNTERS)),
         )
         return fields
 
     # ── list and register ──
 
     async def _list(self) -> None:
-        source, sources = self._source, self._context.sources
+        source, sources = self.source, self.context.sources
         listing = Listing(
-            self._sid,
+            self.source.sid,
             most=source.most_items,
             revives=source.is_listing_evidence,
             believes_versions=source.is_listing_evidence or source.state.lastmod_trust.is_trusted,
             must_exist=True,
         )
-        await sources.clear_refused(self._sid)
-        await sources.clear_notices(self._sid)
+        await sources.clear_refused(self.source.sid)
+        await sources.clear_notices(self.source.sid)
         async for part in source.list(source.state.memory):
             if isinstance(part, ListingEnd):
-                self._end = part
+                self.end = part
                 return
             await self._register(part, listing)
-            if self._should_stop():
+            if self.should_stop():
                 return
 
     async def _register(self, part: ListingBatch, listing: Listing) -> None:
-        registered = await self._context.registrar.register(part.refs, listing, self._clock.now())
-        await self._context.sources.add_refused(self._sid, part.refused)
+        registered = await self.context.registrar.register(part.refs, listing, self.clock.now())
+        await self.context.sources.add_refused(self.source.sid, part.refused)
         for refused in part.refused[:5]:
             log.warning("🚫 %s → %s", refused.reason, refused.url)
         if registered.left_out:
-            await self._context.sources.mark_full(self._sid, listing.most)
-        if self._source.follows_links and part.refs:
+            await self.context.sources.mark_full(self.source.sid, listing.most)
+        if self.source.follows_links and part.refs:
             named = [*registered.new, *registered.moved, *registered.known]
-            await self._context.members.name(self._sid, named)
+            await self.context.members.name(self.source.sid, named)
         await self._count_discovered()
 
     async def _count_discovered(self) -> None:
         """Count what the source has, and what this run removed from it: that was known, and perhaps visited."""
-        known = await self._context.members.count(self._sid) + self._unlister.unlisted
-        fields = {"discovered": str(known), "heartbeat_ts": f"{self._clock.now():.3f}"}
-        await self._context.runs.update(self._run_id, fields)
+        known = await self.context.members.count(self.source.sid) + self.unlister.unlisted
+        fields = {"discovered": str(known), "heartbeat_ts": f"{self.clock.now():.3f}"}
+        await self.context.runs.update(self.run_id, fields)
 
     # ── visit ──
 
     async def _make_due(self) -> None:
         """Make everything due that the mode asks for; folders and repositories are compared by their listing."""
-        is_compared = self._source.is_listing_evidence and self._mode is CrawlMode.INCREMENTAL
-        if self._mode is CrawlMode.SCHEDULED or is_compared:
+        is_compared = self.source.is_listing_evidence and self.mode is CrawlMode.INCREMENTAL
+        if self.mode is CrawlMode.SCHEDULED or is_compared:
             return
-        token, is_full = new_token(), self._mode is CrawlMode.FULL
-        async for item_ids in self._context.members.batches(self._sid):
-            now = self._clock.now()
-            await self._context.due.make_due(item_ids, now, force=is_full, token=token, since=self._started_ts)
+        token, is_full = new_token(), self.mode is CrawlMode.FULL
+        async for item_ids in self.context.members.batches(self.source.sid):
+            now = self.clock.now()
+            await self.context.due.make_due(item_ids, now, force=is_full, token=token, since=self.started_ts)
 
     async def _visit_due(self) -> None:
         """Visit until nothing is due; wait for what politeness put off for a moment."""
-        context, batch = self._context, self._context.settings.refresh_batch_items
-        while not self._should_stop() and not self._visitor.network.should_stop:
-            now = self._clock.now()
-            picked = await context.due.pick(self._sid, now, batch, RUN_HOLD_SECONDS)
+        context, batch = self.context, self.context.settings.refresh_batch_items
+        while not self.should_stop() and not self.visitor.network.should_stop:
+            now = self.clock.now()
+            picked = await context.due.pick(self.source.sid, now, batch, RUN_HOLD_SECONDS)
             if picked:
-                await self._visitor.visit_many(
-                    picked, picked_ts=self._started_ts, via=self._sid, is_over=self._should_stop
+                await self.visitor.visit_many(
+                    picked, picked_ts=self.started_ts, via=self.source.sid, is_over=self.should_stop
                 )
                 await self._count_discovered()
                 continue  # picking moved their stamps ahead, so this comes to an end
-            next_at = await context.due.next_at(self._sid)
+            next_at = await context.due.next_at(self.source.sid)
             if next_at is None or next_at > now + PATIENCE_SECONDS:
                 return
             await asyncio.sleep(min(max(next_at - now, 0.05), RETRY_PAUSE_SECONDS))
@@ -214,80 +205,80 @@ class CrawlRun:
 
     async def _remove_gone(self) -> None:
         """Remove what is no longer there, as far as there is evidence."""
-        end = self._end
+        end = self.end
         await self._count_untouched()
         refusal = ""
-        if self._source.follows_links:
+        if self.source.follows_links:
             refusal = await self._remove_orphans()
         elif end and end.is_complete:
-            refusal = await self._unlister.unlist_unseen(self._started_ts)
-        now = self._clock.now()
+            refusal = await self.unlister.unlist_unseen(self.started_ts)
+        now = self.clock.now()
         memory = end.memory if end and not refusal else None
-        next_at = now + self._source.interval_seconds(self._context.settings)
-        await self._context.sources.finish_listing(self._sid, memory, describe_end(end), now, next_at)
+        next_at = now + self.source.interval_seconds(self.context.settings)
+        await self.context.sources.finish_listing(self.source.sid, memory, describe_end(end), now, next_at)
 
     async def _count_untouched(self) -> None:
         """Count as visited and unchanged what the listing proved to be as it was, though nobody opened it."""
-        is_same = self._end is not None and self._end.reason == UNCHANGED
-        is_proved = is_same or (self._end is not None and self._end.is_complete)
-        if not self._source.is_listing_evidence or not is_proved:
+        is_same = self.end is not None and self.end.reason == UNCHANGED
+        is_proved = is_same or (self.end is not None and self.end.is_complete)
+        if not self.source.is_listing_evidence or not is_proved:
             return
-        members, seen = self._context.members, self._visitor.counts
-        missing = 0 if is_same else await members.count_unseen(self._sid, self._started_ts)
-        untouched = await members.count(self._sid) - missing - (seen["visited"] - seen["gone"])
+        members, seen = self.context.members, self.visitor.counts
+        missing = 0 if is_same else await members.count_unseen(self.source.sid, self.started_ts)
+        untouched = await members.count(self.source.sid) - missing - (seen["visited"] - seen["gone"])
         if untouched > 0:
             counts = {"visited": untouched, "unchanged": untouched}
-            await self._context.leases.run(self._context.runs.counted(self._run_id, counts, self._clock.now()))
+            await self.context.leases.run(self.context.runs.counted(self.run_id, counts, self.clock.now()))
 
     async def _remove_orphans(self) -> str:
         """Remove pages that nothing leads to; visit pages that stored links lead to and nobody registered.
 
         Returns why nothing was removed, if that would have been too much.
         """
-        sources = self._context.sources
-        await self._open_sources.keep_notes(self._source)
-        current = await sources.read(self._sid)
-        if current is None or not current.is_dirty or self._should_stop() or not self._end:
+        sources = self.context.sources
+        await self.open_sources.keep_notes(self.source)
+        current = await sources.read(self.source.sid)
+        if current is None or not current.is_dirty or self.should_stop() or not self.end:
             return ""
         while True:
-            await sources.begin_link_check(self._sid)
-            reachability = Reachability(self._context, self._source, self._open_sources, self._clock)
+            await sources.begin_link_check(self.source.sid)
+            reachability = Reachability(self.context, self.source, self.open_sources, self.clock)
             has_new = await reachability.walk()
-            if not has_new or self._should_stop():
+            if not has_new or self.should_stop():
                 break
             await self._visit_due()
-        if self._should_stop() or not await reachability.is_sound():
+        if self.should_stop() or not await reachability.is_sound():
             return ""
-        refusal = await self._unlister.unlist_unseen(reachability.began)
+        refusal = await self.unlister.unlist_unseen(reachability.began)
         if not refusal:
-            await sources.end_link_check(self._sid)
+            await sources.end_link_check(self.source.sid)
         return refusal
 
     # ── report ──
 
     async def _result(self) -> tuple[str, str]:
         """Return how the run ended, and what a person should know about it."""
-        details = await self._context.sources.details(self._sid)
-        notes = crawl_result.notes(self._source, self._end, details)
-        if self._should_stop():
+        details = await self.context.sources.details(self.source.sid)
+        notes = crawl_result.notes(self.source, self.end, details)
+        if self.should_stop():
             return "stopped", "; ".join(notes)
-        if self._visitor.network.is_down:
+        if self.visitor.network.is_down:
             return "incomplete", "; ".join(["nearly no host answers: our own network looks down", *notes])
-        is_root_due = self._mode is not CrawlMode.SCHEDULED
+        is_root_due = self.mode is not CrawlMode.SCHEDULED
         trouble = await crawl_result.root_trouble(
-            self._context, self._source, self._visitor.counts, is_root_due=is_root_due, since=self._started_ts
+            self.context, self.source, self.visitor.counts, is_root_due=is_root_due, since=self.started_ts
         )
         if trouble:
             return trouble[0], "; ".join([trouble[1], *notes])
         if details.get("held"):
             return "held", "; ".join(notes)
-        is_incomplete = crawl_result.is_listing_incomplete(self._source, self._end)
+        is_incomplete = crawl_result.is_listing_incomplete(self.source, self.end)
         return "incomplete" if is_incomplete else "finished", "; ".join(notes)
 
     async def _finish(self, status: str, message: str) -> Mapping[str, str]:
         await self._count_discovered()
-        fields = await self._context.runs.finish(self._run_id, status, self._clock.now(), message)
+        fields = await self.context.runs.finish(self.run_id, status, self.clock.now(), message)
         names = ("id", "source", "domain", "mode", "status", *COUNTERS)
-        finished = event(self._context.keys, "run.finished", **{name: fields.get(name, "") for name in names})
-        await self._context.leases.run([finished])
+        finished = event(self.context.keys, "run.finished", **{name: fields.get(name, "") for name in names})
+        await self.context.leases.run([finished])
         return fields

@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from email.utils import formatdate
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
@@ -29,13 +29,17 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
 from core.net.fetcher import BodySlot
 from core.registry.record import Item
-from core.sources.domain import Globs, SourceConfig, SourceRecord, slug
+from core.sources.domain import Globs, SourceConfig, slug
 from core.sources.io import read_permission
 from core.sources.io.folder_walk import FolderWalk, is_utf8, is_young, shown, version
-from core.sources.io.source import Source, SourceContext
+from core.sources.io.source import Source
+from core.sources.source_state import SourceState
 from core.urls.file_paths import file_identity
 from core.urls.patterns import DOCUMENTS, PathPatterns
 from core.urls.scope import EXCLUDED
+
+if TYPE_CHECKING:
+    from core.runtime.context import Context
 
 BATCH_ITEMS = 500
 READS = 3
@@ -90,9 +94,9 @@ class FolderConfig(SourceConfig):
     exclude: Globs = ()
 
     @classmethod
-    def recognise(cls, said: str, web_url: str) -> dict[str, Any] | None:
+    def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
         """Whatever is no address."""
-        return None if re.match(r"https?:", said, re.IGNORECASE) else {"path": said}
+        return None if re.match(r"https?:", word, re.IGNORECASE) else {"path": word}
 
     def derived_id(self) -> str:
         """The folder's own name."""
@@ -137,11 +141,11 @@ class FolderSource(Source):
         self._clock = clock
 
     @classmethod
-    def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
+    def open(cls, state: SourceState, context: Context, now: float) -> Self:
         """The folder of a stored configuration."""
-        config = record.config
+        config = state.record.config
         include, exclude = config.get("include", ()), config.get("exclude", ())
-        refusal = read_permission.folder_refusal(context.settings, record, config["path"])
+        refusal = read_permission.folder_refusal(context.settings, state.record, config["path"])
         return cls(Path(config["path"]), include, exclude, max_bytes=context.settings.fetch_max_bytes, refusal=refusal)
 
     def unwanted(self, address: str) -> str:

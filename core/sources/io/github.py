@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -23,14 +23,18 @@ from core.net.fetcher import BodySlot, Fetcher
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources import github_rest
-from core.sources.domain import GITHUB_URL, Globs, SourceConfig, SourceRecord
+from core.sources.domain import GITHUB_URL, Globs, SourceConfig
 from core.sources.github_rest import BranchFilter, GitTree, Repository
 from core.sources.io.github_client import RAW, SHA, GithubClient
-from core.sources.io.source import UNCHANGED, Source, SourceContext
+from core.sources.io.source import UNCHANGED, Source
 from core.sources.io.web import WebConfig
+from core.sources.source_state import SourceState
 from core.urls.normalise import clean_url
 from core.urls.patterns import DOCUMENTS, PathPatterns
 from core.urls.scope import EXCLUDED
+
+if TYPE_CHECKING:
+    from core.runtime.context import Context
 
 T = TypeVar("T")
 
@@ -87,9 +91,9 @@ class GithubConfig(SourceConfig):
     wiki: bool = False
 
     @classmethod
-    def recognise(cls, said: str, web_url: str) -> dict[str, Any] | None:
+    def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
         """An address of a repository, of a branch or of a folder in it."""
-        return _named_repository(said, web_url)
+        return _named_repository(word, web_url)
 
     def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceConfig]]:
         """A wiki is a site beside its repository."""
@@ -134,9 +138,9 @@ class GithubSource(Source):
         self._present_until = 0.0
 
     @classmethod
-    def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
+    def open(cls, state: SourceState, context: Context, now: float) -> Self:
         """The repository of a stored configuration."""
-        config = record.config
+        config = state.record.config
         include, exclude = config.get("include", ()), config.get("exclude", ())
         return cls(context.settings, context.fetcher, config["repo"], config["branch"], include, exclude)
 
@@ -241,8 +245,14 @@ class GithubSource(Source):
 
     def _scope(self) -> str:
         """What the listing depends on besides the commit: new patterns list anew, whatever GitHub says."""
-        said = (self._blobs_url, self._repo.branch, self._patterns.include, self._patterns.exclude, self._max_bytes)
-        return hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16]
+        inputs = (
+            self._blobs_url,
+            self._repo.branch,
+            self._patterns.include,
+            self._patterns.exclude,
+            self._max_bytes,
+        )
+        return hashlib.sha256(msgspec.json.encode(inputs)).hexdigest()[:16]
 
     # ── fetching ──
 

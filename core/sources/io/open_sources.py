@@ -10,7 +10,7 @@ from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Item
 from core.runtime.context import Context
 from core.sources.domain import DomainFileError, SourceRecord
 from core.sources.io import source_kinds
-from core.sources.io.source import Source, SourceContext
+from core.sources.io.source import Source
 from core.sources.source_state import SourceState
 
 BUILT_IN = (ARTICLES_SOURCE, URLS_SOURCE)
@@ -59,7 +59,6 @@ class OpenSources:
         return source
 
     async def _read(self, sid: str) -> Source | None:
-        source_context = SourceContext(self._context.settings, self._context.fetcher, self._context.pool, self._now)
         if sid in BUILT_IN:
             state: SourceState | None = SourceState(SourceRecord(sid, sid, "", {}))
         else:
@@ -67,7 +66,7 @@ class OpenSources:
         if state is None:
             return None
         try:
-            source = source_kinds.source_class(state.record.kind).open(state.record, source_context, state.notes)
+            source = source_kinds.source_class(state.record.kind).open(state, self._context, self._now)
         except (ValueError, KeyError) as error:
             raise FreshetError(f"{sid} cannot be opened: {error}") from error
         self._notes[sid] = state.notes

@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, ListingBatch, ListingEnd
 from core.net.fetcher import BodySlot, Fetcher
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.domain import SourceRecord
 from core.sources.io import read_permission
 from core.sources.io.folder import FolderSource
-from core.sources.io.source import Source, SourceContext
+from core.sources.io.source import Source
+from core.sources.source_state import SourceState
 from core.urls import file_paths
+
+if TYPE_CHECKING:
+    from core.runtime.context import Context
 
 MAX_WAIT_SECONDS = 60.0
 LARGE_BYTES = 1_000_000
@@ -35,7 +38,7 @@ class SingleItemSource(Source):
         self._max_bytes = settings.fetch_max_bytes
 
     @classmethod
-    def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
+    def open(cls, state: SourceState, context: Context, now: float) -> Self:
         """There is nothing to configure."""
         return cls(context.fetcher, context.settings)
 

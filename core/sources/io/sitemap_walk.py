@@ -16,8 +16,8 @@ from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
 from core.net.fetcher import Fetcher
 from core.registry import classify
 from core.registry.classify import ResponseKind
+from core.registry.record import iso
 from core.runtime.parse_pool import ParsePool
-from core.sources import lastmod
 from core.sources.sitemap_pages import MAX_BYTES, MOST_LISTED, Listed, SitemapResult, SitemapTask
 from core.urls import secrets
 from core.urls.normalise import registrable_domain
@@ -29,7 +29,21 @@ DEEPEST = 3
 REFETCH_SECONDS = 7 * 86_400
 """A sitemap whose index says that it has not moved is fetched this often all the same: indexes forget."""
 MOST_NOTES = 5
+NOW_SECONDS = 60.0
+FUTURE_SECONDS = 14 * 3_600.0
+"""A date without a time may be that far ahead and still be today's: UTC+14."""
 _ACCEPT = {"Accept": "application/xml, text/xml;q=0.9, */*;q=0.8"}
+
+
+def lastmod_versions(lastmods: Sequence[float | None], fetched_ts: float) -> tuple[str, ...]:
+    """Return what `Ref.version` says of each page of one sitemap, in order; empty for a date that is worth nothing.
+
+    A future date is worth nothing. Where all dates are the moment of the fetch, none is worth anything.
+    """
+    latest = fetched_ts + FUTURE_SECONDS
+    if all(lastmod is None or abs(lastmod - fetched_ts) <= NOW_SECONDS for lastmod in lastmods):
+        return ("",) * len(lastmods)
+    return tuple("" if lastmod is None or lastmod > latest else iso(lastmod) for lastmod in lastmods)
 
 
 class SitemapState(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -119,7 +133,7 @@ class SitemapWalk:
         if own and step.depth >= DEEPEST:
             self._note(f"{step.url} is an index more than {DEEPEST} deep")
             return
-        versions = lastmod.versions([moment for _, moment in own], state.asked_ts)
+        versions = lastmod_versions([moment for _, moment in own], state.asked_ts)
         self._enqueue(
             [SitemapStep(url, step.depth + 1, version) for (url, _), version in zip(own, versions, strict=True)]
         )

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref
-from core.net.fetcher import BodySlot, Fetcher
+from core.net.fetcher import BodySlot
 from core.registry.record import Item
-from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
-from core.sources.domain import SourceConfig, SourceRecord
+from core.sources.domain import SourceConfig
 from core.sources.source_state import SourceState
 from core.urls.scope import Scope
+
+if TYPE_CHECKING:
+    from core.runtime.context import Context
 
 MOST_ITEMS = 10_000_000
 UNCHANGED = "unchanged"
@@ -36,17 +37,6 @@ def describe_end(end: ListingEnd | None) -> str:
     if end is None:
         return CUT_SHORT
     return "complete" if end.is_complete else end.reason
-
-
-@dataclass(frozen=True, slots=True)
-class SourceContext:
-    """What a source may work with."""
-
-    settings: Settings
-    fetcher: Fetcher
-    pool: ParsePool
-    now: float
-    """When the run or job began."""
 
 
 class Source(ABC):
@@ -97,8 +87,8 @@ class Source(ABC):
 
     @classmethod
     @abstractmethod
-    def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
-        """The source of a stored configuration. Raises ValueError, a sentence, for one that cannot be used."""
+    def open(cls, state: SourceState, context: Context, now: float) -> Self:
+        """Open a stored source at this time; raise ValueError, a sentence, if its configuration cannot be used."""
 
     def interval_seconds(self, settings: Settings) -> float:
         """How often it is listed: as its configuration says, else as the settings do."""

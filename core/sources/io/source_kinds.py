@@ -32,7 +32,7 @@ def source_class(kind: str) -> type[Source]:
 
 def config_models() -> dict[str, type[SourceConfig]]:
     """By kind, what a person may write of it, for those that can be configured."""
-    return {kind: found.config_model for kind, found in SOURCES.items() if found.config_model}
+    return {kind: source.config_model for kind, source in SOURCES.items() if source.config_model}
 
 
 def location(source: SourceRecord) -> str:

@@ -12,8 +12,7 @@ from core.models import RejectedUrl
 from core.registry import field_parsing
 from core.sources.domain import DomainFileError, SourceRecord
 from core.sources.io import domain_file
-from core.sources.lastmod import LastmodTrust
-from core.sources.source_state import LossLimit, SourceState
+from core.sources.source_state import LastmodTrust, LossLimit, SourceState
 from core.store.commit import DONE_MILLISECONDS, Command, new_token
 from core.store.connect import Client, HashFields, texts
 from core.store.pipeline import read_many

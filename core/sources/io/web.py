@@ -11,7 +11,7 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field
 
@@ -20,15 +20,18 @@ from core.net.fetcher import BodySlot, Fetcher
 from core.pages.canonical import is_login_or_error_url
 from core.registry.record import Item
 from core.runtime.parse_pool import ParsePool
-from core.sources import lastmod
-from core.sources.domain import SourceConfig, SourceRecord, UrlGlobs, slug
+from core.sources.domain import SourceConfig, UrlGlobs, slug
 from core.sources.io.single_items import look_and_fetch, page_request
-from core.sources.io.sitemap_walk import SitemapWalk
-from core.sources.io.source import LINKS_DECIDE, Source, SourceContext
+from core.sources.io.sitemap_walk import SitemapWalk, lastmod_versions
+from core.sources.io.source import LINKS_DECIDE, Source
 from core.sources.sitemap_pages import Listed
+from core.sources.source_state import SourceState
 from core.urls import secrets
 from core.urls.normalise import clean_url, display_url, origin_of
 from core.urls.scope import OUT_OF_SCOPE, Scope
+
+if TYPE_CHECKING:
+    from core.runtime.context import Context
 
 log = logging.getLogger("refresh")
 
@@ -72,9 +75,9 @@ class WebConfig(SourceConfig):
     sitemap: bool = True
 
     @classmethod
-    def recognise(cls, said: str, web_url: str) -> dict[str, Any] | None:
+    def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
         """Any address."""
-        return {"url": said} if re.match(r"https?:", said, re.IGNORECASE) else None
+        return {"url": word} if re.match(r"https?:", word, re.IGNORECASE) else None
 
     def derived_id(self) -> str:
         """Host and path."""
@@ -114,14 +117,12 @@ class WebSource(Source):
         self._warned: set[str] = set()
 
     @classmethod
-    def open(cls, record: SourceRecord, context: SourceContext, notes: Mapping[str, str]) -> Self:
+    def open(cls, state: SourceState, context: Context, now: float) -> Self:
         """The site of a stored configuration."""
-        config = record.config
+        config = state.record.config
         include, exclude = config.get("include", ()), config.get("exclude", ())
-        landings = notes.get(_LANDINGS, "").split() if notes.get(_ROOT) == config["url"] else ()
-        scope = Scope(
-            config["url"], config["scope"], include, exclude, config["max_depth"], now=context.now, landings=landings
-        )
+        landings = state.notes.get(_LANDINGS, "").split() if state.notes.get(_ROOT) == config["url"] else ()
+        scope = Scope(config["url"], config["scope"], include, exclude, config["max_depth"], now=now, landings=landings)
         return cls(
             context.fetcher,
             context.pool,
@@ -247,7 +248,7 @@ class _SitemapFilter:
 
     def batches(self, pages: Sequence[Listed], fetched_ts: float) -> Iterator[ListingBatch]:
         """The pages of one sitemap, bit by bit; a batch may be empty."""
-        versions = lastmod.versions([moment for _, moment in pages], fetched_ts)
+        versions = lastmod_versions([moment for _, moment in pages], fetched_ts)
         for start in range(0, len(pages), BATCH_REFS):
             some = slice(start, start + BATCH_REFS)
             yield self._batch([url for url, _ in pages[some]], versions[some])
