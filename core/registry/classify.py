@@ -56,21 +56,12 @@ _PERMANENT = Classification(ResponseKind.PERMANENT)
 _SOFT = Classification(ResponseKind.PERMANENT, ErrorClass.SOFT)
 
 _STATUSES: dict[int, Classification] = {
-    200: Classification(ResponseKind.OK),
-    203: Classification(ResponseKind.OK),
+    **dict.fromkeys((200, 203), Classification(ResponseKind.OK)),
     304: Classification(ResponseKind.UNCHANGED, ErrorClass.SOFT),
-    401: _FORBIDDEN,
-    402: _FORBIDDEN,
-    403: _FORBIDDEN,
+    **dict.fromkeys((401, 402, 403, 451), _FORBIDDEN),
     404: Classification(ResponseKind.MISSING),
-    408: _TRANSIENT,
     410: Classification(ResponseKind.GONE),
-    425: _TRANSIENT,
-    429: _TRANSIENT,
-    451: _FORBIDDEN,
-    502: _TRANSIENT,
-    503: _TRANSIENT,
-    504: _TRANSIENT,
+    **dict.fromkeys((408, 425, 429, 502, 503, 504), _TRANSIENT),
 }
 _DETAILS: dict[FailDetail, Classification] = {
     FailDetail.CONNECT: _TRANSIENT,

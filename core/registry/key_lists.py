@@ -1,7 +1,6 @@
-"""Which keys belong to one item and to one article: the one list behind every removal.
+"""The keys that belong to one item and to one article: the one list behind every removal.
 
-A new key that names an item or an article is added here, and forget, purge, prune, gone and the end of an article
-take it away.
+A new key that is named after an item or an article is added here; then forget, purge, prune and expiry delete it.
 """
 
 from __future__ import annotations
@@ -16,36 +15,36 @@ from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 
 
 def item_keys(keys: Keys, item_id: str) -> list[str]:
-    """Keys named after an item; its chunks have names of their own and are removed one by one."""
-    # The leases too: a worker that visits or embeds it now is refused, and cannot bring back half of it.
+    """Return the keys named after an item; its chunks have names of their own and are removed one by one."""
+    # The leases too: the commit of a worker that visits or embeds it now is refused.
     work = [build(name) for name in (item_id, f"embed_{item_id}") for build in (keys.lease, keys.crashes)]
     return [keys.item(item_id), keys.links(item_id), *text_keys(keys, item_id), *work]
 
 
 def text_keys(keys: Keys, item_id: str) -> list[str]:
-    """Of these, what is left of its text: a tombstone has none of them."""
+    """Return those of the keys that hold its text: a tombstone has none of them."""
     return [*visible_keys(keys, item_id), keys.snapshot(item_id), keys.aliases(item_id)]
 
 
 def visible_keys(keys: Keys, item_id: str) -> list[str]:
-    """Of these, what search and people see: a page that is missing for the moment has none of them."""
+    """Return those of the keys that search and people see: a page that is missing for now has none of them."""
     return [keys.document(item_id), keys.images(item_id), keys.chunks(item_id)]
 
 
 def item_sets(keys: Keys, partition: str, sources: Iterable[str]) -> list[str]:
-    """SETs that list an item."""
+    """Return the SETs that list an item."""
     statuses = [keys.status(str(status)) for status in Status]
     return [*statuses, keys.partition(partition), *map(keys.listed, every_source(sources))]
 
 
 def item_ranks(keys: Keys, sources: Iterable[str]) -> list[str]:
-    """ZSETs that list an item."""
+    """Return the ZSETs that list an item."""
     places = (keys.refs, keys.due, keys.seen)
     return [keys.embed_due, *(place(source) for source in every_source(sources) for place in places)]
 
 
 def every_source(sources: Iterable[str]) -> list[str]:
-    """These sources and those that always exist."""
+    """Return these sources and those that always exist."""
     return sorted({ARTICLES_SOURCE, URLS_SOURCE, *sources})
 
 
@@ -53,15 +52,15 @@ def every_source(sources: Iterable[str]) -> list[str]:
 
 
 def article_keys(keys: Keys, uid: str) -> list[str]:
-    """Keys named after an article or a link."""
+    """Return the keys named after an article or a link."""
     return [keys.article(uid), keys.alias(uid), keys.aliases(uid), keys.failure(uid), keys.entry(uid)]
 
 
 def article_ranks(keys: Keys) -> list[str]:
-    """ZSETs that list a uid."""
+    """Return the ZSETs that list a uid."""
     return [keys.article_index, keys.retry]
 
 
 def failure_members(uid: str) -> list[str]:
-    """How a uid is written in the ZSET of failures."""
+    """Return the members of a uid in the ZSET of failures."""
     return [f"{uid}:{code}" for code in FailCode]

@@ -1,6 +1,6 @@
-"""The fields of a stored article and of a stored document: one list each, for first visits and corrections alike.
+"""The fields of a stored article and of a stored document, for first visits and corrections alike.
 
-To give articles or documents another field: one line here.
+A new field of articles or documents is one line here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOTHING: Mapping[str, str] = {}
 def article(
     link: Link, item: Item, document: Document, visit: PageVisit, before: Mapping[str, str], now: float
 ) -> dict[str, Value]:
-    """Every field of an article hash, always; `before` is the article as it is stored, empty at its first visit."""
+    """Return every field of an article hash; `before` is the stored article, empty at its first visit."""
     return {
         "uid": link.uid,
         "url": without_credentials(link.url),
@@ -50,7 +50,7 @@ def article(
 
 
 def document(item: Item, document: Document, now: float) -> dict[str, Value]:
-    """Every field of a document that belongs to its page; search keeps its own beside them."""
+    """Return the fields of a document that belong to its page; search adds its own."""
     return {
         "id": item.id,
         "url": item.fetch_url,
@@ -64,18 +64,18 @@ def document(item: Item, document: Document, now: float) -> dict[str, Value]:
 
 
 def updated(now: float) -> dict[str, Value]:
-    """The field that says when people last saw something new; not written where nothing differs."""
+    """Return the field that says when the text or metadata last changed; written only then."""
     return {"updated_ts": f"{now:.3f}"}
 
 
 def text_sha1(content_hash: str, markdown: str, clean_text: str = "") -> str:
-    """A checksum of a text as it is stored, by which the doctor sees that it was altered."""
+    """Return a checksum of a text as stored, by which the doctor sees that it was altered."""
     stored = "\n".join((content_hash, markdown, clean_text)).encode("utf-8", "surrogateescape")
     return hashlib.sha1(stored, usedforsecurity=False).hexdigest()
 
 
 def _metadata(document: Document, otherwise: Mapping[str, str], now: float) -> dict[str, Value]:
-    """What the page says of itself; where it says nothing, what its feed said or what is stored."""
+    """Return what the page says of itself; where it says nothing, what its feed said or what is stored."""
     known = otherwise.get("published_ts") or ""
     published = published_ts(document.published_ts, _number(known), now)
     return {
@@ -104,16 +104,16 @@ def _number(text: str) -> float | None:
 
 def is_new_metadata(document: Document, before: Mapping[str, str], *, is_article: bool, now: float) -> bool:
     """Would storing this document change what people see of the page, its text apart?"""
-    told = _metadata(document, before if is_article else NOTHING, now)
-    return any(str(value) != before.get(name, "") for name, value in told.items())
+    metadata = _metadata(document, before if is_article else NOTHING, now)
+    return any(str(value) != before.get(name, "") for name, value in metadata.items())
 
 
 METADATA = tuple(_metadata(Document(), NOTHING, 0.0))
-"""What may be corrected while the text stays: stored anew and told, without new chunks or vectors."""
+"""What may be corrected while the text stays: stored again, without new chunks or vectors."""
 SHARED = ("content_hash", *METADATA, "markdown", "language", "text_len")
 """What an article and a page's own document have in common."""
 ARTICLE_BEFORE = (
     *("status", "url", "category", "categories", "fetched_ts", "text_source", "text_len", "content_hash"),
     *("duplicate_of", "item_id", "final_url", *METADATA),
 )
-"""What a visit wants to know of a stored article; `status` first, by which it is known to be there."""
+"""What a visit reads of a stored article; `status` first, which is never missing."""

@@ -26,7 +26,7 @@ from core.store.commit import Command, Commit, CommitResult
 
 log = logging.getLogger("refresh")
 
-WORKS_PER_COMMIT = 100
+VISITS_PER_COMMIT = 100
 COMMIT_SECONDS = 2.0
 """A decision is written after this at the latest, however few there are."""
 AGAIN_SECONDS = 2.0
@@ -93,7 +93,7 @@ class CommitBuffer:
         """Keep visits for the next commit, which comes when there are enough of them or after some seconds."""
         self._visits += visits
         self.decided += len(visits)
-        if len(self._visits) >= WORKS_PER_COMMIT or (self._late and self._late.done()):
+        if len(self._visits) >= VISITS_PER_COMMIT or (self._late and self._late.done()):
             await self.flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(COMMIT_SECONDS, self._start_late)
@@ -127,7 +127,7 @@ class CommitBuffer:
     async def _write_all(self) -> None:
         async with self._writing:
             while self._visits:
-                some, self._visits = self._visits[:WORKS_PER_COMMIT], self._visits[WORKS_PER_COMMIT:]
+                some, self._visits = self._visits[:VISITS_PER_COMMIT], self._visits[VISITS_PER_COMMIT:]
                 try:
                     await self._write(some)
                 except BaseException:
@@ -140,10 +140,10 @@ class CommitBuffer:
         while visits:
             counts = Counter(str(visit.decision.count) for visit in visits)
             commits = [self._commit(visit) for visit in visits]
-            answers = await self._context.leases.commit_many(commits, self._counted(counts))
-            by_result: dict[CommitResult, list[DecidedVisit]] = {answer: [] for answer in CommitResult}
-            for visit, answer in zip(visits, answers, strict=True):
-                by_result[answer].append(visit)
+            results = await self._context.leases.commit_many(commits, self._counted(counts))
+            by_result: dict[CommitResult, list[DecidedVisit]] = {result: [] for result in CommitResult}
+            for visit, result in zip(visits, results, strict=True):
+                by_result[result].append(visit)
             self._report(by_result[CommitResult.WRITTEN])
             for visit in by_result[CommitResult.LEASE_LOST]:
                 log.warning("⚠️ Lease lost, result discarded → %s", visit.leased.item.fetch_url)

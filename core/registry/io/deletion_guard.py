@@ -48,16 +48,16 @@ async def count_possible_loss(context: Context, sid: str, item_ids: Sequence[str
 
 
 class DeletionGuard:
-    """Remembers for one batch what it learnt about its sites."""
+    """Answers for one batch, and remembers what it learnt about its sites."""
 
     def __init__(
-        self, context: Context, open_sources: OpenSources, clock: ServerClock, *, is_told_by_run: bool = False
+        self, context: Context, open_sources: OpenSources, clock: ServerClock, *, is_run: bool = False
     ) -> None:
-        """`is_told_by_run`: a run says at its end why something was not removed, so it is not logged here."""
+        """`is_run`: a run says at its end why something was not removed, so it is not logged here."""
         self._context = context
         self._open_sources = open_sources
         self._clock = clock
-        self._is_told_by_run = is_told_by_run
+        self._is_run = is_run
         self._lock = asyncio.Lock()
         """One page at a time: each must know the losses counted before it."""
         self._is_down: dict[str, bool] = {}
@@ -70,17 +70,14 @@ class DeletionGuard:
         if not isinstance(outcome, Missing) or not item.has_text:
             return NO_CONTEXT  # nothing can be lost
         async with self._lock:
-            return await self._missing_context(item)
-
-    async def _missing_context(self, item: Item) -> VisitContext:
-        for sid in item.sources:
-            source = await self._open_sources.open(sid)
-            if source is None or source.is_built_in:
-                continue
-            if await self._site_is_down(source, item):
-                return VisitContext(is_site_down=True)
-            if await self.refuse_loss(source, 1):
-                return VisitContext(loss_refused=KEPT)
+            for sid in item.sources:
+                source = await self._open_sources.open(sid)
+                if source is None or source.is_built_in:
+                    continue
+                if await self._is_site_down(source):
+                    return VisitContext(is_site_down=True)
+                if await self.refuse_loss(source, 1):
+                    return VisitContext(loss_refused=KEPT)
         return NO_CONTEXT
 
     async def refuse_loss(self, source: Source, count: int, empty: int = 0) -> str:
@@ -101,11 +98,11 @@ class DeletionGuard:
             return ""
         if sid not in self._refusals:
             self._refusals[sid] = await self._context.sources.hold(source.state, why)
-            if not self._is_told_by_run:
+            if not self._is_run:
                 log.error("🛑 %s", self._refusals[sid])
         return self._refusals[sid]
 
-    async def _site_is_down(self, source: Source, item: Item) -> bool:
+    async def _is_site_down(self, source: Source) -> bool:
         """Does the root of the site fail as well? Then a missing page proves nothing."""
         if not source.follows_links:
             return False

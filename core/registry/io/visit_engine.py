@@ -63,8 +63,8 @@ class VisitEngine:
         self._buffer = buffer
         self._links = links
         self._reader = BodyReader(context)
-        self._link_follower = LinkFollower(context, open_sources, clock, is_told_by_run=is_run)
-        self._guard = DeletionGuard(context, open_sources, clock, is_told_by_run=is_run)
+        self._link_follower = LinkFollower(context, open_sources, clock, is_run=is_run)
+        self._guard = DeletionGuard(context, open_sources, clock, is_run=is_run)
         self._alias_finder = AliasFinder(context, clock, self._link_follower, self._visit_now)
         self._unreached: list[tuple[LeasedItem, Source, Failed]] = []
         self._postponed: Counter[str] = Counter()

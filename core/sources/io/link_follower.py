@@ -24,13 +24,13 @@ class LinkFollower:
     """Registers links, before the page itself is committed: a crash in between does it twice, never not at all."""
 
     def __init__(
-        self, context: Context, open_sources: OpenSources, clock: ServerClock, *, is_told_by_run: bool = False
+        self, context: Context, open_sources: OpenSources, clock: ServerClock, *, is_run: bool = False
     ) -> None:
-        """`is_told_by_run`: a run says at its end that its source is full, so nobody else has to."""
+        """`is_run`: a run says at its end that its source is full, so nobody else has to."""
         self._context = context
         self._open_sources = open_sources
         self._clock = clock
-        self._is_told_by_run = is_told_by_run
+        self._is_run = is_run
         self._variants: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._is_full: set[str] = set()
 
@@ -112,6 +112,6 @@ class LinkFollower:
         if registered.left_out and source.sid not in self._is_full:
             self._is_full.add(source.sid)
             message = await self._context.sources.mark_full(source.sid, listing.most)
-            if not self._is_told_by_run:
+            if not self._is_run:
                 log.warning("🚧 %s: %s", source.sid, message)
         return [*registered.new, *registered.moved, *registered.known]

@@ -28,7 +28,7 @@ class Reachability:
         self._context = context
         self._source = source
         self._clock = clock
-        self._link_follower = LinkFollower(context, open_sources, clock, is_told_by_run=True)
+        self._link_follower = LinkFollower(context, open_sources, clock, is_run=True)
         self._reached: set[int] = set()
         self._strangers: set[int] = set()
         self.began = clock.now()

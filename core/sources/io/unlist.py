@@ -41,7 +41,7 @@ class Unlister:
         self._clock = clock
         self._run_id = run_id
         self._run_began = run_began
-        self._guard = DeletionGuard(context, open_sources, clock, is_told_by_run=True)
+        self._guard = DeletionGuard(context, open_sources, clock, is_run=True)
         self._buffer = CommitBuffer(context, clock, run_id, watch)
         self._added: Mapping[str, str] = {}
         """By the hash of their bytes, items that this source did not have before."""
