@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from core.doctor.problems import Finding, Problem
-from core.search import vectors
+from core.search.protocols import is_unit_vector
 from core.settings import Settings
 from tests.library import Library, open_library
 from tests.test_index_repair import index_repair, look
@@ -122,7 +122,7 @@ async def test_vector_of_another_type_is_made_anew(library: Library) -> None:
 
     assert set(await library.urls("weirs locks")) >= {"/a", "/b"}
     await library.embed()
-    assert vectors.is_valid(await vector_of(library, "/a"), NUMBERS)
+    assert is_unit_vector(await vector_of(library, "/a"), NUMBERS)
 
 
 @pytest.mark.parametrize("is_mistyped", [False, True], ids=["gone", "of another type"])
@@ -142,11 +142,11 @@ async def test_pages_that_lost_chunks_are_found_by_their_text(library: Library, 
     assert await library.waiting() == [library.id("/a")]
     await library.embed()
     assert await library.astray() == []
-    assert vectors.is_valid(await vector_of(library, "/a"), NUMBERS)
+    assert is_unit_vector(await vector_of(library, "/a"), NUMBERS)
 
 
 @pytest.mark.parametrize("how", DAMAGE)
 def test_what_is_a_vector(how: str) -> None:
     """Finite numbers, as many as the space has dimensions, of length 1."""
-    assert not vectors.is_valid(DAMAGE[how], NUMBERS)
-    assert vectors.is_valid(packed(*[ONE] * NUMBERS), NUMBERS)
+    assert not is_unit_vector(DAMAGE[how], NUMBERS)
+    assert is_unit_vector(packed(*[ONE] * NUMBERS), NUMBERS)

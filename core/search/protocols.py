@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
@@ -11,6 +13,16 @@ from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage
 
 Vector = bytes
 """float32, little-endian, of length 1: what Redis keeps and what can be compared by a dot product."""
+MOST_DIMENSIONS = 65_536
+LENGTH_TOLERANCE = 0.01
+
+
+def is_unit_vector(vector: Vector, dimension: int) -> bool:
+    """Whether these bytes, which anybody may have written into Redis, are a vector of so many dimensions."""
+    if not vector or len(vector) != 4 * dimension:
+        return False
+    # NaN and infinity make the length NaN or infinite, and no comparison with that is true.
+    return abs(math.hypot(*struct.unpack(f"<{dimension}f", vector)) - 1) <= LENGTH_TOLERANCE
 
 
 class EmbedderUnavailable(FreshetError):

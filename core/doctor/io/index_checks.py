@@ -17,9 +17,9 @@ from core.models import VectorSpace
 from core.pages.text_cleaning import content_hash
 from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
-from core.search import vectors
 from core.search.io.live_pages import LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
+from core.search.protocols import is_unit_vector
 from core.store import scanning
 from core.store.connect import Client, texts
 
@@ -214,7 +214,7 @@ class IndexChecks:
         else:
             # A client that reads text keeps bytes that are none as surrogates.
             raw = vector.encode("utf-8", "surrogateescape") if isinstance(vector, str) else b""
-            is_complete = chunk_space == space.name and vectors.is_valid(raw, space.dimension)
+            is_complete = chunk_space == space.name and is_unit_vector(raw, space.dimension)
         return ChunkState.WHOLE if is_complete else ChunkState.BY_WORDS
 
     async def _rows(self, item_ids: Sequence[str]) -> dict[str, tuple[Record, str, list[str], float | None]]:

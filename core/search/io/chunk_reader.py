@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from core.keys import Keys
 from core.models import Chunk, VectorSpace
 from core.registry import field_parsing
-from core.search import vectors
+from core.search.protocols import is_unit_vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +83,4 @@ def _stored(place: int, row: Row, space: VectorSpace | None) -> StoredChunk:
     if space is None or of != space.name:
         return StoredChunk(chunk, None)
     vector = bytes(row[7] or b"")
-    return StoredChunk(chunk, vector) if vectors.is_valid(vector, space.dimension) else StoredChunk(chunk, None, vector)
+    return StoredChunk(chunk, vector) if is_unit_vector(vector, space.dimension) else StoredChunk(chunk, None, vector)

@@ -17,7 +17,7 @@ from core.keys import Keys
 from core.models import Chunk, VectorSpace
 from core.registry.record import Item, Status, iso
 from core.search.io.chunk_remover import CACHE_SECONDS, ChunkRefs, ChunkRemover
-from core.search.vectors import is_valid
+from core.search.protocols import is_unit_vector
 from core.store.commit import Command, batched, flat
 from core.store.connect import Client, now
 from core.store.events import event
@@ -112,7 +112,7 @@ class ChunkStore:
         return {
             text_hash: vector
             for text_hash, vector in zip(keys_by_hash, values, strict=True)
-            if vector and is_valid(vector, space.dimension)
+            if vector and is_unit_vector(vector, space.dimension)
         }
 
     async def drop_vectors(self, damaged: Mapping[str, bytes], space: VectorSpace) -> None:

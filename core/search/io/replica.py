@@ -172,7 +172,10 @@ class Replica:
         def commit(writer: ReplicaWriter) -> None:
             writer.commit(checkpoint)
             self._publish(writer)
-            self._extend_graph()
+            snapshot = self._snapshot
+            if snapshot and snapshot.matrix is not None:
+                covered = snapshot.graph.rows if snapshot.graph else 0
+                self._graph_builder.start(snapshot.state, snapshot.matrix, snapshot.columns.is_comparable, covered)
 
         await asyncio.to_thread(self._write, commit)
 
@@ -249,11 +252,16 @@ class Replica:
             self._refreshing.release()
 
     def _reread(self, wait: bool) -> None:
-        with replica_state.read_lock(self.folder, wait=wait) as is_locked:
+        with replica_state.commit_lock(self.folder, shared=True, wait=wait) as is_locked:
             seen = replica_state.signature(self.folder)
             state = replica_state.read(self.folder) if is_locked else None
             if state is None:
                 return
+            if self._dimension not in (None, state.dimension):
+                raise ReplicaBroken(
+                    f"The search replica in {self.folder} is for vectors of {state.dimension} dimensions, "
+                    f"not {self._dimension}."
+                )
             try:
                 self._follow(state)
             except BaseException:
@@ -262,22 +270,16 @@ class Replica:
             self._seen = seen
 
     def _follow(self, state: ReplicaState) -> None:
-        if self._dimension not in (None, state.dimension):
-            raise ReplicaBroken(
-                f"The search replica in {self.folder} is for vectors of {state.dimension} dimensions, "
-                f"not {self._dimension}."
-            )
-        before = self._snapshot
-        is_same = before is not None and before.state.born == state.born
-        if before and is_same and self._seen and before.state.epoch == state.epoch:
+        before = self._snapshot if self._snapshot and self._snapshot.state.born == state.born else None
+        if before and self._seen and before.state.epoch == state.epoch:
             self._table.apply(replica_log.read(self.folder, state, before.state.log_bytes))
         else:
             self._table = ChunkTable(replica_log.read(self.folder, state))
         if len(self._table) != state.rows:
             raise ReplicaBroken("The search replica's log and state do not fit together.")
-        if before and is_same:
-            before.lexical.reload()
-        self._take_snapshot(state, before.lexical if before and is_same else LexicalIndex(self.folder / "lexical"))
+        lexical = before.lexical if before else LexicalIndex(self.folder / "lexical")
+        lexical.reload()
+        self._take_snapshot(state, lexical)
 
     def _take_snapshot(self, state: ReplicaState, lexical: LexicalIndex) -> None:
         matrix = replica_vectors.map_rows(self.folder, state)
@@ -285,12 +287,6 @@ class Replica:
         self._snapshot = ReplicaSnapshot(state, self._table.columns(), matrix, lexical, lexical.searcher(), graph)
 
     # ── the graph ──
-
-    def _extend_graph(self) -> None:
-        snapshot = self._snapshot
-        if snapshot and snapshot.matrix is not None:
-            covered = snapshot.graph.rows if snapshot.graph else 0
-            self._graph_builder.start(snapshot.state, snapshot.matrix, snapshot.columns.is_comparable, covered)
 
     def finish_graph(self) -> None:
         """Wait for the graph, if one is being built. Not needed: without it searches only take longer."""

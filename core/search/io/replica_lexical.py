@@ -69,7 +69,6 @@ class LexicalIndex:
                 raise ReplicaBroken(f"The search replica has no words: {folder} is missing or empty.")
             self._index = tantivy.Index(self._schema, path=str(folder))
             self._index.config_reader("manual")
-            self.reload()
         except (ValueError, OSError) as error:
             raise _broken(error) from error
 

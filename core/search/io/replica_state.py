@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
@@ -163,30 +162,23 @@ def is_same_file(path: Path, descriptor: int) -> bool:
 
 
 @contextmanager
-def commit_lock(folder: Path) -> Iterator[None]:
-    """Keep readers out while files change together."""
-    with _open_commit_lock(folder) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def commit_lock(folder: Path, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock of a commit alone, or shared by readers, who then see files that fit together.
 
-
-@contextmanager
-def read_lock(folder: Path, *, wait: bool) -> Iterator[bool]:
-    """Keep commits out while files are read together; False: one is going on, and `wait` is not set."""
-    with _open_commit_lock(folder) as file:
+    False: another process holds it, and `wait` is not set.
+    """
+    try:
+        file = (folder / "commit.lock").open("a")
+    except FileNotFoundError:
+        raise _removed(folder) from None
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_SH | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(file, kind if wait else kind | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
         else:
             yield True
-
-
-def _open_commit_lock(folder: Path) -> IO[str]:
-    try:
-        return (folder / "commit.lock").open("a")
-    except FileNotFoundError:
-        raise _removed(folder) from None
 
 
 def _removed(folder: Path) -> ReplicaBroken:

@@ -104,21 +104,15 @@ class ReplicaWriter:
         table.apply(replica_log.read(folder, self.state, state.log_bytes))
         self._next = self.state.next_row
         self._is_dirty = False
-        self._verify(verified_rows)
+        # Refuse damaged files before anything is added to them.
+        lexical.verify()
+        matrix = replica_vectors.map_rows(folder, self.state)
+        if matrix is not None and verified_rows < len(matrix):
+            for first, put in table.live_puts(verified_rows):
+                replica_vectors.verify(matrix, first, len(put.chunks), put.vectors_crc)
         lexical.start_writing()
         self._log, self._rows = self._open(self.state)
         self._remove_old_files()
-
-    def _verify(self, verified_rows: int) -> None:
-        """Refuse damaged files before anything is added to them."""
-        self._lexical.verify()
-        matrix = self._matrix()
-        if matrix is not None and verified_rows < len(matrix):
-            for first, put in self.table.live_puts(verified_rows):
-                replica_vectors.verify(matrix, first, len(put.chunks), put.vectors_crc)
-
-    def _matrix(self) -> replica_graph.Matrix | None:
-        return replica_vectors.map_rows(self._folder, self.state)
 
     def _open(self, state: ReplicaState) -> tuple[BinaryIO, BinaryIO]:
         """Open both files without their torn tails, ready to append."""
@@ -204,7 +198,7 @@ class ReplicaWriter:
     def _compact(self) -> None:
         """Write log and vectors without dead rows under the next epoch; tantivy compacts itself."""
         epoch = self.state.epoch + 1
-        matrix = self._matrix()
+        matrix = replica_vectors.map_rows(self._folder, self.state)
         table = ChunkTable()
         with log_path(self._folder, epoch).open("wb") as log, rows_path(self._folder, epoch).open("wb") as rows:
             for first, put in self.table.live_puts():

@@ -14,7 +14,7 @@ from core.errors import SettingsError
 from core.keys import Keys
 from core.models import VectorSpace
 from core.registry.record import Status
-from core.search.vectors import MOST_DIMENSIONS
+from core.search.protocols import MOST_DIMENSIONS
 from core.store import scanning
 from core.store.connect import Client
 from core.store.packing import packed_json
