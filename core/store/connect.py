@@ -1,6 +1,6 @@
-"""Clients for the store and the queue.
+"""Open clients for the store and the queue.
 
-Two clients on purpose: stores read decoded text, RQ needs its own bytes client (trap T18).
+Two on purpose: stores read decoded text, RQ needs its own client in bytes (docs/architecture.md#two-clients).
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ URL_FILE = "redis.url"
 PASSWORD_BYTES = 24
 _PASSWORD = re.compile(r"redis://:([A-Za-z0-9_-]{16,})@127\.0\.0\.1:")
 RETRIES = 3
-"""Bounded: redis-py resends by itself, and every write of ours is idempotent (design §6.5)."""
-RETRY_ON: list[type[Exception]] = [BusyLoadingError, ReadOnlyError]
-MAX_CONNECTIONS = 64
+"""Bounded: redis-py resends by itself, and every write of ours is idempotent."""
 
 Client = redis.Redis
 HashFields = dict[Any, Any]
@@ -44,7 +42,7 @@ HashFields = dict[Any, Any]
 
 
 def url_of(settings: Settings) -> str:
-    """REDIS_URL; else the embedded server's, as `./scripts/up` wrote it; else 127.0.0.1:6379."""
+    """Return REDIS_URL, else the embedded server's as `./scripts/up` wrote it, else 127.0.0.1:6379."""
     if settings.redis_url:
         return settings.redis_url.get_secret_value()
     written = settings.persistent_storage_path / URL_FILE
@@ -72,33 +70,32 @@ def embedded_password(folder: Path) -> str:
 
 
 def open_store(settings: Settings) -> Client:
-    """An asyncio client that reads text. It connects at the first command."""
+    """Return an asyncio client that reads text. It connects at the first command."""
     # Anybody may write here, also bytes that are no UTF-8: they come and go unchanged, and are rejected as links.
-    return _open_async(settings, {"decode_responses": True, "encoding_errors": "surrogateescape"})
+    return _open_async(settings, decode_responses=True, encoding_errors="surrogateescape")
 
 
 def open_raw(settings: Settings) -> Client:
-    """An asyncio client that reads bytes: for vectors."""
-    return _open_async(settings, {})
+    """Return an asyncio client that reads bytes: for vectors."""
+    return _open_async(settings)
 
 
-def _open_async(settings: Settings, reading: dict[str, Any]) -> Client:
+def _open_async(settings: Settings, **options: Any) -> Client:
     url = url_of(settings)
-    retry = AsyncRetry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES)
-    options = _options(settings) | reading | {"retry": retry}
-    limits: dict[str, Any] = {"max_connections": MAX_CONNECTIONS, "timeout": None}
-    with _told(settings, url):
+    options |= _options(settings) | {"retry": AsyncRetry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES)}
+    with _usable_url(settings, url):
         if "sentinel" in urlsplit(url).scheme:
             nodes, service, extra = _sentinel(url)
             sentinel = Sentinel(nodes, sentinel_kwargs=options)
-            master: GuardedClient = sentinel.master_for(service, redis_class=GuardedClient, **options, **extra)
-            return master.guard(Keys.of(settings))
-        pool = redis.BlockingConnectionPool.from_url(url, **limits, **options)
-        return cast(GuardedClient, GuardedClient.from_pool(pool)).guard(Keys.of(settings))
+            client = sentinel.master_for(service, redis_class=GuardedClient, **options, **extra)
+        else:
+            pool = redis.BlockingConnectionPool.from_url(url, max_connections=64, timeout=None, **options)
+            client = GuardedClient.from_pool(pool)
+    return cast(GuardedClient, client).guard(Keys.of(settings))
 
 
 def open_queue(settings: Settings) -> GuardedQueueClient:
-    """RQ's own client: synchronous and undecoded, because job payloads are bytes."""
+    """Return RQ's own client: synchronous and undecoded, because job payloads are bytes."""
     secret = settings.queue_redis_url
     url = secret.get_secret_value() if secret else url_of(settings)
     client = cast(GuardedQueueClient, open_bytes(settings, url, GuardedQueueClient))
@@ -107,13 +104,11 @@ def open_queue(settings: Settings) -> GuardedQueueClient:
 
 
 def open_bytes(settings: Settings, url: str, kind: type[sync_redis.Redis] = sync_redis.Redis) -> sync_redis.Redis:
-    """A synchronous client that reads bytes."""
+    """Return a synchronous client that reads bytes."""
     # RQ blocks on the server for minutes, so a socket timeout of seconds would look like a failure to it.
-    options = _options(settings) | {
-        "socket_timeout": None,
-        "retry": Retry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES),
-    }
-    with _told(settings, url):
+    retry = Retry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES)
+    options = _options(settings) | {"socket_timeout": None, "retry": retry}
+    with _usable_url(settings, url):
         if "sentinel" in urlsplit(url).scheme:
             nodes, service, extra = _sentinel(url)
             sentinel = SyncSentinel(nodes, sentinel_kwargs=options)
@@ -129,12 +124,12 @@ def _options(settings: Settings) -> dict[str, Any]:
         # No health check: it is a PING, which a server with a full disk refuses, and a lost connection is made anew by
         # the retry of whatever is sent next.
         "health_check_interval": 0,
-        "retry_on_error": RETRY_ON,
+        "retry_on_error": [BusyLoadingError, ReadOnlyError],
     }
 
 
 @contextlib.contextmanager
-def _told(settings: Settings, url: str) -> Iterator[None]:
+def _usable_url(settings: Settings, url: str) -> Iterator[None]:
     """Turn a URL that cannot be used into a sentence that names the variable, never the password."""
     why = redis_url.problem(url)
     if why is None:
@@ -143,37 +138,33 @@ def _told(settings: Settings, url: str) -> Iterator[None]:
             return
         except ValueError:  # its text may quote the URL
             why = "it is not an address like redis://host:6379/0 or redis+sentinel://host:26379/service/0"
-    raise SettingsError(f"Cannot start. {_variable(settings, url)}: {redis_url.masked(url)}: {why}.") from None
-
-
-def _variable(settings: Settings, url: str) -> str:
     secret = settings.queue_redis_url
-    return "QUEUE_REDIS_URL" if secret and secret.get_secret_value() == url else "REDIS_URL"
+    variable = "QUEUE_REDIS_URL" if secret and secret.get_secret_value() == url else "REDIS_URL"
+    raise SettingsError(f"Cannot start. {variable}: {redis_url.masked(url)}: {why}.") from None
 
 
 def _sentinel(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
-    """`redis+sentinel://[user:password@]host:port[,host:port…]/service[/db]`, rediss+… for TLS."""
+    """Read `redis+sentinel://[user:password@]host:port[,host:port…]/service[/db]`, rediss+… for TLS."""
     parts = urlsplit(url)
     credentials, _, hosts = parts.netloc.rpartition("@")
     service, _, db = parts.path.strip("/").partition("/")
     if not service or not hosts:
         raise ValueError("a Sentinel URL names hosts and a service")
-    user, _, password = credentials.partition(":")
-    nodes = [
-        (host or "127.0.0.1", int(port or 26379)) for host, _, port in (h.partition(":") for h in hosts.split(","))
-    ]
+    pairs = (host.partition(":") for host in hosts.split(","))
+    nodes = [(name or "127.0.0.1", int(port or 26379)) for name, _, port in pairs]
     extra: dict[str, Any] = {"db": int(db or 0), "ssl": parts.scheme.startswith("rediss")}
     if credentials:
+        user, _, password = credentials.partition(":")
         extra |= {"username": unquote(user) or None, "password": unquote(password)}
     return nodes, service, extra
 
 
 def texts(reply: object) -> list[str]:
-    """A decoded client's members as a list; redis-py types them `bytes | str` whatever the client decodes."""
+    """Return the members of a decoded reply; redis-py types them `bytes | str` whatever the client decodes."""
     return list(cast(Iterable[str], reply))
 
 
 async def now(client: Client) -> float:
-    """The server's clock, the only one that several hosts share."""
+    """Return the time of the server, the only clock that several hosts share."""
     seconds, micros = await client.time()
     return float(seconds) + float(micros) / 1e6

