@@ -1,7 +1,7 @@
-"""What may run: the list, and a job that runs nothing else.
+"""The functions that may run as jobs, and a job class that runs nothing else.
 
-Who can write to Redis can name any function of any module in a job, and RQ would call it. So a job is held against the
-list when it is made and again when it is read. It carries JSON only: a pickle is never opened.
+Who can write to Redis can name any function of any module in a job, and RQ would call it. So a job is checked against
+the list when it is made and again when it is read. It carries JSON only: a pickle is never opened.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class JobSpec:
 
     @property
     def retry(self) -> Retry:
-        """For every enqueue: without it RQ never again runs a job whose worker died."""
+        """Needed for every enqueue: without it RQ never again runs a job whose worker died."""
         return Retry(max=len(self.retry_seconds), interval=list(self.retry_seconds))
 
 
@@ -73,11 +73,11 @@ class AllowedJob(Job):
 
     @classmethod
     def create(cls, *args: Any, **options: Any) -> AllowedJob:
-        """As RQ's; `JobRefused` if it could not run."""
+        """Create a job as RQ does; raise `JobRefused` if it could not run."""
         job = super().create(*args, **options)
         assert isinstance(job, AllowedJob)
         job.problem = job._find_problem()
-        job.insist()
+        job.require_allowed()
         try:
             _ = job.data
         except (TypeError, ValueError) as error:
@@ -86,7 +86,7 @@ class AllowedJob(Job):
 
     @classmethod
     def fetch(cls, id: str, connection: Redis | None = None, serializer: object = None) -> Job:
-        """As RQ's; an id that no job can have is an id without a job, not the end of the worker."""
+        """Fetch a job as RQ does; an id that no job can have is an id without a job, not the end of the worker."""
         try:
             return super().fetch(id, connection=connection, serializer=serializer)
         except ValueError:
@@ -104,27 +104,25 @@ class AllowedJob(Job):
             problem = f"its hash cannot be read ({type(error).__name__})"
         self.problem = problem or self._find_problem()
         if self.problem:
-            self._disarm()
+            # Refused once and for all: nothing of it is called when it fails, and it does not come again.
+            self._success_callback_name = self._failure_callback_name = self._stopped_callback_name = None
+            self.webhooks = []
+            self.retries_left = self.repeats_left = None
+            self.failure_ttl = FAILURE_SECONDS
         elif self.retries_left:
             # Whatever a stranger wrote: no job comes again more often than the list says.
-            self.retries_left = min(self.retries_left, len(self.spec.retry_seconds))
+            self.retries_left = min(self.retries_left, len(self.allowed[str(self.func_name)].retry_seconds))
 
     @property
     def func(self) -> Any:
         """The function itself: the one way to it leads past the list."""
-        self.insist()
+        self.require_allowed()
         return super().func
 
-    def insist(self) -> None:
+    def require_allowed(self) -> None:
         """Raise `JobRefused` unless it may run."""
         if self.problem:
             raise JobRefused(f"Refused job {self.id}: {self.problem}.")
-
-    @property
-    def spec(self) -> JobSpec:
-        """What the list says about its function."""
-        self.insist()
-        return self.allowed[str(self.func_name)]
 
     def _find_problem(self) -> str | None:
         try:
@@ -139,24 +137,13 @@ class AllowedJob(Job):
             return f"its arguments for {name} are no arguments"
         if self.repeats_left:
             return "it wants to repeat itself, and what is due again the timer sends"
-        too_much = _too_much(args, kwargs)
-        if too_much:
-            return too_much
         # A callback is a function too, and a webhook a request to any address.
         if self._success_callback_name or self._failure_callback_name or self._stopped_callback_name or self.webhooks:
             return "it brings callbacks or webhooks"
-        return None
-
-    def _disarm(self) -> None:
-        """Refused once and for all: nothing of it is called when it fails, and it does not come again."""
-        self._success_callback_name = self._failure_callback_name = self._stopped_callback_name = None
-        self.webhooks = []
-        self.retries_left = self.repeats_left = None
-        self.failure_ttl = FAILURE_SECONDS
+        return _excess([*args, *kwargs.values()])
 
 
-def _too_much(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
-    values = [*args, *kwargs.values()]
+def _excess(values: Sequence[Any]) -> str | None:
     most = max((len(value) for value in (values, *values) if isinstance(value, list | dict)), default=0)
     if most > MOST_IDS:
         return f"it brings {most:,} ids, and a job has at most {MOST_IDS:,}; send them in several jobs"
@@ -166,5 +153,5 @@ def _too_much(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
 
 
 def job_class(allowed: AllowedJobs) -> type[AllowedJob]:
-    """The job that holds itself against this list."""
+    """Return the job class for this list."""
     return type("AllowedJob", (AllowedJob,), {"allowed": allowed, "__doc__": AllowedJob.__doc__})

@@ -66,7 +66,7 @@ class ForkingWorker(RqWorker):
     # ── stopping ──
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        """The first signal: take nothing more, and ask the running job to end."""
+        """Take no more jobs after the first signal, and ask the running one to end."""
         self._stop_requested = True
         self._stop_requested_at = time.monotonic()
         self._shutdown_requested_date = now()
@@ -84,13 +84,13 @@ class ForkingWorker(RqWorker):
         if self._is_waiting_for_horse:
             signal.alarm(1)  # the wait under way began with a longer one
 
-    def _end_patience(self) -> None:
+    def _kill_horse_if_late(self) -> None:
         if self._stop_requested_at is not None and time.monotonic() - self._stop_requested_at > self.timing.patience:
             log.warning("⚠️ The job did not end in %.1f s; it is ended.", self.timing.patience)
             self.kill_horse()
 
     def wait_for_horse(self) -> tuple[int | None, int | None, Any]:
-        """Until it ends or RQ's alarm rings."""
+        """Wait until it ends or RQ's alarm rings."""
         self._is_waiting_for_horse = True
         try:
             return super().wait_for_horse()
@@ -113,12 +113,12 @@ class ForkingWorker(RqWorker):
     # ── how jobs end ──
 
     def setup_work_horse_signals(self) -> None:
-        """In the child: SIGTERM ends it, until the job says what else to do with it."""
+        """Let SIGTERM end the child, until the job installs a handler of its own."""
         super().setup_work_horse_signals()  # type: ignore[no-untyped-call]
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
 
     def handle_work_horse_killed(self, job: Job, retpid: int, ret_val: int, rusage: object) -> None:
-        """The child died without a word. If it was us, the job comes back at once and no attempt is counted."""
+        """Handle the death of a child. If it was our doing, the job comes back at once and no attempt is counted."""
         if self._stop_requested:
             job.retries_left = (job.retries_left or 0) + 1
             job.retry_intervals = None
@@ -129,7 +129,7 @@ class ForkingWorker(RqWorker):
             log.warning("💥 %s: its process died (%s); %s", _shown(job), cause, _what_next(job))
 
     def handle_exception(self, job: Job, *exc_info: Any) -> None:
-        """In the child: the job raised."""
+        """Log in the child that the job raised."""
         if isinstance(exc_info[1], JobRefused):
             log.error("🚫 %s", exc_info[1])
         else:

@@ -10,7 +10,14 @@ from rq.queue import Queue
 from rq.serializers import JSONSerializer
 from rq.utils import now
 
-from core.runtime import allowed_jobs
+from core.runtime.allowed_jobs import (
+    ALLOWED_JOBS,
+    FAILURE_SECONDS,
+    RESULT_SECONDS,
+    AllowedJobs,
+    JobRefused,
+    job_class,
+)
 from core.runtime.queue_names import QueueName, job_id, rq_queue_name
 from core.settings import Settings
 from core.store import connect
@@ -49,15 +56,17 @@ return 1
 class JobQueues:
     """Puts jobs into queues. Synchronous, and fit for several threads at once (`asyncio.to_thread`)."""
 
-    def __init__(self, settings: Settings, allowed: allowed_jobs.AllowedJobs = allowed_jobs.ALLOWED_JOBS) -> None:
+    def __init__(self, settings: Settings, allowed: AllowedJobs = ALLOWED_JOBS) -> None:
         self._settings = settings
         self._allowed = allowed
         self._client: Redis = connect.open_queue(settings)
         self._enqueue = self._client.register_script(ENQUEUE)
-        job_class = allowed_jobs.job_class(allowed)
         self._queues = {
             name: Queue(
-                rq_queue_name(settings, name), connection=self._client, job_class=job_class, serializer=JSONSerializer
+                rq_queue_name(settings, name),
+                connection=self._client,
+                job_class=job_class(allowed),
+                serializer=JSONSerializer,
             )
             for name in QueueName
         }
@@ -68,15 +77,15 @@ class JobQueues:
         `JobRefused` if the function is not on the list or the arguments are not JSON.
         """
         if function not in self._allowed:
-            raise allowed_jobs.JobRefused(f"{function!r} is not on the list of functions that may run.")
+            raise JobRefused(f"{function!r} is not on the list of functions that may run.")
         spec = self._allowed[function]
         queue = self._queues[spec.queue]
         job = queue.create_job(
             function,
             args=args,
             timeout=spec.timeout_seconds,
-            result_ttl=allowed_jobs.RESULT_SECONDS,
-            failure_ttl=allowed_jobs.FAILURE_SECONDS,
+            result_ttl=RESULT_SECONDS,
+            failure_ttl=FAILURE_SECONDS,
             retry=spec.retry,
             job_id=job_id(self._settings, *id_words),
             status=JobStatus.QUEUED,

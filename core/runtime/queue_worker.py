@@ -219,7 +219,7 @@ class QueueWorker(ForkingWorker):
 
     def maintain_heartbeats(self, job: Job) -> None:
         """Do every beat what a running job needs: renew it, look after the queues, end it if a stop takes too long."""
-        self._end_patience()
+        self._kill_horse_if_late()
         if not self._stop_requested:
             self._on_every_pass()
         try:

@@ -19,7 +19,7 @@ log = logging.getLogger("store")
 QUARANTINE_SECONDS = 30 * 86_400
 AT_ONCE = 1_000
 
-# ARGV: index of the quarantine, how its keys begin, life in seconds; then pairs of key and the type it has to be.
+# ARGV: index of the quarantine, how its keys begin, TTL in seconds; then pairs of key and the type it has to be.
 # Names of the keys that were of another type, and are put aside.
 MOVE = """
 local call = redis.call
@@ -45,7 +45,7 @@ end
 return moved
 """
 
-# ARGV: index, how keys begin, life; the hash; then triples of field, the value that is damaged, what to put there
+# ARGV: index, how keys begin, TTL; the hash; then triples of field, the value that is damaged, what to put there
 # (empty: nothing). A field that has changed since is left alone. How many were put aside.
 _MOVE_FIELDS = """
 local call = redis.call
@@ -81,18 +81,16 @@ class Quarantine:
 
     def __init__(self, client: CommandClient, keys: Keys, families: KeyFamilies | None = None) -> None:
         self._client = client
-        self._keys = keys
         self._families = families or KeyFamilies(keys)
         self._place = (keys.quarantine, keys.quarantined(""), str(QUARANTINE_SECONDS))
 
     async def put_aside(self, names: Iterable[str]) -> list[str]:
-        """What is damaged about these keys, types before fields; which they were. Each is named in the log."""
+        """Put aside what is damaged about these keys, types before fields; log and return which they were."""
         known = [name for name in dict.fromkeys(names) if self._families.type_of(name)]
-        moved = await self.mistyped(known)
-        return moved or [name for name in known if await self._mend(name)]
+        return await self.mistyped(known) or [name for name in known if await self._repair(name)]
 
     async def mistyped(self, names: Sequence[str]) -> list[str]:
-        """Put aside those of the keys that are of another type than their family; which."""
+        """Put aside those of the keys that are of another type than their family; return them."""
         moved: list[str] = []
         for start in range(0, len(names), AT_ONCE):
             some = names[start : start + AT_ONCE]
@@ -104,22 +102,29 @@ class Quarantine:
         return moved
 
     async def whole(self, name: str) -> None:
-        """Put a key aside as it is: nobody can read it, and nothing tells what it was."""
+        """Put a key aside as it is: it cannot be read, and nothing tells what it was."""
         await self._client.execute_command("EVAL", MOVE, 0, *self._place, name, "")
         log.warning("⚠️ Put aside, as it cannot be read → %s", name)
 
-    async def _mend(self, name: str) -> bool:
+    async def _repair(self, name: str) -> bool:
         family = self._families.of(name)
         if family is None:
             return False
         if family.name in field_types.COUNTERS:
-            return await self._mend_counter(name)
+            value = _text(await self._client.execute_command("GET", name) or "")
+            if field_types.INTEGER(value):
+                return False
+            await self._client.execute_command("DEL", name)
+            log.warning("⚠️ Removed, as it is no number → %s", name)
+            return True
         if family.type != "hash":
             return False
-        return bool(await self.mend_fields(name, family.name, await self._fields(name)))
+        reply = await self._client.execute_command("HGETALL", name)
+        pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
+        return bool(await self.mend_fields(name, family.name, {_text(field): _text(value) for field, value in pairs}))
 
     async def mend_fields(self, name: str, family: str, stored: Mapping[str, str]) -> list[str]:
-        """Put aside those fields of a hash that cannot be read; which they were."""
+        """Put aside those fields of a hash that cannot be read; return them."""
         wrong = field_types.damaged(family, stored)
         if not wrong:
             return []
@@ -129,22 +134,9 @@ class Quarantine:
         log.warning("⚠️ Put aside, as it cannot be read → %s of %s", ", ".join(sorted(wrong)), name)
         return sorted(wrong)
 
-    async def _mend_counter(self, name: str) -> bool:
-        value = _text(await self._client.execute_command("GET", name) or "")
-        if field_types.INTEGER(value):
-            return False
-        await self._client.execute_command("DEL", name)
-        log.warning("⚠️ Removed, as it is no number → %s", name)
-        return True
-
-    async def _fields(self, name: str) -> dict[str, str]:
-        reply = await self._client.execute_command("HGETALL", name)
-        pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
-        return {_text(field): _text(value) for field, value in pairs}
-
 
 def _instead(family: str, field: str, stored: Mapping[str, str]) -> str:
-    """What a damaged field becomes; empty: it is not there. A status follows from what else the record says."""
+    """Return what a damaged field becomes; empty: nothing. A status follows from the other fields of the record."""
     if (family, field) != ("item", "status"):
         return ""
     content, indexed = stored.get("contentHash", ""), stored.get("indexedHash", "")
