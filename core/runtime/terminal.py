@@ -21,5 +21,5 @@ def bold(text: str) -> str:
 
 def echo(*values: object, sep: str = " ", file: TextIO | None = None, flush: bool = False) -> None:
     """Print these; what others wrote in them is made printable."""
-    told = sep.join(value if isinstance(value, Styled) else printable(str(value)) for value in values)
-    print(told, file=file or sys.stdout, flush=flush)
+    text = sep.join(value if isinstance(value, Styled) else printable(str(value)) for value in values)
+    print(text, file=file or sys.stdout, flush=flush)

