@@ -72,7 +72,10 @@ class _Gzip:
             if self._stream.eof or not self._members:
                 if not self._begins(data):
                     return
-                self._open()
+                self._members += 1
+                if self._members > MAX_MEMBERS:
+                    raise Damaged("The answer is gzip in too many parts.")
+                self._stream = zlib.decompressobj(_GZIP)
             yield from _pieces(self._stream, data, CutShort(_DAMAGED))
             data = self._stream.unused_data
 
@@ -87,13 +90,6 @@ class _Gzip:
         else:
             self._is_finished = True
         return False
-
-    def _open(self) -> None:
-        self._members += 1
-        if self._members > MAX_MEMBERS:
-            raise Damaged("The answer is gzip in too many parts.")
-        if self._members > 1:
-            self._stream = zlib.decompressobj(_GZIP)
 
 
 class _Deflate:
@@ -114,7 +110,8 @@ class _Deflate:
             if len(self._start) < 2:
                 return
             data = self._start
-            self._is_raw = not _is_zlib(data)
+            # RFC 1950: zlib is deflate with a checksum over the first two bytes.
+            self._is_raw = data[0] & 0x0F != 8 or (data[0] << 8 | data[1]) % 31 != 0
             self._stream = zlib.decompressobj(_RAW if self._is_raw else _ZLIB)
         # The raw stream has no signature: data that it cannot read may be anything.
         yield from _pieces(self._stream, data, Damaged(_MISLABELLED) if self._is_raw else CutShort(_DAMAGED))
@@ -161,11 +158,6 @@ def _pieces(stream: zlib._Decompress, data: bytes, error: Damaged | CutShort) ->
         # A full piece may leave output behind although all input is consumed.
         if not data and len(piece) < PIECE_BYTES:
             return
-
-
-def _is_zlib(data: bytes) -> bool:
-    """RFC 1950: deflate, and a checksum over the first two bytes."""
-    return data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
 
 
 Decompressor = _Gzip | _Deflate | _Brotli

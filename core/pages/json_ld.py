@@ -25,52 +25,43 @@ _WEAK = {"WebPage", "ItemPage", "CollectionPage", "AboutPage", "VideoObject"}
 
 def article(scripts: Iterable[str]) -> Thing:
     """Return the first object that describes an article, else one that describes the page, else an empty one."""
-    found = [thing for script in scripts for thing in _things(_loaded(script)) if _ARTICLE.search(kind(thing))]
-    strong = [thing for thing in found if kind(thing) not in _WEAK]
-    return (strong or found or [{}])[0]
-
-
-def kind(thing: Thing) -> str:
-    """Return its type; of several the one that names an article."""
-    kinds = [str(one) for one in _listed(thing.get("@type"))]
-    return next((one for one in kinds if _ARTICLE.search(one)), kinds[0] if kinds else "")
+    candidates = [thing for script in scripts for thing in _things(_load(script)) if _ARTICLE.search(_type(thing))]
+    strong = [thing for thing in candidates if _type(thing) not in _WEAK]
+    return (strong or candidates or [{}])[0]
 
 
 def text(thing: Thing, *names: str) -> str:
     """Return the first of these properties that is a string or a number, as one line."""
-    for name in names:
-        for value in _listed(thing.get(name)):
-            if isinstance(value, str | int | float) and collapse_whitespace(str(value)):
-                return collapse_whitespace(str(value))
-    return ""
+    values = (value for name in names for value in _listed(thing.get(name)) if isinstance(value, str | int | float))
+    return next(filter(None, (collapse_whitespace(str(value)) for value in values)), "")
 
 
 def names(thing: Thing, name: str) -> list[str]:
     """Return the names in a property that holds people: objects, strings, or lists of both."""
-    found = (one.get("name") if isinstance(one, dict) else one for one in _listed(thing.get(name)))
-    return [
-        collapse_whitespace(one)
-        for each in found
-        for one in _listed(each)
-        if isinstance(one, str) and collapse_whitespace(one)
-    ]
+    people = (one.get("name") if isinstance(one, dict) else one for one in _listed(thing.get(name)))
+    strings = (one for each in people for one in _listed(each) if isinstance(one, str))
+    return list(filter(None, map(collapse_whitespace, strings)))
 
 
 def urls(thing: Thing, name: str) -> list[str]:
     """Return the URLs in a property that holds images or pages, as they stand."""
-    found: list[str] = []
-    for one in _listed(thing.get(name)):
-        value = (one.get("url") or one.get("contentUrl") or one.get("@id")) if isinstance(one, dict) else one
-        found += [address for address in _listed(value) if isinstance(address, str)]
-    return found
+    values = (
+        (one.get("url") or one.get("contentUrl") or one.get("@id")) if isinstance(one, dict) else one
+        for one in _listed(thing.get(name))
+    )
+    return [url for value in values for url in _listed(value) if isinstance(url, str)]
 
 
-def _loaded(script: str) -> Any:
+def _type(thing: Thing) -> str:
+    """Its type; of several the one that names an article."""
+    types = [str(one) for one in _listed(thing.get("@type"))]
+    return next((one for one in types if _ARTICLE.search(one)), types[0] if types else "")
+
+
+def _load(script: str) -> Any:
     script = _WRAPPING.sub("", script[: MAX_SCRIPT_CHARS + 1])
-    if len(script) > MAX_SCRIPT_CHARS:
-        return None
     try:
-        return json.loads(script, strict=False)
+        return json.loads(script, strict=False) if len(script) <= MAX_SCRIPT_CHARS else None
     except (ValueError, RecursionError):
         return None
 

@@ -24,6 +24,7 @@ _DRIVE = re.compile(r"[A-Za-z]:", re.ASCII)
 _WEB = re.compile(r"https?:", re.IGNORECASE)
 _LONG_PREFIX = re.compile(r"\A//\?/(UNC/)?", re.IGNORECASE)
 _BLOB_SLASHES = re.compile(r"(?:[/\\]|%2F)+", re.IGNORECASE)
+_NUL = "a path with a NUL character names no file"
 _ENCODED_SLASH = re.compile(r"%2F|%5C", re.IGNORECASE)
 
 
@@ -42,18 +43,10 @@ class FileIdentity:
 def file_identity(source: str) -> FileIdentity:
     """Return the file that an absolute path, a file: URI or a blob's URL names. Raises ValueError, a sentence."""
     if "\0" in source:
-        raise ValueError("a path with a NUL character names no file")
+        raise ValueError(_NUL)
     if _WEB.match(source.strip()):
         return _blob(source.strip())
-    if source[:5].lower() == "file:":
-        return _local(_path_of_uri(source))
-    return _local(source)
-
-
-# ── local files and shares ──────────────────────────────────────────────────────────────────────
-
-
-def _local(path: str) -> FileIdentity:
+    path = _path_of_uri(source) if source[:5].lower() == "file:" else source
     if _DRIVE.match(path):
         return _drive(path.replace("\\", "/"))
     if path.startswith("\\\\"):
@@ -122,15 +115,12 @@ def _path_of_uri(uri: str) -> str:
         raise ValueError("a file URI with an encoded slash inside a name is not taken")
     decoded = unquote_to_bytes(path.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
     if "\0" in decoded:
-        raise ValueError("a path with a NUL character names no file")
+        raise ValueError(_NUL)
     if is_share:
         return f"//{unquote(host)}{decoded}"
     if is_drive:
         return decoded.lstrip("/")
     return "/" + decoded.lstrip("/") if decoded.startswith("/") else decoded
-
-
-# ── blobs ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def _blob(url: str) -> FileIdentity:

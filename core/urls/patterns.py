@@ -94,25 +94,17 @@ class UrlPatterns:
         return any(glob.match(form) for glob in self._globs for form in forms)
 
 
-# ── reading patterns ────────────────────────────────────────────────────────────────────────────
-
-
 def _checked(pattern: str) -> str:
     """Return the pattern, if there is exactly one way to read it."""
-    problem = ""
-    if not pattern.strip():
-        problem = "is empty"
-    elif len(pattern) > MAX_CHARS:
-        problem = f"is longer than {MAX_CHARS} characters"
-    elif any(ord(char) < 32 for char in pattern):
-        problem = "has a control character"
-    elif "\\" in pattern:
-        problem = "has a backslash; write / between folders, and [[] for a bracket"
-    elif pattern.startswith("!"):
-        problem = "starts with !; what is not wanted belongs into exclude"
-    elif not _brackets_close(pattern):
-        problem = "has a [ without its ]; write [[] for a bracket"
-    if problem:
+    problems = (
+        (not pattern.strip(), "is empty"),
+        (len(pattern) > MAX_CHARS, f"is longer than {MAX_CHARS} characters"),
+        (min(pattern, default=" ") < " ", "has a control character"),
+        ("\\" in pattern, "has a backslash; write / between folders, and [[] for a bracket"),
+        (pattern.startswith("!"), "starts with !; what is not wanted belongs into exclude"),
+        (not _brackets_close(pattern[:MAX_CHARS]), "has a [ without its ]; write [[] for a bracket"),
+    )
+    if problem := next((text for applies, text in problems if applies), ""):
         raise ValueError(f"the pattern {pattern[:80]!r} {problem}")
     return pattern.replace("[^", "[!")
 
@@ -165,9 +157,6 @@ def _url_globs(pattern: str) -> list[re.Pattern[str]]:
     elif not _WILD.search(text.removeprefix("*/")):
         forms.append(f"{text}/*")
     return [re.compile(translate(form)) for form in forms]
-
-
-# ── matching ────────────────────────────────────────────────────────────────────────────────────
 
 
 @lru_cache(maxsize=4_096)

@@ -54,24 +54,21 @@ def trap_reason(url: str, now: float = 0.0) -> str:
         return ""
     if len(url) > MAX_URL_CHARS:
         return f"longer than {MAX_URL_CHARS:,} characters"
-    segments = [part for part in parts.path.split("/") if part]
-    pairs = [pair for pair in parts.query.split("&") if pair]
-    if reason := _path_reason(parts.path, segments) or _query_reason(pairs):
-        return reason
-    return "a calendar far from today" if now and _is_far_date(parts.path, pairs, now) else ""
-
-
-# ── one URL ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _path_reason(path: str, segments: list[str]) -> str:
+    segments = list(filter(None, parts.path.split("/")))
     if len(segments) > MAX_SEGMENTS:
         return f"more than {MAX_SEGMENTS} path segments"
-    if _SESSION_PATH.search(path):
+    if _SESSION_PATH.search(parts.path):
         return "a session id in the path"
     if _most_repeated(segments) >= _REPEATS_ANYWHERE or _loops(segments):
         return "the same path segments again and again"
-    return ""
+    pairs = list(filter(None, parts.query.split("&")))
+    if len(pairs) > MAX_PARAMETERS:
+        return f"more than {MAX_PARAMETERS} parameters"
+    if any(map(_is_session, pairs)):
+        return "a session id in the query"
+    if _most_repeated(pairs) >= _LOOPS_IN_A_ROW:
+        return "the same parameter again and again"
+    return "a calendar far from today" if now and _is_far_date(parts.path, pairs, now) else ""
 
 
 def _loops(segments: list[str]) -> bool:
@@ -89,21 +86,10 @@ def _most_repeated(words: Sequence[str]) -> int:
     return max(Counter(words).values(), default=0)
 
 
-def _query_reason(pairs: Sequence[str]) -> str:
-    if len(pairs) > MAX_PARAMETERS:
-        return f"more than {MAX_PARAMETERS} parameters"
-    if any(_is_session(*pair.partition("=")[::2]) for pair in pairs):
-        return "a session id in the query"
-    if _most_repeated(pairs) >= _LOOPS_IN_A_ROW:
-        return "the same parameter again and again"
-    return ""
-
-
-def _is_session(name: str, value: str) -> bool:
+def _is_session(pair: str) -> bool:
+    name, _, value = pair.partition("=")
     name = unquote(name).lower()
-    if _SESSION_NAMES.fullmatch(name):
-        return True
-    return name in _SUSPECT_NAMES and _RANDOM.fullmatch(value) is not None
+    return bool(_SESSION_NAMES.fullmatch(name) or (name in _SUSPECT_NAMES and _RANDOM.fullmatch(value)))
 
 
 def _is_far_date(path: str, pairs: Sequence[str], now: float) -> bool:
@@ -113,9 +99,6 @@ def _is_far_date(path: str, pairs: Sequence[str], now: float) -> bool:
     if any(year > this_year + _YEARS_AHEAD for year in years):
         return True
     return any(year < _EARLIEST_YEAR for year in years) and _CALENDAR_WORD.search(path) is not None
-
-
-# ── over many pages ─────────────────────────────────────────────────────────────────────────────
 
 
 def query_variants(url: str) -> str:
