@@ -11,8 +11,7 @@ from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
 from core.net.fetcher import Fetcher
-from core.net.robots import WAIT_SECONDS, Robots, RobotsPermit
-from core.net.robots_rules import sitemaps
+from core.net.robots import WAIT_SECONDS, Robots, RobotsPermit, sitemaps
 from core.settings import Settings
 from core.store.connect import Client
 from tests.web import FakeWeb

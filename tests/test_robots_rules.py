@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.net.robots_rules import RobotsPolicy, RobotsRules, groups_for, policy_of_status, product_name
+from core.net.robots import RobotsPolicy, RobotsRules, groups_for, policy_of_status, product_name
 
 SITE = "http://a.example"
 
