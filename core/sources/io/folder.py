@@ -95,15 +95,12 @@ class FolderConfig(SourceConfig):
 
     @classmethod
     def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
-        """Whatever is no address."""
         return None if re.match(r"https?:", word, re.IGNORECASE) else {"path": word}
 
     def derived_id(self) -> str:
-        """The folder's own name."""
         return slug(self.path.rpartition("/")[2])
 
     def trouble(self) -> str:
-        """Is it there?"""
         is_there = Path(self.path).is_dir()
         return "" if is_there else f"There is no file or folder {self.path}. A site begins with https://."
 
@@ -142,14 +139,12 @@ class FolderSource(Source):
 
     @classmethod
     def open(cls, state: SourceState, context: Context, now: float) -> Self:
-        """The folder of a stored configuration."""
         config = state.record.config
         include, exclude = config.get("include", ()), config.get("exclude", ())
         refusal = read_permission.folder_refusal(context.settings, state.record, config["path"])
         return cls(Path(config["path"]), include, exclude, max_bytes=context.settings.fetch_max_bytes, refusal=refusal)
 
     def unwanted(self, address: str) -> str:
-        """What the patterns shut out."""
         inside = address.removeprefix(f"{str(self._root).rstrip('/')}/")
         return "" if self._patterns.matches(inside) else EXCLUDED
 

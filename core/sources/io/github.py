@@ -139,13 +139,11 @@ class GithubSource(Source):
 
     @classmethod
     def open(cls, state: SourceState, context: Context, now: float) -> Self:
-        """The repository of a stored configuration."""
         config = state.record.config
         include, exclude = config.get("include", ()), config.get("exclude", ())
         return cls(context.settings, context.fetcher, config["repo"], config["branch"], include, exclude)
 
     def unwanted(self, address: str) -> str:
-        """What the patterns shut out."""
         at = address.removeprefix(self._blobs_url)
         branch = f"{github_rest.quote_path(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
         is_ours = address.startswith(self._blobs_url) and at.startswith(branch)
@@ -245,13 +243,8 @@ class GithubSource(Source):
 
     def _scope(self) -> str:
         """What the listing depends on besides the commit: new patterns list anew, whatever GitHub says."""
-        inputs = (
-            self._blobs_url,
-            self._repo.branch,
-            self._patterns.include,
-            self._patterns.exclude,
-            self._max_bytes,
-        )
+        patterns = self._patterns
+        inputs = (self._blobs_url, self._repo.branch, patterns.include, patterns.exclude, self._max_bytes)
         return hashlib.sha256(msgspec.json.encode(inputs)).hexdigest()[:16]
 
     # ── fetching ──
@@ -271,9 +264,16 @@ class GithubSource(Source):
             return answer
         if answer.status == 404:
             return await self._missing(_at(answer, url))
-        if answer.status == 200:
-            return self._file(item, await self._as_listed(item, answer, slot), known)
-        return _at(answer, url)
+        if answer.status != 200:
+            return _at(answer, url)
+        answer = await self._as_listed(item, answer, slot)
+        if not isinstance(answer, Fetched):
+            return answer
+        sha = github_rest.blob_sha(answer.body)
+        if sha == known:
+            return _unchanged(url, sha)
+        kind = github_rest.content_type(answer.header("content-type"), url, answer.body)
+        return replace(_at(answer, url), headers={**answer.headers, "etag": f'"{sha}"', "content-type": kind})
 
     async def _as_listed(self, item: Item, answer: Fetched, slot: BodySlot | None) -> FetchResult:
         """The version that the listing saw. Raw files come from a cache that may be five minutes behind."""
@@ -283,16 +283,6 @@ class GithubSource(Source):
         exact = await self._github.ask(f"{self._api_url}/git/blobs/{listed}", accept=RAW, slot=slot)
         # Gone from the repository, by a force push: then the listing is what is old.
         return answer if isinstance(exact, Fetched) and exact.status != 200 else exact
-
-    def _file(self, item: Item, answer: FetchResult, known: str) -> FetchResult:
-        if not isinstance(answer, Fetched):
-            return answer
-        url, sha = item.fetch_url, github_rest.blob_sha(answer.body)
-        if sha == known:
-            return _unchanged(url, sha)
-        kind = github_rest.content_type(answer.header("content-type"), url, answer.body)
-        headers = {**answer.headers, "etag": f'"{sha}"', "content-type": kind}
-        return replace(_at(answer, url), headers=headers)
 
     async def _missing(self, answer: Fetched) -> FetchResult:
         """A file is only gone if its repository is there: raw files of one that we may not read are all 404."""

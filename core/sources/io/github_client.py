@@ -43,10 +43,12 @@ class GithubClient:
         max_bytes: int | None = None,
         slot: BodySlot | None = None,
     ) -> FetchResult:
-        """The answer; `Deferred` while GitHub wants to be left alone, `Failed` where it does not let us in."""
+        """Return the answer; `Deferred` while GitHub wants to be left alone, `Failed` where it does not let us in."""
+        token = self._token.get_secret_value().strip() if self._token else ""
+        headers = {"Accept": accept, "X-GitHub-Api-Version": API_VERSION}
         request = FetchRequest(
             url,
-            headers=self._headers(accept),
+            headers=headers | {"Authorization": f"Bearer {token}"} if token else headers,
             conditional=conditional or {},
             conditional_url=conditional_url,
             max_bytes=max_bytes,
@@ -55,14 +57,8 @@ class GithubClient:
             is_api=True,
         )
         answer = await self._fetcher.fetch(request, slot)
-        return await self._judged(answer) if isinstance(answer, Fetched) else answer
-
-    def _headers(self, accept: str) -> dict[str, str]:
-        headers = {"Accept": accept, "X-GitHub-Api-Version": API_VERSION}
-        token = self._token.get_secret_value().strip() if self._token else ""
-        return headers | {"Authorization": f"Bearer {token}"} if token else headers
-
-    async def _judged(self, answer: Fetched) -> FetchResult:
+        if not isinstance(answer, Fetched):
+            return answer
         wait = github_rest.limit_seconds(answer.status, answer.headers, answer.body, self._clock())
         if wait:
             await self._fetcher.hold_off(answer.final_url, wait, LIMIT_REASON)
@@ -71,7 +67,7 @@ class GithubClient:
         return self.denied(answer.status) if answer.status in (401, 403) else answer
 
     def denied(self, status: int) -> Failed:
-        """Why we are not let in, and what a person can do."""
+        """Return why we are not let in, and what a person can do."""
         question = (
             "is the name right, and may the token in GITHUB_TOKEN read it?"
             if self._token

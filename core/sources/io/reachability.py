@@ -1,7 +1,7 @@
-"""Which pages of a site can still be reached from its root, by the outlinks we stored?
+"""Find the pages of a site that can still be reached from its root, by the stored outlinks.
 
-A walk over stored links asks nobody. It stamps what it reaches as seen, so that what has no new stamp is an orphan,
-and it makes items of links that no visit has registered: pages behind a 304, forgotten ones, those of a wider scope.
+A walk sends no request. It stamps what it reaches as seen, so that what has no new stamp is an orphan, and it makes
+items of links that no visit has registered: pages behind a 304, forgotten ones, those of a wider scope.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAGES_AT_ONCE = 100
 
 
 class Reachability:
-    """One walk."""
+    """One walk over the stored links of a site."""
 
     def __init__(self, context: Context, source: Source, open_sources: OpenSources, clock: ServerClock) -> None:
         self._context = context
@@ -34,33 +34,29 @@ class Reachability:
         self.began = clock.now()
 
     async def walk(self) -> int:
-        """Stamp all that can be reached; how many items are new."""
+        """Stamp all that can be reached; return how many items are new."""
         members, sid = self._context.members, self._source.sid
         first = [self._source.state.root_id, *await members.named(sid), *await self._former()]
-        waiting = deque(self._new_ones(first))
+        queue = deque(self._not_reached(first))
         before = await members.count(sid)
-        while waiting:
-            some = [waiting.popleft() for _ in range(min(PAGES_AT_ONCE, len(waiting)))]
-            waiting += self._new_ones(await self._linked_from(some))
+        while queue:
+            pages = [queue.popleft() for _ in range(min(PAGES_AT_ONCE, len(queue)))]
+            queue += self._not_reached(await self._linked_from(pages))
         return await members.count(sid) - before
 
     async def _former(self) -> list[str]:
-        """Pages of where the root led before: they stay while they answer, unless a person has said yes to losses."""
+        """Return pages of where the root led before: they stay while they answer, unless a person agreed to losses."""
         state, scope = self._source.state, self._source.scope
         if scope is None or not scope.landings or state.loss_allowed_until > self._clock.now():
             return []
         pages = self._context.members.addresses(self._source.sid)
         return [item_id async for item_id, url in pages if scope.is_in_former_landing(url)]
 
-    def _new_ones(self, item_ids: list[str]) -> list[str]:
-        """Those not reached before. Numbers instead of ids: a set of them takes a third of the memory."""
-        fresh = []
-        for item_id in item_ids:
-            number = hash(item_id)
-            if number not in self._reached:
-                self._reached.add(number)
-                fresh.append(item_id)
-        return fresh
+    def _not_reached(self, item_ids: list[str]) -> list[str]:
+        """Return those not reached before. Hashes instead of ids: a set of them takes a third of the memory."""
+        new = [item_id for item_id in dict.fromkeys(item_ids) if hash(item_id) not in self._reached]
+        self._reached.update(map(hash, new))
+        return new
 
     async def _linked_from(self, pages: list[str]) -> list[str]:
         """Items that these pages link to, and their aliases' targets; the pages themselves are stamped."""
@@ -84,7 +80,9 @@ class Reachability:
         # A scope that was made narrower lets go of what it had.
         outside = {item_id for item_id in unseen if reason(by_id[item_id], 0) in OUT_OF_SCOPE}
         self._strangers.update(map(hash, outside))
-        wanted, unseen = _without(wanted, outside), _without(unseen, outside)
+        if outside:
+            wanted = [item_id for item_id in wanted if item_id not in outside]
+            unseen = [item_id for item_id in unseen if item_id not in outside]
         if not unseen:
             return wanted
         depths = await self._context.members.depths(self._source.sid, unseen)
@@ -99,10 +97,6 @@ class Reachability:
     async def is_sound(self) -> bool:
         """Was every page read that could lead on? With one unread, nothing is known to be an orphan."""
         return not await self._context.members.has_unread(self._source.sid)
-
-
-def _without(item_ids: list[str], outside: set[str]) -> list[str]:
-    return [item_id for item_id in item_ids if item_id not in outside] if outside else item_ids
 
 
 @lru_cache(maxsize=20_000)

@@ -34,12 +34,9 @@ class SingleItemSource(Source):
     def __init__(self, fetcher: Fetcher, settings: Settings) -> None:
         self._fetcher = fetcher
         self._settings = settings
-        self._sas = settings.blob_sas_token
-        self._max_bytes = settings.fetch_max_bytes
 
     @classmethod
     def open(cls, state: SourceState, context: Context, now: float) -> Self:
-        """There is nothing to configure."""
         return cls(context.fetcher, context.settings)
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[ListingBatch | ListingEnd]:
@@ -48,19 +45,17 @@ class SingleItemSource(Source):
 
     async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
         """One page; robots.txt and politeness are the fetcher's."""
-        if item.type == "file":
-            return await self._file(item, conditional, slot)
-        return await look_and_fetch(self._fetcher, item, page_request(item, conditional), slot)
-
-    async def _file(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None) -> FetchResult:
+        if item.type != "file":
+            return await look_and_fetch(self._fetcher, item, page_request(item, conditional), slot)
         if file_paths.file_identity(item.fetch_url).kind == "blob":
             return await self._blob(item, page_request(item, conditional), slot)
         refusal = read_permission.file_refusal(self._settings, item.fetch_url, item.file_signature)
-        folder = FolderSource(Path(item.fetch_url).parent, max_bytes=self._max_bytes, refusal=refusal)
+        folder = FolderSource(Path(item.fetch_url).parent, max_bytes=self._settings.fetch_max_bytes, refusal=refusal)
         return await folder.fetch(item, conditional, slot)
 
     async def _blob(self, item: Item, request: FetchRequest, slot: BodySlot | None) -> FetchResult:
-        token = self._sas.get_secret_value().lstrip("?") if self._sas else ""
+        sas = self._settings.blob_sas_token
+        token = sas.get_secret_value().lstrip("?") if sas else ""
         signed = f"{item.fetch_url}?{token}" if token else item.fetch_url
         request = replace(request, url=signed, conditional_url=signed, respect_robots=False, is_api=True)
         answer = await self._fetcher.fetch(request, slot)
@@ -72,11 +67,10 @@ class SingleItemSource(Source):
         return answer
 
 
-def page_request(item: Item, conditional: Mapping[str, str], method: str = "GET") -> FetchRequest:
-    """How a page is asked for: validators to the URL they came from alone; past all caches when forced."""
+def page_request(item: Item, conditional: Mapping[str, str]) -> FetchRequest:
+    """Return the request for a page: validators only to the URL they came from; past all caches when forced."""
     return FetchRequest(
         item.fetch_url,
-        method=method,
         headers={"Cache-Control": "no-cache"} if item.is_forced else {},
         conditional=conditional,
         conditional_url=item.validators_url,
@@ -87,7 +81,7 @@ def page_request(item: Item, conditional: Mapping[str, str], method: str = "GET"
 async def look_and_fetch(
     fetcher: Fetcher, item: Item, request: FetchRequest, slot: BodySlot | None = None
 ) -> FetchResult:
-    """A GET; before it a HEAD for large binaries, for servers that send megabytes whatever validators say."""
+    """Send a GET; before it a HEAD for large binaries: some servers send megabytes whatever validators say."""
     mime_type = item.mime_type.lower()
     is_large_binary = item.content_length > LARGE_BYTES and bool(mime_type) and not mime_type.startswith(_TEXTS)
     if request.conditional and is_large_binary:

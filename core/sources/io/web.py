@@ -76,15 +76,12 @@ class WebConfig(SourceConfig):
 
     @classmethod
     def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
-        """Any address."""
         return {"url": word} if re.match(r"https?:", word, re.IGNORECASE) else None
 
     def derived_id(self) -> str:
-        """Host and path."""
         return slug(re.sub(r"^https?://(www\.)?", "", self.url.partition("?")[0]))
 
     def title(self) -> str:
-        """The address as people read it."""
         return display_url(self.url)
 
 
@@ -118,7 +115,6 @@ class WebSource(Source):
 
     @classmethod
     def open(cls, state: SourceState, context: Context, now: float) -> Self:
-        """The site of a stored configuration."""
         config = state.record.config
         include, exclude = config.get("include", ()), config.get("exclude", ())
         landings = state.notes.get(_LANDINGS, "").split() if state.notes.get(_ROOT) == config["url"] else ()
@@ -135,7 +131,6 @@ class WebSource(Source):
 
     @classmethod
     def root(cls, config: Mapping[str, Any]) -> Ref | None:
-        """The page that the person named."""
         return Ref(config["url"])
 
     @property
@@ -175,7 +170,6 @@ class WebSource(Source):
         yield ListingEnd(is_complete=False, reason=reason, memory={_SCOPE: self._scope.version, **walk.memory})
 
     def unwanted(self, address: str) -> str:
-        """What the scope shuts out."""
         reason = self._scope.rejection_reason(address, 0)
         return reason if reason in OUT_OF_SCOPE else ""
 
