@@ -252,6 +252,7 @@ def test_second_up_on_the_same_folder_is_refused(first_run: FirstRun) -> None:
     assert "Embedded Redis" not in once.stderr
 
 
+@pytest.mark.full
 def test_killed_up_takes_its_workers_along(freshet: Freshet) -> None:
     """kill -9 of `up`: workers and sample end by themselves; the server is ended and replaced by the next start."""
     running = freshet.start(EMBEDDER="none")
@@ -311,7 +312,7 @@ def test_redis_url_set_starts_no_server(freshet: Freshet, server: EmbeddedServer
     url = server.url
     with redis.Redis.from_url(url) as client:
         client.flushall()
-    done = freshet.run("scripts.launch", "--once", REDIS_URL=url, KEY_PREFIX="{a}:")
+    done = freshet.run("scripts.launch", "--once", REDIS_URL=url, KEY_PREFIX="{a}:", EMBEDDER="none")
     with redis.Redis.from_url(url, decode_responses=True) as client:
         found = list(client.scan_iter("*"))
         client.flushall()

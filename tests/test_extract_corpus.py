@@ -78,11 +78,11 @@ def test_statements_are_true(corpus) -> None:
     assert all(got == wanted for got, wanted in dates if wanted is not None)
 
 
-def test_no_article_is_taken_for_a_wall(corpus) -> None:
+def test_no_article_is_taken_for_a_wall(corpus, full: bool) -> None:
     """No page is refused but for its size, by either way of reading."""
     _, pages, _ = corpus
     for main_text in (True, False):
-        for key, page in pages.items():
+        for key, page in list(pages.items())[:: 1 if full else 4]:
             answer = extract_page(
                 page["html"].encode(), page["url"], "text/html; charset=utf-8", main_text=main_text
             ).result

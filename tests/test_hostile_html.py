@@ -62,7 +62,7 @@ async def test_hostile_rows(parse_pool: ParsePool, row: dict[str, Any], main_tex
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("main_text", [True, False], ids=["main", "all"])
+@pytest.mark.parametrize("main_text", [True, pytest.param(False, marks=pytest.mark.full)], ids=["main", "all"])
 @pytest.mark.parametrize("unit", FLOODS, ids=lambda unit: repr(unit)[:30])
 async def test_floods(parse_pool: ParsePool, unit: str, main_text: bool) -> None:
     """After a megabyte of anything, the article behind it is still found."""

@@ -194,7 +194,7 @@ def _kill_group(up: Up) -> None:
         (f"{UP} 2>&1 | tee $PERSISTENT_STORAGE_PATH/tee.log", _ctrl_c),
         pytest.param(f"exec {UP}", _ctrl_c, marks=pytest.mark.full),
         (f"exec {UP}", _hang_up),
-        (f"exec {UP}", _terminate),
+        pytest.param(f"exec {UP}", _terminate, marks=pytest.mark.full),
         pytest.param(f"exec {UP}", _kill, marks=pytest.mark.full),
         pytest.param(f"{UP} | cat", _kill_group, marks=pytest.mark.full),
         (f"exec {UP}", _kill_with_guard),
@@ -381,7 +381,7 @@ class Slow(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-@pytest.mark.parametrize("end", [_ctrl_c, _kill], ids=["ctrl-c", "kill -9"])
+@pytest.mark.parametrize("end", [_ctrl_c, pytest.param(_kill, marks=pytest.mark.full)], ids=["ctrl-c", "kill -9"])
 def test_end_in_the_middle_of_a_job_is_no_traceback(ups: Callable[..., Up], end: Callable[[Up], None]) -> None:
     """The job comes to its end, or goes back to its queue, without a traceback; its process ends too."""
     Slow.asked.clear()
