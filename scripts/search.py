@@ -22,7 +22,7 @@ from core.keys import Keys
 from core.pages.text_cleaning import printable, printable_line
 from core.runtime.terminal import Styled, bold, echo
 from core.search.io.searcher import MOST_CANDIDATES, open_searcher
-from core.search.models import LEXICAL_WEIGHT, Filters, IndexedPage, Query, SearchResult, SearchResults
+from core.search.models import LEXICAL_WEIGHT, Filters, IndexedPage, Query, SearchResponse, SearchResult
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from scripts import session
@@ -42,11 +42,11 @@ async def search(query: Query, *, as_json: bool, explain: bool) -> int:
         session.open_session() as (settings, keys, client),
         open_searcher(settings, client, keys, mend=True) as searcher,
     ):
-        found = await searcher.search(query, await connect.now(client))
-        unknown = [] if found.results else await _unknown_names(client, keys, query.filters)
-    for line in [_as_json(found, query)] if as_json else [*_as_text(found, query, explain), *unknown]:
+        response = await searcher.search(query, await connect.now(client))
+        unknown = [] if response.results else await _unknown_names(client, keys, query.filters)
+    for line in [_as_json(response, query)] if as_json else [*_as_text(response, query, explain), *unknown]:
         echo(line)
-    return 0 if found.results else 1
+    return 0 if response.results else 1
 
 
 async def _unknown_names(client: connect.Client, keys: Keys, filters: Filters) -> list[str]:
@@ -60,15 +60,15 @@ async def _unknown_names(client: connect.Client, keys: Keys, filters: Filters) -
     ]
 
 
-def _as_json(found: SearchResults, query: Query) -> str:
+def _as_json(response: SearchResponse, query: Query) -> str:
     document = {
         "query": query.text,
-        "total": found.total,
-        "more": found.has_more,
+        "total": response.total,
+        "more": response.has_more,
         "page": query.page,
-        "by": found.by,
-        "pending": found.pending,
-        "results": [_result_fields(result) for result in found.results],
+        "by": response.by,
+        "pending": response.pending,
+        "results": [_result_fields(result) for result in response.results],
     }
     return json.dumps(document, indent=2, ensure_ascii=False)
 
@@ -87,18 +87,18 @@ def _result_fields(result: SearchResult) -> dict[str, object]:
     }
 
 
-def _as_text(found: SearchResults, query: Query, explain: bool) -> Iterator[str]:
-    pages = counted(found.total, "page")
-    if found.results:
-        yield f"{'more than ' * found.has_more}{pages} by {found.by}"
-    elif found.total:
+def _as_text(response: SearchResponse, query: Query, explain: bool) -> Iterator[str]:
+    pages = counted(response.total, "page")
+    if response.results:
+        yield f"{'more than ' * response.has_more}{pages} by {response.by}"
+    elif response.total:
         yield f"There are {pages}, and no page {query.page} of them."
     else:
-        yield f"Nothing found by {found.by}."
-    if found.pending:
-        waiting = ("text waits for its vectors and is", "texts wait for their vectors and are")[found.pending > 1]
-        yield f"{found.pending} {waiting} found by words alone until then"
-    for place, result in enumerate(found.results, start=query.start + 1):
+        yield f"Nothing found by {response.by}."
+    if response.pending:
+        waiting = ("text waits for its vectors and is", "texts wait for their vectors and are")[response.pending > 1]
+        yield f"{response.pending} {waiting} found by words alone until then"
+    for place, result in enumerate(response.results, start=query.start + 1):
         yield from _result_lines(place, result, explain)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from core.runtime.context import Context
 from core.search.io.searcher import open_searcher
-from core.search.models import Query, SearchResults
+from core.search.models import Query, SearchResponse
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
@@ -49,7 +49,7 @@ class Library:
     def with_(self, **changes: Any) -> Settings:
         return self.settings.model_copy(update=changes)
 
-    async def ask(self, text: str, settings: Settings | None = None, **more: Any) -> SearchResults:
+    async def ask(self, text: str, settings: Settings | None = None, **more: Any) -> SearchResponse:
         """As `scripts.search` does."""
         async with open_searcher(
             settings or self.settings, self.context.client, self.context.keys, mend=True

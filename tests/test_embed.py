@@ -21,7 +21,7 @@ from core.search.io.embedders import NoEmbedder, open_embedder
 from core.search.io.live_pages import LivePageReader
 from core.search.io.searcher import open_searcher
 from core.search.io.vector_space import VectorSpaceStore
-from core.search.models import Filters, Query, SearchResults
+from core.search.models import Filters, Query, SearchResponse
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
@@ -51,7 +51,7 @@ async def embed(context: Context) -> dict[str, int]:
     return dict(await embed_items(context.settings, list(waiting), time.monotonic() + 60))
 
 
-async def ask(context: Context, text: str, **more: object) -> SearchResults:
+async def ask(context: Context, text: str, **more: object) -> SearchResponse:
     async with open_searcher(context.settings, context.client, context.keys) as searcher:
         return await searcher.search(Query(text, **more), time.time())
 

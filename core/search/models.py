@@ -178,7 +178,7 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResults:
+class SearchResponse:
     """One page of results."""
 
     results: tuple[SearchResult, ...]

@@ -254,7 +254,7 @@ class ReplicaFollower:
         """Read every item that may have a text, and remove what is no more; return how many items were read."""
         _, position = await self._space_and_position()
         log.info("🔧 Building the search replica anew")
-        gone = {item_id async for _, item_id, _ in self.replica.iter_ids()}
+        gone = self.replica.item_ids()
         items_read = 0
         async for item_ids in self._iter_items():
             gone.difference_update(await self._apply(item_ids))

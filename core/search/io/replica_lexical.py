@@ -169,8 +169,8 @@ class LexicalIndex:
         addresses = [address for _, address in searcher.search(query, len(numbers), count=False).hits]
         raw = [searcher.doc(address).get_first("body") or b"" for address in addresses]
         bodies = [msgspec.json.decode(body, type=StoredBody) for body in raw]
-        found = searcher.fast_field_values("number", addresses)
-        return {int(number or 0): body for number, body in zip(found, bodies, strict=True)}
+        stored = searcher.fast_field_values("number", addresses)
+        return {int(number or 0): body for number, body in zip(stored, bodies, strict=True)}
 
     def verify(self) -> None:
         """Compare files with the checksums that tantivy wrote into them; not those that we wrote or compared before.

@@ -23,7 +23,7 @@ from core.search.io.replica_opener import ReplicaOpener, replica_folder
 from core.search.io.replica_snapshot import FUSION_DEPTH
 from core.search.io.replica_state import ReplicaBroken
 from core.search.io.vector_space import VectorSpaceStore, refusal
-from core.search.models import ChunkText, Hit, Hits, Query, SearchResult, SearchResults
+from core.search.models import ChunkText, Hit, Hits, Query, SearchResponse, SearchResult
 from core.search.protocols import Embedder, EmbedderUnavailable, Vector
 from core.search.results import Candidate, build_result, fold_duplicates, group_by_page
 from core.settings import Settings
@@ -92,7 +92,7 @@ class Searcher:
         self._queue = EmbedQueue(client, keys)
         self.follower = follower
 
-    async def search(self, query: Query, now: float) -> SearchResults:
+    async def search(self, query: Query, now: float) -> SearchResponse:
         """Return the pages that match, best first."""
         await self.follower.catch_up()
         vector, by = await self._embed(query)
@@ -104,7 +104,7 @@ class Searcher:
             results = [replace(result, images=await self._images(result.page.item_id)) for result in results]
         by = FOREIGN if is_foreign else by
         by += BUILDING * self.follower.is_building
-        return SearchResults(tuple(results), live.total, live.has_more, by, pending=await self._queue.count())
+        return SearchResponse(tuple(results), live.total, live.has_more, by, pending=await self._queue.count())
 
     async def _embed(self, query: Query) -> tuple[Vector | None, str]:
         """Return the vector of the query; None, and why, where only words are searched."""
