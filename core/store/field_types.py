@@ -1,6 +1,6 @@
-"""What the fields of a stored hash may hold, family by family; and which of them are damaged.
+"""Which values the fields of stored hashes may have, by family, and which of them are damaged.
 
-Only what code reads as a number, a date, JSON or one of a few words is listed: any text is text.
+Only what code reads as a number, a date, JSON or one of a few words is listed; any other field may hold any text.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from core.feeds.feed_state import FeedState, FeedStatus
 from core.registry import field_parsing
 from core.registry.record import INTEGER_FIELDS, TIME_FIELDS, Status
 
-Kind = Callable[[str], bool]
-"""Is this a value of the kind? Empty always is."""
+FieldCheck = Callable[[str], bool]
+"""Tells whether a value is of the type; empty always is."""
 
 
-def _reads(reader: Callable[..., object]) -> Kind:
+def _reads(reader: Callable[..., object]) -> FieldCheck:
     def is_fine(value: str) -> bool:
         damaged: set[str] = set()
         reader(value, key="value", damaged=damaged)
@@ -32,19 +32,19 @@ TIME_OR_NEVER = _reads(field_parsing.timestamp_or_never)
 ISO = _reads(field_parsing.iso_timestamp)
 MAPPING = _reads(field_parsing.mapping)
 SEQUENCE = _reads(field_parsing.sequence)
-STATUS: Kind = set(map(str, Status)).__contains__
-FEED_STATUS: Kind = {"", *map(str, FeedStatus)}.__contains__
+STATUS: FieldCheck = set(map(str, Status)).__contains__
+FEED_STATUS: FieldCheck = {"", *map(str, FeedStatus)}.__contains__
 
 EVERY_FIELD = "*"
 """Stands for all fields that are not named."""
 _FEED_KINDS = {"int": INTEGER, "float": NUMBER}
 
 
-def _all(kind: Kind, *names: str) -> dict[str, Kind]:
+def _all(kind: FieldCheck, *names: str) -> dict[str, FieldCheck]:
     return dict.fromkeys(names, kind)
 
 
-KINDS: Mapping[str, Mapping[str, Kind]] = {
+KINDS: Mapping[str, Mapping[str, FieldCheck]] = {
     "item": {
         "status": STATUS,
         **_all(INTEGER, *INTEGER_FIELDS, "chunkCount", "imageCount"),
@@ -91,16 +91,13 @@ COUNTERS = frozenset({"crashes"})
 
 
 def damaged(family: str, stored: Mapping[str, str]) -> dict[str, str]:
-    """Those of the fields that are not of their kind, with what they hold; and any that is no text at all."""
+    """Return those of the fields that are not of their kind, with what they hold; and any that is no text at all."""
     kinds = KINDS.get(family, {})
     rest = kinds.get(EVERY_FIELD)
-    found = {}
-    for name, value in stored.items():
-        kind = kinds.get(name, rest)
-        if (
-            not field_parsing.is_text(value)
-            or not field_parsing.is_text(name)
-            or (kind is not None and not kind(value))
-        ):
-            found[name] = value
-    return found
+
+    def is_damaged(name: str, value: str) -> bool:
+        is_valid = kinds.get(name, rest)
+        is_text = field_parsing.is_text(value) and field_parsing.is_text(name)
+        return not is_text or (is_valid is not None and not is_valid(value))
+
+    return {name: value for name, value in stored.items() if is_damaged(name, value)}

@@ -1,4 +1,4 @@
-"""Which family a key belongs to, and of which type it has to be. Read from `Keys`, where each type is written."""
+"""Which family a key belongs to, and which type it must have. Read from the docstrings of `Keys`."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class KeyFamily:
     is_one_key: bool = False
 
     def has(self, key: str) -> bool:
-        """Is it one of them?"""
+        """Tell whether the key is one of them."""
         if self.is_one_key:
             return key == self.head
         return len(key) >= len(self.head) + len(self.tail) and key.startswith(self.head) and key.endswith(self.tail)
 
     def id_in(self, key: str) -> str:
-        """What stands between head and tail."""
+        """Return what stands between head and tail."""
         return key[len(self.head) : len(key) - len(self.tail)]
 
 
@@ -41,8 +41,8 @@ class KeyFamilies:
     """All families of one deployment."""
 
     def __init__(self, keys: Keys) -> None:
-        found = [_family(keys, name, member) for name, member in vars(Keys).items()]
-        self._all = sorted(filter(None, found), key=lambda one: -len(one.tail))
+        families = [_family(keys, name, member) for name, member in vars(Keys).items()]
+        self._all = sorted(filter(None, families), key=lambda one: -len(one.tail))
         self._by_name = {one.name: one for one in self._all}
         self._one_key = {one.head: one for one in self._all if one.is_one_key}
         self._by_head: dict[str, list[KeyFamily]] = {}
@@ -58,7 +58,7 @@ class KeyFamilies:
         return self._by_name[name]
 
     def of(self, key: str) -> KeyFamily | None:
-        """The family of a key; None if it is not ours."""
+        """Return the family of a key; None if it is not ours."""
         if key in self._one_key:
             return self._one_key[key]
         end = key.rfind(":")
@@ -70,13 +70,13 @@ class KeyFamilies:
         return None
 
     def type_of(self, key: str) -> str:
-        """Of which type it has to be; empty if it is not ours, or may be of any."""
+        """Return the type that a key must have; empty if it is not ours, or may have any."""
         family = self.of(key)
         return family.type if family and family.type != ANY else ""
 
     @property
     def heads(self) -> frozenset[str]:
-        """How keys begin to which an id is added; scripts are given these."""
+        """The beginnings of keys to which an id is added; scripts are given these."""
         return frozenset(self._by_head)
 
 

@@ -25,5 +25,5 @@ _TYPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def type_of(key: str) -> str:
-    """The type that a key of RQ has to have; empty: it is none of RQ's."""
+    """Return the type that a key of RQ must have; empty: it is none of RQ's."""
     return next((kind for pattern, kind in _TYPES if pattern.fullmatch(key)), "")

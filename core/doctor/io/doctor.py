@@ -65,7 +65,7 @@ class Doctor:
         index_repair = IndexRepair(client, keys, self._index, self._lua)
         self._groups: tuple[CheckGroup, ...] = (self._records, index_repair, self._lua, self._fields, self._queues)
         self._checked = 0
-        self.unknown: dict[str, None] = {}
+        self.unknown: list[str] = []
         """Some keys that are not of ours; the server may be shared."""
 
     @property
@@ -122,7 +122,8 @@ class Doctor:
         for name in dict.fromkeys(names):
             family = self._families.of(name)
             if family is None:
-                self._note_unknown(name)
+                if len(self.unknown) < MOST_UNKNOWN and not name.startswith("rq:"):
+                    self.unknown.append(name)
                 continue
             by_family.setdefault(family.name, []).append(family.id_in(name))
             if family.name in WITH_TTL:
@@ -132,10 +133,6 @@ class Doctor:
             *await self._fields.check(names),
             *await self._lua.check(by_family),
         ]
-
-    def _note_unknown(self, name: str) -> None:
-        if len(self.unknown) < MOST_UNKNOWN and not name.startswith("rq:"):
-            self.unknown[name] = None
 
     async def _members(self) -> AsyncIterator[tuple[str, list[str]]]:
         """Members of lists, by the `where` of the checks that look at them."""
@@ -177,11 +174,9 @@ class Doctor:
             own = [one for one in findings if one.problem in group.problems]
             if own:
                 await group.repair(own, now)
-        await self._complete_records([one.name for one in findings if one.problem is Problem.DAMAGED_FIELDS], now)
-
-    async def _complete_records(self, names: Sequence[str], now: float) -> None:
-        """A record that lost a field may lack what other invariants ask for: these are made true at once."""
+        # A record that lost a field may lack what other invariants ask for: these are made true at once.
         item = self._families["item"]
-        item_ids = [item.id_in(name) for name in names if self._families.of(name) == item]
+        damaged = [one.name for one in findings if one.problem is Problem.DAMAGED_FIELDS]
+        item_ids = [item.id_in(name) for name in damaged if self._families.of(name) == item]
         await self._lua.repair_items(item_ids, now)
         await self._lua.run(MISPLACED, item_ids, fix=True)

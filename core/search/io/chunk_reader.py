@@ -22,7 +22,7 @@ class StoredChunk:
     vector: bytes | None
     """None: not embedded, or in another space, or damaged."""
     damaged: bytes | None = None
-    """What stands in the place of its vector and is none; empty: nothing, or no string."""
+    """What is stored as its vector and is none; empty: nothing, or no string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +38,16 @@ class StoredPage:
 # its name, text, headings, text hash, space, level, types and vector; what is of another type is not there.
 # One call for a page: a tenth of the time of asking for each.
 _READ = """
-local found = {redis.call('HGET', KEYS[2], 'live')}
+local reply = {redis.call('HGET', KEYS[2], 'live')}
 for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-  local said = redis.pcall('HMGET', ARGV[1] .. name, 'text', 'headings', 'text_hash', 'space', 'level', 'types')
-  if said.err then said = {false, false, false, false, false, false} end
+  local fields = redis.pcall('HMGET', ARGV[1] .. name, 'text', 'headings', 'text_hash', 'space', 'level', 'types')
+  if fields.err then fields = {false, false, false, false, false, false} end
   local vector = redis.pcall('GET', ARGV[2] .. name)
-  found[#found + 1] = {name, unpack(said)}
-  found[#found][8] = type(vector) == 'string' and vector
+  reply[#reply + 1] = {name, unpack(fields)}
+  reply[#reply][8] = type(vector) == 'string' and vector
 end
-return found
+return reply
 """
-Row = Sequence[Any]
 
 
 class ChunkReader:
@@ -60,27 +59,27 @@ class ChunkReader:
         self._keys = keys
 
     async def read(self, versions: Mapping[str, str], space: VectorSpace | None) -> dict[str, StoredPage]:
-        """By item id the chunks of exactly these versions; what was swapped meanwhile is left out."""
+        """Return by item id the chunks of exactly these versions; what was swapped meanwhile is left out."""
         pipe = self._raw.pipeline(transaction=False)
         for item_id in versions:
             keys = (self._keys.chunks(item_id), self._keys.document(item_id))
             pipe.eval(_READ, 2, *keys, self._keys.chunk(""), self._keys.vector(""))
-        answers = await pipe.execute() if versions else []
-        found: dict[str, StoredPage] = {}
-        for (item_id, version), (live, *rows) in zip(versions.items(), answers, strict=True):
+        replies = await pipe.execute() if versions else []
+        pages: dict[str, StoredPage] = {}
+        for (item_id, version), (live, *rows) in zip(versions.items(), replies, strict=True):
             if live == version.encode("utf-8", "surrogateescape"):
                 chunks = [_stored(place, row, space) for place, row in enumerate(rows) if row[1] is not None]
-                found[item_id] = StoredPage(chunks, len(chunks) == len(rows))
-        return found
+                pages[item_id] = StoredPage(chunks, len(chunks) == len(rows))
+        return pages
 
 
-def _stored(place: int, row: Row, space: VectorSpace | None) -> StoredChunk:
-    said = (value.decode("utf-8", "replace") if value else "" for value in row[:7])
-    name, text, headings, text_hash, of, level, types = said
+def _stored(place: int, row: Sequence[Any], space: VectorSpace | None) -> StoredChunk:
+    values = (value.decode("utf-8", "replace") if value else "" for value in row[:7])
+    name, text, headings, text_hash, chunk_space, level, types = values
     path, kinds = (tuple(map(str, field_parsing.sequence(value))) for value in (headings, types))
     # Chunks of before these fields have neither level nor types until they are next written.
     chunk = Chunk(name, text, path, place, text_hash, field_parsing.integer(level), kinds)
-    if space is None or of != space.name:
+    if space is None or chunk_space != space.name:
         return StoredChunk(chunk, None)
     vector = bytes(row[7] or b"")
     return StoredChunk(chunk, vector) if is_unit_vector(vector, space.dimension) else StoredChunk(chunk, None, vector)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.keys import Keys
@@ -141,20 +141,16 @@ class EmbedRun:
 
     async def _dequeue(self, items: dict[str, Item | None], held: LeasesByItem) -> None:
         """Dequeue items that are gone, hidden or indexed already, unless they have changed since they were read."""
-        commits = [
-            Commit(held[item_id], [("ZREM", self._keys.embed_due, item_id)], self._as_read(item_id, item))
-            for item_id, item in items.items()
-        ]
-        await self._commit(list(items), commits, held)
-
-    def _as_read(self, item_id: str, item: Item | None) -> tuple[str, ...]:
-        key = self._keys.item(item_id)
-        expected: tuple[str, ...] = (key, "status", str(item.status) if item else "0")
-        if item:
-            expected += (key, "contentHash", item.content_hash)
-        if item and item.indexed_hash:
-            expected += (key, "indexedHash", item.indexed_hash)
-        return expected
+        commits = {}
+        for item_id, item in items.items():
+            key = self._keys.item(item_id)
+            expected: tuple[str, ...] = (key, "status", str(item.status) if item else "0")
+            if item:
+                expected += (key, "contentHash", item.content_hash)
+            if item and item.indexed_hash:
+                expected += (key, "indexedHash", item.indexed_hash)
+            commits[item_id] = Commit(held[item_id], [("ZREM", self._keys.embed_due, item_id)], expected)
+        await self._commit(commits, held)
 
     # ── vectors ──
 
@@ -162,9 +158,8 @@ class EmbedRun:
         """Swap in those pages that have all their vectors, whatever kept the model from making the others'."""
         space, vectors, unavailable = self._embedder.space, dict[str, bytes](), None
         if space is not None:
-            vectors, new = await self._known(group, space)
             try:
-                await self._embed(new, space, vectors, should_stop)
+                await self._add_vectors(vectors, group, space, should_stop)
             except EmbedderUnavailable as error:
                 unavailable = error
             group = [page for page in group if all(chunk.text_hash in vectors for chunk in page.chunks)]
@@ -173,35 +168,24 @@ class EmbedRun:
         if unavailable is not None:
             raise unavailable
 
-    async def _known(
-        self, group: Sequence[PageToEmbed], space: VectorSpace
-    ) -> tuple[dict[str, bytes], dict[str, tuple[Chunk, LiveText]]]:
-        """Return the vectors that are there, by text hash, and the chunks whose vectors are not."""
+    async def _add_vectors(
+        self, vectors: dict[str, bytes], group: Sequence[PageToEmbed], space: VectorSpace, should_stop: ShouldStop
+    ) -> None:
+        """Add the vectors of a group by text hash: those that are there, then those that the model makes."""
         chunks = [(chunk, page.text) for page in group for chunk in page.chunks]
         stored = {name: ref for page in group for name, ref in page.stored.items()}
-        known = await self._store.vectors([chunk for chunk, _ in chunks], space, stored)
+        vectors |= await self._store.vectors([chunk for chunk, _ in chunks], space, stored)
         new: dict[str, tuple[Chunk, LiveText]] = {}
         for chunk, text in chunks:
-            if chunk.text_hash not in known:
+            if chunk.text_hash not in vectors:
                 new.setdefault(chunk.text_hash, (chunk, text))
         self.counts["reused"] += len(chunks) - len(new)
-        return known, new
-
-    async def _embed(
-        self,
-        new: dict[str, tuple[Chunk, LiveText]],
-        space: VectorSpace,
-        vectors: dict[str, bytes],
-        should_stop: ShouldStop,
-    ) -> None:
-        """Embed these chunks and add their vectors, until all are done or the run should stop."""
-        wanted = list(new.items())
-        for start in range(0, len(wanted), TEXTS_AT_ONCE):
+        for start in range(0, len(new), TEXTS_AT_ONCE):
             if start and should_stop():
                 return
-            some = wanted[start : start + TEXTS_AT_ONCE]
-            made = await self._embedder.embed([text_for_model(*pair, self._embedder) for _, pair in some])
-            fresh = {text_hash: vector for (text_hash, _), vector in zip(some, made, strict=True)}
+            hashes = list(new)[start : start + TEXTS_AT_ONCE]
+            made = await self._embedder.embed([text_for_model(*new[one], self._embedder) for one in hashes])
+            fresh = dict(zip(hashes, made, strict=True))
             # Kept at once: a long text that is interrupted goes on where it stopped.
             await self._store.remember(space, fresh)
             vectors |= fresh
@@ -210,17 +194,14 @@ class EmbedRun:
     # ── the swap ──
 
     async def _swap(self, pages: Sequence[PageToEmbed], held: LeasesByItem) -> None:
-        now = self._clock.now()
-        commits = [
-            Commit(
-                held[page.item.id],
-                self._store.swap(page.item, page.chunks, page.stored, now),
-                self._expected(page.item),
-            )
-            for page in pages
-        ]
-        results = await self._commit([page.item.id for page in pages], commits, held)
-        for page, result in zip(pages, results, strict=True):
+        now, commits = self._clock.now(), {}
+        for item, page in ((page.item, page) for page in pages):
+            key = self._keys.item(item.id)
+            is_same = (key, "contentHash", item.content_hash, key, "status", str(item.status))
+            expected = (*is_same, *self._spaces.expectation(self._embedder.space))
+            commands = self._store.swap(item, page.chunks, page.stored, now)
+            commits[item.id] = Commit(held[item.id], commands, expected)
+        for page, result in zip(pages, await self._commit(commits, held), strict=True):
             if result is CommitResult.WRITTEN:
                 self.counts["indexed"] += 1
                 log.debug("🧭 Indexed %d chunks → %s", len(page.chunks), page.item.fetch_url)
@@ -231,18 +212,11 @@ class EmbedRun:
                 await self._store.discard(page.item.id, page.chunks)
             log.debug("🔁 Changed meanwhile → %s", page.item.fetch_url)
 
-    def _expected(self, item: Item) -> tuple[str, ...]:
-        key = self._keys.item(item.id)
-        is_same = (key, "contentHash", item.content_hash, key, "status", str(item.status))
-        return (*is_same, *self._spaces.expectation(self._embedder.space))
-
-    async def _commit(
-        self, item_ids: Sequence[str], commits: Sequence[Commit], held: LeasesByItem
-    ) -> list[CommitResult]:
+    async def _commit(self, commits: Mapping[str, Commit], held: LeasesByItem) -> list[CommitResult]:
         """Run the commits in one step, each by itself; the leases of those that are outdated stay ours."""
-        results = await self._leases.commit_many(commits) if commits else []
+        results = await self._leases.commit_many(list(commits.values())) if commits else []
         self._report_progress(len(commits))
-        for item_id, result in zip(item_ids, results, strict=True):
+        for item_id, result in zip(commits, results, strict=True):
             if result is not CommitResult.OUTDATED:
                 del held[item_id]
         return results
