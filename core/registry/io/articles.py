@@ -6,9 +6,6 @@ Only `enter_categories` writes by itself, in one idempotent script (docs/archite
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-
-from redis.asyncio.client import Pipeline
 
 from core import ids
 from core.errors import FailCode
@@ -16,7 +13,7 @@ from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Link
 from core.registry import field_parsing, key_lists
-from core.store.commit import Command, Lease, Leases, Word, flat
+from core.store.commit import Command, Leases, Word, flat
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT, event
 from core.store.pipeline import read_many
@@ -49,21 +46,6 @@ return 1
 """
 
 
-@dataclass(frozen=True, slots=True)
-class LinkState:
-    """What is known of a link when its visit begins."""
-
-    was_attempted: bool
-    is_stored: bool
-    """Its own article is alive, though it is not remembered as attempted."""
-    article_uid: str
-    """A live article of the same page, or empty."""
-    has_record: bool
-    """The page is an item already: a site lists it, or its article has expired."""
-    link: Link
-    """With what a feed said about it, and how often it was tried."""
-
-
 class ArticleStore:
     """Commands for stored articles, aliases and failures."""
 
@@ -76,47 +58,6 @@ class ArticleStore:
         """Return how many of these links another run has attempted meanwhile."""
         uids = [ids.article_uid(url) for url in links]
         return sum(await self._client.smismember(self._keys.attempted, uids)) if uids else 0
-
-    # ── before a visit ──
-
-    async def lease(self, leases: Leases, link: Link, item_id: str) -> tuple[Lease, int, LinkState] | None:
-        """Lease the link's page, and read all that its visit needs in the same round trip."""
-
-        def ask(pipe: Pipeline) -> None:
-            pipe.sismember(self._keys.attempted, link.uid)
-            pipe.exists(self._keys.article(link.uid))
-            pipe.hget(self._keys.item(item_id), "articleUid")
-            pipe.hget(self._keys.failure(link.uid), "tries")
-            pipe.hgetall(self._keys.entry(link.uid))
-
-        acquired, (attempted, is_stored, uid, tries, entry) = await leases.acquire_and(ask, item_id)
-        if acquired is None:
-            return None
-        is_live = bool(uid) and bool(await self._client.exists(self._keys.article(uid)))
-        known = replace(link, entry=entry, earlier_tries=field_parsing.integer(tries))
-        return *acquired, LinkState(bool(attempted), bool(is_stored), uid if is_live else "", uid is not None, known)
-
-    async def lease_text(
-        self, leases: Leases, lease: Lease, content_hash: str, uid: str
-    ) -> tuple[Lease, str, str] | None:
-        """Lease the text too; return the wider lease with uid and final URL of the live article that had it first.
-
-        Of two pages with one text at the same moment, the one with the text's lease is the original, and it stays so.
-        """
-        item = f"text_{content_hash}"
-        acquired, (first,) = await leases.acquire_and(
-            lambda pipe: pipe.get(self._keys.content(content_hash)), item, lease.token
-        )
-        if acquired is None:
-            return None
-        wider = lease.with_key(self._keys.lease(item))
-        final_url = await self._client.hget(self._keys.article(first), "final_url") if first and first != uid else None
-        return (wider, "", "") if final_url is None else (wider, str(first), str(final_url))
-
-    async def live_article(self, item_id: str) -> str:
-        """The uid of an item's article, or empty when it has none that is alive."""
-        uid = await self._client.hget(self._keys.item(item_id), "articleUid")
-        return str(uid) if uid and await self._client.exists(self._keys.article(str(uid))) else ""
 
     # ── success ──
 

@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from redis.asyncio.client import Pipeline
+
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, Link, LinkResult, RejectedUrl
 from core.registry import classify, field_parsing, outcomes
 from core.registry.decide import Decision
-from core.registry.io.articles import LinkState
 from core.registry.io.items import LeasedItem
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Outcome, Parked
 from core.registry.record import ARTICLES_SOURCE, Item, blank_record
@@ -51,46 +52,53 @@ class LinkVisits:
 
     async def begin(self, url: str, categories: Sequence[str]) -> LeasedItem | None:
         """Lease a link for its first visit; None if it needs none, or another worker has it."""
+        keys, articles, leases = self._context.keys, self._context.articles, self._context.leases
         link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
         # Bytes that are no UTF-8 come out of Redis as lone surrogates.
         cleaned = clean_url(url) if field_parsing.is_text(url) else RejectedUrl(url, "unparsable")
         normalised = url if isinstance(cleaned, RejectedUrl) else normalise_url(url, self._trackers)
         item = Item(ids.item_id("url", normalised), source=normalised, fetch_url=url)
-        acquired = await self._context.articles.lease(self._context.leases, link, item.id)
+
+        def ask(pipe: Pipeline) -> None:
+            pipe.sismember(keys.attempted, link.uid)
+            pipe.exists(keys.article(link.uid))
+            pipe.hget(keys.item(item.id), "articleUid")
+            pipe.hget(keys.failure(link.uid), "tries")
+            pipe.hgetall(keys.entry(link.uid))
+
+        acquired, (is_attempted, is_stored, article_uid, tries, entry) = await leases.acquire_and(ask, item.id)
         if acquired is None:
             self.busy.append(url)
             return None
-        lease, taken, state = acquired
+        lease, taken = acquired
         try:
             if isinstance(cleaned, RejectedUrl):
-                text = f"This is no link that can be fetched ({cleaned.reason})."
-                failed = Failed(FailCode.HTTP, FailDetail.URL, text)
-                rejection = self._context.articles.reject(link, failed, self._clock.now())
-                if await self._commit(link, lease, rejection, LinkResult.REJECTED):
-                    log.warning("⚠️ %s → skip", text)
-                return None
-            if await self._is_known(state, lease):
-                return None
-            known = (await self._context.items.read([item.id]))[0] if state.has_record else None
-            return LeasedItem(_with_link(known or item, state.link), lease, taken - 1, link=state.link)
+                await self._reject(link, lease, cleaned)
+            elif is_attempted:  # by another run meanwhile
+                await leases.release(lease)
+                self.results[LinkResult.KNOWN] += 1
+            elif is_stored:  # though not remembered as attempted
+                await articles.enter_categories(link.uid, link.categories)
+                await leases.commit(lease, articles.remember(link, self._clock.now()))
+                self.results[LinkResult.KNOWN] += 1
+            elif article_uid and await self._context.client.exists(keys.article(article_uid)):
+                await self._alias(link, lease, article_uid)
+            else:
+                link = replace(link, entry=entry, earlier_tries=field_parsing.integer(tries))
+                # A site may list the page, or its article has expired.
+                known = None if article_uid is None else (await self._context.items.read([item.id]))[0]
+                return LeasedItem(_with_link(known or item, link), lease, taken - 1, link=link)
         except BaseException:
-            await self._context.leases.release(lease)
+            await leases.release(lease)
             raise
+        return None
 
-    async def _is_known(self, state: LinkState, lease: Lease) -> bool:
-        """Is there nothing to fetch? It was attempted meanwhile, or has an article already, maybe under another URL."""
-        if state.was_attempted:
-            await self._context.leases.release(lease)
-            self.results[LinkResult.KNOWN] += 1
-        elif state.is_stored:
-            await self._context.articles.enter_categories(state.link.uid, state.link.categories)
-            await self._context.leases.commit(lease, self._context.articles.remember(state.link, self._clock.now()))
-            self.results[LinkResult.KNOWN] += 1
-        elif state.article_uid:
-            await self._alias(state.link, lease, state.article_uid)
-        else:
-            return False
-        return True
+    async def _reject(self, link: Link, lease: Lease, rejected: RejectedUrl) -> None:
+        text = f"This is no link that can be fetched ({rejected.reason})."
+        failed = Failed(FailCode.HTTP, FailDetail.URL, text)
+        commands = self._context.articles.reject(link, failed, self._clock.now())
+        if await self._commit(link, lease, commands, LinkResult.REJECTED):
+            log.warning("⚠️ %s → skip", text)
 
     # ── which item it is ──
 
@@ -106,8 +114,8 @@ class LinkVisits:
             await self._defer(leased)
             return None
         both = leased.lease.with_key(self._context.keys.lease(identity))
-        twin = await self._context.articles.live_article(identity)
-        if twin and twin != link.uid:
+        twin = str(await self._context.client.hget(self._context.keys.item(identity), "articleUid") or "")
+        if twin and twin != link.uid and await self._context.client.exists(self._context.keys.article(twin)):
             await self._alias(link, both, twin)
             return None
         known = (await self._context.items.read([identity]))[0]
@@ -119,18 +127,30 @@ class LinkVisits:
 
         The same text from the same final URL is the same page, also behind a temporary redirect.
         """
-        link, text = leased.link, changed.document.content_hash
+        link, context, content_hash = leased.link, self._context, changed.document.content_hash
         assert link is not None
-        articles, leases = self._context.articles, self._context.leases
-        shared = await self._retry(lambda: articles.lease_text(leases, leased.lease, text, link.uid))
-        if shared is None:
+        name, first_with = f"text_{content_hash}", context.keys.content(content_hash)
+
+        async def acquire() -> list[str] | None:
+            ask = lambda pipe: pipe.get(first_with)  # noqa: E731
+            acquired, (uid,) = await context.leases.acquire_and(ask, name, leased.lease.token)
+            return [uid or ""] if acquired else None
+
+        # Of two pages with one text at the same moment, the one with the text's lease is the original.
+        acquired = await self._retry(acquire)
+        if acquired is None:
             await self._defer(leased)
             return None
-        wider, original_uid, final_url = shared
-        if original_uid and normalise_url(final_url) == normalise_url(changed.visit.fetched_url):
-            await self._alias(link, wider, original_uid)
+        lease, [original] = leased.lease.with_key(context.keys.lease(name)), acquired
+        final_url = None
+        if original and original != link.uid:
+            final_url = await context.client.hget(context.keys.article(original), "final_url")
+        if final_url is None:  # the text is new, or its first article has expired
+            return replace(leased, lease=lease)
+        if normalise_url(str(final_url)) == normalise_url(changed.visit.fetched_url):
+            await self._alias(link, lease, original)
             return None
-        return replace(leased, lease=wider, link=replace(link, duplicate_of=original_uid))
+        return replace(leased, lease=lease, link=replace(link, duplicate_of=original))
 
     async def _retry(self, acquire: Callable[[], Awaitable[T | None]]) -> T | None:
         """Another worker may have the same page or text, mostly for a moment."""
