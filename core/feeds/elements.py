@@ -17,26 +17,6 @@ from lxml import etree
 
 # Compared in lower case and without a trailing `/` or `#`: publishers forget and add both.
 _PREFIXES = {
-    **dict.fromkeys(
-        (
-            "http://backend.userland.com/rss",
-            "http://blogs.law.harvard.edu/tech/rss",
-            "http://purl.org/rss/1.0",
-            "http://purl.org/rss/1.0/modules/rss091",
-            "http://my.netscape.com/rdf/simple/0.9",
-            "http://channel.netscape.com/rdf/simple/0.9",
-            "http://example.com/newformat",
-            "http://example.com/necho",
-            "http://purl.org/echo",
-            "uri/of/echo/namespace",
-            "http://purl.org/pie",
-            "http://purl.org/atom/ns",
-            "http://www.w3.org/2005/atom",
-            "http://www.sitemaps.org/schemas/sitemap/0.9",
-            "http://www.google.com/schemas/sitemap/0.84",
-        ),
-        "",
-    ),
     "http://www.google.com/schemas/sitemap-news/0.9": "news",
     "http://purl.org/rss/1.0/modules/content": "content",
     "http://purl.org/dc/elements/1.1": "dc",
@@ -49,6 +29,16 @@ _PREFIXES = {
     "http://purl.org/rss/1.0/modules/syndication": "sy",
     "http://www.w3.org/1999/xhtml": "xhtml",
 }
+# RSS, Atom in its drafts and finished, and sitemaps: their elements have no prefix.
+_PLAIN_NAMESPACES = """
+    http://backend.userland.com/rss http://blogs.law.harvard.edu/tech/rss http://purl.org/rss/1.0
+    http://purl.org/rss/1.0/modules/rss091 http://my.netscape.com/rdf/simple/0.9
+    http://channel.netscape.com/rdf/simple/0.9 http://example.com/newformat http://example.com/necho
+    http://purl.org/echo uri/of/echo/namespace http://purl.org/pie http://purl.org/atom/ns
+    http://www.w3.org/2005/atom http://www.sitemaps.org/schemas/sitemap/0.9
+    http://www.google.com/schemas/sitemap/0.84
+"""
+_PREFIXES |= dict.fromkeys(_PLAIN_NAMESPACES.split(), "")
 # Prefixes that mean RSS or Atom even when the namespace behind them is misspelt.
 _PLAIN_PREFIXES = frozenset(("atom", "atom10", "a10", "rss", "sitemap"))
 
