@@ -10,7 +10,7 @@ from typing import Self
 from core.errors import StoreUnreachable
 from core.runtime.sidecar import RestartBackoff, describe_exit
 from core.settings import Settings
-from core.store import aof_files, connect, embedded
+from core.store import connect, embedded
 from scripts import guard
 from scripts.launch_processes import Process, StopRequest, UpProcesses
 
@@ -34,7 +34,7 @@ class SupervisedServer:
         self._backoff = RestartBackoff(clock)
         embedded.stop_orphan(connect.url_of(settings), self._folder)
         if (self._home / connect.URL_FILE).exists():
-            aof_files.check_still_there(self._folder)
+            embedded.check_data_is_there(self._folder)
         self._port = embedded.free_port(settings.embedded_redis_port)
         self._password = connect.embedded_password(self._home)
         self._running: embedded.EmbeddedServer | None = self._start()

@@ -21,7 +21,7 @@ from core.pages.extract import (
 )
 from core.pages.extraction import EXTRACTOR_VERSION
 from core.runtime.parse_pool import ParsePool
-from core.runtime.parse_tasks import PageResult, PageTask
+from core.runtime.parse_tasks import PageRequest, PageResult
 from tests.pages import ARTICLE, PARAGRAPH, URL, page
 
 ROOT = Path(__file__).parents[1]
@@ -208,9 +208,9 @@ def test_the_page_keeps_its_word_on_itself() -> None:
 async def test_through_the_parse_pool() -> None:
     """The task `page` gives the page, the feed's text, or the reason for neither."""
     async with ParsePool(1, 5.0, 1_000_000_000) as pool:
-        good = await pool.run("page", PageTask(page(head=HEAD), URL, "text/html"))
-        walled = await pool.run("page", PageTask(b"", URL, feed_html=ARTICLE, feed_title="Water"))
-        nothing = await pool.run("page", PageTask(b"%PDF-1.7", URL, "text/html"))
+        good = await pool.run("page", PageRequest(page(head=HEAD), URL, "text/html"))
+        walled = await pool.run("page", PageRequest(b"", URL, feed_html=ARTICLE, feed_title="Water"))
+        nothing = await pool.run("page", PageRequest(b"%PDF-1.7", URL, "text/html"))
 
     assert good == PageResult(document=document(page(head=HEAD)))
     assert (walled.document.title, walled.document.source) == ("Water", TextSource.FEED)

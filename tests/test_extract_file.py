@@ -14,7 +14,7 @@ from core.models import Document, Failed
 from core.pages.extraction import EXTRACTOR_VERSION
 from core.pages.text_cleaning import content_hash
 from core.runtime.parse_pool import ParsePool
-from core.runtime.parse_tasks import DocumentTask, PageResult
+from core.runtime.parse_tasks import DocumentRequest, PageResult
 from tests import files
 from tests.pages import ARTICLE, PARAGRAPH, URL, page
 
@@ -23,7 +23,7 @@ SAMPLES = Path(__file__).parent / "data" / "documents"
 
 
 async def read(pool: ParsePool, body: bytes, name: str, content_type: str = "", **options: object) -> PageResult:
-    result = await pool.run("document", DocumentTask(body, name, content_type, **options))
+    result = await pool.run("document", DocumentRequest(body, name, content_type, **options))
     assert isinstance(result, PageResult), result
     return result
 
@@ -141,7 +141,7 @@ async def test_hostile_and_slow(name: str) -> None:
 
 
 async def read_hostile(parse_pool: ParsePool, name: str) -> None:
-    result = await parse_pool.run("document", DocumentTask(HOSTILE[name], name, links=True))
+    result = await parse_pool.run("document", DocumentRequest(HOSTILE[name], name, links=True))
     if isinstance(result, Failed):
         assert result.detail in (FailDetail.CPU, FailDetail.MEMORY)
         assert name in SLOW

@@ -13,7 +13,7 @@ from core.errors import FailCode
 from core.models import Document, Failed
 from core.pages.extract import extract_page
 from core.runtime.parse_pool import ParsePool
-from core.runtime.parse_tasks import PageResult, PageTask
+from core.runtime.parse_tasks import PageRequest, PageResult
 from tests import hostile
 from tests.pages import ARTICLE, page
 
@@ -34,7 +34,7 @@ FLOODS = (
 
 
 async def read(pool: ParsePool, body: bytes, main_text: bool = True) -> Document | Failed:
-    result = await pool.run("page", PageTask(body, URL, "text/html", main_text))
+    result = await pool.run("page", PageRequest(body, URL, "text/html", main_text))
     assert isinstance(result, PageResult), result  # a Failed from the pool: the child was ended
     answer = result.document or result.failed
     assert answer is not None

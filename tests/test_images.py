@@ -8,7 +8,7 @@ from core.models import Document, Image
 from core.pages.extract import extract_page
 from core.pages.images import MAX_ALT_CHARS, MAX_KEPT, ImageElement, collect_images, largest_in_srcset
 from core.runtime.parse_pool import ParsePool
-from core.runtime.parse_tasks import PageTask
+from core.runtime.parse_tasks import PageRequest
 from tests.pages import ARTICLE, URL, head, meta, page
 
 BASE = "https://mill.example"
@@ -121,7 +121,7 @@ async def test_the_region_of_the_story(parse_pool: ParsePool, main_text: bool) -
     html = page(STORY).decode()
     html = html.replace("<body>", '<body><nav><img src="/nav.jpg"></nav><main>')
     html = html.replace("</body>", '<article><img src="/other.jpg">Another story</article></main></body>')
-    result = await parse_pool.run("page", PageTask(html.encode(), URL, "text/html", main_text))
+    result = await parse_pool.run("page", PageRequest(html.encode(), URL, "text/html", main_text))
     assert [image.url.removeprefix(BASE) for image in result.document.images] == [
         "/h-1600.avif",
         "/lazy.jpg",
@@ -158,6 +158,6 @@ def test_a_page_without_regions(main_text: bool) -> None:
 async def test_floods(parse_pool: ParsePool, unit: str, main_text: bool) -> None:
     """A megabyte of pictures or links stays within the pool's limits."""
     body = page(unit * (1_000_000 // len(unit)))
-    result = await parse_pool.run("page", PageTask(body, URL, "text/html", main_text, links=True))
+    result = await parse_pool.run("page", PageRequest(body, URL, "text/html", main_text, links=True))
     assert result.document is not None or result.failed is not None, result
     assert result.document is None or len(result.document.images) <= MAX_KEPT

@@ -9,7 +9,7 @@ from core.pages.extract import extract_page
 from core.pages.metadata import MetadataElement
 from core.pages.outlinks import MAX_LINKS, collect_outlinks
 from core.runtime.parse_pool import ParsePool
-from core.runtime.parse_tasks import PageResult, PageTask
+from core.runtime.parse_tasks import PageRequest, PageResult
 from tests.pages import URL, head, meta, page
 
 BASE = "https://mill.example"
@@ -84,7 +84,7 @@ def test_the_whole_page_counts(main_text: bool) -> None:
 async def test_a_page_of_links_leads_on(parse_pool: ParsePool, size: str) -> None:
     """Where the text is too short for a document, the links are told all the same."""
     body = f"<html><body>{NAV}{' ' * 300 if size == 'long' else ''}</body></html>".encode()
-    result = await parse_pool.run("page", PageTask(body, URL, "text/html", links=True))
+    result = await parse_pool.run("page", PageRequest(body, URL, "text/html", links=True))
     assert isinstance(result, PageResult)
     assert isinstance(result.failed, Failed)
     assert result.links == (f"{BASE}/one", f"{BASE}/two")
@@ -95,5 +95,5 @@ async def test_a_page_of_links_leads_on(parse_pool: ParsePool, size: str) -> Non
 async def test_a_page_that_says_no(parse_pool: ParsePool, main_text: bool) -> None:
     """`nofollow` gives no links, `noindex` is told to the caller."""
     body = page(NAV, head='<meta name="robots" content="noindex, nofollow">')
-    result = await parse_pool.run("page", PageTask(body, URL, "text/html", main_text, links=True))
+    result = await parse_pool.run("page", PageRequest(body, URL, "text/html", main_text, links=True))
     assert (result.links, result.is_noindex, result.document.links) == ((), True, ())

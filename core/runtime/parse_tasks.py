@@ -49,21 +49,21 @@ def harvest_feed(request: FeedRequest) -> FeedLinks:
     return extract_links(parsed, request.tracking_params, request.allowed_hosts)
 
 
-class PageRequest(msgspec.Struct, frozen=True, array_like=True):
+class DiscoveryRequest(msgspec.Struct, frozen=True, array_like=True):
     """An HTML page and where it came from."""
 
     body: bytes
     url: str
 
 
-def discover_feeds(request: PageRequest) -> tuple[DiscoveredFeed, ...]:
+def discover_feeds(request: DiscoveryRequest) -> tuple[DiscoveredFeed, ...]:
     """Return the feeds that a page links to, best first."""
     from core.feeds.autodiscovery import linked_feeds
 
     return tuple(linked_feeds(request.body, request.url))
 
 
-class PageTask(msgspec.Struct, frozen=True, array_like=True):
+class PageRequest(msgspec.Struct, frozen=True, array_like=True):
     """A page to read as an article, and what its feed already said."""
 
     body: bytes
@@ -79,7 +79,7 @@ class PageTask(msgspec.Struct, frozen=True, array_like=True):
     tracking_params: tuple[str, ...] = ()
 
 
-class DocumentTask(msgspec.Struct, frozen=True, array_like=True):
+class DocumentRequest(msgspec.Struct, frozen=True, array_like=True):
     """An item of a site, a folder or a repository: a page, a PDF, a Word file, Markdown, text, a table."""
 
     body: bytes
@@ -104,7 +104,7 @@ class PageResult:
     """The page asks robots not to keep it."""
 
 
-def read_page(request: PageTask) -> PageResult:
+def read_page(request: PageRequest) -> PageResult:
     """Return the better of the page and its feed's own text."""
     from core.pages.extract import best_document, document_from_feed_text, extract_page
 
@@ -115,7 +115,7 @@ def read_page(request: PageTask) -> PageResult:
     return _result(best_document(page.result, feed), page.links, page.is_noindex, request.tracking_params)
 
 
-def read_document(request: DocumentTask) -> PageResult:
+def read_document(request: DocumentRequest) -> PageResult:
     """Read an item of any type that Freshet supports."""
     from core.documents.extract_file import extract_file
 
@@ -143,10 +143,10 @@ def _result(
 
 TASKS: Mapping[str, ParseTask] = {
     "feed": ParseTask(FeedRequest, harvest_feed, FeedLinks),
-    "discover": ParseTask(PageRequest, discover_feeds, tuple[DiscoveredFeed, ...]),
-    "page": ParseTask(PageTask, read_page, PageResult),
-    "document": ParseTask(DocumentTask, read_document, PageResult),
-    "long_document": ParseTask(DocumentTask, read_document, PageResult, patience=8),
+    "discover": ParseTask(DiscoveryRequest, discover_feeds, tuple[DiscoveredFeed, ...]),
+    "page": ParseTask(PageRequest, read_page, PageResult),
+    "document": ParseTask(DocumentRequest, read_document, PageResult),
+    "long_document": ParseTask(DocumentRequest, read_document, PageResult, patience=8),
     "sitemap": ParseTask(SitemapTask, read_sitemap, SitemapResult),
 }
 

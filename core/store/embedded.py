@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -21,10 +23,13 @@ import redis
 from redis.exceptions import RedisError
 
 from core.errors import StoreUnreachable
-from core.store import aof_files, private_files
+from core.store import private_files
 
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
+AOF_FOLDER = "appendonlydir"
+AOF_NAME = "appendonly.aof"
+_AOF_PART = re.compile(re.escape(AOF_NAME) + r"\.(?P<number>\d+)\.(?P<kind>base|incr)\.(?:rdb|aof)")
 Process = subprocess.Popen[bytes]
 HELD = ["/bin/sh", "-c", 'read -r go || exit 1; exec "$@"', "up"]
 """Begin with the first line of input: if whoever starts it is killed before, no server is left with its defaults."""
@@ -107,7 +112,7 @@ def start(
     """
     private_files.make_folder(folder)
     private_files.tighten(folder)
-    aof_files.check(folder)
+    check_data_files(folder)
     command = [binary(), "-"]
     process = _spawn(folder, wrapper or Wrapper([*HELD, *command]))
     server = EmbeddedServer(process, port, password)
@@ -146,8 +151,8 @@ def _configuration(folder: Path, port: int, password: str) -> bytes:
         "dir": str(folder.resolve()),
         "appendonly": "yes",
         "appendfsync": "everysec",
-        "appenddirname": aof_files.FOLDER,
-        "appendfilename": aof_files.NAME,
+        "appenddirname": AOF_FOLDER,
+        "appendfilename": AOF_NAME,
         "maxmemory-policy": "noeviction",
         "save": "",
         "daemonize": "no",
@@ -182,3 +187,44 @@ def stop_orphan(url: str, folder: Path) -> None:
     with contextlib.suppress(RedisError, OSError), redis.Redis.from_url(url, decode_responses=True) as client:
         if client.config_get("dir")["dir"] == str(folder.resolve()):
             client.shutdown(nosave=True)  # returns when the server has closed the connection
+
+
+# ── the files of its append-only log ──
+
+
+def check_data_files(server_folder: Path) -> None:
+    """Raise `StoreUnreachable` with a way out if a start would lose data.
+
+    Without its manifest the server takes the folder for a new one and overwrites what is in it.
+    """
+    folder = server_folder / AOF_FOLDER
+    manifest = folder / f"{AOF_NAME}.manifest"
+    if manifest.is_file() and manifest.stat().st_size:
+        return  # the server itself refuses to start if a file that it names is missing
+    parts = sorted(path.name for path in folder.glob(f"{AOF_NAME}.*")) if folder.is_dir() else []
+    if parts and parts != [manifest.name]:
+        raise StoreUnreachable(
+            f"Cannot start. {manifest} is missing or empty, and without it the server would begin with an empty store "
+            f"and overwrite the data beside it. Put it back from a backup{_rewrite_command(manifest, parts)}, "
+            f"or move {server_folder} away to begin with an empty store."
+        )
+
+
+def check_data_is_there(server_folder: Path) -> None:
+    """Raise `StoreUnreachable` if a store that was in use has no data files any more, while its folder is there."""
+    if server_folder.is_dir() and not any((server_folder / AOF_FOLDER).glob(f"{AOF_NAME}.*")):
+        raise StoreUnreachable(
+            f"Cannot start. The store's data, {server_folder / AOF_FOLDER}, is gone. Put it back, "
+            f"or move {server_folder} away to begin with an empty store."
+        )
+
+
+def _rewrite_command(manifest: Path, parts: list[str]) -> str:
+    """Return how to write the manifest anew, if the files leave no doubt."""
+    matches = [match for match in map(_AOF_PART.fullmatch, parts) if match]
+    bases = [match for match in matches if match["kind"] == "base"]
+    rest = sorted((match for match in matches if match["kind"] == "incr"), key=lambda match: int(match["number"]))
+    if len(bases) != 1 or not rest:
+        return ""
+    lines = "".join(f"file {match[0]} seq {match['number']} type {match['kind'][0]}\\n" for match in (*bases, *rest))
+    return f" (or write it anew: printf {shlex.quote(lines)} > {shlex.quote(str(manifest))})"

@@ -17,7 +17,7 @@ from core.net.fetcher import Fetcher
 from core.registry import classify
 from core.registry.classify import ResponseKind
 from core.runtime.parse_pool import ParsePool
-from core.runtime.parse_tasks import FeedRequest, PageRequest
+from core.runtime.parse_tasks import DiscoveryRequest, FeedRequest
 
 MAX_CANDIDATES = 12
 
@@ -52,7 +52,7 @@ class FeedFinder:
         itself = await self._as_feed(page, DiscoveredFeed(url))
         if itself:
             return DiscoveryResult([itself], page.status)
-        linked = await self._pool.run("discover", PageRequest(page.body, page.final_url))
+        linked = await self._pool.run("discover", DiscoveryRequest(page.body, page.final_url))
         feeds = await self._confirmed([] if isinstance(linked, Failed) else linked)
         feeds = feeds or await self._confirmed(map(DiscoveredFeed, common_feed_urls(page.final_url)))
         return DiscoveryResult(feeds, page.status)

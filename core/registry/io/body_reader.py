@@ -12,7 +12,7 @@ from core.models import Document, Failed, Fetched
 from core.registry.io.items import LeasedItem
 from core.registry.record import Item
 from core.runtime.context import Context
-from core.runtime.parse_tasks import DocumentTask, PageResult, PageTask
+from core.runtime.parse_tasks import DocumentRequest, PageRequest, PageResult
 from core.urls.normalise import split_url
 
 LONG = (FileKind.PDF, FileKind.DOCX)
@@ -54,13 +54,13 @@ class BodyReader:
             return ParsedBody(result)
         return ParsedBody(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)
 
-    def _task(self, leased: LeasedItem, answer: Fetched, with_links: bool) -> tuple[str, PageTask | DocumentTask]:
+    def _task(self, leased: LeasedItem, answer: Fetched, with_links: bool) -> tuple[str, PageRequest | DocumentRequest]:
         item, main_text = leased.item, self._context.settings.main_text
         tracking_params = self._context.settings.tracking_param_prefixes
         content_type = answer.header("content-type")
         if leased.is_article:
             said = leased.link.entry if leased.link else {}
-            return "page", PageTask(
+            return "page", PageRequest(
                 body=answer.body,
                 url=answer.final_url,
                 content_type=content_type,
@@ -71,7 +71,7 @@ class BodyReader:
                 tracking_params=tracking_params,
             )
         kind = file_kind(answer.body, _file_name(item), content_type)
-        return "long_document" if kind in LONG else "document", DocumentTask(
+        return "long_document" if kind in LONG else "document", DocumentRequest(
             body=answer.body,
             name=_file_name(item),
             content_type=content_type,
