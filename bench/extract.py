@@ -1,7 +1,7 @@
-"""How well and how fast do we read pages? `python -m bench.extract [--data DIR] [--quick]`
+"""Measure how well and how fast pages are read: `python -m bench.extract [--data DIR] [--quick]`
 
 Main text of our extractor and of trafilatura's modes on the same pages in the same run, scored by the corpora's own
-`score.py`; then what pages say about themselves; then CPU time, ours with every field of an article against peers.
+`score.py`; then title, author and date; then CPU time, ours with every field of an article against peers.
 DIR holds `corpus-*.json.gz` and `score.py`; without it the pages are made up, and only the time is measured.
 """
 
@@ -35,8 +35,8 @@ MODES: dict[str, dict[str, bool]] = {
     "precision": {"favor_precision": True},
     "recall": {"favor_recall": True},
 }
-Page = Mapping[str, Any]
-Reader = Callable[[Page], str]
+CorpusPage = Mapping[str, Any]
+Reader = Callable[[CorpusPage], str]
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def main() -> None:
     print_speed(everything[:: QUICK_STEP if options.quick else 1])
 
 
-def load(folder: Path) -> tuple[dict[str, dict[str, Page]], ModuleType | None]:
+def load(folder: Path) -> tuple[dict[str, dict[str, CorpusPage]], ModuleType | None]:
     spec = importlib.util.spec_from_file_location("article_score", folder / "score.py")
     if not (folder / "score.py").is_file() or spec is None or spec.loader is None:
         print(f"{folder} is not there: using made-up pages, without a score")
@@ -65,14 +65,14 @@ def load(folder: Path) -> tuple[dict[str, dict[str, Page]], ModuleType | None]:
     return {path.name.split("-")[1].split(".")[0]: score.load_corpus(path) for path in files}, score
 
 
-def made_up(number: int) -> Page:
-    """A page of the usual size: much furniture around twenty paragraphs."""
-    furniture = "<div class=x><ul>" + "<li><a href=/x>Some words</a></li>" * 150 + "</ul></div>"
+def made_up(number: int) -> CorpusPage:
+    """A page of the usual size: much navigation around twenty paragraphs."""
+    navigation = "<div class=x><ul>" + "<li><a href=/x>Some words</a></li>" * 150 + "</ul></div>"
     text = "".join(
         f"<p>Water finds its way {n} times and takes the bank with it, as every miller knows.</p>" for n in range(20)
     )
     html = (
-        f"<html lang=en><head><title>{number}</title></head><body>{furniture * 3}<article>{text}</article>{furniture}"
+        f"<html lang=en><head><title>{number}</title></head><body>{navigation * 3}<article>{text}</article>{navigation}"
     )
     return {"html": html, "url": f"https://example.org/{number}"}
 
@@ -80,7 +80,7 @@ def made_up(number: int) -> Page:
 # ── main text ───────────────────────────────────────────────────────────────────────────────────
 
 
-def print_main_text(corpora: Mapping[str, Mapping[str, Page]], score: ModuleType) -> None:
+def print_main_text(corpora: Mapping[str, Mapping[str, CorpusPage]], score: ModuleType) -> None:
     print(f"{'main text, F1':<26}" + "".join(f"{name:>9}" for name in corpora))
     table = {name: {c: f1(read, pages, score) for c, pages in corpora.items()} for name, read in text_readers().items()}
     for name, row in table.items():
@@ -101,8 +101,8 @@ def text_readers() -> dict[str, Reader]:
     return readers
 
 
-def ours(page: Page) -> str:
-    """Before the fetcher's thresholds: some pages of the corpora are test cases of a hundred characters."""
+def ours(page: CorpusPage) -> str:
+    """Without the least lengths of articles: some pages of the corpora are test cases of a hundred characters."""
     html = decode_page(page["html"].encode(), "text/html; charset=utf-8")
     return read_page(html, page["url"]).document.clean_text
 
@@ -112,7 +112,7 @@ def mode_reader(mode: Mapping[str, bool]) -> Reader:
     return lambda page: trafilatura.extract(page["html"], url=page["url"], include_comments=False, **mode) or ""
 
 
-def f1(read: Reader, pages: Mapping[str, Page], score: ModuleType) -> float:
+def f1(read: Reader, pages: Mapping[str, CorpusPage], score: ModuleType) -> float:
     found = {}
     for key, page in pages.items():
         try:
@@ -128,7 +128,7 @@ def f1(read: Reader, pages: Mapping[str, Page], score: ModuleType) -> float:
 # ── what pages say about themselves ─────────────────────────────────────────────────────────────
 
 
-def print_statements(corpora: Mapping[str, Mapping[str, Page]]) -> None:
+def print_statements(corpora: Mapping[str, Mapping[str, CorpusPage]]) -> None:
     print(f"\n{'pages with':<16}" + "".join(f"{name:>14}" for name in corpora))
     documents = {
         c: [read_page(page["html"], page["url"]).document for page in pages.values()] for c, pages in corpora.items()
@@ -157,7 +157,7 @@ def print_agreement(corpus: str, known: list[tuple[Document, Mapping[str, Any]]]
 # ── speed ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def print_speed(pages: list[Page]) -> None:
+def print_speed(pages: list[CorpusPage]) -> None:
     seconds = dict.fromkeys(peers := speed_readers(), 0.0)
     guess_language("What is loaded once counts for nobody, be it a parser or a model.")
     for read in peers.values():
@@ -173,8 +173,8 @@ def print_speed(pages: list[Page]) -> None:
         print(f"{name:<46}{per_page * 1000:>9.2f}{1 / per_page:>9.0f}{spent / ours:>8.2f}")
 
 
-def speed_readers() -> dict[str, Callable[[Page], object]]:
-    readers: dict[str, Callable[[Page], object]] = {"freshet": lambda page: whole(page, main_text=True)}
+def speed_readers() -> dict[str, Callable[[CorpusPage], object]]:
+    readers: dict[str, Callable[[CorpusPage], object]] = {"freshet": lambda page: whole(page, main_text=True)}
     for name, mode in MODES.items():
         readers[f"trafilatura {name}, text alone"] = bare(mode, with_metadata=False)
         readers[f"trafilatura {name} with metadata"] = bare(mode, with_metadata=True)
@@ -188,18 +188,18 @@ def speed_readers() -> dict[str, Callable[[Page], object]]:
     return readers
 
 
-def whole(page: Page, *, main_text: bool) -> object:
+def whole(page: CorpusPage, *, main_text: bool) -> object:
     return extract_page(page["html"].encode(), page["url"], "text/html; charset=utf-8", main_text=main_text).result
 
 
-def bare(mode: Mapping[str, bool], *, with_metadata: bool) -> Callable[[Page], object]:
+def bare(mode: Mapping[str, bool], *, with_metadata: bool) -> Callable[[CorpusPage], object]:
     return lambda page: trafilatura.bare_extraction(
         page["html"], url=page["url"], include_comments=False, with_metadata=with_metadata, **mode
     )
 
 
-def soup(make: Any, page: Page, parser: str) -> object:
-    """Spec 004 §3.D as written: text without scripts, first image, first paragraph of more than 40 characters."""
+def soup(make: Any, page: CorpusPage, parser: str) -> object:
+    """All text without scripts, the first image, and the first paragraph of more than 40 characters."""
     tree = make(page["html"], parser)
     for tag in tree(["script", "style", "noscript"]):
         tag.decompose()
@@ -209,7 +209,7 @@ def soup(make: Any, page: Page, parser: str) -> object:
     return text, image and image["src"], abstract
 
 
-def cpu_seconds(read: Callable[[Page], object], page: Page) -> float:
+def cpu_seconds(read: Callable[[CorpusPage], object], page: CorpusPage) -> float:
     started = time.process_time()
     read(page)
     return time.process_time() - started

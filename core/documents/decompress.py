@@ -19,7 +19,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 _MEMBER = b"\x1f\x8b\x08"
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 _DAMAGED = "The compressed body is damaged."
-_MISLABELLED = "The body is not compressed as it says."
+_MISLABELLED = "The body is not compressed in the way that its header says."
 # Any other name is ignored, as in browsers: servers write `none`, `utf-8` and worse.
 _UNREQUESTED = frozenset(("zstd", "compress", "x-compress", "dcb", "dcz"))
 
@@ -29,7 +29,7 @@ def decompressor_for(content_encoding: str) -> Decompressor | None:
     codings = [coding.strip().lower() for coding in content_encoding.split(",")]
     supported = [coding for coding in codings if coding in _DECOMPRESSORS]
     if len(supported) > 1 or not _UNREQUESTED.isdisjoint(codings):
-        raise Damaged("The answer is compressed in a way that nobody asked for.")
+        raise Damaged("The response is compressed in a way that was not asked for.")
     return _DECOMPRESSORS[supported[0]]() if supported else None
 
 
@@ -74,7 +74,7 @@ class _Gzip:
                     return
                 self._members += 1
                 if self._members > MAX_MEMBERS:
-                    raise Damaged("The answer is gzip in too many parts.")
+                    raise Damaged("The response is gzip in too many parts.")
                 self._stream = zlib.decompressobj(_GZIP)
             yield from _pieces(self._stream, data, CutShort(_DAMAGED))
             data = self._stream.unused_data

@@ -32,9 +32,9 @@ def page_language(head: PageMetadata, text: str) -> str:
 def stated_language(head: PageMetadata) -> str:
     """Return the language that the page states; empty if it states none."""
     for value in (head.lang, head.meta("og:locale"), head.meta("content-language", "language", "dc.language")):
-        found = _TAG.match(value.partition(",")[0].strip().lower())
-        if found and found[0] not in _NO_LANGUAGE:
-            return _RENAMED.get(found[0]) or _THREE.get(found[0]) or found[0]
+        code = _TAG.match(value.partition(",")[0].strip().lower())
+        if code and code[0] not in _NO_LANGUAGE:
+            return _RENAMED.get(code[0]) or _THREE.get(code[0]) or code[0]
     return ""
 
 

@@ -1,7 +1,6 @@
-"""Redis URLs: what may be shown of one, which password is in it, what is wrong with it.
+"""Mask Redis URLs, find the passwords in them, and say what is wrong with them.
 
 A password with a raw `#`, `/`, `?` or `@` cuts a URL at the wrong place, so the last `@` of the whole text counts.
-Opens no connection.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ def passwords(url: str) -> set[str]:
     rest = url.partition("://")[2]
     credentials, separator, _ = rest.rpartition("@")
     written = credentials.partition(":")[2] if separator else ""
-    found = {written, unquote(written), *re.findall(r"[?&]password=([^&#]*)", rest)}
-    return found - {""}
+    return {written, unquote(written), *re.findall(r"[?&]password=([^&#]*)", rest)} - {""}
 
 
 def problem(url: str) -> str | None:
