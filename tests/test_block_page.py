@@ -1,4 +1,4 @@
-"""Consent walls, logins and tests for robots, told from articles that only mention them."""
+"""Block pages (consent, login, tests for robots) are told from articles that only mention them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ CONSENT = "We and our 812 partners store and/or access information on a device. 
         (URL, "Die Mühle", "Wir und unsere 142 Partner benötigen Ihre Zustimmung, um fortzufahren."),
     ],
 )
-def test_walls(url: str, title: str, text: str) -> None:
-    """Each kind of wall is known by its address, its title or its words."""
+def test_block_pages(url: str, title: str, text: str) -> None:
+    """Each kind of block page is known by its address, its title or its words."""
     assert describe_block_page(url, title, text)
 
 

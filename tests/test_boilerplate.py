@@ -57,6 +57,6 @@ def test_abstract(name: str, given: list[TextBlock], description: str, expected:
 
 def test_abstracts_end_with_a_word() -> None:
     """500 characters at most, cut between words."""
-    found = choose_abstract([p("water wheel " * 100)], "", "")
-    assert len(found) <= 500
-    assert found.endswith(("water…", "wheel…"))
+    abstract = choose_abstract([p("water wheel " * 100)], "", "")
+    assert len(abstract) <= 500
+    assert abstract.endswith(("water…", "wheel…"))

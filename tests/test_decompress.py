@@ -40,10 +40,10 @@ def fed(coding: str, body: bytes, step: int) -> tuple[bytes, bool]:
     """What comes out, and whether it is all."""
     unpacking = decompressor_for(coding)
     assert unpacking is not None
-    found = b"".join(
+    content = b"".join(
         piece for start in range(0, len(body), step) for piece in unpacking.feed(body[start : start + step])
     )
-    return found, unpacking.is_complete
+    return content, unpacking.is_complete
 
 
 @pytest.mark.parametrize("step", [1, 7, 1 << 20])

@@ -159,7 +159,7 @@ def test_two_hundred_characters_are_enough() -> None:
 
 
 def test_a_wall_is_no_article() -> None:
-    """A consent wall is refused as blocked, however well it is written."""
+    """A consent page is refused as blocked, however well it is written."""
     text = "We and our 812 partners store and/or access information on a device, and process personal data."
     wall = f"<html><head><title>Before</title></head><body><p>{text}</p><p>{text}</p></body></html>"
     assert failed(wall.encode()) == (FailCode.EMPTY, FailDetail.BLOCKED)
@@ -226,8 +226,8 @@ def test_processes_load_no_parser() -> None:
         "import workers.ingestor, core.pages.extraction, core.runtime.parse_tasks, sys;"
         "print({'trafilatura', 'lxml.html', 'selectolax', 'htmldate', 'py3langid', 'numpy'} & set(sys.modules))"
     )
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout == "set()\n"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout == "set()\n"
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,4 +1,4 @@
-"""The door to all readers, in the real parse pool: samples of every kind, hostile files, and a missing extra."""
+"""`extract_file` over all readers: samples of every kind, hostile files, and a missing extra."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ async def read(pool: ParsePool, body: bytes, name: str, content_type: str = "", 
 )
 async def test_every_kind(parse_pool: ParsePool, body: bytes, name: str, title: str, words: str) -> None:
     """Each kind gives a document with title, text, hash and version."""
-    found = (await read(parse_pool, body, name)).document
-    assert isinstance(found, Document)
-    assert words in found.clean_text
-    assert (found.title, found.raw_len, found.extractor_version) == (title, len(body), EXTRACTOR_VERSION)
-    assert (found.content_hash, found.text_len) == (content_hash(found.clean_text), len(found.clean_text))
-    assert len(found.clean_text) < 60 or found.language == "en"
+    document = (await read(parse_pool, body, name)).document
+    assert isinstance(document, Document)
+    assert words in document.clean_text
+    assert (document.title, document.raw_len, document.extractor_version) == (title, len(body), EXTRACTOR_VERSION)
+    assert (document.content_hash, document.text_len) == (content_hash(document.clean_text), len(document.clean_text))
+    assert len(document.clean_text) < 60 or document.language == "en"
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -92,10 +92,10 @@ async def test_a_path_is_no_wall() -> None:
 )
 def test_nothing_to_read(body: bytes, name: str, code: FailCode, words: str) -> None:
     """Only what is empty fails for its length, also among pages."""
-    found = extract_file(body, name).result
-    assert isinstance(found, Failed)
-    assert found.code is code
-    assert words in found.text
+    failed = extract_file(body, name).result
+    assert isinstance(failed, Failed)
+    assert failed.code is code
+    assert words in failed.text
 
 
 HOSTILE = {
@@ -167,13 +167,13 @@ def test_without_the_extra(module: str, name: str, shown: str) -> None:
         "print(extract_file(b'a,b', 'a.csv').result.clean_text, extract_file(b'note', 'a.txt').result.clean_text)\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    told, others = ran.stdout.splitlines()
-    assert told.startswith(f"FAIL_PARSE type Reading {shown} files needs the extra `documents`: run ./scripts/setup")
+    failure, others = ran.stdout.splitlines()
+    assert failure.startswith(f"FAIL_PARSE type Reading {shown} files needs the extra `documents`: run ./scripts/setup")
     assert others == "a | b note"
 
 
 def test_the_parent_loads_no_reader() -> None:
-    """Importing the tasks, or the door itself, loads no parser of documents."""
+    """Importing the tasks, or `extract_file` itself, loads no parser of documents."""
     code = (
         "import sys; import core.runtime.parse_tasks, core.documents.extract_file\n"
         "print([name for name in ('pypdf', 'mammoth', 'markdown_it', 'lxml') if name in sys.modules])"

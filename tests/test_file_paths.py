@@ -66,12 +66,12 @@ PATHS = [
 @pytest.mark.parametrize(("name", "source", "kind", "normalised"), PATHS, ids=[row[0] for row in PATHS])
 def test_paths_have_one_form(name: str, source: str, kind: str, normalised: str) -> None:
     """Every way to write a path gives its one normal form, whose partition in the registry is its kind."""
-    found = file_identity(source)
+    identity = file_identity(source)
 
-    assert (found.kind, found.normalised) == (kind, normalised)
-    assert partition(found.normalised, "file", "host") == kind
-    assert file_identity(found.address).normalised == normalised
-    assert file_identity(found.normalised).normalised == normalised
+    assert (identity.kind, identity.normalised) == (kind, normalised)
+    assert partition(identity.normalised, "file", "host") == kind
+    assert file_identity(identity.address).normalised == normalised
+    assert file_identity(identity.normalised).normalised == normalised
 
 
 def test_display_keeps_capitals() -> None:
@@ -117,8 +117,8 @@ SECRETS = [
 def test_no_sas_comes_out(source: str) -> None:
     """Neither an identity nor an error nor a registry record holds anything of a SAS."""
     try:
-        found = file_identity(source)
-        shown = repr(found) + json.dumps(blank_record(found.normalised, found.address, 0.0, item_type="file"))
+        identity = file_identity(source)
+        shown = repr(identity) + json.dumps(blank_record(identity.normalised, identity.address, 0.0, item_type="file"))
     except ValueError as error:
         shown = str(error)
 
@@ -143,11 +143,11 @@ _ASCII = st.lists(st.text("abcXYZ01 ._-", min_size=1, max_size=6), min_size=1, m
 def test_any_text_is_an_identity_or_a_sentence(text: str) -> None:
     """No text makes it fail in another way; what has an identity has it for ever."""
     try:
-        found = file_identity(text)
+        identity = file_identity(text)
     except ValueError:
         return
 
-    assert file_identity(found.normalised).normalised == found.normalised
+    assert file_identity(identity.normalised).normalised == identity.normalised
 
 
 @given(_NAMES, st.integers(1, 3), st.booleans())

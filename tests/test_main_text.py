@@ -13,8 +13,8 @@ from tests.pages import ARTICLE, PARAGRAPH
 def main_text(body: str) -> str:
     root = parse_html(f"<html><body>{body}</body></html>")
     assert root is not None
-    found = extract_main_text(root)
-    return blocks_to_markdown(tree_to_blocks(found)) if found is not None else ""
+    body = extract_main_text(root)
+    return blocks_to_markdown(tree_to_blocks(body)) if body is not None else ""
 
 
 def test_linked_headings_stay() -> None:
@@ -59,6 +59,6 @@ def test_body_that_is_left_out(tag: str, start: str) -> None:
     assert root is not None
     assert [str(child.tag) for child in root] == ["head", "body"]
     assert root.findtext("head/title") == "Mill"
-    found = extract_main_text(root)
-    assert found is not None
-    assert PARAGRAPH in blocks_to_markdown(tree_to_blocks(found))
+    body = extract_main_text(root)
+    assert body is not None
+    assert PARAGRAPH in blocks_to_markdown(tree_to_blocks(body))

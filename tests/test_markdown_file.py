@@ -31,10 +31,12 @@ def read(text: str, links: bool = False) -> Document:
 
 def test_kept_and_read() -> None:
     """The Markdown stays as it was written; the plain text has its words and structure without its marks."""
-    found = read(SAMPLE)
-    assert found.markdown == SAMPLE.strip()
-    assert found.clean_text == "Water\n\nThe mill stands still.\n\nwheel\nweir\n\nyear | flood\n1604 | =1+1\n\nx  = 1"
-    assert (found.title, found.links, found.extractor_version) == ("Water", (), EXTRACTOR_VERSION)
+    document = read(SAMPLE)
+    assert document.markdown == SAMPLE.strip()
+    assert (
+        document.clean_text == "Water\n\nThe mill stands still.\n\nwheel\nweir\n\nyear | flood\n1604 | =1+1\n\nx  = 1"
+    )
+    assert (document.title, document.links, document.extractor_version) == ("Water", (), EXTRACTOR_VERSION)
 
 
 def test_lines_of_windows() -> None:
@@ -55,9 +57,9 @@ def test_lines_of_windows() -> None:
 )
 def test_front_matter(name: str, front: str, expected: tuple[str, str, float | None]) -> None:
     """Simple lines are read, others passed over, and none of it is text."""
-    found = read(f"---\n{front}\n---\n# Head\n\nText")
-    assert (found.title, found.author, found.published_ts) == expected
-    assert (found.markdown, found.clean_text) == ("# Head\n\nText", "Head\n\nText")
+    document = read(f"---\n{front}\n---\n# Head\n\nText")
+    assert (document.title, document.author, document.published_ts) == expected
+    assert (document.markdown, document.clean_text) == ("# Head\n\nText", "Head\n\nText")
 
 
 def test_description_is_the_abstract_of_a_text_without_paragraphs() -> None:
@@ -80,7 +82,7 @@ def test_links() -> None:
 
 def test_very_long() -> None:
     """Two million characters are kept, and the text says so."""
-    found = read("word " * 500_000)
-    assert found.clean_text.endswith("[… Only the first 2,000,000 characters are kept.]")
-    assert found.markdown.endswith("[… Only the first 2,000,000 characters are kept.]")
-    assert len(found.markdown) < 2_000_100
+    document = read("word " * 500_000)
+    assert document.clean_text.endswith("[… Only the first 2,000,000 characters are kept.]")
+    assert document.markdown.endswith("[… Only the first 2,000,000 characters are kept.]")
+    assert len(document.markdown) < 2_000_100

@@ -88,5 +88,5 @@ def test_description() -> None:
 
 def test_a_title_of_any_length_is_cut() -> None:
     """A title of a megabyte is cut at a word, quickly."""
-    found = page_title(head(titled("water - wheel | " * 50_000)))
-    assert len(found) <= MAX_TITLE_CHARS
+    title = page_title(head(titled("water - wheel | " * 50_000)))
+    assert len(title) <= MAX_TITLE_CHARS

@@ -43,11 +43,11 @@ HELD = {
 @pytest.mark.parametrize("name", HELD)
 def test_an_article_in_noscript_is_the_article(name: str, main_text: bool) -> None:
     """In its main text and in all its text, each paragraph once."""
-    found = read(HELD[name], main_text)
+    document = read(HELD[name], main_text)
 
-    assert isinstance(found, Document)
+    assert isinstance(document, Document)
     for number in range(12):
-        assert found.clean_text.count(f"Paragraph {number} of") == 1
+        assert document.clean_text.count(f"Paragraph {number} of") == 1
 
 
 @pytest.mark.parametrize("main_text", [True, False])
@@ -63,42 +63,42 @@ def test_an_article_in_noscript_is_the_article(name: str, main_text: bool) -> No
 )
 def test_a_plea_is_no_text(noscript: str, main_text: bool) -> None:
     """However many there are."""
-    found = read(page(f"<article>{STORY}</article>{f'<noscript>{noscript}</noscript>' * 5}"), main_text)
+    document = read(page(f"<article>{STORY}</article>{f'<noscript>{noscript}</noscript>' * 5}"), main_text)
 
-    assert isinstance(found, Document)
-    assert "JavaScript" not in found.clean_text
-    assert "margin" not in found.clean_text
-    assert "class=" not in found.clean_text
-    assert found.clean_text.count("Paragraph 3 of") == 1
+    assert isinstance(document, Document)
+    assert "JavaScript" not in document.clean_text
+    assert "margin" not in document.clean_text
+    assert "class=" not in document.clean_text
+    assert document.clean_text.count("Paragraph 3 of") == 1
 
 
 @pytest.mark.parametrize("main_text", [True, False])
 def test_the_same_story_twice_is_read_once(main_text: bool) -> None:
     """A page that repeats its story for browsers without scripts."""
-    found = read(
+    document = read(
         page(f"<article>{STORY}</article><noscript><article>{STORY}<p>End.</p></article></noscript>"), main_text
     )
 
-    assert isinstance(found, Document)
-    assert found.clean_text.count("Paragraph 3 of") == 1
+    assert isinstance(document, Document)
+    assert document.clean_text.count("Paragraph 3 of") == 1
 
 
 @pytest.mark.parametrize("main_text", [True, False])
 def test_nothing_but_a_plea_is_empty(main_text: bool) -> None:
     """A page that is all script."""
-    found = read(page(f"<div id=root></div><noscript>{PLEA}</noscript><script>{'x();' * 100}</script>"), main_text)
+    document = read(page(f"<div id=root></div><noscript>{PLEA}</noscript><script>{'x();' * 100}</script>"), main_text)
 
-    assert isinstance(found, Failed)
-    assert found.code is FailCode.EMPTY
+    assert isinstance(document, Failed)
+    assert document.code is FailCode.EMPTY
 
 
 @pytest.mark.parametrize("main_text", [True, False])
 def test_a_page_of_furniture_alone_is_read(main_text: bool) -> None:
     """All its text in a form, an aside, links: no running text at all, and still a text."""
-    found = read(page(f"<form><aside><nav>{STORY}</nav></aside></form>"), main_text)
+    document = read(page(f"<form><aside><nav>{STORY}</nav></aside></form>"), main_text)
 
-    assert isinstance(found, Document)
-    assert "Paragraph 3 of" in found.clean_text
+    assert isinstance(document, Document)
+    assert "Paragraph 3 of" in document.clean_text
 
 
 def test_closed_ones_are_left_alone() -> None:
