@@ -56,7 +56,7 @@ class Replica:
         self._snapshot: ReplicaSnapshot | None = None
         self._table = ChunkTable()
         self._seen: Signature | None = None
-        self._verified = ("", 0, 0)  # born, epoch, rows: so many vectors are known to be undamaged
+        self._verified: ReplicaState | None = None  # up to here checksums were compared
         self._writer: ReplicaWriter | None = None
         self._refreshing = threading.Lock()
         self._writing = threading.Lock()
@@ -201,17 +201,13 @@ class Replica:
         snapshot = self._snapshot
         if snapshot is None or replica_state.signature(self.folder) is None:
             raise ReplicaBroken(f"The search replica in {self.folder} was removed; open it again.")
-        born, epoch, rows = self._verified
-        verified_rows = rows if (born, epoch) == (snapshot.state.born, snapshot.state.epoch) else 0
         try:
-            writer = ReplicaWriter(
-                self.folder, lock, snapshot.state, self._table, snapshot.lexical, verified_rows=verified_rows
-            )
+            writer = ReplicaWriter(self.folder, lock, snapshot.state, self._table, snapshot.lexical, self._verified)
         except BaseException:
             snapshot.lexical.stop_writing()
             self._table, self._seen = ChunkTable(), None
             raise
-        self._verified = writer.verified
+        self._verified = writer.state
         return writer, writer.state is not snapshot.state
 
     def _publish(self, writer: ReplicaWriter) -> None:
@@ -232,8 +228,8 @@ class Replica:
         finally:
             with self._refreshing:
                 self._writer = None
-                if is_sound and writer.is_clean:
-                    self._verified = writer.verified
+                if is_sound and not writer.is_dirty:
+                    self._verified = writer.state
                     self._seen = replica_state.signature(self.folder)
                 else:
                     self._table, self._seen = ChunkTable(), None

@@ -90,9 +90,9 @@ class ReplicaWriter:
         state: ReplicaState,
         table: ChunkTable,
         lexical: LexicalIndex,
-        verified_rows: int = 0,
+        verified: ReplicaState | None = None,
     ) -> None:
-        """`table` is that of `state`, and ours from now on; checksums of the first `verified_rows` were compared.
+        """`table` is that of `state`, and ours from now on; up to the state `verified` checksums were compared before.
 
         Raises ReplicaBroken; the table is then of no use.
         """
@@ -103,41 +103,36 @@ class ReplicaWriter:
         self.state = _finish_commit(folder, state, lexical.opstamp())
         table.apply(replica_log.read(folder, self.state, state.log_bytes))
         self._next = self.state.next_row
-        self._is_dirty = False
+        self.is_dirty = False
         # Refuse damaged files before anything is added to them.
         lexical.verify()
         matrix = replica_vectors.map_rows(folder, self.state)
+        is_same = verified is not None and (verified.born, verified.epoch) == (state.born, state.epoch)
+        verified_rows = verified.rows if verified and is_same else 0
         if matrix is not None and verified_rows < len(matrix):
             for first, put in table.live_puts(verified_rows):
                 replica_vectors.verify(matrix, first, len(put.chunks), put.vectors_crc)
         lexical.start_writing()
-        self._log, self._rows = self._open(self.state)
-        self._remove_old_files()
+        self._log, self._rows = self._open_files()
 
-    def _open(self, state: ReplicaState) -> tuple[BinaryIO, BinaryIO]:
-        """Open both files without their torn tails, ready to append."""
-        log, rows = log_path(self._folder, state.epoch).open("r+b"), rows_path(self._folder, state.epoch).open("r+b")
+    def _open_files(self) -> tuple[BinaryIO, BinaryIO]:
+        """Open log and vectors without their torn tails, ready to append; remove files of older epochs."""
+        state, paths = self.state, [build(self._folder, self.state.epoch) for build in (log_path, rows_path)]
+        log, rows = (path.open("r+b") for path in paths)
         for file, size in ((log, state.log_bytes), (rows, 4 * state.rows * (state.dimension or 0))):
             file.truncate(size)
             file.seek(size)
+        for path in (self._folder / "vectors").iterdir():
+            if path not in paths and not path.name.startswith(f"{replica_graph.file_prefix(state)}-"):
+                path.unlink(missing_ok=True)  # missing: another process built a graph just now
         return log, rows
-
-    @property
-    def verified(self) -> tuple[str, int, int]:
-        """Which replica, which files of it, and how many rows are known to be undamaged."""
-        return self.state.born, self.state.epoch, self.state.rows
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether everything is committed."""
-        return not self._is_dirty
 
     def upsert(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Put a version of a page, in place of the same version."""
         rows = [vectors.get(chunk.id) for chunk in chunks]
         raw = replica_vectors.pack(rows, self.state.dimension)
         self._drop(page.item_id, [page.version])
-        self._is_dirty = True
+        self.is_dirty = True
         has_vector = tuple(row is not None and self.state.dimension is not None for row in rows)
         put = PutPage(page, self._next, tuple(chunk.id for chunk in chunks), has_vector, zlib.crc32(raw))
         self._rows.write(raw)
@@ -157,7 +152,7 @@ class ReplicaWriter:
     def _drop(self, item_id: str, versions: Sequence[str]) -> None:
         for version in versions:
             if version in self.table.versions(item_id):
-                self._is_dirty = True
+                self.is_dirty = True
                 self._append(DropPage(item_id, version))
                 self._lexical.drop(item_id, version)
 
@@ -170,13 +165,13 @@ class ReplicaWriter:
         if not replica_state.is_same_file(self._folder / WRITER_LOCK, self.lock):
             raise ReplicaBroken(f"The search replica in {self._folder} was removed while we wrote it.")
         opstamp = self.state.opstamp
-        if self._is_dirty:
+        if self.is_dirty:
             self._append(CommitMarker(self._next, checkpoint))
             _sync(self._log, self._rows)
         with replica_state.commit_lock(self._folder):
-            if self._is_dirty:
+            if self.is_dirty:
                 opstamp = self._lexical.commit()
-                self._is_dirty = False
+                self.is_dirty = False
             self.state = msgspec.structs.replace(
                 self.state,
                 log_bytes=self._log.tell(),
@@ -191,7 +186,7 @@ class ReplicaWriter:
 
     def close(self, *, wait: bool) -> None:
         """Close the files; what was not committed will be cut off. `wait`: let tantivy finish merging first."""
-        self._lexical.stop_writing(wait=wait and self.is_clean)
+        self._lexical.stop_writing(wait=wait and not self.is_dirty)
         self._log.close()
         self._rows.close()
 
@@ -214,15 +209,7 @@ class ReplicaWriter:
         self._log.close()
         self._rows.close()
         self.state, self.table = state, table
-        self._log, self._rows = self._open(state)
-        self._remove_old_files()
-
-    def _remove_old_files(self) -> None:
-        kept = {log_path(self._folder, self.state.epoch), rows_path(self._folder, self.state.epoch)}
-        graphs = f"{replica_graph.file_prefix(self.state)}-"
-        for path in (self._folder / "vectors").iterdir():
-            if path not in kept and not path.name.startswith(graphs):
-                path.unlink(missing_ok=True)  # missing: another process built a graph just now
+        self._log, self._rows = self._open_files()
 
 
 def _sync(*files: BinaryIO) -> None:
