@@ -1,4 +1,4 @@
-"""Links to stored articles: Freshet beside Scrapy and beside the sequential loop of spec 004, in one run.
+"""Links to stored articles: Freshet beside Scrapy and beside a sequential loop, in one run.
 
 Real pages (the article corpus beside the checkout; made-up ones without it) are served gzipped from another
 process on many loopback addresses. CPU seconds count the process and its children, not the servers.
@@ -105,7 +105,7 @@ class Track:
             return took, int(client.scard("peer:attempted"))
 
 
-def told(title: str, ours: tuple[Figures, int], peer: tuple[Figures, int], name: str) -> None:
+def print_ratios(title: str, ours: tuple[Figures, int], peer: tuple[Figures, int], name: str) -> None:
     print(f"\n{title}")
     print(f"{'':34}{'stored':>8}{'per CPU-s':>11}{'per s':>9}{'peak MB':>9}")
     for who, (took, stored) in (("freshet", ours), (name, peer)):
@@ -143,13 +143,13 @@ def compare(pages: int, hosts: int, delay: float, folder: Path, redis_url: str) 
         track.freshet(main_text=True)  # both servers warm
         for main_text, peer in ((True, "Scrapy + trafilatura"), (False, "Scrapy + BeautifulSoup")):
             title = f"{pages} real pages, {'main text' if main_text else 'all text'}"
-            told(title, track.freshet(main_text=main_text), track.peer("scrapy", main_text=main_text), peer)
+            print_ratios(title, track.freshet(main_text=main_text), track.peer("scrapy", main_text=main_text), peer)
     with serving(*web, str(delay)) as ports:
         for main_text in (True, False):
             track = Track(ports, pages, folder, redis_url)
             title = f"{pages} real pages, server delay {delay:g} s, {'main text' if main_text else 'all text'}"
             sequential = track.peer("sequential", main_text=main_text)
-            told(title, track.freshet(main_text=main_text), sequential, "sequential loop of spec 004")
+            print_ratios(title, track.freshet(main_text=main_text), sequential, "a sequential loop")
 
 
 if __name__ == "__main__":

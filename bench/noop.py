@@ -1,6 +1,6 @@
 """Nothing new among a million known links: what a run of the canonical fetcher costs us and the server.
 
-Sidecar it, in the same run, the way spec 004 writes it: SMEMBERS of both sets and a difference of Python sets.
+Beside it, in the same run, the obvious way: SMEMBERS of both sets and a difference of Python sets.
 
     python -m bench.noop [--links N] [--categories N]
 """
@@ -65,7 +65,7 @@ def watched(url: str, *command: str, **environment: str) -> tuple[Figures, float
 
 
 def naive(url: str) -> None:
-    """Spec 004 §7: read both sets whole."""
+    """Read both sets whole."""
     with redis.Redis.from_url(url, decode_responses=True) as client:
         attempted = client.smembers(KEYS.attempted)
         links = {

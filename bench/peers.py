@@ -1,7 +1,7 @@
 """What Freshet is compared with, each a process of its own that stores the same fields in Redis.
 
 python -m bench.peers scrapy URLS REDIS_URL [--main-text]     Scrapy, with trafilatura or BeautifulSoup
-python -m bench.peers sequential URLS REDIS_URL [--main-text] the loop of spec 004 §7, one link after the other
+python -m bench.peers sequential URLS REDIS_URL [--main-text] one link after the other
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def by_main_text(html: str, url: str) -> dict[str, Any]:
 
 
 def by_all_text(html: str, url: str) -> dict[str, Any]:
-    """Spec 004 §3D as written."""
+    """All text of a page, its first image and its first paragraph of more than 40 characters."""
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(html, "lxml")
@@ -57,7 +57,7 @@ def by_all_text(html: str, url: str) -> dict[str, Any]:
 
 
 def store(client: redis.Redis, url: str, raw_len: int, fields: dict[str, Any]) -> None:
-    """The write of spec 004 §7, in one pipeline."""
+    """Store an article in one pipeline, as a straightforward script would."""
     uid = hashlib.sha1(url.encode()).hexdigest()[:16]
     text = fields.get("clean_text", "")
     fields = fields | {

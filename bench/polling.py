@@ -1,7 +1,7 @@
 """10,000 due feeds over 1,000 hosts that answer 304: polls per CPU second, memory, politeness, spread.
 
 The hosts are 1,000 addresses of 127.0.0.0/8 served by one other process; the ingestor is the real one, started as a
-user would. Sidecar it, in the same run, a bare aiohttp loop that asks for the same URLs and does nothing else.
+user would. Beside it, in the same run, a bare aiohttp loop that asks for the same URLs and does nothing else.
 
     python -m bench.polling [--feeds N] [--hosts N] [--gap SECONDS]
 """

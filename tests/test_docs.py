@@ -142,3 +142,12 @@ def test_changes_name_files_that_exist() -> None:
 
     assert len(set(paths)) >= 25
     assert {path for path in paths if not (ROOT / path).exists()} == set()
+
+
+def test_nothing_cites_documents_that_are_not_here() -> None:
+    """Reasons stand in the code or in docs/, not in numbered notes that a reader cannot open."""
+    citation = re.compile(r"\btraps? [TR]\d|\bspec(?:ification)? 00\d|\bdesign(?:\.md)? §|\(([TR]\d+(, )?)+\)|\bbar §")
+    files = [*DOCS, ROOT / "CHANGELOG.md", ROOT / "pyproject.toml", ROOT / ".env.example"]
+    files += [path for name in ("core", "workers", "scripts", "tests", "bench") for path in (ROOT / name).rglob("*.py")]
+
+    assert [path.name for path in files if citation.search(path.read_text()) and path != Path(__file__)] == []

@@ -23,19 +23,19 @@ class Clock:
 def test_delays_grow_and_begin_anew(caplog: pytest.LogCaptureFixture) -> None:
     """1, 2, 4 … 60 s for what dies at once; 1 s for what lived for a minute. No start before its time."""
     clock, said = Clock(), []
-    with Sidecar([sys.executable, "-c", "raise SystemExit(3)"], clock) as beside, caplog.at_level(logging.ERROR):
+    with Sidecar([sys.executable, "-c", "raise SystemExit(3)"], clock) as sidecar, caplog.at_level(logging.ERROR):
         for number in range(10):
-            first = beside._process
+            first = sidecar._process
             assert first
             first.wait()
             clock.seconds += 60 if number == 9 else 0
-            beside.check()
+            sidecar.check()
             said.append(float(caplog.messages[-1].rpartition("again in ")[2].removesuffix(" s")))
             clock.seconds += said[-1] - 0.1
-            beside.check()
-            assert beside._process is None
+            sidecar.check()
+            assert sidecar._process is None
             clock.seconds += 0.1
-            beside.check()
+            sidecar.check()
 
     assert said == [1, 2, 4, 8, 16, 32, 60, 60, 60, 1]
     assert all("died (exit 3)" in message for message in caplog.messages)

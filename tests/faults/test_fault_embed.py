@@ -96,7 +96,7 @@ async def test_what_is_written_beside_ends_by_itself_unless_it_is_swapped_in(lib
     client, keys = library.context.client, library.context.keys
     raw, item_id = connect.open_raw(library.settings), library.id("/page")
     store = ChunkStore(client, raw, keys)
-    chunks = chunking.chunks(item_id, "Sidecar the page.", chunking.estimate_tokens)
+    chunks = chunking.chunks(item_id, "Beside the page.", chunking.estimate_tokens)
     name = chunks[0].id
     space = VectorSpace("first", 16, "1")
 
