@@ -22,16 +22,20 @@ _THREE = {"eng": "en", "deu": "de", "ger": "de", "fra": "fr", "fre": "fr", "spa"
 _THREE |= {"rus": "ru", "zho": "zh", "chi": "zh", "jpn": "ja", "kor": "ko", "nld": "nl", "pol": "pl", "tur": "tr"}
 
 
-def page_language(head: PageMetadata, text: str) -> str:
+def page_language(metadata: PageMetadata, text: str) -> str:
     """Return the stated language, unless the text plainly contradicts it; many templates say `en` of everything."""
-    stated = stated_language(head)
+    stated = stated_language(metadata)
     is_plausible = bool(stated) and language_by_stop_words(text, stated) == stated
     return stated if is_plausible else guess_language(text) or stated
 
 
-def stated_language(head: PageMetadata) -> str:
+def stated_language(metadata: PageMetadata) -> str:
     """Return the language that the page states; empty if it states none."""
-    for value in (head.lang, head.meta("og:locale"), head.meta("content-language", "language", "dc.language")):
+    for value in (
+        metadata.lang,
+        metadata.meta("og:locale"),
+        metadata.meta("content-language", "language", "dc.language"),
+    ):
         code = _TAG.match(value.partition(",")[0].strip().lower())
         if code and code[0] not in _NO_LANGUAGE:
             return _RENAMED.get(code[0]) or _THREE.get(code[0]) or code[0]
