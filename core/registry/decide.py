@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from core import schedule
 from core.errors import FailDetail
+from core.models import Failed
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
 from core.registry.record import ERROR_CHARS, Item, Status, iso, iso_of_http_date, redirects_json, visited_fields
 
@@ -85,6 +86,30 @@ class Decision:
     """False: the visit learnt nothing about the item, so a force is not used up."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Timing:
+    """The time, a random number and the policy, from which the next check follows."""
+
+    now: float
+    chance: float
+    policy: RecheckPolicy
+
+    def next_at(self, seconds: float) -> float:
+        return self.now + schedule.jittered_both(seconds, self.chance)
+
+    def checked(self, item: Item, unchanged_streak: int) -> tuple[dict[str, str], float]:
+        """Return the fields of a finished check, and when the next one is."""
+        policy = self.policy
+        interval = schedule.ladder_seconds(unchanged_streak, policy.base_seconds, policy.max_seconds)
+        interval = min(interval, policy.longest_seconds or interval)
+        fields = {
+            "visitedVersion": item.listed_version,
+            "unchangedStreak": str(unchanged_streak),
+            "crawlIntervalSeconds": f"{interval:.0f}",
+        }
+        return fields, self.next_at(interval)
+
+
 def decide(
     item: Item,
     outcome: Outcome,
@@ -94,7 +119,7 @@ def decide(
     visit_context: VisitContext = NO_CONTEXT,
 ) -> Decision:
     """Decide what an outcome means for the item. `chance` in [0, 1) spreads the next checks."""
-    decision = _decide(item, outcome, now, chance, policy, visit_context)
+    decision = _decide(item, outcome, _Timing(now, chance, policy), visit_context)
     generation = item.generation if visit_context.generation is None else visit_context.generation
     processed = item.generation if decision.is_conclusive else item.processed_generation
     is_wanted_again = generation > processed
@@ -113,32 +138,25 @@ def decide(
     return decision
 
 
-def _decide(
-    item: Item, outcome: Outcome, now: float, chance: float, policy: RecheckPolicy, context: VisitContext
-) -> Decision:
+def _decide(item: Item, outcome: Outcome, timing: _Timing, context: VisitContext) -> Decision:
     match outcome:
         case Changed():
-            return _changed(item, outcome, now, chance, policy)
+            return _changed(item, outcome, timing)
         case Unchanged():
-            return _unchanged(item, outcome, now, chance, policy)
+            return _unchanged(item, outcome, timing)
         case Missing() if context.is_site_down:
             why = f"{outcome.reason or f'HTTP {outcome.http_status}'}, but the whole site is down"
-            return _failed(item, why, now, chance, policy)
+            return _failed(item, why, timing)
         case Missing() if context.loss_refused and item.has_text:
-            return _failed(item, context.loss_refused, now, chance, policy)
+            return _failed(item, context.loss_refused, timing)
         case Missing():
-            return _missing(item, outcome, now, chance, policy)
+            return _missing(item, outcome, timing)
         case Broken():
-            failed = outcome.failed
-            why = failed.text or f"{failed.code}/{failed.detail}"
-            decision = _failed(item, why, now, chance, policy, failed.retry_after_seconds, failed.http_status)
-            # The same bytes would kill the parse child again: not before the longest backoff.
-            is_fatal = failed.detail in (FailDetail.CPU, FailDetail.MEMORY, FailDetail.CRASH)
-            return _waiting(decision, now, schedule.DAY_SECONDS) if is_fatal else decision
+            return _broken(item, outcome.failed, timing)
         case Excluded():
-            return _excluded(item, outcome, now, chance, policy)
+            return _excluded(item, outcome, timing)
         case Moved():
-            return _moved(item, outcome, now, chance, policy)
+            return _moved(item, outcome, timing)
         case Parked():
             fields = {"errorMessage": outcome.sentence}
             return Decision(Status.ERROR, VisitResult.FAILED, TextAction.KEEP, None, fields, is_conclusive=False)
@@ -147,38 +165,31 @@ def _decide(
 # ── there is a text ─────────────────────────────────────────────────────────────────────────────
 
 
-def _changed(item: Item, outcome: Changed, now: float, chance: float, policy: RecheckPolicy) -> Decision:
+def _changed(item: Item, outcome: Changed, timing: _Timing) -> Decision:
     """There is a text to store; search takes it anew if it differs or was forced. A new title needs no new chunks."""
     is_new_text = outcome.visit.content_hash != item.content_hash or not item.has_text
     is_news = is_new_text or outcome.is_new_metadata
-    streak = 0 if is_news else item.unchanged_streak + 1
-    interval = _interval(streak, policy)
-    fields = {
-        **visited_fields(outcome.visit),
-        **_healthy(),
-        **_checked(item, streak, interval),
-        "conditionalStreak": "0",
-    }
+    checked, next_at = timing.checked(item, 0 if is_news else item.unchanged_streak + 1)
+    fields = {**visited_fields(outcome.visit), **_healthy(), **checked, "conditionalStreak": "0"}
     if is_news:
-        fields |= {"lastChanged": iso(now), "changedTs": f"{now:.3f}"}
+        fields |= {"lastChanged": iso(timing.now), "changedTs": f"{timing.now:.3f}"}
     status = Status.CRAWLED if is_new_text or item.is_forced else _status_of(item)
     count, event = (VisitResult.CHANGED, "item.changed") if is_news else (VisitResult.UNCHANGED, "")
-    return Decision(status, count, TextAction.REPLACE, _next(now, interval, chance), fields, event)
+    return Decision(status, count, TextAction.REPLACE, next_at, fields, event)
 
 
-def _unchanged(item: Item, outcome: Unchanged, now: float, chance: float, policy: RecheckPolicy) -> Decision:
-    streak = item.unchanged_streak + 1
-    interval = _interval(streak, policy)
+def _unchanged(item: Item, outcome: Unchanged, timing: _Timing) -> Decision:
+    checked, next_at = timing.checked(item, item.unchanged_streak + 1)
     is_304 = outcome.http_status == 304
     is_well = item.status in (Status.CRAWLED, Status.INDEXED)
     fields = {
         **({} if is_well else _healthy() | {"httpRobotsAllowed": "true"}),
-        **_checked(item, streak, interval),
+        **checked,
         "httpStatusCode": str(outcome.http_status),
         "conditionalStreak": str(item.conditional_streak + 1 if is_304 else 0),
         **(visited_fields(outcome.visit) if outcome.visit else _seen_again(item, outcome)),
     }
-    return Decision(_status_of(item), VisitResult.UNCHANGED, TextAction.KEEP, _next(now, interval, chance), fields)
+    return Decision(_status_of(item), VisitResult.UNCHANGED, TextAction.KEEP, next_at, fields)
 
 
 def _seen_again(item: Item, outcome: Unchanged) -> dict[str, str]:
@@ -198,13 +209,12 @@ def _seen_again(item: Item, outcome: Unchanged) -> dict[str, str]:
     return fields
 
 
-def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: RecheckPolicy) -> Decision:
+def _moved(item: Item, outcome: Moved, timing: _Timing) -> Decision:
     """An alias has no text of its own; it is checked as often as a page that never changes."""
-    streak = item.unchanged_streak + 1
-    interval = _interval(streak, policy)
+    checked, next_at = timing.checked(item, item.unchanged_streak + 1)
     fields = {
         **_healthy(),
-        **_checked(item, streak, interval),
+        **checked,
         "aliasOf": outcome.target_id,
         "httpStatusCode": str(outcome.visit.http_status),
         "httpRedirectChain": redirects_json(outcome.visit.redirects),
@@ -213,7 +223,7 @@ def _moved(item: Item, outcome: Moved, now: float, chance: float, policy: Rechec
         "contentHash": "",
         "textHash": "",
     }
-    event, next_at = "item.moved" if item.has_text else "", _next(now, interval, chance)
+    event = "item.moved" if item.has_text else ""
     return Decision(Status.INDEXED, VisitResult.UNCHANGED, TextAction.DELETE, next_at, fields, event)
 
 
@@ -223,14 +233,6 @@ def _status_of(item: Item) -> Status:
     return Status.INDEXED if item.alias_of or is_indexed else Status.CRAWLED
 
 
-def _checked(item: Item, streak: int, interval: float) -> dict[str, str]:
-    return {
-        "visitedVersion": item.listed_version,
-        "unchangedStreak": str(streak),
-        "crawlIntervalSeconds": f"{interval:.0f}",
-    }
-
-
 def _healthy() -> dict[str, str]:
     return {"errorMessage": "", "consecutiveFailures": "0", "missingChecks": "0", "missingSinceTs": "0", "goneTs": ""}
 
@@ -238,80 +240,72 @@ def _healthy() -> dict[str, str]:
 # ── there is none ───────────────────────────────────────────────────────────────────────────────
 
 
-def _missing(item: Item, outcome: Missing, now: float, chance: float, policy: RecheckPolicy) -> Decision:
+def _missing(item: Item, outcome: Missing, timing: _Timing) -> Decision:
     """410 is gone at once; 404 hides at once and is a tombstone after enough checks over a day."""
-    checks = item.missing_checks + 1
-    since = item.missing_since or now
+    policy, now = timing.policy, timing.now
+    checks, since = item.missing_checks + 1, item.missing_since or now
     is_gone = outcome.is_certain or item.status is Status.GONE
     is_gone = is_gone or (checks >= policy.gone_after_checks and now - since >= DAY_SECONDS)
-    what = outcome.reason or f"HTTP {outcome.http_status}"
-    until_gone = "it counts as gone a day after it was first missing"
-    if checks < policy.gone_after_checks:
-        until_gone = f"{checks} of {policy.gone_after_checks} checks before it counts as gone"
+    why = outcome.reason or f"HTTP {outcome.http_status}"
+    if not is_gone and checks < policy.gone_after_checks:
+        why += f" ({checks} of {policy.gone_after_checks} checks before it counts as gone)"
+    elif not is_gone:
+        why += " (it counts as gone a day after it was first missing)"
+    wait = policy.max_seconds if is_gone else min(policy.base_seconds, DAY_SECONDS / 2)
     fields = {
         "missingChecks": str(checks),
         "missingSinceTs": f"{since:.3f}",
-        "errorMessage": what if is_gone else f"{what} ({until_gone})",
+        "errorMessage": why,
         "conditionalStreak": "0",
+        "crawlIntervalSeconds": f"{wait:.0f}",
     }
     if outcome.http_status and not outcome.reason:
         fields["httpStatusCode"] = str(outcome.http_status)
-    event = "item.gone" if item.has_text else ""
-    if not is_gone:
-        wait = min(policy.base_seconds, DAY_SECONDS / 2)
-        text = TextAction.HIDE if item.has_text else TextAction.KEEP
-        return _waiting(Decision(Status.ERROR, _missing_count(item), text, None, fields, event), now, wait, chance)
-    if item.status is not Status.GONE:
+    if is_gone and item.status is not Status.GONE:
         fields["goneTs"] = f"{now:.3f}"
-    decision = Decision(Status.GONE, _missing_count(item), TextAction.DELETE, None, fields, event)
-    return _waiting(decision, now, policy.max_seconds, chance)
-
-
-def _missing_count(item: Item) -> VisitResult:
-    """Count an item when it goes missing, not at each check after that. What was never there is a broken link."""
+    # Counted when it goes missing, not at each check after that. What was never there is a broken link.
+    count = VisitResult.UNCHANGED if item.missing_checks else VisitResult.FAILED
+    text, event = TextAction.KEEP, ""
     if item.has_text:
-        return VisitResult.GONE
-    return VisitResult.UNCHANGED if item.missing_checks else VisitResult.FAILED
+        count, text, event = VisitResult.GONE, TextAction.HIDE, "item.gone"
+    if is_gone:
+        text = TextAction.DELETE
+    return Decision(Status.GONE if is_gone else Status.ERROR, count, text, timing.next_at(wait), fields, event)
 
 
-def _waiting(decision: Decision, now: float, seconds: float, chance: float = 0.5) -> Decision:
-    """Return the decision with the next check after so long, also in the record."""
-    decision.fields["crawlIntervalSeconds"] = f"{seconds:.0f}"
-    return replace(decision, next_at=_next(now, seconds, chance))
+def _broken(item: Item, failed: Failed, timing: _Timing) -> Decision:
+    why = failed.text or f"{failed.code}/{failed.detail}"
+    decision = _failed(item, why, timing, failed.retry_after_seconds, failed.http_status)
+    # The same bytes would kill the parse child again: not before the longest backoff.
+    if failed.detail in (FailDetail.CPU, FailDetail.MEMORY, FailDetail.CRASH):
+        decision.next_at = timing.now + DAY_SECONDS
+        decision.fields["crawlIntervalSeconds"] = f"{DAY_SECONDS:.0f}"
+    return decision
 
 
-def _failed(
-    item: Item,
-    why: str,
-    now: float,
-    chance: float,
-    policy: RecheckPolicy,
-    retry_after: float | None = None,
-    status: int = 0,
-) -> Decision:
+def _failed(item: Item, why: str, timing: _Timing, retry_after: float | None = None, http_status: int = 0) -> Decision:
     """The stored text stays; checks back off, and never come earlier than Retry-After."""
     failures = item.failures + 1
-    wait = schedule.item_backoff_seconds(failures, policy.error_base_seconds)
-    next_at = schedule.retry_at(now, schedule.jittered_both(wait, chance), retry_after)
+    wait = schedule.item_backoff_seconds(failures, timing.policy.error_base_seconds)
+    next_at = schedule.retry_at(timing.now, schedule.jittered_both(wait, timing.chance), retry_after)
     fields = {
         "consecutiveFailures": str(failures),
         "errorMessage": why[:ERROR_CHARS],
         "crawlIntervalSeconds": f"{max(wait, retry_after or 0.0):.0f}",
     }
-    if status:
-        fields["httpStatusCode"] = str(status)
-    kept = Status.GONE if item.status is Status.GONE else Status.ERROR
-    return Decision(kept, VisitResult.FAILED, TextAction.KEEP, next_at, fields, is_conclusive=False)
+    if http_status:
+        fields["httpStatusCode"] = str(http_status)
+    status = Status.GONE if item.status is Status.GONE else Status.ERROR
+    return Decision(status, VisitResult.FAILED, TextAction.KEEP, next_at, fields, is_conclusive=False)
 
 
-def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: RecheckPolicy) -> Decision:
+def _excluded(item: Item, outcome: Excluded, timing: _Timing) -> Decision:
     """We do not take it now; it is checked again ever less often. Mostly the stored text stays."""
     is_new_content = bool(outcome.content_hash) and outcome.content_hash != item.content_hash
-    streak = 0 if is_new_content else item.unchanged_streak + 1
-    interval = _interval(streak, policy)
+    checked, next_at = timing.checked(item, 0 if is_new_content else item.unchanged_streak + 1)
     fields = {
         **_healthy(),
-        **_checked(item, streak, interval),
+        **checked,
         "httpRobotsAllowed": "false" if outcome.is_by_robots else "true",
         "errorMessage": outcome.reason[:ERROR_CHARS],
     }
@@ -321,22 +315,10 @@ def _excluded(item: Item, outcome: Excluded, now: float, chance: float, policy: 
         fields["mimeType"] = outcome.mime_type
     if is_new_content:
         fields |= {"contentHash": outcome.content_hash, "bodyHash": outcome.content_hash}
-        fields |= {"lastChanged": iso(now), "changedTs": f"{now:.3f}"}
+        fields |= {"lastChanged": iso(timing.now), "changedTs": f"{timing.now:.3f}"}
     is_withdrawn = outcome.is_withdrawn and item.has_text
     text, event = (TextAction.DELETE, "item.gone") if is_withdrawn else (TextAction.KEEP, "")
-    return Decision(Status.OUT_OF_SCOPE, VisitResult.EXCLUDED, text, _next(now, interval, chance), fields, event)
-
-
-# ── when ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _interval(unchanged_streak: int, policy: RecheckPolicy) -> float:
-    seconds = schedule.ladder_seconds(unchanged_streak, policy.base_seconds, policy.max_seconds)
-    return min(seconds, policy.longest_seconds or seconds)
-
-
-def _next(now: float, seconds: float, chance: float) -> float:
-    return now + schedule.jittered_both(seconds, chance)
+    return Decision(Status.OUT_OF_SCOPE, VisitResult.EXCLUDED, text, next_at, fields, event)
 
 
 def should_ask_conditionally(

@@ -26,7 +26,11 @@ def retry_after_seconds(value: str, now_ts: float) -> float | None:
 
 def cache_lifetime_seconds(headers: Mapping[str, str], now_ts: float) -> float | None:
     """How much longer the answer is fresh; 0 if it must be asked again, None if nothing is said."""
-    directives = _directives(headers.get("cache-control", ""))
+    directives: dict[str, str] = {}
+    for part in headers.get("cache-control", "").lower().split(","):
+        name, _, argument = part.partition("=")
+        # The first one wins: a cache in between may have appended its own.
+        directives.setdefault(name.strip(), argument.strip(' "'))
     if "no-store" in directives or "no-cache" in directives:
         return 0.0
     # `s-maxage` speaks to shared caches, and we ask on behalf of many readers.
@@ -69,15 +73,6 @@ def _until_expiry(headers: Mapping[str, str], now_ts: float) -> float | None:
         return 0.0  # `Expires: 0` and other junk mean "already expired" (RFC 9111 §5.3)
     date = http_date_ts(headers.get("date", ""))
     return min(max(expires - (now_ts if date is None else date), 0.0), LONGEST_CACHE_SECONDS)
-
-
-def _directives(value: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for part in value.lower().split(","):
-        name, _, argument = part.partition("=")
-        # The first one wins: a cache in between may have appended its own.
-        found.setdefault(name.strip(), argument.strip(' "'))
-    return found
 
 
 def _seconds(value: str | None) -> float | None:

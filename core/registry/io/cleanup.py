@@ -81,7 +81,12 @@ class ArticleExpiry:
         expired = {item_id: fields for item_id, *fields in cast(list[list[str]], rows)}
         old = {item_id: fields[0] or "0" for item_id, fields in expired.items() if self._is_old(fields, now)}
         count = await _remove(self._remover, "status", old)
-        ending = [item_id for item_id, fields in expired.items() if item_id not in old and _has_just_expired(fields)]
+        # Those whose end is not noted yet. The status of what a 404 or 410 took away says so itself.
+        ending = [
+            item_id
+            for item_id, (status, uid, sources, *_) in expired.items()
+            if item_id not in old and uid and status in set(Status) and (status != Status.GONE or _others(sources))
+        ]
         for start in range(0, len(ending), AT_ONCE):
             count += await self._end(ending[start : start + AT_ONCE], now)
         return count
@@ -193,12 +198,6 @@ class Pruner:
     async def _without_article(self, uids: Sequence[str]) -> list[str]:
         replies = await read_many(self._client, [("EXISTS", self._keys.article(uid)) for uid in uids])
         return [uid for uid, exists in zip(uids, replies, strict=True) if not exists]
-
-
-def _has_just_expired(fields: Sequence[str]) -> bool:
-    """Had it an article whose end is not noted yet? The status of what a 404 or 410 took away says so itself."""
-    status, uid, sources, *_ = fields
-    return bool(uid) and status in set(Status) and (status != Status.GONE or bool(_others(sources)))
 
 
 def _others(sources: str) -> list[str]:
