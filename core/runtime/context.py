@@ -84,9 +84,11 @@ async def open_context(settings: Settings, *, once: bool = False) -> AsyncIterat
 async def build_context(settings: Settings, client: connect.Client, keys: Keys) -> AsyncIterator[Context]:
     """Yield a context on an open client; its parse children start with the first task."""
     pool = ParsePool(settings.parse_processes, settings.parse_cpu_seconds, settings.parse_memory_bytes)
-    admitted = sample.admitted(settings)
+    sample_hosts = sample.hosts(settings)
+    allowed_hosts = (*settings.fetch_allowed_hosts, *sample_hosts)
+    fetch_settings = settings.model_copy(update={"fetch_allowed_hosts": allowed_hosts})
     leases = Leases(client, keys)
-    fetching = Fetcher(admitted, client, keys, exempt=sample.hosts(settings))
+    fetching = Fetcher(fetch_settings, client, keys, exempt=sample_hosts)
     async with fetching as fetcher, pool, leases.keep_alive():
         ttls = Ttls.of(settings)
         subscriptions = Subscriptions(client, keys)
@@ -118,7 +120,7 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
             fetcher=fetcher,
             pool=pool,
             body_slots=asyncio.Semaphore(settings.fetch_concurrency),
-            feed_fetcher=FeedFetcher(fetcher, pool, settings.tracking_param_prefixes, admitted.fetch_allowed_hosts),
+            feed_fetcher=FeedFetcher(fetcher, pool, settings.tracking_param_prefixes, allowed_hosts),
             polling_policy=polling.PollingPolicy(bounds, min(polling.PollingPolicy().renew_seconds, ttls.link / 4)),
             recheck_policy=decide.RecheckPolicy(
                 base_seconds=settings.crawl_base_interval_seconds,

@@ -32,8 +32,3 @@ def hosts(settings: Settings) -> tuple[str, ...]:
     """Return `host:port` of the sample site, or nothing."""
     url = read_url(settings)
     return (urlsplit(url).netloc,) if url else ()
-
-
-def admitted(settings: Settings) -> Settings:
-    """Return the settings with the sample site among the hosts that may have a private address."""
-    return settings.model_copy(update={"fetch_allowed_hosts": (*settings.fetch_allowed_hosts, *hosts(settings))})
