@@ -1,4 +1,4 @@
-"""Forget something with all that hangs on it: text, images, links, article, aliases, memory.
+"""Forget something with everything that belongs to it: text, images, links, article, aliases, memory.
 
 python -m scripts.forget URL|ID|UID|PATH   an item, an article or a link, by any of its names
 python -m scripts.forget --feed URL        a feed, with the links and articles that it alone listed

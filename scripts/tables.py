@@ -9,7 +9,7 @@ from core.registry.io.item_forgetter import ForgetCounts
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns as wide as their widest cell, the last one free."""
+    """Return a table with columns as wide as their widest cell, the last one free."""
     lines = [tuple(printable_line(str(cell)) for cell in line) for line in (head, *rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join(
@@ -18,7 +18,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 item`, `2 items`."""
+    """Return `1 item`, `2 items`."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{count} {noun if count == 1 else plural}"
 
@@ -43,7 +43,7 @@ def removal_summary(counts: ForgetCounts) -> str:
 
 
 def span(seconds: float) -> str:
-    """A length of time in its two largest units: `3h 20m`."""
+    """Return a length of time in its two largest units: `3h 20m`."""
     if seconds == float("inf"):
         return "never"
     left = int(abs(seconds))
@@ -56,12 +56,12 @@ def span(seconds: float) -> str:
 
 
 def ago(stamp: float, now: float) -> str:
-    """How long ago, or a dash for never."""
+    """Return how long ago, or a dash for never."""
     return f"{span(now - stamp)} ago" if stamp else "–"
 
 
 def ahead(stamp: float, now: float) -> str:
-    """How far ahead."""
+    """Return how far ahead."""
     if stamp == float("inf"):
         return "never"
     return f"in {span(stamp - now)}" if stamp > now else "now"

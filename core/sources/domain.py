@@ -1,4 +1,4 @@
-"""A domain: a named set of sources, and how each of them is kept.
+"""A domain: a named set of sources, and how each of them is stored.
 
 Pure: the nouns. `core.sources.io.source_kinds` says which kinds of sources there are, `core.sources.io.domain_file`
 reads what people write.
@@ -25,12 +25,12 @@ _DERIVED_CHARS = 50
 
 
 class DomainFileError(FreshetError):
-    """A domain cannot be read. The sentence names the place."""
+    """A domain cannot be read; the message names the place."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """One source as it is kept: everything that its program needs, as JSON, and no secret."""
+    """One source as it is stored: everything that is needed to open it, as JSON, and no secret."""
 
     sid: str
     """`<domain>.<source>`: the name in all its keys."""
@@ -42,14 +42,14 @@ class SourceRecord:
     """Of the command that added it, where its kind needs one (`core.sources.io.read_permission`)."""
 
     def to_json(self) -> str:
-        """One line, the same for the same source."""
+        """Return one line, the same for the same source."""
         fields = {"sid": self.sid, "kind": self.kind, "domain": self.domain, "config": dict(self.config)}
         fields |= {"signature": self.signature} if self.signature else {}
         return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         try:
             read = json.loads(text)
             sid, kind, domain = (str(read[name]) for name in ("sid", "kind", "domain"))
@@ -77,7 +77,7 @@ UrlGlobs = Annotated[tuple[str, ...], AfterValidator(_url_globs)]
 
 
 class SourceConfig(BaseModel):
-    """What a person may write of a source. Each kind has a model of its own, beside its program."""
+    """What a person may configure of a source; each kind has a model of its own, beside its class."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -92,30 +92,30 @@ class SourceConfig(BaseModel):
 
     @classmethod
     def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
-        """The configuration that one word or address of a person stands for; None if it names no source of this kind.
+        """Return the configuration that a word or address stands for; None if it names no source of this kind.
 
         `web_url` is where GitHub is.
         """
         return None
 
     def config(self) -> dict[str, Any]:
-        """As JSON, without its name."""
+        """Return it as JSON, without its id."""
         return self.model_dump(mode="json", exclude={"id"})
 
     def derived_id(self) -> str:
-        """A name made of what it points at."""
+        """Return an id made of what it points at."""
         return slug(str(getattr(self, self.location_field)))
 
     def title(self) -> str:
-        """What it points at, for people."""
+        """Return what it points at, for people."""
         return str(getattr(self, self.location_field))
 
-    def trouble(self) -> str:
-        """Why it cannot be there, as far as a look at this machine tells; for what a person has just written."""
+    def problem(self) -> str:
+        """Return why it cannot be there, as far as this machine can tell; for what a person has just typed."""
         return ""
 
     def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceConfig]]:
-        """Other sources that come with it: how their names end, their kind, their configuration."""
+        """Return sources that come with it: how their ids end, their kind, their configuration."""
         return ()
 
 
@@ -130,17 +130,17 @@ class Domain(BaseModel):
 
     @classmethod
     def source_fields(cls) -> list[str]:
-        """`web_sources` and the like, in order."""
+        """Return `web_sources` and the like, in order."""
         return [name for name in cls.model_fields if name.endswith(SOURCES_SUFFIX)]
 
     def models(self) -> list[tuple[str, SourceConfig]]:
-        """All its sources in order, with their kinds."""
+        """Return all its sources in order, with their kinds."""
         return [
             (name.removesuffix(SOURCES_SUFFIX), model) for name in self.source_fields() for model in getattr(self, name)
         ]
 
     def sources(self, web_url: str = GITHUB_URL) -> list[SourceRecord]:
-        """All its sources in order, each with a name of its own; what comes with one stands behind it."""
+        """Return all its sources in order, each with an id of its own; what comes with one stands behind it."""
         configs: list[SourceRecord] = []
         for source_id, (kind, model) in zip(self.source_ids(), self.models(), strict=True):
             sid = f"{self.id}.{source_id}"
@@ -150,7 +150,7 @@ class Domain(BaseModel):
         return configs
 
     def source_ids(self) -> Iterator[str]:
-        """Given names as they are; the others from what they point at, numbered where that is not enough."""
+        """Yield given ids as they are; the others are made of what they point at, numbered where that is not enough."""
         models = [model for _, model in self.models()]
         suffixes = ("", *{suffix for model in models for suffix in model.companion_suffixes})
         taken = {f"{model.id}{suffix}" for model in models for suffix in suffixes if model.id}
@@ -164,6 +164,6 @@ class Domain(BaseModel):
 
 
 def slug(text: str) -> str:
-    """A name made of what something is called; never empty."""
+    """Return an id made of a name or address; never empty."""
     plain = re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-_")[:_DERIVED_CHARS].strip("-_")
     return plain or "source"

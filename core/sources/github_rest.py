@@ -68,7 +68,7 @@ class Repository(NamedTuple):
 
 
 def parse_repository(text: str, web_url: str) -> Repository | RejectedUrl:
-    """The repository of `owner/name` or of its URL, also with /tree/<branch>; or a sentence that says why not."""
+    """Read `owner/name` or a repository's URL, also with /tree/<branch>; or return a sentence that says why not."""
     path = text.strip()
     if "://" in path:
         inside = path_below(path, web_url)
@@ -106,12 +106,12 @@ def path_below(url: str, web_url: str) -> str | None:
 
 
 def quote_path(path: str) -> str:
-    """The path or branch as it stands in a URL. GitHub wants the slashes of a branch as they are."""
+    """Quote a path or branch for a URL. GitHub wants the slashes of a branch as they are."""
     return quote(path, safe=_PATH_SAFE)
 
 
 def base_url(url: str, setting: str) -> str:
-    """A base URL without slash at its end. Raises ValueError, a sentence that names the setting."""
+    """Return a base URL without slash at its end; raise ValueError, a sentence that names the setting."""
     cleaned = clean_url(url)
     if isinstance(cleaned, RejectedUrl) or "?" in cleaned:
         raise ValueError(f"{setting} is no URL that others can begin with.")
@@ -135,7 +135,7 @@ class TreeEntry(msgspec.Struct, frozen=True):
 
 
 class GitTree(msgspec.Struct, frozen=True):
-    """A listing of a folder, with all below it if that was asked for and fits."""
+    """A listing of a folder, with all below it if the request was recursive and it fits."""
 
     tree: tuple[TreeEntry, ...]
     truncated: bool
@@ -175,7 +175,7 @@ def _decoded(decoder: msgspec.json.Decoder[T], body: bytes) -> T | None:
 
 
 class BranchFilter(NamedTuple):
-    """Where the files of a branch are found, and which of them are taken."""
+    """Where the files of a branch are, and which of them are taken."""
 
     address: str
     """What their URLs begin with, branch included, with a slash at the end."""
@@ -183,7 +183,7 @@ class BranchFilter(NamedTuple):
     max_bytes: int
 
     def classify(self, entry: TreeEntry, path: str) -> Ref | RejectedUrl | None:
-        """What an entry is to us; None for folders and for what the patterns leave out."""
+        """Return a file that is taken, why it is refused, or None for folders and what the patterns leave out."""
         if entry.type == "tree":
             return None
         if entry.type == "commit":
@@ -206,14 +206,14 @@ class BranchFilter(NamedTuple):
 
 
 def folders(tree: GitTree, prefix: str, patterns: PathPatterns) -> Iterator[tuple[str, str]]:
-    """The folders to walk, each with its path and sha; not those in which nothing is taken."""
+    """Yield the folders to walk, each with its path and sha; not those in which nothing is taken."""
     for entry in tree.tree:
         if entry.type == "tree" and not patterns.excludes_folder(prefix + entry.path):
             yield f"{prefix}{entry.path}/", entry.sha
 
 
 def batches(tree: GitTree, prefix: str, branch_filter: BranchFilter) -> Iterator[ListingBatch]:
-    """The files of a tree that the filter takes or refuses."""
+    """Yield the files of a tree that the filter takes or refuses."""
     refs: list[Ref] = []
     refused: list[RejectedUrl] = []
     for entry in tree.tree:
@@ -233,22 +233,22 @@ def batches(tree: GitTree, prefix: str, branch_filter: BranchFilter) -> Iterator
 
 
 def blob_sha(body: bytes) -> str:
-    """What git calls this content."""
+    """Return git's id of this content."""
     return hashlib.sha1(b"blob %d\0" % len(body) + body, usedforsecurity=False).hexdigest()
 
 
 def is_sha(text: str) -> bool:
-    """Could this be git's name of something?"""
+    """Could this be an id of git?"""
     return re.match(_SHA, text) is not None
 
 
 def sha_of_etag(value: str) -> str:
-    """The blob sha that we gave as an ETag."""
+    """Return the blob sha that we gave as an ETag."""
     return value.strip().removeprefix("W/").strip('"')
 
 
 def content_type(stated: str, url: str, body: bytes) -> str:
-    """What the file is: by its name where the server does not really say; UTF-8 only where that is true."""
+    """Return what the file is: by its name where the server does not really say; UTF-8 only where that is true."""
     mime_type = media_type(stated)
     if mime_type.startswith("application/vnd.github."):
         mime_type = ""  # the API's word for raw content
@@ -272,7 +272,7 @@ def _is_utf8(body: bytes) -> bool:
 
 
 def limit_seconds(status: int, headers: Mapping[str, str], body: bytes, now: float) -> float:
-    """How long GitHub wants to be left alone after this answer; 0 if it says nothing of that kind.
+    """Return how long GitHub wants to be left alone after this answer; 0 if it does not say so.
 
     An answer of 200 can be the last one of the hour: it is good, and the next one would not be.
     """

@@ -47,13 +47,13 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class LossLimit:
-    """How much a source may lose within a day without a person's word (docs/architecture.md#deletion)."""
+    """How much a source may lose within a day without a person's consent (docs/architecture.md#deletion)."""
 
     items: int = 20
     percent: float = 20.0
 
     def refusal(self, losing: int, lost: int, left: int) -> str:
-        """Why so many more may not go, or nothing. `left` are the items the source has now."""
+        """Return why so many more may not be removed, or nothing. `left` are the items the source has now."""
         total = left + lost
         limit = max(self.items, int(total * self.percent / 100))
         gone = lost + losing

@@ -163,7 +163,7 @@ class CrawlRun:
             await self.context.sources.mark_full(self.source.sid, listing.most)
         if self.source.follows_links and part.refs:
             named = [*registered.new, *registered.moved, *registered.known]
-            await self.context.members.name(self.source.sid, named)
+            await self.context.members.mark_listed(self.source.sid, named)
         await self._count_discovered()
 
     async def _count_discovered(self) -> None:
@@ -247,7 +247,7 @@ class CrawlRun:
             if not has_new or self.should_stop():
                 break
             await self._visit_due()
-        if self.should_stop() or not await reachability.is_sound():
+        if self.should_stop() or not await reachability.is_complete():
             return ""
         refusal = await self.unlister.unlist_unseen(reachability.began)
         if not refusal:

@@ -1,4 +1,4 @@
-"""What to report of a crawl: was the listing complete, could the site be read at all, what should a person know?"""
+"""What a run reports: was the listing complete, could the site be read at all, what should a person know?"""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ def load_domain(what: str, settings: Settings, domain_id: str | None = None) -> 
     else:
         domain = parse_quick(what, str(Path.cwd()), web_url=settings.github_web_url)
         for _, source in domain.models():
-            if trouble := source.trouble():
-                raise DomainFileError(trouble)
+            if problem := source.problem():
+                raise DomainFileError(problem)
     if domain_id is None:
         return domain
     if not re.fullmatch(SLUG, domain_id):
@@ -106,7 +106,7 @@ def parse_quick(text: str, folder: str, home: str | None = None, web_url: str = 
 
 
 def _object(text: str) -> dict[str, Any]:
-    """The JSON object, each key once."""
+    """Return the JSON object, each key once."""
     try:
         read = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_each_once)
     except json.JSONDecodeError as error:
@@ -151,7 +151,7 @@ def _refuse_repeats(domain: Domain) -> None:
 
 
 def _sentence(error: ValidationError) -> str:
-    """The first problem, by its place, without the value; and how many more there are."""
+    """Return the first problem with its place, without the value; and how many more there are."""
     problems = error.errors(include_url=False, include_input=False)
     first = problems[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).removeprefix(".")

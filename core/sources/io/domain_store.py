@@ -1,4 +1,4 @@
-"""Domains in Redis: what a person named, and the sources that came of it."""
+"""Domains in Redis, with the ids of their sources."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class DomainStore:
         self._keys = keys
 
     async def ids(self) -> list[str]:
-        """All domains."""
+        """Return the ids of all domains."""
         return sorted(texts(await self._client.smembers(self._keys.domains)))
 
     async def read(self, domain_id: str) -> StoredDomain | None:
-        """A domain, or None."""
+        """Return a domain, or None."""
         values = cast(list[str | None], await self._client.hmget(self._keys.domain(domain_id), FIELDS))
         name, description, sources, config = (value or "" for value in values)
         if not any(values):
@@ -61,7 +61,7 @@ class DomainStore:
         return domain
 
     async def save(self, domain: Domain, sources: Sequence[str], now: float) -> None:
-        """The domain with these sources; new, or as it is now."""
+        """Store a domain with these sources, new or changed."""
         fields: HashFields = {
             "id": domain.id,
             "name": domain.name,
@@ -78,7 +78,7 @@ class DomainStore:
             await pipe.execute()
 
     async def remove(self, domain_id: str) -> None:
-        """Forget the domain itself; its sources are another matter."""
+        """Remove the domain itself; its sources are the caller's to remove."""
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.delete(self._keys.domain(domain_id))
             pipe.srem(self._keys.domains, domain_id)

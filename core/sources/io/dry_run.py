@@ -138,7 +138,7 @@ class _Comparison:
     async def _compare_unlisted(self, *, is_complete: bool) -> None:
         """Count what is known and was not listed: gone if the listing was complete, else as it was."""
         sid = self._source.sid
-        async for item_ids in self._members.scanned(sid):
+        async for item_ids in self._members.scan(sid):
             left = [item_id for item_id in item_ids if hash(item_id) not in self._listed]
             self._listed.update(map(hash, left))  # a scan may name one twice
             if is_complete and self._source.is_listing_evidence:

@@ -31,7 +31,7 @@ from core.net.fetcher import BodySlot
 from core.registry.record import Item
 from core.sources.domain import Globs, SourceConfig, slug
 from core.sources.io import read_permission
-from core.sources.io.folder_walk import FolderWalk, is_utf8, is_young, shown, version
+from core.sources.io.folder_walk import FolderWalk, is_utf8, is_young, printable_path, version
 from core.sources.io.source import Source
 from core.sources.source_state import SourceState
 from core.urls.file_paths import file_identity
@@ -71,7 +71,7 @@ class _NotAllowed(Exception):
 
 
 def _absolute_path(path: str, info: ValidationInfo) -> str:
-    """Seen from the folder of domain.json; `~` is the home of whoever runs us."""
+    """Return the absolute path, seen from the folder of domain.json; `~` is the home of whoever runs us."""
     context = info.context or {}
     if path == "~" or path.startswith("~/"):
         path = f"{context.get('home') or Path.home()}{path[1:]}"
@@ -100,7 +100,7 @@ class FolderConfig(SourceConfig):
     def derived_id(self) -> str:
         return slug(self.path.rpartition("/")[2])
 
-    def trouble(self) -> str:
+    def problem(self) -> str:
         is_there = Path(self.path).is_dir()
         return "" if is_there else f"There is no file or folder {self.path}. A site begins with https://."
 
@@ -129,7 +129,7 @@ class FolderSource(Source):
         `refusal`: why nothing below the root may be read; then nothing is, and nothing counts as gone.
         """
         if not is_utf8(str(root)):
-            raise ValueError(f"the folder {shown(str(root))} has a name that is no UTF-8")
+            raise ValueError(f"the folder {printable_path(str(root))} has a name that is no UTF-8")
         # As it was named, not resolved: a root that is a symlink keeps its items when it is turned to another folder.
         self._root = Path(file_identity(str(root.absolute())).address)
         self._patterns = PathPatterns(include, exclude)
@@ -144,12 +144,12 @@ class FolderSource(Source):
         refusal = read_permission.folder_refusal(context.settings, state.record, config["path"])
         return cls(Path(config["path"]), include, exclude, max_bytes=context.settings.fetch_max_bytes, refusal=refusal)
 
-    def unwanted(self, address: str) -> str:
+    def exclusion_reason(self, address: str) -> str:
         inside = address.removeprefix(f"{str(self._root).rstrip('/')}/")
         return "" if self._patterns.matches(inside) else EXCLUDED
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[ListingBatch | ListingEnd]:
-        """Every file that is taken, folder by folder in order of names; memory is not needed."""
+        """List every file that is taken, folder by folder in order of names; memory is not needed."""
         if self._refusal:
             yield ListingEnd(is_complete=False, reason=self._refusal)
             return
@@ -164,7 +164,7 @@ class FolderSource(Source):
         yield ListingEnd(is_complete=not walk.problem, reason=walk.problem + more)
 
     async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
-        """The file as an answer of a web server; its ETag is mtime and size, with a hash while it is young."""
+        """Return the file as an HTTP answer; its ETag is mtime and size, with a hash while it is young."""
         if self._refusal:
             return Failed(FailCode.HTTP, FailDetail.REFUSED, self._refusal)
         if slot is not None:
@@ -173,7 +173,7 @@ class FolderSource(Source):
         return await asyncio.to_thread(self._fetch, item.fetch_url, known)
 
     async def hash_of(self, item: Item) -> str | None:
-        """sha256 of the file in pieces, for one that is too large to be read at once; None if that takes too long."""
+        """Hash a file that is too large to be read at once; return None if that takes too long."""
         if self._refusal:
             return None
         stop = threading.Event()
@@ -233,32 +233,32 @@ class FolderSource(Source):
 
 
 def _open_inside(root: Path, path: str) -> int:
-    """A descriptor of a regular file below the root. Raises `_NotAllowed` or OSError.
+    """Open a regular file below the root; return its descriptor. Raises `_NotAllowed` or OSError.
 
     Opened name by name from the root, none of them a symlink: nobody can exchange a folder after it was checked.
     """
     name = Path(path).name
     if "\0" in path or not Path(path).is_absolute() or name in ("", ".."):
-        raise _NotAllowed(f"{shown(path)!r} names no file")
+        raise _NotAllowed(f"{printable_path(path)!r} names no file")
     try:
         inside = root.resolve(strict=True)
         folder = Path(path).parent.resolve(strict=True)
     except RuntimeError:
-        raise _NotAllowed(f"{shown(path)} lies behind a symlink loop") from None
+        raise _NotAllowed(f"{printable_path(path)} lies behind a symlink loop") from None
     if not folder.is_relative_to(inside):
-        raise _NotAllowed(f"{shown(path)} lies outside {root}")
+        raise _NotAllowed(f"{printable_path(path)} lies outside {root}")
     at = os.open(inside, _FOLDER_FLAGS)
     for step in folder.relative_to(inside).parts:
         at = _step(at, step, _FOLDER_FLAGS)
     at = _step(at, name, _FILE_FLAGS)
     if not stat.S_ISREG(os.fstat(at).st_mode):
         os.close(at)
-        raise _NotAllowed(f"{shown(path)} is no regular file")
+        raise _NotAllowed(f"{printable_path(path)} is no regular file")
     return at
 
 
 def _hash_inside(root: Path, path: str, is_stopped: Callable[[], bool]) -> str | None:
-    """None for what cannot be read, and for what would hold up all other files: too large, or on too slow a disk."""
+    """Return None for what cannot be read, and for what would hold up others: too large, or on too slow a disk."""
     digest, ends_at = hashlib.sha256(), time.monotonic() + HASH_SECONDS
     try:
         with open(_open_inside(root, path), "rb", buffering=0) as file:
@@ -297,7 +297,7 @@ def _answer(path: str, status: int, headers: Mapping[str, str] | None = None, bo
 
 
 def content_type(path: str) -> str:
-    """The media type that a name's ending stands for."""
+    """Return the media type that the suffix of a name stands for."""
     known = _TYPES.get(Path(path).suffix.lower())
     if known:
         return known

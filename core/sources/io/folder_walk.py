@@ -34,7 +34,7 @@ class FolderWalk:
         self.problem_count = 0
 
     def __iter__(self) -> Iterator[Ref | RejectedUrl | None]:
-        """Files and refusals; None after each folder, so that a long way without files gives others a turn."""
+        """Yield files and refusals; None after each folder, so that a long way without files gives others a turn."""
         inode = self._enter()
         waiting = [""] if inode else []
         while waiting:
@@ -45,7 +45,7 @@ class FolderWalk:
                 yield self._classify(above + name)
             inner = [above + name for name in folders if self._is_wanted(name)]
             inner = [path for path in inner if not self._patterns.excludes_folder(path)]
-            yield from (RejectedUrl(shown(self._full(path)), _NOT_UTF8) for path in inner if not is_utf8(path))
+            yield from (RejectedUrl(printable_path(self._full(path)), _NOT_UTF8) for path in inner if not is_utf8(path))
             waiting += filter(is_utf8, inner)
             yield None
         if inode and self._enter() != inode:
@@ -59,7 +59,7 @@ class FolderWalk:
         self.problem_count += 1
 
     def _enter(self) -> tuple[int, int] | None:
-        """Which folder the root is; None, and a problem, if it is none."""
+        """Return device and inode of the root; None, and a problem, if it is no folder."""
         try:
             self._real_root = self._root.resolve(strict=True)
             status = self._real_root.stat()
@@ -72,7 +72,7 @@ class FolderWalk:
         return status.st_dev, status.st_ino
 
     def _entries(self, folder: str) -> tuple[list[str], list[str]]:
-        """Names of files in order, of folders from last to first, as a stack wants them."""
+        """Return names of files in order, of folders from last to first, as a stack wants them."""
         names: list[str] = []
         folders: list[str] = []
         try:
@@ -94,20 +94,20 @@ class FolderWalk:
             status = os.lstat(full)
             if stat.S_ISLNK(status.st_mode):
                 reason = self._link_reason(path, Path(full))
-                return RejectedUrl(shown(full), reason) if reason else None
+                return RejectedUrl(printable_path(full), reason) if reason else None
             if not self._patterns.matches(path):
                 return None
             reason = _file_reason(full, status)
         except OSError as error:
             if error.errno != errno.ENOENT:
-                self._note(f"{shown(full)} cannot be read: {error.strerror}")
+                self._note(f"{printable_path(full)} cannot be read: {error.strerror}")
             return None
         if reason:
-            return RejectedUrl(shown(full), reason)
+            return RejectedUrl(printable_path(full), reason)
         return Ref(full, "file", path.count("/"), self._version(status))
 
     def _link_reason(self, path: str, link: Path) -> str:
-        """Why a symlink is not followed; empty where it would not be taken anyway."""
+        """Return why a symlink is not followed; empty where it would not be taken anyway."""
         try:
             target = link.resolve(strict=True)
         except (OSError, RuntimeError) as error:  # a loop is a RuntimeError until Python 3.12
@@ -124,7 +124,7 @@ class FolderWalk:
         return "symlink to a file that is listed itself" if is_listed else "symlink to a file that is not taken"
 
     def _version(self, status: os.stat_result) -> str:
-        """While it is young a version that no other listing has: the item is visited, and the hash decides."""
+        """Return a version that no other listing has while the file is young: it is visited, and the hash decides."""
         return f"{version(status)}:{self._started:.6f}" if is_young(status, self._clock()) else version(status)
 
 
@@ -132,7 +132,7 @@ class FolderWalk:
 
 
 def _file_reason(full: str, status: os.stat_result) -> str:
-    """Why something that is no symlink is refused, or an empty string."""
+    """Return why something that is no symlink is refused, or an empty string."""
     if not stat.S_ISREG(status.st_mode):
         return "no regular file (a device, a pipe or a socket)"
     if not is_utf8(full):
@@ -141,20 +141,20 @@ def _file_reason(full: str, status: os.stat_result) -> str:
 
 
 def is_young(status: os.stat_result, now: float) -> bool:
-    """Also true for an mtime in the future, which says nothing about when the file was written."""
+    """May an edit still hide? True as well for a future mtime, which does not tell when the file was written."""
     return status.st_mtime > now - YOUNG_SECONDS
 
 
 def version(status: os.stat_result) -> str:
-    """What metadata says about the content."""
+    """Return what the metadata says about the content."""
     return f"{status.st_mtime_ns}:{status.st_size}"
 
 
 def is_utf8(name: str) -> bool:
-    """Names are kept in Redis, where everything is UTF-8."""
+    """Can the name be stored in Redis, where everything is UTF-8?"""
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
-def shown(path: str) -> str:
-    """The path with bytes that are no UTF-8 written as `\\udcff`, fit for logs and Redis."""
+def printable_path(path: str) -> str:
+    """Return the path with bytes that are no UTF-8 written as `\\udcff`, fit for logs and Redis."""
     return path.encode("utf-8", "backslashreplace").decode()

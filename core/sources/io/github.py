@@ -92,11 +92,11 @@ class GithubConfig(SourceConfig):
 
     @classmethod
     def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
-        """An address of a repository, of a branch or of a folder in it."""
+        """Recognise the address of a repository, of a branch or of a folder in it."""
         return _named_repository(word, web_url)
 
     def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceConfig]]:
-        """A wiki is a site beside its repository."""
+        """Return the wiki, a site beside its repository, if wanted."""
         if not self.wiki:
             return ()
         url = f"{web_url.rstrip('/')}/{self.repo}/wiki"
@@ -143,7 +143,7 @@ class GithubSource(Source):
         include, exclude = config.get("include", ()), config.get("exclude", ())
         return cls(context.settings, context.fetcher, config["repo"], config["branch"], include, exclude)
 
-    def unwanted(self, address: str) -> str:
+    def exclusion_reason(self, address: str) -> str:
         at = address.removeprefix(self._blobs_url)
         branch = f"{github_rest.quote_path(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
         is_ours = address.startswith(self._blobs_url) and at.startswith(branch)
@@ -152,7 +152,7 @@ class GithubSource(Source):
     # ── listing ──
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[ListingBatch | ListingEnd]:
-        """Every file of the branch's newest commit that the patterns take."""
+        """List every file of the branch's newest commit that the patterns take."""
         known = memory if memory.get("scope") == self._scope() else {}
         try:
             head = await self._head(known)
@@ -170,10 +170,10 @@ class GithubSource(Source):
         yield ListingEnd(True, memory=self._memory(head, branch))
 
     async def _head(self, known: Mapping[str, str]) -> BranchHead:
-        """The newest commit; the one we know if GitHub says that nothing changed."""
+        """Return the newest commit; the one we know if GitHub says that nothing changed."""
         branch = self._repo.branch or "HEAD"
         etag, url = known.get("etag", ""), known.get("etag_url", "")
-        answer = await self._github.ask(
+        answer = await self._github.get(
             f"{self._api_url}/commits/{github_rest.quote_path(branch)}",
             accept=SHA,
             conditional={"If-None-Match": etag} if etag else {},
@@ -192,11 +192,11 @@ class GithubSource(Source):
         return BranchHead(commit, good.header("etag"), good.final_url)
 
     async def _default_branch(self) -> str:
-        good = self._good(await self._github.ask(self._api_url, max_bytes=SMALL_BYTES), "the repository")
+        good = self._good(await self._github.get(self._api_url, max_bytes=SMALL_BYTES), "the repository")
         return self._parsed(github_rest.parse_default_branch(good.body), "repository")
 
     async def _walk(self, commit: str, branch_filter: BranchFilter) -> AsyncIterator[ListingBatch]:
-        """All folders at once; where that is too much for one answer, folder by folder."""
+        """List all folders at once; where that is too much for one answer, folder by folder."""
         pending = [("", commit)]
         while pending:
             prefix, sha = pending.pop()
@@ -211,7 +211,7 @@ class GithubSource(Source):
 
     async def _tree(self, sha: str, *, is_deep: bool) -> GitTree:
         url = f"{self._api_url}/git/trees/{sha}" + ("?recursive=1" if is_deep else "")
-        good = self._good(await self._github.ask(url, max_bytes=TREE_BYTES), "a part of the tree")
+        good = self._good(await self._github.get(url, max_bytes=TREE_BYTES), "a part of the tree")
         return self._parsed(github_rest.parse_tree(good.body), "tree")
 
     def _good(self, answer: FetchResult, what: str) -> Fetched:
@@ -219,7 +219,7 @@ class GithubSource(Source):
             case Fetched(status=200):
                 return answer
             case Fetched(status=404):
-                raise _ListingFailed(self._github.denied(404).text)
+                raise _ListingFailed(self._github.denial(404).text)
             case Fetched():
                 raise _ListingFailed(f"GitHub says {answer.status} for {what} of {self._repo.full_name}.")
             case Deferred():
@@ -242,7 +242,7 @@ class GithubSource(Source):
         }
 
     def _scope(self) -> str:
-        """What the listing depends on besides the commit: new patterns list anew, whatever GitHub says."""
+        """Return a hash of what the listing depends on besides the commit: with new patterns everything is listed."""
         patterns = self._patterns
         inputs = (self._blobs_url, self._repo.branch, patterns.include, patterns.exclude, self._max_bytes)
         return hashlib.sha256(msgspec.json.encode(inputs)).hexdigest()[:16]
@@ -250,7 +250,7 @@ class GithubSource(Source):
     # ── fetching ──
 
     async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
-        """One file, its blob sha as ETag; no request at all if the listing says that we have it."""
+        """Fetch one file, its blob sha as ETag; without any request if the listing says that we have it."""
         url = item.fetch_url
         if not url.startswith(self._blobs_url):
             request = FetchRequest(url, conditional=conditional, conditional_url=item.validators_url)
@@ -259,7 +259,7 @@ class GithubSource(Source):
         known = github_rest.sha_of_etag(headers.get("if-none-match", ""))
         if known and known == item.listed_version:
             return _unchanged(url, known)
-        answer = await self._github.ask(self._raw_url + url.removeprefix(self._blobs_url), accept="*/*", slot=slot)
+        answer = await self._github.get(self._raw_url + url.removeprefix(self._blobs_url), accept="*/*", slot=slot)
         if not isinstance(answer, Fetched):
             return answer
         if answer.status == 404:
@@ -276,22 +276,22 @@ class GithubSource(Source):
         return replace(_at(answer, url), headers={**answer.headers, "etag": f'"{sha}"', "content-type": kind})
 
     async def _as_listed(self, item: Item, answer: Fetched, slot: BodySlot | None) -> FetchResult:
-        """The version that the listing saw. Raw files come from a cache that may be five minutes behind."""
+        """Return the version that the listing saw: raw files come from a cache that may be five minutes behind."""
         listed = item.listed_version
         if not github_rest.is_sha(listed) or github_rest.blob_sha(answer.body) == listed:
             return answer
-        exact = await self._github.ask(f"{self._api_url}/git/blobs/{listed}", accept=RAW, slot=slot)
+        exact = await self._github.get(f"{self._api_url}/git/blobs/{listed}", accept=RAW, slot=slot)
         # Gone from the repository, by a force push: then the listing is what is old.
         return answer if isinstance(exact, Fetched) and exact.status != 200 else exact
 
     async def _missing(self, answer: Fetched) -> FetchResult:
-        """A file is only gone if its repository is there: raw files of one that we may not read are all 404."""
+        """Return 404 only if the repository is there: raw files of one that we may not read are all 404."""
         if self._clock() >= self._present_until:
-            about = await self._github.ask(self._api_url, max_bytes=SMALL_BYTES)
+            about = await self._github.get(self._api_url, max_bytes=SMALL_BYTES)
             if not isinstance(about, Fetched):
                 return about
             if about.status != 200:
-                return self._github.denied(404) if about.status == 404 else _at(about, answer.url)
+                return self._github.denial(404) if about.status == 404 else _at(about, answer.url)
             self._present_until = self._clock() + PRESENT_SECONDS
         return answer
 
@@ -306,7 +306,7 @@ def _checked(repo: str, branch: str, web_url: str) -> Repository:
 
 
 def _at(answer: Fetched, url: str) -> Fetched:
-    """The answer under the item's own URL: where the bytes came from is nobody's business."""
+    """Return the answer under the item's own URL, not the one that the bytes came from."""
     return replace(answer, url=url, final_url=url, hops=())
 
 
@@ -315,7 +315,7 @@ def _unchanged(url: str, sha: str) -> Fetched:
 
 
 def _named_repository(url: str, web_url: str) -> dict[str, Any] | None:
-    """The repository that an address on GitHub names, with branch and folder; None for all its other pages."""
+    """Return the repository that an address on GitHub names, with branch and folder; None for any other page."""
     cleaned = clean_url(url)
     inside = None if isinstance(cleaned, RejectedUrl) else github_rest.path_below(cleaned, web_url)
     if inside is None:

@@ -1,4 +1,4 @@
-"""Asking GitHub: who we are, what it counts, and its refusals as sentences.
+"""Requests to GitHub: authentication, rate limits, and its refusals as sentences.
 
 The token goes to the API and to raw files, nowhere else: the fetcher drops it where a redirect leaves the origin.
 """
@@ -25,7 +25,7 @@ MAX_WAIT_SECONDS = 5.0
 
 
 class GithubClient:
-    """One repository's door to the API and to its raw files."""
+    """Sends requests for one repository, to the API and to its raw files."""
 
     def __init__(self, settings: Settings, fetcher: Fetcher, repo: Repository, clock: Callable[[], float]) -> None:
         self._token = settings.github_token
@@ -33,7 +33,7 @@ class GithubClient:
         self._repo = repo
         self._clock = clock
 
-    async def ask(
+    async def get(
         self,
         url: str,
         *,
@@ -64,9 +64,9 @@ class GithubClient:
             await self._fetcher.hold_off(answer.final_url, wait, LIMIT_REASON)
             if answer.status in github_rest.LIMIT_STATUSES:
                 return Deferred(wait, LIMIT_REASON)
-        return self.denied(answer.status) if answer.status in (401, 403) else answer
+        return self.denial(answer.status) if answer.status in (401, 403) else answer
 
-    def denied(self, status: int) -> Failed:
+    def denial(self, status: int) -> Failed:
         """Return why we are not let in, and what a person can do."""
         question = (
             "is the name right, and may the token in GITHUB_TOKEN read it?"

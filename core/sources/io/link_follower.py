@@ -88,7 +88,7 @@ class LinkFollower:
         depths = await self._context.members.depths(source.sid, list(by_id))
         known = {item_id: depth for item_id, depth in zip(by_id, depths, strict=True) if depth is not None}
         nearer = {item_id: by_id[item_id].depth for item_id, depth in known.items() if by_id[item_id].depth < depth}
-        await self._context.members.come_nearer(source.sid, nearer)
+        await self._context.members.lower_depths(source.sid, nearer)
         new = [ref for item_id, ref in by_id.items() if item_id not in known]
         return list(known) + await self._register_new(source, await self._without_variants(source, new))
 

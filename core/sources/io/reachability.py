@@ -36,7 +36,7 @@ class Reachability:
     async def walk(self) -> int:
         """Stamp all that can be reached; return how many items are new."""
         members, sid = self._context.members, self._source.sid
-        first = [self._source.state.root_id, *await members.named(sid), *await self._former()]
+        first = [self._source.state.root_id, *await members.listed(sid), *await self._former()]
         queue = deque(self._not_reached(first))
         before = await members.count(sid)
         while queue:
@@ -59,9 +59,9 @@ class Reachability:
         return new
 
     async def _linked_from(self, pages: list[str]) -> list[str]:
-        """Items that these pages link to, and their aliases' targets; the pages themselves are stamped."""
+        """Return items that these pages link to, and their aliases' targets; stamp the pages themselves."""
         linked: dict[str, None] = {}
-        for page in await self._context.members.reach(self._source.sid, pages, self._clock.now()):
+        for page in await self._context.members.mark_reached(self._source.sid, pages, self._clock.now()):
             links = set(page.links)
             if page.canonical_url and page.canonical_url != page.url:
                 links.add(page.canonical_url)  # what a page calls itself is a link too
@@ -71,7 +71,7 @@ class Reachability:
         return list(linked)
 
     async def _known(self, links: list[str], depth: int) -> list[str]:
-        """Ids of those links that are items of this source; those that should be become so."""
+        """Return the ids of those links that are items of this source; register those that should be."""
         by_id = {_id_of(link): link for link in links}
         wanted = [item_id for item_id in by_id if hash(item_id) not in self._strangers]
         unseen = [item_id for item_id in wanted if hash(item_id) not in self._reached]
@@ -88,18 +88,18 @@ class Reachability:
         depths = await self._context.members.depths(self._source.sid, unseen)
         unknown = [item_id for item_id, known in zip(unseen, depths, strict=True) if known is None]
         nearer = [name for name, known in zip(unseen, depths, strict=True) if known is not None and known > depth]
-        await self._context.members.come_nearer(self._source.sid, dict.fromkeys(nearer, depth))
+        await self._context.members.lower_depths(self._source.sid, dict.fromkeys(nearer, depth))
         made = set(await self._link_follower.register_all(self._source, [by_id[name] for name in unknown], depth))
         strangers = set(unknown) - made
         self._strangers.update(map(hash, strangers))
         return [item_id for item_id in wanted if item_id not in strangers]
 
-    async def is_sound(self) -> bool:
+    async def is_complete(self) -> bool:
         """Was every page read that could lead on? With one unread, nothing is known to be an orphan."""
         return not await self._context.members.has_unread(self._source.sid)
 
 
 @lru_cache(maxsize=20_000)
 def _id_of(link: str) -> str:
-    """Menus repeat on every page."""
+    """Return the item id; cached, because menus repeat on every page."""
     return item_id_of(Ref(link))

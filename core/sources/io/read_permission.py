@@ -25,7 +25,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class _KeyError(FreshetError):
-    """The key cannot be used. The sentence says what to do."""
+    """The key cannot be used; the message says what to do."""
 
 
 # ── signing ──
@@ -86,7 +86,7 @@ def _signature(key: bytes, text: str) -> str:
 
 
 def _key(settings: Settings, *, create: bool = False) -> bytes:
-    """The key; empty if there is none."""
+    """Return the key; empty if there is none."""
     path = settings.persistent_storage_path / KEY_FILE
     try:
         if create:

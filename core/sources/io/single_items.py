@@ -1,6 +1,6 @@
-"""Single pages: articles of feeds, URLs, files and blobs that somebody registered. Nobody lists them.
+"""Single items: articles of feeds, and URLs, files and blobs that somebody registered. Nobody lists them.
 
-A blob is a file that speaks HTTP: it is asked for with the SAS token of the settings, which is stored nowhere.
+A blob is a file behind HTTP: it is fetched with the SAS token of the settings, which is stored nowhere.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TEXTS = ("text/", "application/xhtml")
 
 
 class SingleItemSource(Source):
-    """Fetches pages by HTTP, with validators; large binaries are looked at before they are fetched."""
+    """Fetches single items with validators; a large binary is checked by HEAD before it is fetched."""
 
     def __init__(self, fetcher: Fetcher, settings: Settings) -> None:
         self._fetcher = fetcher
@@ -40,11 +40,11 @@ class SingleItemSource(Source):
         return cls(context.fetcher, context.settings)
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[ListingBatch | ListingEnd]:
-        """Nothing: who registers them knows them."""
+        """List nothing: who registers them knows them."""
         yield ListingEnd(is_complete=False, reason="nobody lists single pages")
 
     async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
-        """One page; robots.txt and politeness are the fetcher's."""
+        """Fetch one item; robots.txt and politeness are the fetcher's."""
         if item.type != "file":
             return await look_and_fetch(self._fetcher, item, page_request(item, conditional), slot)
         if file_paths.file_identity(item.fetch_url).kind == "blob":
@@ -94,7 +94,7 @@ async def look_and_fetch(
 
 
 def _is_same(answer: Fetched, item: Item) -> bool:
-    """By the same URL's etag, or by its date and length."""
+    """Is it the file we know, by the same URL's etag, or by its date and length?"""
     if answer.final_url != item.validators_url:
         return False
     if item.etag and answer.header("etag") == item.etag:

@@ -62,7 +62,7 @@ class SitemapState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def conditional(self) -> dict[str, str]:
-        """The validators, as headers."""
+        """Return the validators as headers."""
         headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         return {name: value for name, value in headers.items() if value}
 
@@ -98,7 +98,7 @@ class SitemapWalk:
         self.notes: list[str] = []
 
     async def pages(self, first: Sequence[str]) -> AsyncGenerator[tuple[Listed, ...], None]:
-        """The pages of each sitemap that changed, one sitemap after the other."""
+        """Yield the pages of each sitemap that changed, one sitemap after the other."""
         self._enqueue([SitemapStep(url) for url in first])
         while self._queue:
             step = self._queue.popleft()
@@ -125,7 +125,7 @@ class SitemapWalk:
             self._queue.append(step)
 
     def _enqueue_children(self, step: SitemapStep, state: SitemapState) -> None:
-        """An index may name sitemaps of its own domain only, or anybody could make us ask anybody."""
+        """Queue the sitemaps of an index, of its own domain only: else anybody could make us ask anybody."""
         homes = {registrable_domain(step.url), registrable_domain(state.url or step.url)}
         own = [child for child in state.children if registrable_domain(child[0]) in homes]
         if len(own) < len(state.children):

@@ -96,25 +96,25 @@ class Source(ABC):
 
     @classmethod
     def root(cls, config: Mapping[str, Any]) -> Ref | None:
-        """The item that all others are found from, where there is one."""
+        """Return the item from which all others are found, where there is one."""
         return None
 
-    def unwanted(self, address: str) -> str:
-        """Why the configuration does not want something that the source may have had; empty if it does."""
+    def exclusion_reason(self, address: str) -> str:
+        """Return why the configuration leaves out something that the source may have had; empty if it does not."""
         return ""
 
     @abstractmethod
     def list(self, memory: Mapping[str, str]) -> AsyncIterator[ListingBatch | ListingEnd]:
-        """Everything the source has, in bounded batches, an `End` last.
+        """List everything the source has, in bounded batches, a `ListingEnd` last.
 
-        `memory` is what the last listing's `End` gave. A source that can tell that nothing changed since
-        ends at once with `End(is_complete=False, reason="unchanged", memory=…)`. Expected trouble is an `End` that is
-        not complete, never an exception.
+        `memory` is what the last listing's end gave. A source that can tell that nothing changed since ends at once
+        with `ListingEnd(is_complete=False, reason="unchanged", memory=…)`. Expected trouble is an end that is not
+        complete, never an exception.
         """
 
     @abstractmethod
     async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
-        """One item. `conditional` holds If-None-Match and If-Modified-Since as they came, or nothing."""
+        """Fetch one item. `conditional` holds If-None-Match and If-Modified-Since as they came, or nothing."""
 
     def land(self, item: Item, answer: Fetched, links: Sequence[str]) -> str:
         """Follow the root of the source where it has moved: a page with these links was read behind redirects.
@@ -124,5 +124,5 @@ class Source(ABC):
         return ""
 
     async def hash_of(self, item: Item) -> str | None:
-        """sha256 of something too large to be read at once, by pieces; None where the source cannot do that."""
+        """Hash something too large to be read at once (sha256); None where the source cannot do that."""
         return None

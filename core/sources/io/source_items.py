@@ -1,4 +1,4 @@
-"""Which items a source has: by depth, by when they were last listed or linked, and what leads from one to the next."""
+"""The items of a source in Redis: by depth, by when they were last listed or linked, and their outlinks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class PageLinks:
-    """What leads on from a page of a source."""
+    """The links of a page of a source, and its other names."""
 
     links: frozenset[str]
     depth: int
@@ -38,43 +38,43 @@ class SourceItems:
     # ── what it has ──
 
     async def count(self, sid: str) -> int:
-        """How many items it has, tombstones too."""
+        """Return how many items it has, tombstones too."""
         return int(await self._client.zcard(self._keys.refs(sid)))
 
     async def count_alive(self, sid: str) -> int:
-        """How many of them are not gone."""
+        """Return how many of them are not gone."""
         gone = await self._client.zintercard(2, [self._keys.refs(sid), self._keys.status(str(Status.GONE))])
         return await self.count(sid) - int(gone)
 
     async def batches(self, sid: str) -> AsyncIterator[list[str]]:
-        """All of them by depth; for a source whose items stay while this goes on."""
+        """Yield all of them by depth; for a source whose items stay while this goes on."""
         start = 0
         while item_ids := texts(await self._client.zrange(self._keys.refs(sid), start, start + AT_ONCE - 1)):
             yield item_ids
             start += AT_ONCE
 
-    def scanned(self, sid: str) -> AsyncIterator[list[str]]:
-        """All of them in batches and in no order, some perhaps twice, whatever comes and goes meanwhile."""
+    def scan(self, sid: str) -> AsyncIterator[list[str]]:
+        """Yield all of them in batches and in no order, some perhaps twice, whatever comes and goes meanwhile."""
         return scanning.zset_members(self._client, self._keys.refs(sid), AT_ONCE)
 
     async def addresses(self, sid: str) -> AsyncIterator[tuple[str, str]]:
-        """All of them, each with the URL or path that is fetched."""
+        """Yield all of them, each with the URL or path that is fetched."""
         async for item_ids in self.batches(sid):
             for item_id, (address,) in zip(item_ids, await self._fields(item_ids, "fetchUrl"), strict=True):
                 yield item_id, address
 
     async def depths(self, sid: str, item_ids: Sequence[str]) -> list[int | None]:
-        """How deep each of these lies; None for those that it does not have."""
+        """Return how deep each of these lies; None for those that it does not have."""
         scores = await self._client.zmscore(self._keys.refs(sid), list(item_ids)) if item_ids else []
         return [None if score is None else int(score) for score in scores]
 
-    async def come_nearer(self, sid: str, depths: Mapping[str, int]) -> None:
+    async def lower_depths(self, sid: str, depths: Mapping[str, int]) -> None:
         """Lower the depth of these: there is a shorter way to them than was known."""
         if depths:
             await self._client.zadd(self._keys.refs(sid), dict(depths), xx=True, lt=True)
 
     async def states(self, sid: str, item_ids: Sequence[str]) -> list[tuple[str, str] | None]:
-        """Status and version at the last visit of each of these; None for those that it does not have."""
+        """Return status and version at the last visit of each of these; None for those that it does not have."""
         depths = [("ZSCORE", self._keys.refs(sid), item_id) for item_id in item_ids]
         fields = [("HMGET", self._keys.item(item_id), "status", "visitedVersion") for item_id in item_ids]
         replies = await read_many(self._client, [*depths, *fields])
@@ -82,7 +82,7 @@ class SourceItems:
         return [(status or "", version or "") if depth is not None else None for depth, (status, version) in rows]
 
     async def with_text(self, item_ids: Sequence[str]) -> set[str]:
-        """Those of these that search finds: by a document of their own, or by the article that feeds made of them."""
+        """Return those that search finds: by a document of their own, or by the article that feeds made of them."""
         uids = [("HGET", self._keys.item(item_id), "articleUid") for item_id in item_ids]
         documents = [("HEXISTS", self._keys.document(item_id), "content_hash") for item_id in item_ids]
         replies = await read_many(self._client, [*uids, *documents])
@@ -106,36 +106,36 @@ class SourceItems:
         return False
 
     async def error_of(self, item_id: str) -> str:
-        """Why an item could not be read; empty if it could."""
+        """Return why an item could not be read; empty if it could."""
         return str(await self._client.hget(self._keys.item(item_id), "errorMessage") or "")
 
     async def errors_of(self, item_ids: Sequence[str]) -> list[tuple[str, str]]:
-        """How people know each of these, and why it could not be read."""
+        """Return how people know each of these, and why it could not be read."""
         rows = zip(item_ids, await self._fields(item_ids, "displaySource", "errorMessage"), strict=True)
         return [(shown or item_id, message or "no reason kept") for item_id, (shown, message) in rows]
 
     async def _fields(self, item_ids: Sequence[str], *names: str) -> list[list[str]]:
-        """These fields of each registry record, in one round trip; empty where there is none."""
+        """Return these fields of each registry record, in one round trip; empty where there is none."""
         commands = [("HMGET", self._keys.item(item_id), *names) for item_id in item_ids]
         return [[value or "" for value in values] for values in await read_many(self._client, commands)]
 
     # ── listed and linked ──
 
-    async def name(self, sid: str, item_ids: Sequence[str]) -> None:
+    async def mark_listed(self, sid: str, item_ids: Sequence[str]) -> None:
         """Note that a listing names these, whether or not links lead to them."""
         if item_ids:
             await self._client.sadd(self._keys.listed(sid), *item_ids)
 
-    async def named(self, sid: str) -> list[str]:
-        """What listings have named."""
+    async def listed(self, sid: str) -> list[str]:
+        """Return what listings have named."""
         return texts(await self._client.smembers(self._keys.listed(sid)))
 
     async def count_unseen(self, sid: str, before: float) -> int:
-        """How many no listing and no link has named since then."""
+        """Return how many no listing and no link has named since then."""
         return int(await self._client.zcount(self._keys.seen(sid), "-inf", f"({before}"))
 
     async def unseen(self, sid: str, before: float) -> AsyncIterator[list[str]]:
-        """Batches of items that no listing and no link has named since then; what was yielded may be removed."""
+        """Yield batches of items that no listing and no link has named since then; what was yielded may be removed."""
         offset = 0
         while True:
             item_ids = texts(await self._client.zrangebyscore(self._keys.seen(sid), "-inf", f"({before}", offset, 500))
@@ -147,11 +147,11 @@ class SourceItems:
             offset += len(item_ids) - (left_before - await self.count_unseen(sid, before))
 
     async def links_of(self, item_id: str) -> list[str]:
-        """Where a page led when it was last read."""
+        """Return the links of a page as it was last read."""
         return sorted(texts(await self._client.smembers(self._keys.links(item_id))))
 
-    async def reach(self, sid: str, pages: Sequence[str], now: float) -> list[PageLinks]:
-        """Stamp these pages as seen; what leads on from those that the source has."""
+    async def mark_reached(self, sid: str, pages: Sequence[str], now: float) -> list[PageLinks]:
+        """Stamp these pages as seen; return the links of those that the source has."""
         commands: list[Command] = []
         for page in pages:
             commands.append(("SMEMBERS", self._keys.links(page)))
@@ -170,7 +170,7 @@ class SourceItems:
     # ── renames ──
 
     async def added_since(self, sid: str, since: float, most: int) -> dict[str, str]:
-        """By the hash of their bytes, items that were added to the source after that time."""
+        """Return items that were added to the source after that time, by the hash of their bytes."""
         names: dict[str, str] = {}
         async for item_ids in self.batches(sid):
             rows = zip(item_ids, await self._fields(item_ids, "addedTs", "bodyHash"), strict=True)
@@ -179,8 +179,8 @@ class SourceItems:
                     names[body_hash] = item_id
         return names
 
-    def renamed(self, item: Item, moved_to: str) -> list[Command]:
-        """Commands that note where an item's content has gone."""
+    def record_rename(self, item: Item, moved_to: str) -> list[Command]:
+        """Return commands that note under which item the content is found now."""
         return [
             ("HSET", self._keys.item(item.id), "movedTo", moved_to),
             ("HSET", self._keys.item(moved_to), "movedFrom", item.id, "firstSeen", item.first_seen),

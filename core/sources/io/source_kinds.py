@@ -24,18 +24,18 @@ SOURCES: Mapping[str, type[Source]] = {
 
 
 def source_class(kind: str) -> type[Source]:
-    """The program of a kind. Raises ValueError, a sentence."""
+    """Return the class of a kind; raise ValueError, a sentence, if there is none."""
     if kind not in SOURCES:
         raise ValueError(f"there is no source of the kind {kind[:80]!r} in this version")
     return SOURCES[kind]
 
 
 def config_models() -> dict[str, type[SourceConfig]]:
-    """By kind, what a person may write of it, for those that can be configured."""
+    """Return the configuration models by kind, of those that can be configured."""
     return {kind: source.config_model for kind, source in SOURCES.items() if source.config_model}
 
 
 def location(source: SourceRecord) -> str:
-    """What a source points at, for people."""
+    """Return what a source points at, for people."""
     model = source_class(source.kind).config_model
     return str(source.config.get(model.location_field, "")) if model else ""

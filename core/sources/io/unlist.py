@@ -83,7 +83,7 @@ class Unlister:
         commands += self._guard.consequences(item, self._source, decision, now)
         if moved_to:
             log.info("🔀 Renamed: %s is now %s", item.fetch_url, moved_to)
-            commands += self._context.members.renamed(item, moved_to)
+            commands += self._context.members.record_rename(item, moved_to)
         commands += self._context.items.unlist(item, self._source.sid)
         if item.checked_ts >= self._run_began:  # counted already in this run: as what it is now, and not twice
             counted_as = self._visited_as(item) if item.has_text else decision.count
@@ -91,15 +91,15 @@ class Unlister:
         await self._buffer.add(DecidedVisit(leased, outcome, policy, around, chance, decision, commands))
 
     def _visited_as(self, item: Item) -> VisitResult:
-        """How the visit of an item with a text was counted."""
+        """Return how the visit of an item with a text was counted."""
         if item.status in (Status.ERROR, Status.OUT_OF_SCOPE):
             return VisitResult.FAILED if item.status is Status.ERROR else VisitResult.EXCLUDED
         return VisitResult.CHANGED if item.changed_ts >= self._run_began else VisitResult.UNCHANGED
 
     def _outcome(self, item: Item) -> Missing | Excluded:
-        sid, unwanted = self._source.sid, self._source.unwanted(item.fetch_url)
-        if unwanted:
-            return Excluded(f"The configuration of {sid} does not want it ({unwanted}).", is_withdrawn=True)
+        sid, exclusion = self._source.sid, self._source.exclusion_reason(item.fetch_url)
+        if exclusion:
+            return Excluded(f"The configuration of {sid} does not want it ({exclusion}).", is_withdrawn=True)
         is_site = self._source.follows_links
         why = f"Nothing in {sid} leads to it any more." if is_site else f"It is not in the complete listing of {sid}."
         return Missing(0, is_listed_nowhere=True, reason=why)

@@ -135,19 +135,19 @@ class WebSource(Source):
 
     @property
     def scope(self) -> Scope:
-        """What it covers; follows its root where redirects lead it."""
+        """Return what it covers; it follows its root where redirects lead."""
         return self._scope
 
     @property
     def notes(self) -> Mapping[str, str]:
-        """Where its root has led so far."""
+        """Return where its root has led so far."""
         landings = self._scope.landings
         return {_ROOT: self._scope.root, _LANDINGS: " ".join(landings)} if landings else {}
 
     # ── listing ──
 
     async def list(self, memory: Mapping[str, str]) -> AsyncIterator[ListingBatch | ListingEnd]:
-        """The root, then the pages of every sitemap that changed; `End` is never complete."""
+        """List the root, then the pages of every sitemap that changed; the listing is never complete."""
         yield ListingBatch((Ref(self._scope.root),))
         if not self._sitemap:
             yield ListingEnd(is_complete=False, reason=LINKS_DECIDE, memory=dict(memory))
@@ -169,14 +169,14 @@ class WebSource(Source):
         reason = "; ".join((LINKS_DECIDE, *walk.notes, *sitemap_filter.notes))
         yield ListingEnd(is_complete=False, reason=reason, memory={_SCOPE: self._scope.version, **walk.memory})
 
-    def unwanted(self, address: str) -> str:
+    def exclusion_reason(self, address: str) -> str:
         reason = self._scope.rejection_reason(address, 0)
         return reason if reason in OUT_OF_SCOPE else ""
 
     # ── fetching ──
 
     async def fetch(self, item: Item, conditional: Mapping[str, str], slot: BodySlot | None = None) -> FetchResult:
-        """One page; robots.txt and politeness are the fetcher's."""
+        """Fetch one page; robots.txt and politeness are the fetcher's."""
         answer = await look_and_fetch(self._fetcher, item, page_request(item, conditional), slot)
         if isinstance(answer, Fetched) and answer.status < 400 and self._scope.is_root(item.fetch_url):
             self._check_root(answer.final_url)
@@ -236,12 +236,12 @@ class _SitemapFilter:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What a person should know, as phrases."""
+        """Return what a person should know, as phrases."""
         outside = [f"{self._outside:,} pages of the sitemaps are out of scope"] if self._outside else []
         return [*outside, f"stopped at {self._max_pages:,} pages"] if self.is_full else outside
 
     def batches(self, pages: Sequence[Listed], fetched_ts: float) -> Iterator[ListingBatch]:
-        """The pages of one sitemap, bit by bit; a batch may be empty."""
+        """Yield the pages of one sitemap in batches; a batch may be empty."""
         versions = lastmod_versions([moment for _, moment in pages], fetched_ts)
         for start in range(0, len(pages), BATCH_REFS):
             some = slice(start, start + BATCH_REFS)
