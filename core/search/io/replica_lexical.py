@@ -22,7 +22,7 @@ from core.models import Chunk
 from core.search.io import replica_terms
 from core.search.io.replica_state import ReplicaBroken
 from core.search.io.replica_terms import QueryTerms
-from core.search.models import Filters, IndexedPage
+from core.search.models import ChunkText, Filters, IndexedPage
 
 HEAP_BYTES = 64_000_000
 """For terms that wait for a commit; tantivy writes a segment when it is full."""
@@ -33,14 +33,8 @@ _SEGMENT_FILES = ("store", "idx", "pos", "term", "fast", "fieldnorm")
 _FOOTER_MAGIC = 1337  # tantivy, src/directory/footer.rs
 
 
-class StoredBody(msgspec.Struct, frozen=True, array_like=True):
-    """What is stored of a chunk."""
-
-    chunk_id: str
-    text: str
-    headings: tuple[str, ...] = ()
-    level: int = 0
-    types: tuple[str, ...] = ()
+# What is stored of a chunk: its id, and the fields of a ChunkText.
+_body_decoder = msgspec.json.Decoder(tuple[str, str, tuple[str, ...], int, tuple[str, ...]])
 
 
 def _schema() -> tantivy.Schema:
@@ -115,9 +109,8 @@ class LexicalIndex:
                 document.add_text("facet", facet)
             document.add_unsigned("number", number)
             document.add_float("date", page.date_ts)
-            document.add_bytes(
-                "body", msgspec.json.encode(StoredBody(chunk.id, chunk.text, chunk.headings, chunk.level, chunk.types))
-            )
+            body = (chunk.id, chunk.text, chunk.headings, chunk.level, chunk.types)
+            document.add_bytes("body", msgspec.json.encode(body))
             with _disk_errors():
                 self._open_writer.add_document(document)
 
@@ -161,16 +154,19 @@ class LexicalIndex:
         numbers = searcher.fast_field_values("number", [address for _, address in hits])
         return [(int(number or 0), float(score)) for number, (score, _) in zip(numbers, hits, strict=True)]
 
-    def read_bodies(self, searcher: Searcher, numbers: Sequence[int]) -> dict[int, StoredBody]:
-        """Return what is stored of the chunks with these numbers, without those that were removed."""
+    def texts(self, searcher: Searcher, numbers: Sequence[int]) -> dict[int, tuple[str, ChunkText]]:
+        """Return id and text of the chunks with these numbers, without those that were removed."""
         if not numbers:
             return {}
         query = Query.term_set_query(self._schema, "number", list(numbers))
         addresses = [address for _, address in searcher.search(query, len(numbers), count=False).hits]
-        raw = [searcher.doc(address).get_first("body") or b"" for address in addresses]
-        bodies = [msgspec.json.decode(body, type=StoredBody) for body in raw]
-        stored = searcher.fast_field_values("number", addresses)
-        return {int(number or 0): body for number, body in zip(stored, bodies, strict=True)}
+        texts = {}
+        for number, address in zip(searcher.fast_field_values("number", addresses), addresses, strict=True):
+            chunk_id, text, headings, level, types = _body_decoder.decode(
+                searcher.doc(address).get_first("body") or b""
+            )
+            texts[int(number or 0)] = chunk_id, ChunkText(text, headings, level, types)
+        return texts
 
     def verify(self) -> None:
         """Compare files with the checksums that tantivy wrote into them; not those that we wrote or compared before.

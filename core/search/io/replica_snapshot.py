@@ -75,13 +75,9 @@ class ReplicaSnapshot:
         """Return the texts of these hits by chunk id, without those that are gone."""
         chunk_ids = {hit.number: hit.chunk_id for hit in hits}
         with reading():
-            bodies = self.lexical.read_bodies(self.searcher, list(chunk_ids))
+            texts = self.lexical.texts(self.searcher, list(chunk_ids))
         # A rebuilt replica uses the numbers again: what has another id is another chunk.
-        return {
-            body.chunk_id: ChunkText(body.text, body.headings, body.level, body.types)
-            for number, body in bodies.items()
-            if body.chunk_id == chunk_ids[number]
-        }
+        return {chunk_id: text for number, (chunk_id, text) in texts.items() if chunk_id == chunk_ids[number]}
 
     def _by_words(self, terms: replica_terms.QueryTerms, filters: Filters, depth: int) -> list[tuple[int, float]]:
         with reading():
