@@ -1,4 +1,4 @@
-"""Run one command of `./scripts/up` as its parent and end it when `up` and its guard are both gone, be it by kill -9.
+"""Run one command of `./scripts/up` as its parent, and end it when `up` and its guard are both gone, even by kill -9.
 
 Both hold the writing end of a pipe, the lifeline: its end of file means that nobody is left who would end the command.
 Signals are passed on to the command's process group, and its exit is this process's exit. When this process itself is
@@ -28,7 +28,9 @@ Process = subprocess.Popen[bytes]
 def main() -> None:
     """Start the command, watch it, end as it ended."""
     lifeline, patience_seconds = int(sys.argv[1]), float(sys.argv[2])
-    line = _first_line()
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):  # byte by byte: the rest is the command's
+        line += byte
     if not line.endswith(b"\n"):
         sys.exit(1)  # whoever starts us was killed before the guard knew of us
     signals = _listen()
@@ -37,19 +39,16 @@ def main() -> None:
         _signal(process, signal.SIGTERM)
         if not _has_ended(process, signals, within_seconds=patience_seconds):
             _signal(process, signal.SIGKILL)
-    _end_like(process.wait())
-
-
-def _first_line() -> bytes:
-    """Byte by byte: the rest is the command's."""
-    line = b""
-    while not line.endswith(b"\n") and (byte := os.read(0, 1)):
-        line += byte
-    return line
+    code = process.wait()
+    if code < 0:  # end by the same signal
+        with contextlib.suppress(OSError):  # SIGKILL cannot be set, and needs not to be
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    sys.exit(code)
 
 
 def _listen() -> int:
-    """A file that is given the number of each signal."""
+    """Return a file from which the number of each signal can be read."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
@@ -91,15 +90,6 @@ def _has_ended(
 def _signal(process: Process, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
-
-
-def _end_like(code: int) -> None:
-    """Exit with its code, or by its signal."""
-    if code < 0:
-        with contextlib.suppress(OSError):  # SIGKILL cannot be set, and needs not to be
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    sys.exit(code)
 
 
 if __name__ == "__main__":

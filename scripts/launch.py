@@ -15,11 +15,10 @@ import os
 import queue
 import re
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from logging.handlers import QueueHandler
+from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 from typing import IO
 
@@ -64,7 +63,7 @@ def main() -> int:
         return FAILED
     logs.configure(settings)
     os.environ.update(logs.reported_environment())
-    log_lines = BackgroundLog()
+    records = _log_in_background()
     try:
         code = _run(settings, stop, once)
     except FreshetError as error:
@@ -72,36 +71,26 @@ def main() -> int:
         code = FAILED
     except Stopped:
         code = 0
-    if not log_lines.is_written(LOG_SECONDS):
+    if not _is_written(records, LOG_SECONDS):
         os._exit(code)  # the log waits for its reader, and Python would wait for the log
     return code
 
 
-class BackgroundLog:
-    """Writes log lines in a thread: a reader that stands still must not keep `up` from ending."""
+def _log_in_background() -> queue.Queue[logging.LogRecord]:
+    """Write log lines in a thread: a reader that stands still must not keep `up` from ending."""
+    records: queue.Queue[logging.LogRecord] = queue.Queue()
+    root = logging.getLogger()
+    QueueListener(records, *root.handlers).start()
+    root.handlers[:] = [QueueHandler(records)]
+    return records
 
-    def __init__(self) -> None:
-        self._records: queue.Queue[logging.LogRecord] = queue.Queue()
-        root = logging.getLogger()
-        self._handlers = list(root.handlers)
-        root.handlers[:] = [QueueHandler(self._records)]
-        threading.Thread(target=self._write, daemon=True).start()
 
-    def _write(self) -> None:
-        while True:
-            record = self._records.get()
-            for handler in self._handlers:
-                handler.handle(record)
-            self._records.task_done()
-
-    def is_written(self, within_seconds: float) -> bool:
-        """Wait until everything is written; False if nobody takes it."""
-        deadline = time.monotonic() + within_seconds
-        while self._records.unfinished_tasks:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.02)
-        return True
+def _is_written(records: queue.Queue[logging.LogRecord], within_seconds: float) -> bool:
+    """Wait until everything is written; False if nobody takes it."""
+    deadline = time.monotonic() + within_seconds
+    while records.unfinished_tasks and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not records.unfinished_tasks
 
 
 def _run(settings: Settings, stop: StopRequest, once: bool) -> int:

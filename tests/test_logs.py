@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from core.runtime import logs, progress
 from core.settings import Settings
+from scripts.launch_processes import LOG_LINE
 
 JSON = Settings(log_format="json")
 
@@ -87,6 +88,15 @@ def test_a_record_is_one_line(settings: Settings) -> None:
     assert line.rstrip("\n").isprintable()
     assert "Traceback (most recent call last):\\n" in line
     assert "one\\ntwo\\u001b[2J\\u009b2J\\u202e\\tthree" in line
+
+
+@pytest.mark.parametrize("settings", [Settings(), JSON])
+def test_up_passes_log_lines_on_as_they_are(settings: Settings) -> None:
+    """`./scripts/up` puts no name in front of what is a log line already, in either format."""
+    line = logged(settings, "canon", logging.INFO, "🌐 Fetching → %s", "https://example.com/xyz")
+
+    assert LOG_LINE.match(line.encode())
+    assert not LOG_LINE.match(b"[sample] printed by a process")
 
 
 def test_level_is_a_setting_and_strangers_are_quiet() -> None:

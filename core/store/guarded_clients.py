@@ -56,7 +56,9 @@ class GuardedClient(redis.Redis):
         """Put aside what made a command fail and send it again; raise the error if that is not the reason."""
         plain, families = _Unguarded(self), KeyFamilies(self.our_keys)
         if self.is_read_only:
-            return await _send_without_key(plain, self.our_keys, args, options, error)
+            if str(args[0]).upper() in _SCRIPTS or "WRONGTYPE" not in str(error):
+                raise error
+            return await plain.execute_command(args[0], self.our_keys.quarantined("nothing"), *args[2:], **options)
         quarantine = Quarantine(plain, self.our_keys, families)
         is_last = False
         for _ in range(MOST_TRIES):
@@ -105,14 +107,6 @@ class _Unguarded:
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         return await super(GuardedClient, self._client).execute_command(*args, **options)  # type: ignore[no-untyped-call]
-
-
-async def _send_without_key(
-    client: _Unguarded, our_keys: Keys, args: Sequence[Any], options: Mapping[str, Any], error: ResponseError
-) -> Any:
-    if str(args[0]).upper() in _SCRIPTS or "WRONGTYPE" not in str(error):
-        raise error
-    return await client.execute_command(args[0], our_keys.quarantined("nothing"), *args[2:], **options)
 
 
 # ── which keys a failed command may have met ──
@@ -203,10 +197,6 @@ class GuardedQueueClient(sync_redis.Redis):
                 error = again
         raise error
 
-    def is_repaired(self, args: Sequence[Any], error: ResponseError) -> bool:
-        """Put aside what made a command fail; was there such a key?"""
-        return "WRONGTYPE" in str(error) and bool(self.put_aside(self._suspects(args)))
-
     def mistyped(self, names: Sequence[str]) -> list[str]:
         """Return those of RQ's keys that are of another type than RQ gives them; nothing is changed."""
         pipe = self.pipeline(transaction=False)
@@ -275,10 +265,8 @@ class _GuardedQueuePipeline(SyncPipeline):
         return replies
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
-        """Read while keys are watched; again without a key of another type."""
+        """Read while keys are watched; if it fails over a damaged key, again by another connection."""
         try:
             return super().immediate_execute_command(*args, **options)  # type: ignore[no-untyped-call]
         except ResponseError as error:
-            if not self._guarded.is_repaired(args, error):
-                raise
-            return super().immediate_execute_command(*args, **options)  # type: ignore[no-untyped-call]
+            return self._guarded.retry_without_damage(args, options, error)
