@@ -14,6 +14,7 @@ import logging
 import os
 import queue
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -172,7 +173,7 @@ class _Work:
         width = max(len(name) for name, _ in lines)
         running = {}
         for name, command in lines:
-            running[name] = self.processes.start(["/bin/sh", "-c", command], environment, is_piped=True)
+            running[name] = self.processes.start(["/bin/sh", "-c", command], environment, subprocess.PIPE)
             self.processes.relay(name, width, running[name])
         try:
             name, code = self.processes.watch(running, self.check_server)

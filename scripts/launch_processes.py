@@ -149,17 +149,17 @@ class UpProcesses:
     # ── start ──
 
     def start(
-        self, words: Sequence[str], environment: Mapping[str, str] | None = None, *, is_piped: bool = False
+        self, words: Sequence[str], environment: Mapping[str, str] | None = None, stdout: int | None = None
     ) -> Process:
-        """Start a worker; piped: what it prints is ours to read."""
+        """Start a worker; with `subprocess.PIPE` all that it prints is ours to read."""
         keeper = self.keeper(guard.WORKER)
         process = subprocess.Popen(
             keeper.words,
             cwd=ROOT,
             env=environment,
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE if is_piped else None,
-            stderr=subprocess.STDOUT if is_piped else None,
+            stdout=stdout,
+            stderr=subprocess.STDOUT if stdout == subprocess.PIPE else None,
             start_new_session=True,
             pass_fds=keeper.files,
         )

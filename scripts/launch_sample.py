@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -40,8 +41,10 @@ def running(settings: Settings, processes: UpProcesses, stop: StopRequest, patie
     port = embedded.free_port(int(base.rstrip("/").rpartition(":")[2]) if base else SAMPLE_PORT)
     seconds = settings.sample_change_seconds
     changes = ["--change-every", str(seconds)] if seconds else []
-    site = processes.start([sys.executable, "-m", "scripts.sample_site", "--port", str(port), *changes])
+    command = [sys.executable, "-m", "scripts.sample_site", "--port", str(port), *changes]
+    site = processes.start(command, stdout=subprocess.DEVNULL)
     _wait_until_open(port, stop)
+    log.info("🗞️ Serving the sample site → http://127.0.0.1:%d/", port)
     sample.write_url(settings, f"http://127.0.0.1:{port}")
     asyncio.run(_subscribe(settings, stop))
     done = threading.Event()
