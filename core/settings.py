@@ -167,17 +167,17 @@ class Settings(BaseSettings):
     @property
     def visits_at_once(self) -> int:
         """How many pages are worked on, and leased, at once: a few more than on the wire keep everything busy; with
-        gates, where most of them wait in line, ten times as many."""
+        rate limits, where most of them wait, ten times as many."""
         return self.fetch_concurrency * 10 if self.host_parallel else self.fetch_concurrency + 50
 
     @property
     def polls_at_once(self) -> int:
-        """The same for feeds, which wait for their turn before they are leased."""
+        """How many feeds are polled at once; they wait for their turn before they are leased."""
         return self.fetch_concurrency + 50
 
     @property
     def parallel_per_domain(self) -> int:
-        """How many of one domain are worked on at once."""
+        """How many pages or feeds of one domain are worked on at once."""
         return self.host_parallel or self.fetch_concurrency
 
     @field_validator(

@@ -92,7 +92,7 @@ def test_broken_off_start_leaves_no_server(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        embedded.start(tmp_path / "redis", ports.take(), look=give_up)
+        embedded.start(tmp_path / "redis", ports.take(), on_wait=give_up)
 
     assert not psutil.pid_exists(seen[0])
 

@@ -72,9 +72,9 @@ class JobQueues:
         }
 
     def enqueue(self, function: str, *args: Argument, id_words: Sequence[str]) -> bool:
-        """Queue the call; False if a job of that id waits, runs or is to be tried again. A finished or failed one goes.
+        """Enqueue a call; return False if a job of that id waits, runs or will be retried.
 
-        `JobRefused` if the function is not on the list or the arguments are not JSON.
+        A finished or failed one is replaced. Raises `JobRefused` if the function is not on the list or the arguments are not JSON.
         """
         if function not in self._allowed:
             raise JobRefused(f"{function!r} is not on the list of functions that may run.")
@@ -100,7 +100,7 @@ class JobQueues:
         return bool(self._enqueue(keys=keys, args=[job.id, *fields]))
 
     def count_waiting(self, queue: QueueName) -> int:
-        """How many jobs wait there."""
+        """Return how many jobs wait in a queue."""
         return self._queues[queue].count
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What parse children can do: a name, a request type, a function, a result type.
+"""The tasks of parse children: a name, a request type, a function, a result type.
 
 The functions run in the child only and import what they need when first called: a child starts fast, and the
 parent never loads a parser.
@@ -20,7 +20,7 @@ from core.sources.sitemap_pages import SitemapResult, SitemapTask, read_sitemap
 
 @dataclass(frozen=True, slots=True)
 class ParseTask:
-    """One thing a child can do. `refusals` are the exceptions it raises on purpose, text fit for a person."""
+    """One task. `refusals` are the exceptions that it raises on purpose, with a text for people."""
 
     request: type
     run: Callable[[Any], object]
@@ -40,8 +40,8 @@ class FeedRequest(msgspec.Struct, frozen=True, array_like=True):
     allowed_hosts: tuple[str, ...] = ()
 
 
-def harvest_feed(request: FeedRequest) -> FeedLinks:
-    """The clean links of a feed's body; `NotAFeed` if it is none."""
+def read_feed(request: FeedRequest) -> FeedLinks:
+    """Return the clean links of a feed's body; raise `NotAFeed` if it is none."""
     from core.feeds.feed_links import extract_links
     from core.feeds.parse import parse_feed
 
@@ -142,7 +142,7 @@ def _result(
 
 
 TASKS: Mapping[str, ParseTask] = {
-    "feed": ParseTask(FeedRequest, harvest_feed, FeedLinks),
+    "feed": ParseTask(FeedRequest, read_feed, FeedLinks),
     "discover": ParseTask(DiscoveryRequest, discover_feeds, tuple[DiscoveredFeed, ...]),
     "page": ParseTask(PageRequest, read_page, PageResult),
     "document": ParseTask(DocumentRequest, read_document, PageResult),

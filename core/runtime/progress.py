@@ -23,6 +23,6 @@ class _Bar(tqdm):  # type: ignore[type-arg] # not subscriptable at run time
 
 
 def bar(total: int, what: str) -> Bar:
-    """A bar that counts to `total`; silent when nobody watches."""
+    """Return a bar that counts to `total`; hidden unless standard error is a terminal."""
     is_hidden = not sys.stderr.isatty()
     return _Bar(total=total, desc=printable_line(what), unit="", disable=is_hidden, leave=False, dynamic_ncols=True)

@@ -1,4 +1,4 @@
-"""What queues and jobs are called. KEY_PREFIX is in every name, so that two deployments on one server never meet."""
+"""Names of queues and ids of jobs. KEY_PREFIX is part of each, so that deployments on one server never meet."""
 
 from __future__ import annotations
 
@@ -21,22 +21,18 @@ class QueueName(StrEnum):
 
 
 def rq_queue_name(settings: Settings, name: QueueName) -> str:
-    """The queue as RQ knows it."""
+    """Return the name under which RQ knows the queue."""
     return f"{settings.key_prefix}{name}"
 
 
 def job_id(settings: Settings, *words: str) -> str:
-    """Letters, digits, `_` and `-`: RQ refuses other ids, and takes a `:` for its own."""
+    """Return an id of letters, digits, `_` and `-`: RQ refuses others, and uses `:` itself."""
     # All jobs of a server are in one name space, so a prefix is always marked by its hash: `a` + `b` is not `a-b`.
     mark = [_hashed(settings.key_prefix)] if settings.key_prefix else []
-    return "-".join([*mark, *map(_word, words)])
-
-
-def _word(word: str) -> str:
-    return _hashed(word) if not word or _FOREIGN.search(word) else word
+    return "-".join([*mark, *(_hashed(word) if not word or _FOREIGN.search(word) else word for word in words)])
 
 
 def _hashed(text: str) -> str:
-    """Readable, and different for different texts."""
+    """Return a readable word that is different for different texts."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:10]
     return f"{_FOREIGN.sub('_', text)[:SLUG_CHARACTERS]}_{digest}"

@@ -1,4 +1,4 @@
-"""Print for people and programs: the one way to standard output and standard error."""
+"""Print for people and programs: the only way to standard output and standard error."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Styled(str):
 
 
 def bold(text: str) -> str:
-    """The text in bold letters, for a `Styled` line."""
+    """Return the text in bold, for a `Styled` line."""
     return f"\033[1m{printable(text)}\033[0m"
 
 
 def echo(*values: object, sep: str = " ", file: TextIO | None = None, flush: bool = False) -> None:
-    """Print these; what others wrote in them is made printable."""
+    """Print the values; control characters in them are escaped."""
     text = sep.join(value if isinstance(value, Styled) else printable(str(value)) for value in values)
     print(text, file=file or sys.stdout, flush=flush)

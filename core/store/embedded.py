@@ -99,15 +99,15 @@ def start(
     folder: Path,
     port: int,
     password: str = "",
-    look: Callable[[Process], object] = id,
+    on_wait: Callable[[Process], object] = id,
     wrapper: Wrapper | None = None,
 ) -> EmbeddedServer:
     """Start a server with its data in `folder` and return when it answers, data loaded.
 
     Args:
-        password: letters, digits, `-` and `_`; empty: any local process may speak to the server.
-        look: called with the process before it begins, and again and again until it answers, which takes long if
-            there is much to load; what it raises breaks the start off.
+        password: letters, digits, `-` and `_`; empty: any local process may use the server.
+        on_wait: called with the process before it begins, and repeatedly until it answers, which takes long if there
+            is much to load; an exception aborts the start.
         wrapper: runs the server as its child; without one it is our own child.
     """
     private_files.make_folder(folder)
@@ -117,11 +117,11 @@ def start(
     process = _spawn(folder, wrapper or Wrapper([*HELD, *command]))
     server = EmbeddedServer(process, port, password)
     try:
-        look(process)
+        on_wait(process)
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError), process.stdin:  # if it ended at once, the wait for its answer tells
             process.stdin.write(json.dumps(command).encode() + b"\n" + _configuration(folder, port, password))
-        _wait_for_answer(server, folder, look)
+        _wait_for_answer(server, folder, on_wait)
     except BaseException:
         server.stop()
         raise
@@ -164,11 +164,11 @@ def _configuration(folder: Path, port: int, password: str) -> bytes:
     return b"".join(b'%s "%s"\n' % (name.encode(), value) for name, value in quoted.items())
 
 
-def _wait_for_answer(server: EmbeddedServer, folder: Path, look: Callable[[Process], object]) -> None:
+def _wait_for_answer(server: EmbeddedServer, folder: Path, on_wait: Callable[[Process], object]) -> None:
     deadline = time.monotonic() + START_SECONDS
     with redis.Redis(port=server.port, password=server.password or None) as client:
         while time.monotonic() < deadline:
-            look(server.process)
+            on_wait(server.process)
             if server.process.poll() is not None:
                 raise StoreUnreachable(f"The embedded Redis server ended at once; {folder / 'server.log'} says why.")
             try:
