@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tests.inline_pool import InlinePool
 hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
 
+RUNAWAY_CPU_SECONDS = 30.0
 FULL = """the long version: crashes, lost replies and kills at every point instead of at every so manieth; load tests
 with their full counts; every hostile input, corpus page and member of a long list of like cases instead of a choice;
 and the tests marked `full`"""
@@ -70,6 +72,20 @@ async def parse_pool() -> AsyncIterator[ParsePool]:
     # address space, which is a good deal more than memory in use.
     async with ParsePool(processes=2, cpu_seconds=5.0, memory_bytes=1_000_000_000) as pool:
         yield pool
+
+
+@pytest.fixture
+def no_runaway() -> Iterator[None]:
+    """Fail a test that needs half a minute of CPU. Linear work needs a second; anything else would need years."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError(f"more than {RUNAWAY_CPU_SECONDS:.0f} s of CPU")
+
+    before = signal.signal(signal.SIGPROF, fail)
+    signal.setitimer(signal.ITIMER_PROF, RUNAWAY_CPU_SECONDS)
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, before)
 
 
 @pytest.fixture(scope="session")

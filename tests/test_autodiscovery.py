@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from core.feeds.autodiscovery import common_feed_urls, linked_feeds
@@ -52,11 +50,10 @@ def test_finds_nothing_in_nothing(html: bytes) -> None:
         ("depth", b"<div>" * 100_000),
     ],
 )
+@pytest.mark.usefixtures("no_runaway")
 def test_survives_floods(name: str, html: bytes) -> None:
-    """No page we know costs more than a moment."""
-    started = time.process_time()
-    linked_feeds(html, URL)
-    assert time.process_time() - started < 3.0
+    """No page we know costs more than a moment, or more feeds than a page may have."""
+    assert len(linked_feeds(html, URL)) <= 50
 
 
 def test_guesses_beside_the_page_and_at_the_root() -> None:

@@ -367,9 +367,10 @@ HOSTILE = {
 }
 
 
+@pytest.mark.usefixtures("no_runaway")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_floods(name: str, full: bool) -> None:
-    """A flood is cut in linear time, so this test ends, and its chunks keep the cap."""
+    """A flood is cut in linear time, and its chunks keep the cap."""
     flood = HOSTILE[name]
     found = of(flood if full else flood[: len(flood) // 4])
     assert all(estimate_tokens(chunk.text) <= MOST_TOKENS for chunk in found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from pathlib import Path
 
 import pytest
@@ -331,14 +330,13 @@ FLOODS = {
 }
 
 
+@pytest.mark.usefixtures("no_runaway")
 @pytest.mark.parametrize("flood", FLOODS)
 @pytest.mark.parametrize("damage", ["", "<b></i>"])
 def test_survives_floods(flood: str, damage: str) -> None:
     """No shape of damage we know costs more than a moment, and the item before it is still found."""
-    started = time.process_time()
     feed = rss(f"<item><link>http://a.example/</link>{damage}{FLOODS[flood]}</item>")
     assert feed.entries[0].link == "http://a.example/"
-    assert time.process_time() - started < 3.0
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"<rss><channel>", b"<feed>", b"{", b"<urlset>", b"", b"<!DOCTYPE ["]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,10 +77,10 @@ def test_ranges_are_inside_and_in_order(text: str, query: str, width: int) -> No
     assert shown.strip("…") in text or "…" in text
 
 
+@pytest.mark.usefixtures("no_runaway")
 @pytest.mark.parametrize("text", ["ä" * 1_000_000, "flood " * 200_000, "天" * 1_000_000])
 def test_a_megabyte_takes_no_time(text: str) -> None:
-    """A text of a megabyte is read in well under a second."""
-    before = time.process_time()
-    snippet(text, ["flood", "天天", "ää"])
+    """A text of a megabyte is read in a moment, and shown in part."""
+    shown, _ = snippet(text, ["flood", "天天", "ää"])
 
-    assert time.process_time() - before < 1
+    assert 0 < len(shown) < len(text)

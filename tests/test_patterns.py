@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,14 +152,12 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.usefixtures("no_runaway")
 @pytest.mark.parametrize(("name", "pattern", "path"), HOSTILE, ids=[row[0] for row in HOSTILE])
 def test_hostile_patterns_are_quick(name: str, pattern: str, path: str) -> None:
     """No pattern and path within their limits take seconds; the naive matchers take years."""
-    started = time.process_time()
-
     assert not PathPatterns([pattern]).matches(path)
     assert not UrlPatterns([pattern]).matches(f"https://example.org/{path}")
-    assert time.process_time() - started < 2
 
 
 URLS = [

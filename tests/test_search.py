@@ -69,10 +69,8 @@ async def test_endless_word_and_empty_text(settings: Settings) -> None:
         )
         library.site.web.page("/empty", "<html lang=en><title></title><body><main> </main></body></html>")
         await library.crawl()
-        started = time.monotonic()
         counts = await library.embed()
 
-        assert time.monotonic() - started < 20
         assert counts["indexed"] + await library.context.client.scard(library.context.keys.status("OutOfScope")) >= 3
         assert await library.urls("sluices", lexical_weight=1.0) == ["/b"]
         assert await library.waiting() == []

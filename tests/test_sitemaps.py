@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 
 import pytest
 
@@ -84,13 +83,12 @@ def test_every_form(body: str | bytes) -> None:
     assert len(pages) <= 2
 
 
-def test_the_protocols_limit_is_read_within_the_cpu_limit() -> None:
-    """50,000 pages are read in well under the five seconds a parse child has; what comes after is cut and told."""
+@pytest.mark.usefixtures("no_runaway")
+def test_the_protocols_limit_is_read() -> None:
+    """50,000 pages are read; what comes after is cut and told."""
     entries = (f"<loc>https://e.org/news/2025/page-{n}.html</loc><lastmod>2025-01-01</lastmod>" for n in range(50_010))
     body = urlset(*entries)
-    began = time.process_time()
     result = read(body)
-    assert time.process_time() - began < 4
     assert (len(result.pages), result.is_truncated) == (MOST_LISTED, True)
 
 

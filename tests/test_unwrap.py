@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,13 +117,12 @@ def test_three_rounds_and_no_more() -> None:
     assert unwrap(_nested(4)) == RejectedUrl(_nested(4), "aggregator_depth")
 
 
+@pytest.mark.usefixtures("no_runaway")
 @pytest.mark.parametrize("tail", ["/redirect?&" * 20_000, "?" + "&u=x" * 50_000, "/RU=" * 50_000, "/*" * 50_000])
 @pytest.mark.parametrize("host", ["www.msn.com", "r.search.yahoo.com", "us.rd.yahoo.com", "news.google.com"])
 def test_hostile_links_cost_linear_time(host: str, tail: str) -> None:
-    """A link of 200,000 characters made to confuse the patterns is answered in well under a second."""
-    started = time.perf_counter()
-    unwrap(f"https://{host}/{tail}")
-    assert time.perf_counter() - started < 1.0
+    """A link of 200,000 characters made to confuse the patterns is answered in a moment."""
+    assert isinstance(unwrap(f"https://{host}/{tail}"), str | RejectedUrl)
 
 
 @given(
