@@ -14,7 +14,6 @@ from core.keys import Keys
 from core.models import Chunk, VectorSpace
 from core.pages.stop_words import language_by_stop_words
 from core.search import chunking
-from core.search.io.chunk_reader import ChunkReader
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.live_pages import LivePage, LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
@@ -48,7 +47,6 @@ class PageContentReader:
     def __init__(self, client: Client, raw: Redis, keys: Keys, embedder: Embedder, *, mend: bool = False) -> None:
         """`mend`: pages with damaged vectors or lost chunks are queued for an embed worker."""
         self._pages = LivePageReader(client, keys)
-        self._chunks = ChunkReader(raw, keys)
         self._store = ChunkStore(client, raw, keys)
         self._spaces = VectorSpaceStore(client, keys)
         self._now = partial(now, client)
@@ -73,7 +71,7 @@ class PageContentReader:
     ) -> dict[str, PageContent]:
         """Leave out pages that lack chunks, since they may be being swapped; the last time, cut their texts."""
         embedded = {item_id: live.page.version for item_id, live in pages.items() if live.has_chunks}
-        stored = await self._chunks.read(embedded, space)
+        stored = await self._store.read(embedded, space)
         lost = {item_id for item_id, page in stored.items() if not (page.is_whole and page.chunks)}
         known = {item_id: page.chunks for item_id, page in stored.items() if item_id not in lost or is_last}
         chunks = {item_id: [one.chunk for one in page_chunks] for item_id, page_chunks in known.items()}
