@@ -15,7 +15,7 @@ from core.pages.charset import decode_page
 from core.pages.content_type import PageKind, is_binary, is_json, page_kind
 from core.pages.extraction import BINARY_DATA, DATA_NOT_TEXT, EXTRACTOR_VERSION, Extraction, unreadable
 from core.pages.page_document import PageDocument, read_fragment, read_page, read_page_quickly, read_plain_text
-from core.pages.raw_data import is_noise, is_only_data, is_undecodable
+from core.pages.raw_data import is_noise, is_only_data
 from core.pages.text_cleaning import strip_unstorable
 
 MIN_HTML_CHARS = 200
@@ -44,7 +44,7 @@ def extract_page(
     if kind is PageKind.OTHER:
         return Extraction(_refuse_type(body, content_type))
     text = decode_page(body, content_type)
-    if is_undecodable(text):
+    if text.count("\ufffd") * 10 > len(text):  # characters that no encoding explains
         return Extraction(BINARY_DATA)
     too_short = None
     if is_article and len(text) < MIN_HTML_CHARS:

@@ -39,11 +39,6 @@ def is_only_data(text: str, min_chars: int) -> bool:
     return len(text) >= MIN_STRAY_CHARS and prose < min_chars and prose < len(text) - 2 * len(pieces)
 
 
-def is_undecodable(text: str) -> bool:
-    """Is more than a tenth of the text replacement characters?"""
-    return text.count("\ufffd") * 10 > len(text)
-
-
 def is_noise(text: str) -> bool:
     """Is this decoded, and still no text: letters of alphabets that have spaces, but no spaces?"""
     if len(text) < _MIN_NOISE_CHARS or len(text.split()) * 100 >= len(text):

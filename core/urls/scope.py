@@ -243,11 +243,7 @@ def _is_same_site(one: UrlParts, other: UrlParts) -> bool:
 
 def _is_same_port(one: UrlParts, other: UrlParts) -> bool:
     """The default ports of http and https count as one."""
-    return one.port == other.port or (_has_default_port(one) and _has_default_port(other))
-
-
-def _has_default_port(parts: UrlParts) -> bool:
-    return parts.port == _DEFAULT_PORTS[parts.scheme]
+    return one.port == other.port or all(parts.port == _DEFAULT_PORTS[parts.scheme] for parts in (one, other))
 
 
 def _normal_path(parts: UrlParts) -> str:

@@ -110,15 +110,14 @@ def query_variants(url: str) -> str:
     if parts is None or not parts.query:
         return ""
     pairs = [pair for pair in parts.query.split("&") if pair]
-    selecting = sorted(filter(_is_selecting, pairs))
+    selecting = []
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if 0 < len(value) <= _LONGEST_SELECTION and _SELECTING.fullmatch(unquote(name)):
+            selecting.append(pair)
     if len(selecting) == len(pairs):
         return ""
-    return f"{parts.host}:{parts.port}{parts.path}" + ("?" + "&".join(selecting) if selecting else "")
-
-
-def _is_selecting(pair: str) -> bool:
-    name, _, value = pair.partition("=")
-    return 0 < len(value) <= _LONGEST_SELECTION and _SELECTING.fullmatch(unquote(name)) is not None
+    return f"{parts.host}:{parts.port}{parts.path}" + ("?" + "&".join(sorted(selecting)) if selecting else "")
 
 
 def too_many_variants(count: int) -> bool:
