@@ -132,12 +132,13 @@ def _show(results: list[CrawlResult], stop: asyncio.Event) -> int:
 
 def _preview(reports: list[DryRunReport]) -> str:
     lines = [table(DRY_RUN_HEAD, [_preview_row(one) for one in reports])]
-    lines += [f"{one.sid}: {one.held}. Nothing would be removed without --yes." for one in reports if one.held]
+    lines += [f"{one.source.sid}: {one.held}. Nothing would be removed without --yes." for one in reports if one.held]
     if any(one.source.follows_links for one in reports):
         lines.append("Of a site, pages that only links lead to are counted when they are found.")
     return "\n".join([*lines, "Nothing was changed."])
 
 
 def _preview_row(one: DryRunReport) -> tuple[object, ...]:
+    sid, kind = one.source.sid, one.source.state.record.kind
     removed = one.removed if one.source.is_listing_evidence else "?"
-    return (one.sid, one.kind, one.added, one.changed, removed, one.unchanged, one.refused, one.requests, one.how)
+    return (sid, kind, one.added, one.changed, removed, one.unchanged, one.refused, one.requests, one.how)

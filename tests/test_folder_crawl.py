@@ -16,6 +16,7 @@ from typing import Any, cast
 import pytest
 from pydantic import SecretStr
 
+import core.sources.io.folder
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, FetchRequest, FetchResult, Ref
@@ -25,7 +26,6 @@ from core.registry.io.registrar import Listing, item_id_of, ref_of
 from core.registry.io.visitor import Visitor
 from core.runtime.context import Context
 from core.settings import Settings
-from core.sources.io import folder as folder_source
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.open_sources import OpenSources
@@ -100,13 +100,13 @@ def words(text: str) -> str:
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Every file that the source opens."""
     seen: list[str] = []
-    real = folder_source._open_inside
+    real = core.sources.io.folder._open_inside
 
     def noted(root: Path, path: str) -> int:
         seen.append(path)
         return real(root, path)
 
-    monkeypatch.setattr(folder_source, "_open_inside", noted)
+    monkeypatch.setattr(core.sources.io.folder, "_open_inside", noted)
     return seen
 
 

@@ -29,8 +29,6 @@ BATCH_ITEMS = 1_000
 class DryRunReport:
     """What a crawl of one source would find and ask for."""
 
-    sid: str
-    kind: str
     source: Source
     added: int = 0
     """Not known yet, or known and never read."""
@@ -86,7 +84,7 @@ class _Comparison:
         self._context = context
         self._source = source
         self._now = now
-        self._report = DryRunReport(source.sid, source.state.record.kind, source)
+        self._report = DryRunReport(source)
         self._listed: set[int] = set()
         """What the listing has named; numbers instead of ids take a third of the memory."""
         self._room = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -76,36 +76,29 @@ class SitemapStep:
     lastmod: str = ""
 
 
+@dataclass(slots=True)
 class SitemapWalk:
     """One walk. `memory` and `notes` grow while `pages` is read, and are whole at its end."""
 
-    def __init__(
-        self,
-        fetcher: Fetcher,
-        pool: ParsePool,
-        remembered: Mapping[str, str],
-        tracking_params: tuple[str, ...],
-        clock: Callable[[], float],
-    ) -> None:
-        self._fetcher = fetcher
-        self._pool = pool
-        self._remembered = remembered
-        self._tracking_params = tracking_params
-        self._clock = clock
-        self._queue: deque[SitemapStep] = deque()
-        self._seen: set[str] = set()
-        self.memory: dict[str, str] = {}
-        self.notes: list[str] = []
+    fetcher: Fetcher
+    pool: ParsePool
+    remembered: Mapping[str, str]
+    tracking_params: tuple[str, ...]
+    clock: Callable[[], float]
+    memory: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    _queue: deque[SitemapStep] = field(default_factory=deque)
+    _seen: set[str] = field(default_factory=set)
 
     async def pages(self, first: Sequence[str]) -> AsyncGenerator[tuple[Listed, ...], None]:
         """Yield the pages of each sitemap that changed, one sitemap after the other."""
         self._enqueue([SitemapStep(url) for url in first])
         while self._queue:
             step = self._queue.popleft()
-            known = _decode_state(self._remembered.get(step.url))
+            known = _decode_state(self.remembered.get(step.url))
             state = known
             has_moved = known is None or not step.lastmod or step.lastmod != known.lastmod
-            if known is None or has_moved or self._clock() - known.asked_ts >= REFETCH_SECONDS:
+            if known is None or has_moved or self.clock() - known.asked_ts >= REFETCH_SECONDS:
                 state, pages = await self._fetch(step, known)
                 if pages:
                     yield pages
@@ -143,7 +136,7 @@ class SitemapWalk:
     ) -> tuple[SitemapState | None, tuple[Listed, ...]]:
         """Return what to remember of it now, and its pages where they are news."""
         conditional = known.conditional if known else {}
-        answer = await self._fetcher.fetch(
+        answer = await self.fetcher.fetch(
             FetchRequest(
                 step.url,
                 headers=_ACCEPT,
@@ -155,7 +148,7 @@ class SitemapWalk:
         if isinstance(answer, Fetched):
             match classify.status(answer.status).kind:
                 case ResponseKind.UNCHANGED if known and conditional:
-                    return msgspec.structs.replace(known, lastmod=step.lastmod, asked_ts=self._clock()), ()
+                    return msgspec.structs.replace(known, lastmod=step.lastmod, asked_ts=self.clock()), ()
                 case ResponseKind.OK:
                     return await self._read(step, known, answer)
                 case ResponseKind.MISSING | ResponseKind.GONE:
@@ -172,12 +165,12 @@ class SitemapWalk:
             url=answer.final_url,
             body=ids.body_hash(answer.body),
             lastmod=step.lastmod,
-            asked_ts=self._clock(),
+            asked_ts=self.clock(),
         )
         if known and known.body == state.body:
             return msgspec.structs.replace(state, children=known.children), ()
-        task = SitemapTask(answer.body, answer.final_url, answer.header("content-type"), self._tracking_params)
-        result: SitemapResult | Failed = await self._pool.run(TASK, task)
+        task = SitemapTask(answer.body, answer.final_url, answer.header("content-type"), self.tracking_params)
+        result: SitemapResult | Failed = await self.pool.run(TASK, task)
         if isinstance(result, Failed):
             self._note(f"{step.url}: {result.text}")
             return known, ()

@@ -11,6 +11,7 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field
@@ -155,7 +156,7 @@ class WebSource(Source):
         # Another scope admits other pages: then everything is read anew.
         remembered = memory if memory.get(_SCOPE) == self._scope.version else {}
         walk = SitemapWalk(self._fetcher, self._pool, remembered, self._tracking_params, self._clock)
-        sitemap_filter = _SitemapFilter(self._scope, self._max_pages)
+        sitemap_filter = _SitemapFilter(self._scope, self._max_pages, {self._scope.root})
         origin = origin_of(self._scope.landing)
         first = await self._named_sitemaps(origin) if self._named_sitemaps else ()
         async with contextlib.aclosing(walk.pages(first or (f"{origin}/sitemap.xml",))) as sitemaps:
@@ -223,22 +224,22 @@ class WebSource(Source):
             log.warning("↪️ %s: %s", display_url(self._scope.root), news)
 
 
+@dataclass(slots=True)
 class _SitemapFilter:
     """Sorts the pages of sitemaps into refs and refusals, and counts those out of scope."""
 
-    def __init__(self, scope: Scope, max_pages: int) -> None:
-        self._scope = scope
-        self._max_pages = max_pages
-        self._taken = {scope.root}
-        self._refused = 0
-        self._outside = 0
-        self.is_full = False
+    scope: Scope
+    max_pages: int
+    taken: set[str]
+    refused: int = 0
+    outside: int = 0
+    is_full: bool = False
 
     @property
     def notes(self) -> Sequence[str]:
         """Return what a person should know, as phrases."""
-        outside = [f"{self._outside:,} pages of the sitemaps are out of scope"] if self._outside else []
-        return [*outside, f"stopped at {self._max_pages:,} pages"] if self.is_full else outside
+        outside = [f"{self.outside:,} pages of the sitemaps are out of scope"] if self.outside else []
+        return [*outside, f"stopped at {self.max_pages:,} pages"] if self.is_full else outside
 
     def batches(self, pages: Sequence[Listed], fetched_ts: float) -> Iterator[ListingBatch]:
         """Yield the pages of one sitemap in batches; a batch may be empty."""
@@ -253,18 +254,18 @@ class _SitemapFilter:
         refs: list[Ref] = []
         refused: list[RejectedUrl] = []
         for address, version in zip(addresses, versions, strict=True):
-            if address in self._taken:
+            if address in self.taken:
                 continue
-            reason = self._scope.rejection_reason(address, depth=1)
+            reason = self.scope.rejection_reason(address, depth=1)
             if reason in OUT_OF_SCOPE:
-                self._outside += 1
+                self.outside += 1
             elif reason:
-                refused += [RejectedUrl(address, reason)] if self._refused + len(refused) < MOST_REFUSED else []
-            elif len(self._taken) >= self._max_pages:
+                refused += [RejectedUrl(address, reason)] if self.refused + len(refused) < MOST_REFUSED else []
+            elif len(self.taken) >= self.max_pages:
                 self.is_full = True
                 break
             else:
-                self._taken.add(address)
+                self.taken.add(address)
                 refs.append(Ref(address, depth=1, version=version))
-        self._refused += len(refused)
+        self.refused += len(refused)
         return ListingBatch(tuple(refs), tuple(refused))
