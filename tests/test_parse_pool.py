@@ -351,9 +351,9 @@ async def test_the_feed_task():
         <link>https://site.example/a?utm_source=x&amp;id=1</link></item></channel></rss>"""
     async with ParsePool(1, 5, 1_000_000_000) as pool:
         url = "https://site.example/feed"
-        harvest = await pool.run("feed", FeedRequest(body, url, "application/rss+xml", ("utm_",)))
-        assert isinstance(harvest, FeedLinks)
-        assert (harvest.title, harvest.links) == ("T", ("https://site.example/a?id=1",))
+        feed = await pool.run("feed", FeedRequest(body, url, "application/rss+xml", ("utm_",)))
+        assert isinstance(feed, FeedLinks)
+        assert (feed.title, feed.links) == ("T", ("https://site.example/a?id=1",))
         failed = await pool.run("feed", FeedRequest(b"<html><p>Not here.</p></html>", url, "text/html"))
         assert failed.detail is FailDetail.TYPE
 

@@ -81,17 +81,13 @@ def _feeds(parent: etree._Element, folders: tuple[str, ...]) -> Iterator[tuple[t
     for child in parent.iterchildren("*"):
         url = attribute(child, "xmlurl").strip()
         if url:
-            yield folders or _own_folders(child), url
+            # For feeds in no folder the first of OPML 2.0's `category="/News/World,/Other"`.
+            category = attribute(child, "category").split(",")[0].strip()
+            yield folders or tuple(name for name in category.split("/") if name), url
         if len(folders) < _DEEPEST:
             is_folder = str(child.tag).lower() == "outline" and not url
             name = (attribute(child, "text") or attribute(child, "title")).strip() if is_folder else ""
             yield from _feeds(child, (*folders, name) if name else folders)
-
-
-def _own_folders(outline: etree._Element) -> tuple[str, ...]:
-    """Return the first of OPML 2.0's `category="/News/World,/Other"`, for feeds in no folder."""
-    first = attribute(outline, "category").split(",")[0]
-    return tuple(name for name in first.strip().split("/") if name)
 
 
 def write_opml(categories: Mapping[str, Sequence[str]], titles: Mapping[str, str]) -> bytes:

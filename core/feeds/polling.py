@@ -60,7 +60,10 @@ def decide(state: FeedState, result: PollResult, now: float, chance: float, poli
         case Missing() | Broken():
             return _broken(state, outcomes.to_failure(result), now, chance)
         case Deferred():
-            return _deferred(state, result, now)
+            # Waiting is no error: nothing is counted, only the time of the next poll moves.
+            status = FeedStatus.WAITING if state.status is FeedStatus.NEW else state.status
+            at, reason = now + result.wait_seconds, result.reason
+            return PollDecision(replace(state, status=status, next_poll_ts=at, next_poll_reason=reason))
 
 
 def renewal(state: FeedState, now: float) -> PollDecision:
@@ -162,13 +165,6 @@ def _broken(state: FeedState, failed: Failed, now: float, chance: float) -> Poll
         moved_count=0,
     )
     return PollDecision(_with_event(state, now, f"{error_class} error: {failed.text}"))
-
-
-def _deferred(state: FeedState, result: Deferred, now: float) -> PollDecision:
-    """Move the time of the next poll; waiting is no error, so nothing is counted."""
-    status = FeedStatus.WAITING if state.status is FeedStatus.NEW else state.status
-    next_poll_ts = now + result.wait_seconds
-    return PollDecision(replace(state, status=status, next_poll_ts=next_poll_ts, next_poll_reason=result.reason))
 
 
 def _succeeded(state: FeedState, response: FeedResponse, now: float) -> FeedState:

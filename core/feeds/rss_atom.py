@@ -174,19 +174,17 @@ def _article_link(links: list[etree._Element], base: str) -> str:
     for element in links:
         if (attribute(element, "rel") or "alternate").lower() != "alternate":
             continue
-        target = resolve_link(link_base(element, base), _link_target(element))
+        # Atom's attribute, RSS's text, or an attribute with another name.
+        target = str(element.get("href") or "") or plain_text(element)
+        target = target or attribute(element, "href") or attribute(element, "url") or attribute(element, "uri")
+        if "&" in target:
+            target = _STRAY_SEMICOLON.sub(r"&\1", target.replace("&amp;", "&"))
+        target = resolve_link(link_base(element, base), target)
         if attribute(element, "type").lower() in _HTML_TYPES:
             html = target or html
         else:
             other = target or other
     return html or other
-
-
-def _link_target(element: etree._Element) -> str:
-    """Return what a link element points at: Atom's attribute, RSS's text, or an attribute with another name."""
-    text = str(element.get("href") or "") or plain_text(element)
-    text = text or attribute(element, "href") or attribute(element, "url") or attribute(element, "uri")
-    return _STRAY_SEMICOLON.sub(r"&\1", text.replace("&amp;", "&")) if "&" in text else text
 
 
 def _id_link(children: Children, base: str) -> str:
@@ -215,9 +213,12 @@ def _publisher_hints(channel: etree._Element, names: ElementNames) -> PublisherH
     ttl_minutes = _number(children.get("ttl"))
     hours = [_number(child) for child in children.get("skiphours", ())]
     days = [plain_text(child).lower() for child in children.get("skipdays", ())]
+    # `daily` is the syndication module's default for a frequency alone.
+    default = "daily" if "sy:updateperiod" not in children and "sy:updatefrequency" in children else ""
+    period = _PERIOD_SECONDS.get(plain_text(children.get("sy:updateperiod")).lower() or default)
     return PublisherHints(
         ttl_seconds=min(ttl_minutes * 60, _LONGEST_HINT_SECONDS) if ttl_minutes else None,
-        update_period_seconds=_period(children.get("sy:updateperiod"), children.get("sy:updatefrequency")),
+        update_period_seconds=period / max(_number(children.get("sy:updatefrequency")) or 1, 1) if period else None,
         # RSS 0.91 counted 1 to 24, RSS 2.0 counts 0 to 23: 24 is midnight.
         skip_hours=tuple(sorted({int(hour) % 24 for hour in hours if hour is not None and hour <= 24})),
         skip_days=tuple(sorted({_WEEKDAYS.index(day) for day in days if day in _WEEKDAYS})),
@@ -227,11 +228,3 @@ def _publisher_hints(channel: etree._Element, names: ElementNames) -> PublisherH
 def _number(element: etree._Element | None) -> float | None:
     text = plain_text(element)
     return float(text) if text.isdecimal() and len(text) < 10 else None
-
-
-def _period(period: etree._Element | None, frequency: etree._Element | None) -> float | None:
-    """Divide the period by how often per period; `daily` is the module's default for a frequency alone."""
-    if period is None and frequency is None:
-        return None
-    seconds = _PERIOD_SECONDS.get(plain_text(period).lower() if period is not None else "daily")
-    return seconds / max(_number(frequency) or 1, 1) if seconds else None

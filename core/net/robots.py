@@ -104,12 +104,11 @@ def groups_for(text: str, our_product: str) -> str:
 
 def without_credentials_in_sitemaps(text: str) -> str:
     """Return the robots.txt as it is stored: no credentials in its `Sitemap:` lines."""
-    return "".join(_without_credentials(line) for line in text.splitlines(keepends=True))
-
-
-def _without_credentials(line: str) -> str:
-    named = _SITEMAP_LINE.match(line)
-    return line[: named.start(1)] + without_credentials(named[1]) + line[named.end(1) :] if named else line
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        if match := _SITEMAP_LINE.match(line):
+            lines[number] = line[: match.start(1)] + without_credentials(match[1]) + line[match.end(1) :]
+    return "".join(lines)
 
 
 def sitemaps(text: str) -> tuple[str, ...]:

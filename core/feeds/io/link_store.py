@@ -211,16 +211,13 @@ class FailedLinks:
         async for urls in scanning.set_members(self._client, self._keys.category_links(category)):
             yield await self.without_article([ids.article_uid(url) for url in urls])
         async for members in scanning.zset_members(self._client, self._keys.failures):
+            # Failed links whose record names the category; they may have left its set.
             uids = [member.partition(":")[0] for member in members]
-            yield await self.without_article(await self._failed_in(category, uids))
-
-    async def _failed_in(self, category: str, uids: Sequence[str]) -> list[str]:
-        """Return those whose failure record names the category; their link may have left its set."""
-        pipe = self._client.pipeline(transaction=False)
-        for uid in uids:
-            pipe.hget(self._keys.failure(uid), "category")
-        categories = await pipe.execute()
-        return [uid for uid, names in zip(uids, categories, strict=True) if category in (names or "").split(",")]
+            pipe = self._client.pipeline(transaction=False)
+            for uid in uids:
+                pipe.hget(self._keys.failure(uid), "category")
+            rows = zip(uids, await pipe.execute(), strict=True)
+            yield await self.without_article([uid for uid, names in rows if category in (names or "").split(",")])
 
     async def without_article(self, uids: Sequence[str]) -> list[str]:
         """Return those that were attempted, or wait for another try, and lead to no article."""
