@@ -253,7 +253,7 @@ class TextSource(StrEnum):
     PAGE = "page"
     """The page's main text."""
     ALL_TEXT = "all_text"
-    """All text of the page: no main text was found, or none was asked for."""
+    """All text of the page: it has no main text, or none was wanted."""
     FEED = "feed"
     """The feed's own text: the page kept it from us, or has less of it."""
 
@@ -301,7 +301,7 @@ class Document:
     images: tuple[Image, ...] = ()
     """In the order of the page, each once."""
     links: tuple[str, ...] = ()
-    """Clean http(s) URLs the page points at, each once, in order; only when asked for."""
+    """Clean http(s) URLs that the page links to, each once, in order; only if wanted."""
 
 
 # ── sources ─────────────────────────────────────────────────────────────────────────────────────

@@ -166,7 +166,7 @@ def _decide(item: Item, outcome: Outcome, timing: _Timing, context: VisitContext
 
 
 def _changed(item: Item, outcome: Changed, timing: _Timing) -> Decision:
-    """There is a text to store; search takes it anew if it differs or was forced. A new title needs no new chunks."""
+    """There is a text to store; search indexes it if it differs or was forced. A new title needs no new chunks."""
     is_new_text = outcome.visit.content_hash != item.content_hash or not item.has_text
     is_news = is_new_text or outcome.is_new_metadata
     checked, next_at = timing.checked(item, 0 if is_news else item.unchanged_streak + 1)

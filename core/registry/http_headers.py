@@ -15,7 +15,7 @@ _CHARSET = re.compile(r"""[;,\s]charset\s*=\s*["']?([^\s"';,]+)""", re.IGNORECAS
 
 
 def retry_after_seconds(value: str, now_ts: float) -> float | None:
-    """Seconds to stay away, at most a day; None if the header says nothing we understand."""
+    """Return the seconds to wait, at most a day; None if the header cannot be read."""
     text = value.strip()
     # `120.5` is no legal form, yet servers send it, and its meaning is plain.
     if _NUMBER.fullmatch(text):
@@ -25,7 +25,7 @@ def retry_after_seconds(value: str, now_ts: float) -> float | None:
 
 
 def cache_lifetime_seconds(headers: Mapping[str, str], now_ts: float) -> float | None:
-    """How much longer the answer is fresh; 0 if it must be asked again, None if nothing is said."""
+    """Return how much longer the response is fresh; 0 if it must be fetched again, None if no header says."""
     directives: dict[str, str] = {}
     for part in headers.get("cache-control", "").lower().split(","):
         name, _, argument = part.partition("=")
@@ -44,19 +44,19 @@ def cache_lifetime_seconds(headers: Mapping[str, str], now_ts: float) -> float |
 
 
 def media_type(content_type: str) -> str:
-    """`text/html` of `Text/HTML; charset=utf-8`; an empty string if there is none."""
+    """Return `text/html` of `Text/HTML; charset=utf-8`; empty if there is none."""
     kind = content_type.partition(";")[0].partition(",")[0].strip().lower()
     return kind if "/" in kind else ""
 
 
 def charset(content_type: str) -> str:
-    """The charset a Content-Type names, in lower case, or an empty string. Not checked against any list."""
+    """Return the charset of a Content-Type in lower case, unchecked; empty if there is none."""
     match = _CHARSET.search(content_type)
     return match[1].lower() if match else ""
 
 
 def http_date_ts(text: str) -> float | None:
-    """Epoch seconds of an HTTP-date in any of its three forms, or None."""
+    """Return the epoch seconds of an HTTP date in any of its three forms, or None."""
     try:
         date = parsedate_to_datetime(text.strip())
         # Without a zone Python would take our local one; HTTP means GMT.

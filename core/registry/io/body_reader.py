@@ -59,14 +59,14 @@ class BodyReader:
         tracking_params = self._context.settings.tracking_param_prefixes
         content_type = answer.header("content-type")
         if leased.is_article:
-            said = leased.link.entry if leased.link else {}
+            entry = leased.link.entry if leased.link else {}
             return "page", PageRequest(
                 body=answer.body,
                 url=answer.final_url,
                 content_type=content_type,
                 main_text=main_text,
-                feed_html=said.get("html", ""),
-                feed_title=said.get("title", ""),
+                feed_html=entry.get("html", ""),
+                feed_title=entry.get("title", ""),
                 links=with_links,
                 tracking_params=tracking_params,
             )
@@ -83,5 +83,5 @@ class BodyReader:
 
 
 def _file_name(item: Item) -> str:
-    found = split_url(item.fetch_url) if item.type == "url" else None
-    return PurePosixPath(found.path if found else item.fetch_url).name
+    url = split_url(item.fetch_url) if item.type == "url" else None
+    return PurePosixPath(url.path if url else item.fetch_url).name

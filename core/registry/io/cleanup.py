@@ -35,17 +35,17 @@ SAMPLE = 200
 # Returns, for each item without a live article, its id and five fields of its record, empty where there is none. Keys
 # of another type are left to the doctor. One script: nearly all articles are alive and need not travel.
 _WITHOUT_ARTICLE = """
-local found = {}
+local expired = {}
 for i = 3, #ARGV do
   local record = redis.pcall('HMGET', ARGV[1] .. ARGV[i], 'status', 'articleUid', 'sources', 'goneTs', 'checkedTs')
   local uid = not record.err and record[2] or ''
   if not record.err and (uid == '' or redis.call('EXISTS', ARGV[2] .. uid) == 0) then
     local row = {ARGV[i]}
     for n = 1, 5 do row[n + 1] = record[n] or '' end
-    found[#found + 1] = row
+    expired[#expired + 1] = row
   end
 end
-return found
+return expired
 """
 
 

@@ -48,7 +48,7 @@ class VisitReport:
     """What a visit found, before it is decided what that means for the record."""
 
     leased: LeasedItem
-    """What was visited, under the name that the visit found."""
+    """The item that was visited; of a new link, that of the page's canonical URL."""
     outcome: Outcome
     commands: Sequence[Command] = ()
     """Written beside the record: outlinks, snapshot, images."""

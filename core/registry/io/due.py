@@ -2,7 +2,7 @@
 
 Picking moves the due time ahead in the same step: a lost job costs its items that time and no more, and two timers
 never pick the same. The record's `nextCrawlAt` keeps saying when the item became due until it is visited or postponed;
-`lockedUntil` says that somebody visits it.
+`lockedUntil` says that it is being visited.
 """
 
 from __future__ import annotations

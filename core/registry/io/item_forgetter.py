@@ -66,7 +66,7 @@ class ItemForgetter:
     # ── items ──
 
     async def items(self, records: Sequence[RemovableItem]) -> None:
-        """Remove these items in one step, whoever lists them or works on them."""
+        """Remove these items in one step, also those that are listed or being visited."""
         sources = {sid for record in records for sid in record.sources}
         self.counts.items += len(records)
         self.counts.texts += sum(record.has_text for record in records)
@@ -123,15 +123,15 @@ class ItemForgetter:
     async def _tombstones_of(self, sid: str) -> None:
         """Remove items that the source unlisted before and that nobody has listed since."""
         for status in PURGED:
-            found: dict[str, RemovableItem] = {}
+            tombstones: dict[str, RemovableItem] = {}
             async for names in scanning.set_members(self.client, self.keys.status(str(status)), SCAN):
                 records = await self.remover.read(names)
-                found |= {one.id: one for one in records if one.last_source == sid and not one.sources}
+                tombstones |= {one.id: one for one in records if one.last_source == sid and not one.sources}
             if self.dry_run:
-                self.counts.items += len(found)
+                self.counts.items += len(tombstones)
             else:  # one that another source lists meanwhile stays
-                no_sources = dict.fromkeys(found, "")
-                self.counts.items += await self.remover.remove(list(found.values()), "sources", no_sources)
+                no_sources = dict.fromkeys(tombstones, "")
+                self.counts.items += await self.remover.remove(list(tombstones.values()), "sources", no_sources)
 
     async def _runs(self, domain_id: str) -> None:
         runs = await RunStore(self.client, self.keys).newest(RUNS_KEPT, 0.0)
@@ -147,7 +147,7 @@ class ItemForgetter:
 
     @contextlib.asynccontextmanager
     async def hold(self, name: str, waiting: str) -> AsyncIterator[None]:
-        """Hold a lease meanwhile; wait for whoever has it now."""
+        """Hold a lease meanwhile; wait for it if another worker has it."""
         taken = await self.leases.acquire(name)
         if taken is None:
             log.warning("⏳ %s", waiting)

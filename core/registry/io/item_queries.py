@@ -74,11 +74,11 @@ class ItemQueries:
         cleaned = public_url(url, self._trackers)
         if isinstance(cleaned, RejectedUrl):
             return ResolvedName()
-        # As it stands in a link set: as a feed brings it, as somebody added it, or from before the settings changed.
+        # As it may be in a link set: from a feed, added by hand, or from before the settings changed.
         spellings = (cleaned, url, clean_url(url), clean_url(url, self._trackers))
         for uid in dict.fromkeys(ids.article_uid(one) for one in spellings if isinstance(one, str)):
-            if found := await self._of_article(uid):
-                return ResolvedName(found, uid)
+            if item_id := await self._of_article(uid):
+                return ResolvedName(item_id, uid)
         for normalised in dict.fromkeys((normalise_url(cleaned), normalise_url(url))):
             item_id = ids.item_id("url", normalised)
             if await self._exists(item_id):

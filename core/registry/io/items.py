@@ -24,13 +24,13 @@ from core.urls.normalise import host_of
 # document. The field names are sent once: in one HMGET per record they would cost more than everything else in a
 # refresh of unchanged pages.
 _READ = """
-local found = {}
+local records = {}
 for i = 1, #KEYS, 2 do
   local values = redis.call('HMGET', KEYS[i], unpack(ARGV))
   values[#ARGV + 1] = redis.call('HGET', KEYS[i + 1], 'content_hash')
-  found[#found + 1] = values
+  records[#records + 1] = values
 end
-return found
+return records
 """
 
 
@@ -47,7 +47,7 @@ class LeasedItem:
     """Is its host's 304 believed?"""
     has_snapshot: bool = False
     link: Link | None = None
-    """The link whose article a good answer writes: a new one, or one whose article expired and is asked for again."""
+    """The link whose article a good answer writes: a new one, or one whose article expired and was forced."""
 
     @property
     def is_article(self) -> bool:
@@ -151,7 +151,7 @@ class ItemStore:
     # ── writing ──
 
     def enlist(self, item: Item, status: Status, blank: Mapping[str, str]) -> list[Command]:
-        """Commands that make the page of an article an item of the feeds' source, whoever else lists it.
+        """Commands that make the page of an article an item of the feeds' source.
 
         `blank` is the record of an item never visited; it is written only where there is none.
         """
@@ -219,7 +219,7 @@ class ItemStore:
         return [("HINCRBY", self._keys.refresh_stats, name, count) for name, count in counts.items()]
 
     def postpone(self, item: Item, until: float | None, wait_seconds: float | None = None) -> list[Command]:
-        """Commands that make an item due at that time; None: not before somebody asks.
+        """Commands that make an item due at that time; None: not before a reindex.
 
         `wait_seconds`: the new interval of the record; without it the interval stays.
         """

@@ -168,7 +168,7 @@ class LinkVisits:
         link, item, context = leased.link, leased.item, self._context
         assert link is not None
         decision = replace(decision, event="")  # `article.stored` says it
-        if has_credentials(link.url):  # its token is stored nowhere, so it cannot be asked again
+        if has_credentials(link.url):  # these are stored nowhere, so it cannot be fetched again
             decision = replace(decision, next_at=None, fields=decision.fields | {"nextCrawlAt": ""})
         blank = blank_record(
             item.source, item.fetch_url, self._clock.now(), strategy=context.settings.registry_partition_strategy
@@ -220,7 +220,7 @@ class LinkVisits:
         return is_written
 
     def _count(self, link: Link, result: LinkResult | None) -> None:
-        """Count a link; None: its lease was lost, and whoever has it now counts it."""
+        """Count a link; None: its lease was lost, and another worker has it."""
         if result is None:
             log.warning("⚠️ Lease lost, result discarded → %s", link.url)
         self.results[result or LinkResult.KNOWN] += 1

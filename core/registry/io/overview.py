@@ -63,8 +63,8 @@ class Overview:
         newest = texts(await self._client.zrange(self._keys.failures, 0, FAILURES_READ - 1, desc=True))
         names = [self._keys.failure(member.partition(":")[0]) for member in newest]
         rows = await read_many(self._client, [("HMGET", name, "code", "detail", "url") for name in names])
-        found = [Failure(code or "", detail or "", url) for code, detail, url in rows if url]
-        return int(await self._client.zcard(self._keys.failures)), found
+        failures = [Failure(code or "", detail or "", url) for code, detail, url in rows if url]
+        return int(await self._client.zcard(self._keys.failures)), failures
 
     async def failure(self, uid: str) -> Failure:
         """Return why one link gave no article; empty words if that is not known."""

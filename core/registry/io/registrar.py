@@ -189,12 +189,12 @@ class Registrar:
         }
         pending, gone = (self._keys.status(str(status)) for status in (Status.PENDING, Status.GONE))
         keys = (self._keys.refs(source), self._keys.due(source), self._keys.seen(source), pending, gone)
-        said = await self._client.eval(_REGISTER, len(keys), *keys, packed_json(request))
-        answers: dict[str, str] = {}
-        for entry, answer in zip(entries, cast(str, said), strict=True):
-            if answers.get(str(entry[0]), _KNOWN) == _KNOWN:  # two spellings of one thing: new once
-                answers[str(entry[0])] = answer
-        return Registered(*(tuple(name for name, said in answers.items() if said == letter) for letter in "nmsf"))
+        letters = cast(str, await self._client.eval(_REGISTER, len(keys), *keys, packed_json(request)))
+        results: dict[str, str] = {}
+        for (name, *_), letter in zip(entries, letters, strict=True):
+            if results.get(str(name), _KNOWN) == _KNOWN:  # two spellings of one item: new once
+                results[str(name)] = letter
+        return Registered(*(tuple(name for name, result in results.items() if result == one) for one in "nmsf"))
 
     async def add(self, source: str, item_type: str, now: float, *, force: bool = False) -> str | RejectedUrl:
         """Register one URL or file that no source lists; return its id, or why not."""
@@ -217,8 +217,8 @@ def _identity(ref: Ref) -> tuple[str, str, str]:
     """Return the normalised source, the address to fetch and what people see."""
     if ref.type == "url":
         return normalise_url(ref.address), secrets.without_credentials(ref.address), ""
-    found = file_paths.file_identity(ref.address)
-    return found.normalised, found.address, found.display
+    file = file_paths.file_identity(ref.address)
+    return file.normalised, file.address, file.display
 
 
 def ref_of(source: str, item_type: str, trackers: Trackers | None = None) -> Ref | RejectedUrl:

@@ -68,10 +68,10 @@ class Remover:
         # An article that a 404 has hidden is not found by search.
         uids = sorted({fields[3] for _, fields, _ in existing if fields[3]})
         statuses = await read_many(self._client, [("HGET", self._keys.article(uid), "status") for uid in uids])
-        found = {uid for uid, status in zip(uids, statuses, strict=True) if status == "success"}
+        findable = {uid for uid, status in zip(uids, statuses, strict=True) if status == "success"}
         images = await self._images_of([item_id for item_id, _, _ in existing])
         return [
-            _removable(item_id, fields, bool(has_document) or fields[3] in found, images[item_id])
+            _removable(item_id, fields, bool(has_document) or fields[3] in findable, images[item_id])
             for item_id, fields, has_document in existing
         ]
 

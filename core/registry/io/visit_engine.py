@@ -94,7 +94,7 @@ class VisitEngine:
         await self._buffer.flush()
 
     async def _revive(self, leased: LeasedItem) -> LeasedItem:
-        """An article that expired or was gone comes back if somebody asks for it by name."""
+        """An article that expired or was gone comes back if it is forced."""
         item = leased.item
         if leased.is_article or not item.article_uid or not item.is_forced or ARTICLES_SOURCE not in item.sources:
             return leased
