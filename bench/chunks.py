@@ -56,10 +56,10 @@ def main() -> None:
     name, count = counter(arguments.vocabulary)
     print(f"tokens: {name}; {arguments.edits} edits of each text\n")
     print(f"{'':28}{'texts':>6}{'new %':>8}{'goal':>6}{'chunks':>9}  tokens: mean  p10  p50  p90  max")
-    for kind, found in (("Markdown pages", markdown_pages()), ("plain articles", articles())):
-        texts = [text for text in found if len(text) >= arguments.least_chars][: arguments.texts]
+    for kind, all_texts in (("Markdown pages", markdown_pages()), ("plain articles", articles())):
+        texts = [text for text in all_texts if len(text) >= arguments.least_chars][: arguments.texts]
         for who, split in SPLITTERS.items():
-            told(kind, who, split, texts, count, arguments.edits)
+            report(kind, who, split, texts, count, arguments.edits)
     pace(count)
 
 
@@ -81,15 +81,15 @@ def articles() -> list[str]:
 def markdown_pages() -> list[str]:
     """This project's pages, and what installed packages say of themselves in Markdown."""
     files = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *SHARED.glob("*.md")]
-    found = [path.read_text() for path in sorted(files)]
+    texts = [path.read_text() for path in sorted(files)]
     for package in sorted(metadata.distributions(), key=lambda package: package.metadata["Name"].casefold()):
         if "markdown" in (package.metadata["Description-Content-Type"] or ""):
-            found.append(package.metadata.get_payload() or package.metadata["Description"] or "")  # type: ignore[attr-defined]
-    return list(dict.fromkeys(found))
+            texts.append(package.metadata.get_payload() or package.metadata["Description"] or "")  # type: ignore[attr-defined]
+    return list(dict.fromkeys(texts))
 
 
 def ours(text: str, count: Count) -> list[str]:
-    return [piece.text for piece in chunking.chunks("bench", text, count)]
+    return [one.text for one in chunking.chunks("bench", text, count)]
 
 
 def fixed(text: str, count: Count) -> list[str]:
@@ -99,21 +99,21 @@ def fixed(text: str, count: Count) -> list[str]:
 
 def filled(text: str, count: Count) -> list[str]:
     """Paragraphs are joined as long as they fit, from the top."""
-    found, room = [""], 0
+    parts, room = [""], 0
     for paragraph in re.split(r"\n\s*\n", text):
         tokens = count(paragraph)
         if tokens > room:
-            found.append("")
+            parts.append("")
             room = chunking.MOST_TOKENS
-        found[-1] += f"{paragraph}\n\n"
+        parts[-1] += f"{paragraph}\n\n"
         room -= tokens
-    return [piece for piece in found if piece]
+    return [part for part in parts if part]
 
 
 SPLITTERS: dict[str, Splitter] = {"freshet": ours, "filled up": filled, "fixed": fixed}
 
 
-def told(kind: str, who: str, split: Splitter, texts: list[str], count: Count, edits: int) -> None:
+def report(kind: str, who: str, split: Splitter, texts: list[str], count: Count, edits: int) -> None:
     """One row: the mean share of new chunks, and how large chunks are."""
     if not texts:
         print(f"{kind:16}{who:12}no texts found")
@@ -121,12 +121,12 @@ def told(kind: str, who: str, split: Splitter, texts: list[str], count: Count, e
     dice = random.Random(1)
     shares, sizes = [], []
     for text in texts:
-        pieces = split(text, count)
-        sizes += [count(piece) for piece in pieces]
-        known = {content_hash(piece) for piece in pieces}
+        parts = split(text, count)
+        sizes += [count(part) for part in parts]
+        known = {content_hash(part) for part in parts}
         for edited in edited_texts(text, dice, edits):
-            after = [content_hash(piece) for piece in split(edited, count)]
-            shares.append(sum(piece not in known for piece in after) / len(after))
+            after = [content_hash(part) for part in split(edited, count)]
+            shares.append(sum(part not in known for part in after) / len(after))
     tenth, *_, ninth = quantiles(sizes, n=10)
     print(
         f"{kind:16}{who:12}{len(texts):6}{100 * mean(shares):8.1f}{100 * GOALS[kind]:6.0f}{len(sizes):9}"
@@ -136,24 +136,24 @@ def told(kind: str, who: str, split: Splitter, texts: list[str], count: Count, e
 
 def edited_texts(text: str, dice: random.Random, number: int) -> Iterator[str]:
     """The text, each time with one small edit; every kind of edit in turn."""
-    words = [found.span() for found in re.finditer(r"\w+", text)]
-    sentences = [found.span() for found in re.finditer(r"\w[^\n.!?]*[.!?](?=\s)", text)] or words
-    gaps = [found.start() for found in re.finditer(r"\n\n", text)] or [len(text)]
+    words = [match.span() for match in re.finditer(r"\w+", text)]
+    sentences = [match.span() for match in re.finditer(r"\w[^\n.!?]*[.!?](?=\s)", text)] or words
+    gaps = [match.start() for match in re.finditer(r"\n\n", text)] or [len(text)]
     for turn in range(number):
         start, end = dice.choice(words if turn % 2 else sentences)
-        said = " ".join(dice.choices(WORDS, k=1 if turn % 2 else dice.randint(6, 20)))
-        said = said if turn % 2 else f"{said.capitalize()}."
+        inserted = " ".join(dice.choices(WORDS, k=1 if turn % 2 else dice.randint(6, 20)))
+        inserted = inserted if turn % 2 else f"{inserted.capitalize()}."
         match turn // 2 % 4:
             case 0:
-                yield f"{text[:start]}{said} {text[start:]}"
+                yield f"{text[:start]}{inserted} {text[start:]}"
             case 1:
                 yield text[:start] + text[end:].lstrip(" ")
             case 2:
-                yield text[:start] + said + text[end:]
+                yield text[:start] + inserted + text[end:]
             case _:
                 gap = dice.choice(gaps)
-                said = " ".join(dice.choices(WORDS, k=dice.randint(20, 60))).capitalize()
-                yield f"{text[:gap]}\n\n{said}.{text[gap:]}"
+                inserted = " ".join(dice.choices(WORDS, k=dice.randint(20, 60))).capitalize()
+                yield f"{text[:gap]}\n\n{inserted}.{text[gap:]}"
 
 
 def pace(count: Count) -> None:
@@ -164,8 +164,8 @@ def pace(count: Count) -> None:
     ways = {"characters": lambda text: len(text) // 4, "estimated tokens": chunking.estimate_tokens, "tokens": count}
     for name, counts in ways.items():
         start = time.process_time()
-        found = chunking.chunks("bench", text, counts)
-        print(f"1 MB of Markdown by {name}: {time.process_time() - start:.2f} CPU-s, {len(found)} chunks")
+        chunks = chunking.chunks("bench", text, counts)
+        print(f"1 MB of Markdown by {name}: {time.process_time() - start:.2f} CPU-s, {len(chunks)} chunks")
 
 
 if __name__ == "__main__":

@@ -88,16 +88,16 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
 async def _check(doctor: Doctor, client: connect.Client, report: Report, fix: bool) -> None:
     """Check in batches: there may be more wrong than fits into memory."""
     with progress.bar(0, "Looking") as bar:
-        async for found in doctor.check_all():
+        async for findings in doctor.check_all():
             bar.update(doctor.checked - bar.n)
-            report.findings.update(str(one.problem) for one in found)
-            report.invariants.update(one.problem.invariant for one in found)
-            report.examples += found[: EXAMPLES - len(report.examples)]
+            report.findings.update(str(one.problem) for one in findings)
+            report.invariants.update(one.problem.invariant for one in findings)
+            report.examples += findings[: EXAMPLES - len(report.examples)]
             if fix:
-                await doctor.repair(found, await connect.now(client))
-            left = await doctor.recheck(found) if fix else found
+                await doctor.repair(findings, await connect.now(client))
+            left = await doctor.recheck(findings) if fix else findings
             report.left += len(left)
-            report.healed += len(found) - len(left)
+            report.healed += len(findings) - len(left)
             report.unreadable += sum(one.problem is Problem.WRONG_TYPE for one in left)
 
 

@@ -87,19 +87,19 @@ class Doctor:
         async for names in scanning.keys(self._client, self._keys.pattern(self._keys.article)):
             yield await self._confirmed(await self._records.check([article.id_in(name) for name in names]))
         mistyped: set[str] = set()
-        async for found in self._check_keys_and_members():
-            mistyped.update(one.name for one in found if one.problem is Problem.WRONG_TYPE)
-            yield await self._confirmed(found)
-        async for found in self._index.check_all():
-            new = [one for one in found if one.problem is not Problem.WRONG_TYPE or one.name not in mistyped]
+        async for findings in self._check_keys_and_members():
+            mistyped.update(one.name for one in findings if one.problem is Problem.WRONG_TYPE)
+            yield await self._confirmed(findings)
+        async for findings in self._index.check_all():
+            new = [one for one in findings if one.problem is not Problem.WRONG_TYPE or one.name not in mistyped]
             yield await self._confirmed(new)
 
     async def check_sample(self, count: int) -> list[Finding]:
         """Check a few items of each status and the next few keys, for a timer."""
         pattern, cursors = self._keys.all_pattern, self._keys.prune_cursors
         names = await scanning.next_keys(self._client, pattern, cursors, CURSOR_FIELD, SLICE_KEYS)
-        found = [*await self._index.check_sample(count), *await self._check_keys(names)]
-        return await self._confirmed(list(dict.fromkeys(found)))
+        findings = [*await self._index.check_sample(count), *await self._check_keys(names)]
+        return await self._confirmed(list(dict.fromkeys(findings)))
 
     async def _confirmed(self, findings: Sequence[Finding]) -> list[Finding]:
         if not findings:

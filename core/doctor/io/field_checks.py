@@ -75,12 +75,12 @@ class FieldChecks:
             else:
                 pipe.hmget(name, FIELDS[family])
         replies = await pipe.execute(raise_on_error=False) if wanted else []
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for (name, family), reply in zip(wanted.items(), replies, strict=True):
             if not isinstance(reply, Exception):
                 problems = _problems(family, reply if isinstance(reply, dict) else _by_field(family, reply))
-                found += [Finding(problem, name) for problem in problems]
-        return found
+                findings += [Finding(problem, name) for problem in problems]
+        return findings
 
     async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return those of the findings that are still there."""

@@ -64,18 +64,18 @@ class IndexChecks:
 
     async def check_sample(self, count: int) -> list[Finding]:
         """Check a few items of each status, taken at random, and the next few keys of search."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for status in MAY_HAVE_TEXT:
             some = texts(await self._client.srandmember(self._keys.status(str(status)), count) or [])
-            found += [*await self._check_lists(some), *await self.check(some)]
-        return list(dict.fromkeys([*found, *await self._check_index_keys(await self._next_index_keys())]))
+            findings += [*await self._check_lists(some), *await self.check(some)]
+        return list(dict.fromkeys([*findings, *await self._check_index_keys(await self._next_index_keys())]))
 
     async def check_all(self) -> AsyncIterator[list[Finding]]:
         """Check everything, in batches; each finding is reported once."""
         reported: set[Finding] = set()
-        async for found in self._check_all():
+        async for findings in self._check_all():
             # An id that two partitions name has to be removed from both.
-            new = [one for one in dict.fromkeys(found) if one.place or one not in reported]
+            new = [one for one in dict.fromkeys(findings) if one.place or one not in reported]
             if len(reported) < MOST_REMEMBERED:
                 reported.update(new)
             yield new
@@ -113,11 +113,11 @@ class IndexChecks:
 
     async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return those of the findings that are still there."""
-        found: set[Finding] = set()
+        still: set[Finding] = set()
         for problem, place in {(finding.problem, finding.place) for finding in findings}:
             names = [one.name for one in findings if (one.problem, one.place) == (problem, place)]
-            found.update(await self._recheck(problem, names, place))
-        return [finding for finding in findings if finding in found]
+            still.update(await self._recheck(problem, names, place))
+        return [finding for finding in findings if finding in still]
 
     async def _recheck(self, problem: Problem, names: Sequence[str], place: str) -> list[Finding]:
         match problem:
@@ -161,7 +161,7 @@ class IndexChecks:
     async def check(self, item_ids: Sequence[str]) -> list[Finding]:
         """Check records, texts and chunks of these items."""
         mistyped = await self._mistyped_of_pages(item_ids)
-        found = findings_of(Problem.WRONG_TYPE, mistyped)
+        findings = findings_of(Problem.WRONG_TYPE, mistyped)
         unreadable = set(map(self.page_of, mistyped))
         readable = [item_id for item_id in item_ids if item_id not in unreadable]
         space, pages = await self._spaces.live(), await self._pages.read(readable)
@@ -176,11 +176,11 @@ class IndexChecks:
                 least = ChunkState.WHOLE if is_known(record) else ChunkState.BY_WORDS
                 problem = None if state >= least else Problem.NOT_EMBEDDED
             if problem:
-                found.append(Finding(problem, item_id))
+                findings.append(Finding(problem, item_id))
             if problem is Problem.NOT_EMBEDDED:  # a worker would fail over them
                 own = [build(name) for name in chunks for build in (self._keys.chunk, self._keys.vector)]
-                found += findings_of(Problem.WRONG_TYPE, await self._types.mistyped(own))
-        return found
+                findings += findings_of(Problem.WRONG_TYPE, await self._types.mistyped(own))
+        return findings
 
     async def is_usable(self, item_id: str) -> bool:
         """Tell whether the texts of its chunks are there, as its record says."""

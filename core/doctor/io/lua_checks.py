@@ -79,12 +79,12 @@ class LuaChecks:
 
         `now` only matters to checks that compare times.
         """
-        found: list[str] = []
+        wrong: list[str] = []
         for start in range(0, len(names), AT_ONCE):
             args = self._args | {"names": names[start : start + AT_ONCE], "fix": fix, "now": now, "iso": iso(now)}
             reply = await self._client.eval(check.script, 1, self._any_key, packed_json(args))
-            found += texts(cast(list[str], reply))
-        return found
+            wrong += texts(cast(list[str], reply))
+        return wrong
 
     async def check(self, names: Mapping[str, Sequence[str]]) -> list[Finding]:
         """Run all checks on names, by where they stand."""
@@ -104,11 +104,11 @@ class LuaChecks:
         await self._run_again(findings, now, fix=True)
 
     async def _run_again(self, findings: Sequence[Finding], now: float, *, fix: bool = False) -> list[Finding]:
-        found: list[Finding] = []
+        still: list[Finding] = []
         for check in CHECKS:
             own = [one.name for one in findings if (one.problem, one.place) == (check.problem, check.where)]
-            found += [Finding(check.problem, name, check.where) for name in await self.run(check, own, now, fix=fix)]
-        return found
+            still += [Finding(check.problem, name, check.where) for name in await self.run(check, own, now, fix=fix)]
+        return still
 
     async def repair_items(self, item_ids: Sequence[str], now: float) -> None:
         """Make all invariants of these records true."""

@@ -67,8 +67,8 @@ class LocalEmbedder:
         for begin in range(0, len(order), BATCH_TEXTS):
             places = order[begin : begin + BATCH_TEXTS]
             # One call per batch: a query is answered between the batches of a long job.
-            found = await self._in_thread(partial(model.vectors, [rows[place] for place in places]))
-            for place, vector in zip(places, found, strict=True):
+            made = await self._in_thread(partial(model.vectors, [rows[place] for place in places]))
+            for place, vector in zip(places, made, strict=True):
                 vectors[place] = vector
         return vectors
 

@@ -1,4 +1,4 @@
-"""WordPiece as BERT's uncased models were trained with: text to the numbers of a vocabulary. Pure.
+"""Turn text into the numbers of a vocabulary, by the WordPiece that BERT's uncased models were trained with.
 
 The library for this brings a hub client and ten more packages along, and takes three to five times as long, because it
 remembers no words; chunks are counted by the thousand. A test compares the two, number by number.
@@ -34,39 +34,33 @@ class WordPiece:
         self._pieces = lru_cache(_REMEMBERED_WORDS)(self._split)
 
     def number(self, piece: str) -> int:
-        """Where a piece stands in the vocabulary."""
+        """Return the number of a piece in the vocabulary."""
         return self._numbers[piece]
 
     def count(self, text: str) -> int:
-        """How many pieces a text has."""
+        """Return how many pieces a text has."""
         return sum(map(len, map(self._known, _words(text))))
 
     def encode(self, text: str) -> list[int]:
-        """The numbers of its pieces."""
+        """Return the numbers of its pieces."""
         return [number for word in _words(text) for number in self._known(word)]
 
     def _known(self, word: str) -> tuple[int, ...]:
         return self._pieces(word) if len(word) <= LONGEST_WORD else self._unknown
 
     def _split(self, word: str) -> tuple[int, ...]:
-        """The longest piece that fits, again and again; a word with one unknown piece is unknown."""
-        found: list[int] = []
+        """Take the longest piece that fits, again and again; a word with one unknown piece is unknown."""
+        numbers: list[int] = []
         begin = 0
         while begin < len(word):
-            end = self._end_of_piece(word, begin)
+            mark = "##" if begin else ""
+            ends = range(len(word), begin, -1)
+            end = next((end for end in ends if mark + word[begin:end] in self._numbers), begin)
             if end == begin:
                 return self._unknown
-            found.append(self._numbers[_piece(word, begin, end)])
+            numbers.append(self._numbers[mark + word[begin:end]])
             begin = end
-        return tuple(found)
-
-    def _end_of_piece(self, word: str, begin: int) -> int:
-        ends = range(len(word), begin, -1)
-        return next((end for end in ends if _piece(word, begin, end) in self._numbers), begin)
-
-
-def _piece(word: str, begin: int, end: int) -> str:
-    return "##" * bool(begin) + word[begin:end]
+        return tuple(numbers)
 
 
 def _words(text: str) -> list[str]:
@@ -74,7 +68,7 @@ def _words(text: str) -> list[str]:
 
 
 class _Forms(dict[int, str]):
-    """What becomes of each letter, worked out when it first occurs."""
+    """Maps each letter to its form, worked out when it first occurs."""
 
     def __missing__(self, code: int) -> str:
         form = self[code] = _form(chr(code))
@@ -85,29 +79,25 @@ _FORMS = _Forms()
 
 
 def _form(letter: str) -> str:
-    """Controls go, accents go, capitals become small; punctuation and ideographs stand alone."""
+    """Drop controls and accents, make capitals small; punctuation and ideographs stand alone."""
     if letter in _BLANKS:
         return " "
     if letter == "\ufffd" or unicodedata.category(letter) in _CONTROLS:
         return ""
     if letter.isspace():
         return " "
-    bare = "".join(map(_small, unicodedata.normalize("NFD", letter)))
-    return f" {bare} " if _stands_alone(letter) else bare
-
-
-def _small(letter: str) -> str:
-    if unicodedata.category(letter) == "Mn":
-        return ""
-    # Decomposed letters may be punctuation although the whole was none.
-    return f" {letter} " if _is_punctuation(letter) else letter.lower()
-
-
-def _stands_alone(letter: str) -> bool:
-    return any(first <= ord(letter) <= last for first, last in _IDEOGRAPHS)
+    form = ""
+    for part in unicodedata.normalize("NFD", letter):
+        # Parts may be punctuation although the whole is none.
+        if _is_punctuation(part):
+            form += f" {part} "
+        elif unicodedata.category(part) != "Mn":
+            form += part.lower()
+    is_ideograph = any(first <= ord(letter) <= last for first, last in _IDEOGRAPHS)
+    return f" {form} " if is_ideograph else form
 
 
 def _is_punctuation(letter: str) -> bool:
-    """ASCII's symbols (`$`, `+`, `~`) count as punctuation; those of Unicode do not."""
+    """Tell whether this is punctuation: ASCII's symbols (`$`, `+`, `~`) are, those of Unicode are not."""
     is_ascii_symbol = letter.isascii() and letter.isprintable() and not letter.isalnum() and letter != " "
     return is_ascii_symbol or unicodedata.category(letter).startswith("P")
