@@ -14,8 +14,8 @@ from core import ids
 from core.errors import FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest
+from core.net.connector import PROXY_PAUSE_SECONDS, Proxy
 from core.net.fetcher import Fetcher
-from core.net.proxy import PAUSE_SECONDS, Proxy
 from core.runtime.context import open_context
 from core.settings import Settings
 from core.store.connect import Client
@@ -146,7 +146,7 @@ async def test_it_is_told_once_and_asked_again_later(caplog: pytest.LogCaptureFi
         for _ in range(3):
             assert isinstance(state.check_status(407), Deferred)
         assert isinstance(state.pause, Deferred)
-        now[0] += PAUSE_SECONDS + 1
+        now[0] += PROXY_PAUSE_SECONDS + 1
         assert state.pause is None
         assert state.check_status(200) is None
         state.check_status(407)

@@ -1,12 +1,16 @@
 """aiohttp's connector under our rules: sockets from the guard, DNS in threads of our own, an end to wasteful framing.
 
-It also says whether a connection failed at our proxy or behind it.
+Failures of our own proxy are told apart from failures of the hosts behind it. A proxy that is down, misnamed or wants a
+password fails every request alike. That is ours to mend: nothing is counted against any link, feed or page, and
+everything waits until it works.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,8 +21,17 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import BadHttpMessage
 
-from core.net.proxy import HTTP_ERROR, LOGIN_ERROR, PROXY_LOGIN_STATUS, ProxyError
+from core.errors import FailDetail
+from core.models import Deferred, Failed
 
+log = logging.getLogger("net")
+
+PROXY_WAIT_SECONDS = 60.0
+PROXY_PAUSE_SECONDS = 5.0
+"""For so long after a failure the proxy is not asked at all: else each of a thousand pages would wait for it."""
+_LOGIN_STATUS = 407
+_LOGIN_ERROR = "it wants a name and a password (407)"
+_HTTP_ERROR = "it does not speak HTTP"
 _DNS_CACHE_SECONDS = 60
 """Longer than aiohttp's ten: a stale answer is harmless, since the address of every connection is checked anew."""
 _DNS_THREADS = 32
@@ -41,6 +54,10 @@ def open_connector(
     return connector
 
 
+class ProxyError(aiohttp.ClientConnectionError):
+    """The proxy itself failed; the text says how."""
+
+
 class _ProxyAwareConnector(aiohttp.TCPConnector):
     """Raises `ProxyError` when the proxy itself fails; the library uses the same errors for the hosts behind it.
 
@@ -61,10 +78,47 @@ class _ProxyAwareConnector(aiohttp.TCPConnector):
         except aiohttp.ClientHttpProxyError as error:
             if error.status in _STATUS_OF_TARGET:
                 raise
-            is_login = error.status == PROXY_LOGIN_STATUS
-            raise ProxyError(LOGIN_ERROR if is_login else "it makes no connections to hosts") from error
+            is_login = error.status == _LOGIN_STATUS
+            raise ProxyError(_LOGIN_ERROR if is_login else "it makes no connections to hosts") from error
         except aiohttp.ClientResponseError as error:
-            raise ProxyError(HTTP_ERROR) from error
+            raise ProxyError(_HTTP_ERROR) from error
+
+
+class Proxy:
+    """Remembers whether our proxy works. Without one, no failure is ever its."""
+
+    def __init__(self, is_used: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._is_used = is_used
+        self._clock = clock
+        self._paused_until = 0.0
+        self._reason = ""
+
+    @property
+    def pause(self) -> Deferred | None:
+        """The wait after a recent failure."""
+        return Deferred(PROXY_WAIT_SECONDS, self._reason) if self._clock() < self._paused_until else None
+
+    def check_status(self, status: int) -> Deferred | None:
+        """Return a wait for a status that only a proxy gives; any other proves that the proxy works."""
+        if self._is_used and status == _LOGIN_STATUS:
+            return self._failed(_LOGIN_ERROR)
+        self._reason = ""
+        return None
+
+    def check_error(self, error: BaseException, failed: Failed, url: str) -> Deferred | None:
+        """Return a wait if this error is the proxy's; `failed` is what it would mean without one."""
+        if isinstance(error, ProxyError):
+            return self._failed(str(error))
+        # A proxy reads the response of an unencrypted host before it hands it on; what is no HTTP is its own.
+        is_its_own = self._is_used and url.startswith("http://") and failed.detail is FailDetail.PROTOCOL
+        return self._failed(_HTTP_ERROR) if is_its_own else None
+
+    def _failed(self, problem: str) -> Deferred:
+        reason = f"the proxy of FETCH_PROXY_URL is of no use: {problem}"
+        if reason != self._reason:
+            log.error("⚠️ T%s. Nothing is counted against anybody; all requests wait.", reason[1:])
+        self._reason, self._paused_until = reason, self._clock() + PROXY_PAUSE_SECONDS
+        return Deferred(PROXY_WAIT_SECONDS, reason)
 
 
 class _FramingLimit(ResponseHandler):
