@@ -22,6 +22,11 @@ from core.sources.io import source_kinds
 
 MOST_FILE_BYTES = 1_000_000
 _NO_NAME = "is no name; use a-z, 0-9, _ and -, at most 63 characters"
+_PROBLEMS = {
+    "extra_forbidden": "is no key that Freshet knows",
+    "missing": "is missing",
+    "string_pattern_mismatch": _NO_NAME,
+}
 _SHAREPOINT = ("file_sources", "list_sources", "sitepage_sources")
 _MODELS = {f"{kind}{SOURCES_SUFFIX}": model for kind, model in source_kinds.config_models().items()}
 _DOMAIN: type[Domain] = create_model(  # type: ignore[call-overload]
@@ -156,14 +161,7 @@ def _sentence(error: ValidationError) -> str:
     first = problems[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).removeprefix(".")
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    problem = _problem(first["type"], first["msg"])
+    problem = _PROBLEMS.get(first["type"])
+    if problem is None:
+        problem = first["msg"].removeprefix("Value error, ").removesuffix(".").replace("Input should", "should")
     return f"{place[:200]}: {problem}{more}." if place else f"{problem}{more}."
-
-
-def _problem(kind: str, message: str) -> str:
-    known = {
-        "extra_forbidden": "is no key that Freshet knows",
-        "missing": "is missing",
-        "string_pattern_mismatch": _NO_NAME,
-    }
-    return known.get(kind) or message.removeprefix("Value error, ").removesuffix(".").replace("Input should", "should")

@@ -97,13 +97,16 @@ class FolderWalk:
                 return RejectedUrl(printable_path(full), reason) if reason else None
             if not self._patterns.matches(path):
                 return None
-            reason = _file_reason(full, status)
+            if not stat.S_ISREG(status.st_mode):
+                return RejectedUrl(printable_path(full), "no regular file (a device, a pipe or a socket)")
+            if not is_utf8(full):
+                return RejectedUrl(printable_path(full), _NOT_UTF8)
+            if not os.access(full, os.R_OK, effective_ids=True):
+                return RejectedUrl(full, "unreadable")
         except OSError as error:
             if error.errno != errno.ENOENT:
                 self._note(f"{printable_path(full)} cannot be read: {error.strerror}")
             return None
-        if reason:
-            return RejectedUrl(printable_path(full), reason)
         return Ref(full, "file", path.count("/"), self._version(status))
 
     def _link_reason(self, path: str, link: Path) -> str:
@@ -129,15 +132,6 @@ class FolderWalk:
 
 
 # ── files and names ─────────────────────────────────────────────────────────────────────────────
-
-
-def _file_reason(full: str, status: os.stat_result) -> str:
-    """Return why something that is no symlink is refused, or an empty string."""
-    if not stat.S_ISREG(status.st_mode):
-        return "no regular file (a device, a pipe or a socket)"
-    if not is_utf8(full):
-        return _NOT_UTF8
-    return "" if os.access(full, os.R_OK, effective_ids=True) else "unreadable"
 
 
 def is_young(status: os.stat_result, now: float) -> bool:
