@@ -74,7 +74,8 @@ class JobQueues:
     def enqueue(self, function: str, *args: Argument, id_words: Sequence[str]) -> bool:
         """Enqueue a call; return False if a job of that id waits, runs or will be retried.
 
-        A finished or failed one is replaced. Raises `JobRefused` if the function is not on the list or the arguments are not JSON.
+        A finished or failed one is replaced. Raises `JobRefused` if the function is not on the list, or if the
+        arguments are not JSON.
         """
         if function not in self._allowed:
             raise JobRefused(f"{function!r} is not on the list of functions that may run.")
