@@ -18,6 +18,14 @@ from core.runtime.queue_names import QueueName
 from workers.__main__ import main
 
 QUICK = WorkerTiming(beat=1, grace=1, maintenance=1, lock=2, wait=1)
+
+
+def back_within(timing: WorkerTiming, retry_seconds: int) -> int:
+    """Return how long after a kill the job is in its queue again at the latest, if a worker is there."""
+    pass_seconds = max(timing.wait, timing.beat) + 1
+    return timing.ttl + timing.lock + timing.maintenance + pass_seconds + retry_seconds + pass_seconds
+
+
 RETRIES = (1, 1)
 PATIENCE_SECONDS = 60.0
 

@@ -171,7 +171,8 @@ async def test_everything_held_is_renewed_in_one_call(any_redis: Client, keys: K
     """Three hundred leases of as many tokens cost one round trip, and all live on."""
     leases = Leases(any_redis, keys)
     for n in range(300):
-        assert await leases.acquire(f"x{n}", seconds=5)
+        assert await leases.acquire(f"x{n}")
+        await any_redis.pexpire(keys.lease(f"x{n}"), 5_000)
     client = LosesCancellations(any_redis)
     leases._client = client  # type: ignore[assignment]
     await leases.renew()

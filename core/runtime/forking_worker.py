@@ -50,11 +50,6 @@ class WorkerTiming:
         """How long a job counts as running after its last beat."""
         return self.beat + self.grace
 
-    def back_within(self, retry_seconds: int) -> int:
-        """Return how long after a kill the job is in its queue again at the latest, if a worker is there."""
-        found_after = self.lock + self.maintenance + max(self.wait, self.beat) + 1
-        return self.ttl + found_after + retry_seconds + max(self.wait, self.beat) + 1
-
 
 class ForkingWorker(RqWorker):
     """RQ's worker with a stop that loses nothing."""

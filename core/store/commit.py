@@ -31,6 +31,7 @@ Command = tuple[Word, ...]
 
 LEASE_SECONDS = 60.0
 """After this the work of a dead worker is free again; a living one renews its leases (`Leases.keep_alive`)."""
+LEASE_MILLISECONDS = int(LEASE_SECONDS * 1000)
 RENEW_EVERY_SECONDS = 15.0
 RENEWED_PER_CALL = 1_000
 """Leases in one call; more would block the server for too long."""
@@ -89,21 +90,21 @@ class Leases:
 
     # ── acquire ──
 
-    async def acquire(self, item: str, token: str = "", seconds: float = LEASE_SECONDS) -> tuple[Lease, int] | None:
+    async def acquire(self, item: str, token: str = "") -> tuple[Lease, int] | None:
         """Return the lease of an item and how many workers took it since the last commit; None if it is taken.
 
         The count is raised before the work, so that it finds an item that kills its workers.
         """
-        acquired, _ = await self.acquire_and(lambda pipe: None, item, token, seconds)
+        acquired, _ = await self.acquire_and(lambda pipe: None, item, token)
         return acquired
 
     async def acquire_and(
-        self, ask: Callable[[Pipeline], object], item: str, token: str = "", seconds: float = LEASE_SECONDS
+        self, ask: Callable[[Pipeline], object], item: str, token: str = ""
     ) -> tuple[tuple[Lease, int] | None, list[Any]]:
         """Acquire, and return with it the replies to what `ask` puts into the same pipeline."""
         lease = Lease((self._keys.lease(item),), token or new_token())
         pipe = self._client.pipeline(transaction=False)
-        words = (lease.token, int(seconds * 1000), CRASH_MEMORY_SECONDS * 1000)
+        words = (lease.token, LEASE_MILLISECONDS, CRASH_MEMORY_SECONDS * 1000)
         pipe.eval(commit_scripts.ACQUIRE, 2, *lease.keys, self._keys.crashes(item), *map(str, words))
         ask(pipe)
         try:
@@ -116,15 +117,13 @@ class Leases:
         self._held.setdefault(lease.token, set()).update(lease.keys)
         return (lease, int(taken)), replies
 
-    async def acquire_many(
-        self, items: Sequence[str], until_text: str, seconds: float = LEASE_SECONDS
-    ) -> list[tuple[Lease, int] | None]:
+    async def acquire_many(self, items: Sequence[str], until_text: str) -> list[tuple[Lease, int] | None]:
         """Acquire leases of registry items under one token; with each comes how many workers died over it."""
         token = new_token()
         groups = [(self._keys.lease(item), self._keys.crashes(item), self._keys.item(item)) for item in items]
         keys = [key for group in groups for key in group]
         leases = [Lease((lease,), token) for lease, _, _ in groups]
-        words = (token, str(int(seconds * 1000)), until_text)
+        words = (token, str(LEASE_MILLISECONDS), until_text)
         try:
             reply = await self._client.eval(commit_scripts.ACQUIRE_MANY, len(keys), *keys, *words) if items else []
         except BaseException:
@@ -246,9 +245,8 @@ class Leases:
         for start in range(0, len(held), RENEWED_PER_CALL):
             some = held[start : start + RENEWED_PER_CALL]
             keys, tokens = [key for key, _ in some], [token for _, token in some]
-            milliseconds = str(int(LEASE_SECONDS * 1000))
             # EVAL by text costs some bytes more than EVALSHA and never meets NOSCRIPT after a server restart.
-            reply = await self._client.eval(commit_scripts.RENEW, len(keys), *keys, milliseconds, *tokens)
+            reply = await self._client.eval(commit_scripts.RENEW, len(keys), *keys, str(LEASE_MILLISECONDS), *tokens)
             for (key, token), is_ours in zip(some, cast(list[int], reply), strict=True):
                 if not is_ours:
                     self._drop(Lease((key,), token))
