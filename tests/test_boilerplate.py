@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages.blocks import BlockKind, TextBlock
+from core.pages.blocks import TextBlock, TextBlockKind
 from core.pages.boilerplate import choose_abstract, remove_boilerplate
 from tests.pages import PARAGRAPH
 
@@ -12,11 +12,11 @@ TITLE = "Water at the wheel"
 
 
 def p(text: str) -> TextBlock:
-    return TextBlock(BlockKind.PARAGRAPH, text, text)
+    return TextBlock(TextBlockKind.PARAGRAPH, text, text)
 
 
 def h(text: str) -> TextBlock:
-    return TextBlock(BlockKind.HEADING, f"## {text}", text)
+    return TextBlock(TextBlockKind.HEADING, f"## {text}", text)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from core.pages.blocks import (
-    BlockKind,
+    TextBlockKind,
     blocks_to_markdown,
     blocks_to_text,
     limit_blocks,
@@ -69,8 +69,8 @@ def test_kinds() -> None:
     found = of("<p>a</p><head>b</head><list><item>c</item></list><code>d</code><quote>e</quote>")
     assert [block.kind.value for block in found] == ["paragraph", "heading", "list", "code", "quote"]
     assert [block.kind for block in lines_to_blocks(["a", "b"], frozenset(("b",)))] == [
-        BlockKind.LINE,
-        BlockKind.PARAGRAPH,
+        TextBlockKind.LINE,
+        TextBlockKind.PARAGRAPH,
     ]
 
 

@@ -11,7 +11,14 @@ from typing import NamedTuple
 from core.documents.file_type import file_stem
 from core.feeds import encoding
 from core.models import Document, TextSource
-from core.pages.blocks import MAX_TEXT_CHARS, BlockKind, TextBlock, blocks_to_markdown, blocks_to_text, lines_to_blocks
+from core.pages.blocks import (
+    MAX_TEXT_CHARS,
+    TextBlock,
+    TextBlockKind,
+    blocks_to_markdown,
+    blocks_to_text,
+    lines_to_blocks,
+)
 from core.pages.boilerplate import choose_abstract
 from core.pages.charset import decode_page
 from core.pages.extraction import EXTRACTOR_VERSION
@@ -45,7 +52,7 @@ def build_file_document(
     kept = shorten_blocks(blocks)
     text = strip_unstorable(blocks_to_text(kept))
     own = blocks_to_markdown(kept) if markdown is None else markdown
-    headings = (block.text for block in blocks if block.kind is BlockKind.HEADING)
+    headings = (block.text for block in blocks if block.kind is TextBlockKind.HEADING)
     return Document(
         title=truncate(_line(properties.title) or _line(next(headings, "")) or _line(file_stem(name)), MAX_TITLE_CHARS),
         markdown=strip_unstorable(own),
@@ -86,7 +93,7 @@ def shorten_blocks(blocks: list[TextBlock]) -> list[TextBlock]:
 
 def truncation_note(sentence: str) -> TextBlock:
     """Return a last line that says what was cut."""
-    return TextBlock(BlockKind.LINE, f"[… {sentence}]", f"[… {sentence}]")
+    return TextBlock(TextBlockKind.LINE, f"[… {sentence}]", f"[… {sentence}]")
 
 
 def decode_text(body: bytes, content_type: str) -> str:
@@ -113,7 +120,7 @@ def paragraph_blocks(text: str) -> list[TextBlock]:
         if piece and (not words or chars > MAX_TEXT_CHARS):
             lines = lines_to_blocks(piece)
             markdown = "\n".join(line.markdown for line in lines)
-            blocks.append(TextBlock(BlockKind.PARAGRAPH, markdown, "\n".join(line.text for line in lines)))
+            blocks.append(TextBlock(TextBlockKind.PARAGRAPH, markdown, "\n".join(line.text for line in lines)))
             piece = []
         if chars > MAX_TEXT_CHARS:
             break

@@ -19,7 +19,7 @@ from core.pages.lxml_page import parse_html
 from core.pages.text_cleaning import collapse_whitespace
 
 
-class BlockKind(StrEnum):
+class TextBlockKind(StrEnum):
     """What a block is, as far as abstracts and chunks need to know."""
 
     PARAGRAPH = "paragraph"
@@ -35,7 +35,7 @@ class BlockKind(StrEnum):
 class TextBlock(NamedTuple):
     """One block of the text."""
 
-    kind: BlockKind
+    kind: TextBlockKind
     markdown: str
     text: str
 
@@ -88,14 +88,14 @@ def tree_to_blocks(body: etree._Element) -> list[TextBlock]:
 def text_to_blocks(text: str) -> list[TextBlock]:
     """Return the paragraphs of plain text, which blank lines separate."""
     paragraphs = (collapse_whitespace(piece)[:MAX_TEXT_CHARS] for piece in _BLANK_LINE.split(text))
-    return [TextBlock(BlockKind.PARAGRAPH, _escape(words), words) for words in paragraphs if words]
+    return [TextBlock(TextBlockKind.PARAGRAPH, _escape(words), words) for words in paragraphs if words]
 
 
 def lines_to_blocks(lines: list[str], known_paragraphs: frozenset[str] = frozenset()) -> list[TextBlock]:
     """Return a block for each line; those among `known_paragraphs` are paragraphs."""
     blocks = []
     for line in lines:
-        kind = BlockKind.PARAGRAPH if line in known_paragraphs else BlockKind.LINE
+        kind = TextBlockKind.PARAGRAPH if line in known_paragraphs else TextBlockKind.LINE
         text = line[:MAX_TEXT_CHARS]
         blocks.append(TextBlock(kind, _escape(text), text))
     return blocks
@@ -208,13 +208,13 @@ def _heading(element: etree._Element) -> Iterator[TextBlock]:
     words = _HEADING_TOOLS.sub("", collapse_whitespace(_inline(element)))
     level = re.fullmatch(r"h([1-6])", element.get("rend") or "")
     if words:
-        yield TextBlock(BlockKind.HEADING, f"{'#' * int(level[1] if level else 3)} {_escape_html(words)}", words)
+        yield TextBlock(TextBlockKind.HEADING, f"{'#' * int(level[1] if level else 3)} {_escape_html(words)}", words)
 
 
 def _list(element: etree._Element) -> Iterator[TextBlock]:
     items = list(_items(element, 0))
     if items:
-        yield TextBlock(BlockKind.LIST, "\n".join(item for item, _ in items), "\n".join(text for _, text in items))
+        yield TextBlock(TextBlockKind.LIST, "\n".join(item for item, _ in items), "\n".join(text for _, text in items))
 
 
 def _items(element: etree._Element, depth: int) -> Iterator[tuple[str, str]]:
@@ -241,7 +241,7 @@ def _code(element: etree._Element) -> Iterator[TextBlock]:
     text = _inline(element).strip("\n").rstrip()
     if text.strip():
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-        yield TextBlock(BlockKind.CODE, f"{fence}\n{text}\n{fence}", text)
+        yield TextBlock(TextBlockKind.CODE, f"{fence}\n{text}\n{fence}", text)
 
 
 def _table(element: etree._Element) -> Iterator[TextBlock]:
@@ -253,7 +253,7 @@ def _table(element: etree._Element) -> Iterator[TextBlock]:
     lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in escaped]
     lines.insert(1, f"|{' --- |' * width}")
     texts = [" | ".join(cell for cell in row if cell) for row in rows]
-    yield TextBlock(BlockKind.TABLE, "\n".join(lines), "\n".join(texts))
+    yield TextBlock(TextBlockKind.TABLE, "\n".join(lines), "\n".join(texts))
 
 
 def _rows(table: etree._Element) -> Iterator[list[str]]:
@@ -274,5 +274,5 @@ def _cells(row: etree._Element) -> list[str]:
 
 
 def _quoted(block: TextBlock) -> TextBlock:
-    kind = BlockKind.QUOTE if block.kind is BlockKind.PARAGRAPH else block.kind
+    kind = TextBlockKind.QUOTE if block.kind is TextBlockKind.PARAGRAPH else block.kind
     return TextBlock(kind, "\n".join(f"> {text}".rstrip() for text in block.markdown.split("\n")), block.text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from core.pages.blocks import BlockKind, TextBlock
+from core.pages.blocks import TextBlock, TextBlockKind
 from core.pages.text_cleaning import bare_letters, truncate
 
 ABSTRACT_CHARS = 500
@@ -32,7 +32,7 @@ _BYLINE = re.compile(
     r"[^.!?]{0,120}$",
     re.IGNORECASE,
 )
-_ONE_LINERS = {BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LINE}
+_ONE_LINERS = {TextBlockKind.HEADING, TextBlockKind.PARAGRAPH, TextBlockKind.LINE}
 
 
 def remove_boilerplate(blocks: list[TextBlock], title: str) -> list[TextBlock]:
@@ -40,14 +40,14 @@ def remove_boilerplate(blocks: list[TextBlock], title: str) -> list[TextBlock]:
     kept = [block for block in blocks if not (_is_short(block) and _PROMOTION.match(block.text))]
     if kept and title and kept[0].kind in _ONE_LINERS and bare_letters(kept[0].text) == bare_letters(title):
         kept = kept[1:]
-    while kept and kept[-1].kind is BlockKind.HEADING and _is_short(kept[-1]):
+    while kept and kept[-1].kind is TextBlockKind.HEADING and _is_short(kept[-1]):
         kept = kept[:-1]
     return kept or blocks
 
 
 def choose_abstract(blocks: list[TextBlock], description: str, text: str) -> str:
     """Return the first real paragraph, else the page's own description, else the beginning of its text."""
-    paragraphs = (block.text for block in blocks if block.kind is BlockKind.PARAGRAPH)
+    paragraphs = (block.text for block in blocks if block.kind is TextBlockKind.PARAGRAPH)
     first = next((p for p in paragraphs if len(p) > _MIN_PARAGRAPH_CHARS and not _BYLINE.match(p)), "")
     return truncate(first or description or " ".join(text[: 2 * ABSTRACT_CHARS].split()), ABSTRACT_CHARS)
 
