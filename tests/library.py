@@ -67,7 +67,7 @@ class Library:
     def id(self, path: str) -> str:
         return item_id(self.site.url(path))
 
-    async def astray(self) -> list[str]:
+    async def index_errors(self) -> list[str]:
         """Chunk and vector keys that belong to no page, and chunks of pages that are not there; [] if all is well."""
         client, keys = self.context.client, self.context.keys
         live: set[str] = set()

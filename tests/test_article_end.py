@@ -68,8 +68,8 @@ class Press:
         return await self.client.zscore(self.keys.due(source), self.paper.id)
 
     async def is_whole(self) -> bool:
-        """Nothing astray, the replica as the store, the item in the one set of its status."""
-        astray = await self.library.astray()
+        """No errors in the index, the replica as the store, the item in the one set of its status."""
+        errors = await self.library.index_errors()
         async with self.searcher() as searcher:
             told = await searcher.follower.compare()
         places = [
@@ -78,7 +78,7 @@ class Press:
             if await self.client.sismember(key, self.paper.id)
         ]
         status = (await self.paper.item())["status"]
-        return (astray, told["missing"], told["extra"], places) == ([], 0, 0, [status])
+        return (errors, told["missing"], told["extra"], places) == ([], 0, 0, [status])
 
     def searcher(self) -> Any:
         return open_searcher(self.library.settings, self.client, self.keys)

@@ -83,7 +83,7 @@ async def test_damaged_vector_does_not_stop_search(
     assert len([text for text in library.server.texts[asked:] if "weirs" in text]) == 1
     assert await vector_of(library, "/a") == sound
     assert (await library.ask("weirs")).pending == 0
-    assert await library.astray() == []
+    assert await library.index_errors() == []
 
 
 @pytest.mark.parametrize("how", DAMAGE)
@@ -141,7 +141,7 @@ async def test_pages_that_lost_chunks_are_found_by_their_text(library: Library, 
     assert [one.page.url for one in found.results] == [library.site.url("/a")]
     assert await library.waiting() == [library.id("/a")]
     await library.embed()
-    assert await library.astray() == []
+    assert await library.index_errors() == []
     assert is_unit_vector(await vector_of(library, "/a"), NUMBERS)
 
 

@@ -240,7 +240,7 @@ async def test_page_that_fails_while_it_is_embedded_stays_in_trouble(settings: S
         assert (between["status"], between["indexedHash"]) == ("Error", "")
         assert (after["status"], after["indexedHash"]) == ("Error", after["contentHash"])
         assert await library.context.client.smembers(statuses("Error")) == {library.id("/a")}
-        assert await library.astray() == []
+        assert await library.index_errors() == []
 
 
 async def test_what_is_known_is_let_go_without_the_model(settings: Settings) -> None:
@@ -326,7 +326,7 @@ async def test_page_that_changes_does_not_hold_up_its_group(settings: Settings) 
         assert (counts["indexed"], counts["superseded"]) == (2, 1)
         assert await library.waiting() == [library.id("/a")]
         assert await leases(library) == []
-        assert await library.astray() == []
+        assert await library.index_errors() == []
 
 
 LONG = "</p><p>".join(f"Paragraph {n} speaks of gauge {n} at bridge {n}, above the river." for n in range(150))
@@ -369,7 +369,7 @@ async def test_model_that_goes_away_in_a_group_keeps_what_is_whole(settings: Set
         assert (first["indexed"], first["embedded"], between, free) == (1, 64, ["Indexed", "Crawled"], [])
         assert second["indexed"] == 1
         assert second["reused"] >= 50
-        assert await library.astray() == []
+        assert await library.index_errors() == []
 
 
 async def leases(library: Library) -> list[str]:
@@ -413,7 +413,7 @@ async def test_new_heading_above_old_texts_embeds_nothing(settings: Settings) ->
         assert len(after) >= 3
         assert not set(before) & set(after)
         assert await vectors(library) == {64}
-        assert await library.astray() == []
+        assert await library.index_errors() == []
 
 
 async def test_vector_in_use_stays_in_the_cache(settings: Settings) -> None:

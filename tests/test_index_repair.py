@@ -301,7 +301,7 @@ async def test_each_wrong_is_found_and_healed(library: Library, plant: Plant) ->
     assert await look(library) == []
     await library.embed()
     assert await look(library) == []
-    assert await library.astray() == []
+    assert await library.index_errors() == []
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ async def test_crawl_brings_back_a_text_of_another_type(library: Library) -> Non
     assert await library.urls("weir", lexical_weight=1.0) == ["/a"]
 
 
-async def test_timer_takes_away_what_is_astray(library: Library) -> None:
+async def test_timer_takes_away_orphan_chunks(library: Library) -> None:
     """A slice of the keys of search each minute, one behind the other, until all were looked at."""
     client, keys = library.context.client, library.context.keys
     for number in range(1_200):
@@ -390,7 +390,7 @@ async def test_timer_takes_away_what_is_astray(library: Library) -> None:
         for _ in range(20):
             await timer.tick()
             timer._reconciled_ts -= 60
-            left.append(len(await library.astray()))
+            left.append(len(await library.index_errors()))
             if not left[-1]:
                 break
     finally:
@@ -408,7 +408,7 @@ async def test_one_key_of_another_type_does_not_stop_the_timer(library: Library)
     assert set(findings) <= set(await index_checks(library).check_sample(50))
 
 
-async def test_what_a_worker_writes_beside_is_not_astray(library: Library) -> None:
+async def test_what_a_worker_writes_beside_is_no_orphan(library: Library) -> None:
     """Neither before its swap nor, if the worker was quicker than the healer, after it; and a vector is kept."""
     client, keys = library.context.client, library.context.keys
     await stray_chunk(library)
@@ -427,8 +427,8 @@ async def test_what_a_worker_writes_beside_is_not_astray(library: Library) -> No
     assert await client.get(keys.embed_cache("first-16-c1", "old")) == "x" * 64
 
 
-async def test_worker_that_writes_over_what_is_astray_is_not_disturbed(library: Library) -> None:
-    """From then on the chunk has an end, until the swap: whoever takes away what is astray leaves it alone."""
+async def test_worker_that_writes_over_orphan_chunks_is_not_disturbed(library: Library) -> None:
+    """From then on the chunk has an end, until the swap: whoever takes away orphan chunks leaves it alone."""
     client, keys = library.context.client, library.context.keys
     item_id, name = library.id("/a"), await first_chunk(library, "/a")
     await client.delete(keys.chunks(item_id))
@@ -445,7 +445,7 @@ async def test_worker_that_writes_over_what_is_astray_is_not_disturbed(library: 
     assert 0 < await client.ttl(keys.chunk(name)) <= 3_600
 
 
-async def test_many_strays_are_found_in_pieces(library: Library) -> None:
+async def test_many_orphans_are_found_in_batches(library: Library) -> None:
     """More than one piece of them: each is found, none is left."""
     client, keys = library.context.client, library.context.keys
     for number in range(1_200):

@@ -87,7 +87,7 @@ async def test_stop_ends_after_the_current_group(settings: Settings, server: Emb
         assert code == 0, worker.log
         assert indexed(worker) == ITEMS_AT_ONCE
         assert len(await library.waiting()) == 2
-        assert await library.astray() == []
+        assert await library.index_errors() == []
         assert worker.tracebacks == []
 
 

@@ -121,7 +121,7 @@ async def test_migration_end_to_end(
     assert counts == {"indexed": 5, "reused": 5}
     assert library.server.texts == ["."]  # only the question after the dimension
     assert (await library.record("/weir"))["status"] == "Indexed"
-    assert await library.astray() == []
+    assert await library.index_errors() == []
     await library.context.client.delete(*[key async for key in library.context.client.scan_iter("embed:cache:*")])
     assert await vector_lengths(library, new) == {4 * 24}
 
@@ -196,7 +196,7 @@ async def test_migration_that_dies_anywhere_goes_on(library: Library, full: bool
         assert embedded == 5 - cached, point
         await library.embed(**NEXT)
         assert await client.scard(keys.status("Indexed")) == 5, point
-        assert await library.astray() == [], point
+        assert await library.index_errors() == [], point
 
     assert points > 3
     assert died_before_cut > 2
@@ -339,7 +339,7 @@ async def test_way_to_no_vectors_and_back(library: Library) -> None:
     assert "Embedded: 0 chunks. Live now: no vectors; 5 items to be swapped." in done.stdout
     assert cut == ("", 5, 0)
     assert (counts, left) == ({"indexed": 5}, 0)
-    assert set(await library.astray()) == {f"{keys.vector(name)} is not there" for name in await live(library)}
+    assert set(await library.index_errors()) == {f"{keys.vector(name)} is not there" for name in await live(library)}
     for found in (meanwhile, words):
         assert found.results[0].page.url.endswith("/sluice")
 
@@ -350,7 +350,7 @@ async def test_way_to_no_vectors_and_back(library: Library) -> None:
     assert set(library.server.texts) == {"."}
     assert await space(library) == "first-16-c1"
     assert (await library.ask("sluice")).by == "words and meaning"
-    assert await library.astray() == []
+    assert await library.index_errors() == []
 
 
 async def test_way_back_to_a_model_that_cuts_otherwise(settings: Settings) -> None:
@@ -373,7 +373,7 @@ async def test_way_back_to_a_model_that_cuts_otherwise(settings: Settings) -> No
         assert between != before
         assert (back["indexed"], back["embedded"]) == (2, 0)
         assert await live(library) == before
-        assert await library.astray() == []
+        assert await library.index_errors() == []
 
 
 async def live(library: Library) -> set[str]:
@@ -429,4 +429,4 @@ async def test_late_worker_of_the_old_space_is_refused(library: Library) -> None
     assert counts["superseded"] == 1
     assert (await library.record("/weir"))["status"] == "Crawled"
     assert len(await library.waiting()) == 1
-    assert await library.astray() == []
+    assert await library.index_errors() == []

@@ -116,7 +116,7 @@ async def test_forget_leaves_nothing(scene: Scene) -> None:
     assert await LinkForgetter(forgetter).page(scene.paper.id, scene.paper.uid)
 
     assert await scene.traces() == []
-    assert await scene.library.astray() == []
+    assert await scene.library.index_errors() == []
     assert await context.client.smembers(context.keys.category_links("world")) == set()
     assert await scene.gone_events() == [scene.paper.id]
 
@@ -132,7 +132,7 @@ async def test_gone_and_purged_leaves_the_memory_alone(scene: Scene) -> None:
     assert await Purger(context.client, context.keys, scene.library.settings.gone_ttl_seconds).run(later) == 1
 
     assert await scene.traces(await scene.memory()) == []
-    assert await scene.library.astray() == []
+    assert await scene.library.index_errors() == []
 
 
 def _record_keys(scene: Scene) -> list[str]:
@@ -161,7 +161,7 @@ async def test_category_takes_its_articles_along(settings: Settings) -> None:
         await LinkForgetter(ItemForgetter(context.client, context.keys)).category("world")
 
         assert await scene.traces([context.keys.attempted]) == []  # of the alias: its own link set would say
-        assert await library.astray() == []
+        assert await library.index_errors() == []
         assert await scene.gone_events() == [scene.paper.id]
 
 
@@ -198,7 +198,7 @@ async def test_ended_article_is_forgotten_after_its_memory(settings: Settings) -
         await pruning.run(["world"], now + 31 * DAY)
 
         assert await scene.traces(await scene.memory()) == []
-        assert await library.astray() == []
+        assert await library.index_errors() == []
 
 
 async def test_domain_takes_its_pages_along(settings: Settings) -> None:
@@ -215,7 +215,7 @@ async def test_domain_takes_its_pages_along(settings: Settings) -> None:
         await ItemForgetter(context.client, context.keys).domain(domain)
 
         assert await scene.traces() == []
-        assert await library.astray() == []
+        assert await library.index_errors() == []
 
 
 async def test_purge_spares_what_was_revived(settings: Settings, redis: connect.Client) -> None:

@@ -58,7 +58,7 @@ async def test_every_script_goes_the_whole_way(settings: Settings) -> None:
 
         assert counts["indexed"] == 1 + len(WORDS)
         assert {name: paths[:1] for name, paths in found.items()} == {name: [f"/{name}"] for name in WORDS}
-        assert await library.astray() == []
+        assert await library.index_errors() == []
 
 
 async def test_endless_word_and_empty_text(settings: Settings) -> None:
@@ -74,7 +74,7 @@ async def test_endless_word_and_empty_text(settings: Settings) -> None:
         assert counts["indexed"] + await library.context.client.scard(library.context.keys.status("OutOfScope")) >= 3
         assert await library.urls("sluices", lexical_weight=1.0) == ["/b"]
         assert await library.waiting() == []
-        assert await library.astray() == []
+        assert await library.index_errors() == []
         async with open_searcher(library.settings, library.context.client, library.context.keys) as searcher:
             told = await searcher.follower.compare()
         assert (told["missing"], told["extra"]) == (0, 0)
@@ -369,7 +369,7 @@ async def test_article_is_found_as_soon_as_it_is_stored(settings: Settings) -> N
         await Pruner(client, keys, Ttls.of(library.settings)).run(["world"], await connect.now(client))
         assert await client.zcard(keys.chunks(paper.id)) == 0
         assert await client.zscore(keys.refs(ARTICLES_SOURCE), paper.id) is not None
-        assert await library.astray() == []
+        assert await library.index_errors() == []
         async with open_searcher(library.settings, client, keys) as searcher:
             told = await searcher.follower.compare()
         assert (told["missing"], told["extra"]) == (0, 0)

@@ -208,7 +208,7 @@ class Scene:
         """What is wrong with the store at any time."""
         return state.problems(await self.look(), is_settled=False)
 
-    async def astray(self, without_fields: set[str] | None = None) -> str:
+    async def inconsistencies(self, without_fields: set[str] | None = None) -> str:
         """What is wrong with the settled store, or how it differs from the fault-free end."""
         picture = await self.look()
         wrong = [*state.problems(picture, is_settled=False), *state.unsettled_items(picture)]

@@ -126,7 +126,7 @@ class Newsroom:
         """What is wrong with the store now."""
         return state.problems(await self.look(), is_settled=is_settled, by_hand=self.by_hand)
 
-    async def astray(self, *without: str) -> str:
+    async def inconsistencies(self, *without: str) -> str:
         """What is wrong with the store, or how it differs from the fault-free end, leaving out these families."""
         picture = await self.look()
         wrong = state.problems(picture, is_settled=True)

@@ -24,7 +24,7 @@ async def test_crash_before_every_command_then_one_clean_run(
             await newsroom.run()
 
         assert broken == [], point
-        assert await newsroom.astray("ingest_last_run") == "", point
+        assert await newsroom.inconsistencies("ingest_last_run") == "", point
         points += point.is_dead
     record_property("crash_points", points)
 

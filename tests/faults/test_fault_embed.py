@@ -84,7 +84,7 @@ async def test_death_before_every_command_of_the_swap(library: Library, full: bo
         assert await whole(library) == {"beta"}, point
         assert await versions(library) == {"beta"}, point
         assert (await library.record("/page"))["status"] == "Indexed", point
-        assert await library.astray() == [], point
+        assert await library.index_errors() == [], point
     await raw.aclose()
 
     assert seen == {"alpha", "beta"}
@@ -169,7 +169,7 @@ async def test_two_processes_on_one_page(library: Library, settings: Settings, s
     swaps = [one for one in events if one["type"] == "item.indexed" and one["id"] == library.id("/page")]
     assert len(swaps) == 2  # alpha before, beta now
     assert await whole(library) == {"beta"}
-    assert await library.astray() == []
+    assert await library.index_errors() == []
 
 
 async def test_kill_9_of_the_worker(library: Library, settings: Settings, server: EmbeddedServer, full: bool) -> None:
@@ -205,7 +205,7 @@ async def test_kill_9_of_the_worker(library: Library, settings: Settings, server
         await library.embed()
         assert await whole(library) == {"beta"}, delay
         assert await versions(library) == {"beta"}, delay
-        assert await library.astray() == [], delay
+        assert await library.index_errors() == [], delay
     await raw.aclose()
 
 
@@ -227,7 +227,7 @@ async def test_worker_that_lost_its_lease_disturbs_nobody(library: Library) -> N
 
     assert counts["indexed"] + counts["superseded"] <= 1
     assert await whole(library) == {"beta"}
-    assert await library.astray() == []
+    assert await library.index_errors() == []
     live = await client.zrange(keys.chunks(library.id("/page")), 0, -1)
     assert {await client.ttl(keys.chunk(name)) for name in live} == {-1}
 
@@ -280,7 +280,7 @@ async def test_model_in_trouble_stops_the_work_politely(settings: Settings, name
         counts = await library.embed()
         assert counts["indexed"] == len(still)
         assert await client.scard(keys.status("Indexed")) == 3
-        assert await library.astray() == []
+        assert await library.index_errors() == []
 
 
 async def test_shuffled_answer_is_put_in_order(settings: Settings) -> None:

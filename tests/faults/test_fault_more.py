@@ -41,9 +41,9 @@ async def test_crash_with(settings: Settings, in_step: None, what: str, full: bo
             broken = await room.check(is_settled=False)
             await room.let_leases_end()
             await room.run()
-            if astray := "\n".join((*broken, await room.astray("ingest_last_run"))).strip():
-                wrong.append(f"{point}: {astray}")
-        assert await room.astray(*state.COUNTERS) == ""
+            if errors := "\n".join((*broken, await room.inconsistencies("ingest_last_run"))).strip():
+                wrong.append(f"{point}: {errors}")
+        assert await room.inconsistencies(*state.COUNTERS) == ""
 
     assert wrong == []
 

@@ -63,7 +63,7 @@ async def test_kill_9_at_any_moment_loses_nothing(room: Newsroom, proxy: Proxy, 
         await room.run()
 
         assert broken == [], number
-        assert await room.astray(*NOT_OURS) == "", f"killed at command {number} of {commands}"
+        assert await room.inconsistencies(*NOT_OURS) == "", f"killed at command {number} of {commands}"
 
 
 async def test_paused_past_its_lease_the_late_writer_is_refused(room: Newsroom, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_paused_past_its_lease_the_late_writer_is_refused(room: Newsroom, 
     assert late.tracebacks == []
     same = (state.only_families_of(dump, room.keys, left_out) for dump in (before, after))
     assert state.difference(*same) == ""
-    assert await room.astray(*NOT_OURS) == ""
+    assert await room.inconsistencies(*NOT_OURS) == ""
 
 
 async def test_two_ingestors_at_once_poll_each_feed_once(
@@ -126,7 +126,7 @@ async def test_two_ingestors_at_once_poll_each_feed_once(
         assert len(asked) == 42
         assert min(len(worker.lines("new links")) for worker in (a, b)) > 0
         assert a.tracebacks + b.tracebacks == []
-        assert await room.astray(*NOT_OURS) == ""
+        assert await room.inconsistencies(*NOT_OURS) == ""
 
 
 def _after(event: asyncio.Event, document: Document) -> Callable[[Exchange], Awaitable[None]]:
@@ -172,7 +172,7 @@ async def test_redis_away_in_mid_cycle(
     assert len(worker.lines("roken off")) == 1, worker.log
     assert sentence in worker.lines("roken off")[0]
     assert len(worker.lines("Retrying until it is back")) == 1
-    assert await room.astray(*NOT_OURS) == "", worker.log
+    assert await room.inconsistencies(*NOT_OURS) == "", worker.log
 
 
 async def _polled(room: Newsroom, worker: Worker) -> None:
@@ -206,7 +206,7 @@ async def test_killed_parse_child_costs_no_feed(lent_pool: ParsePool, room: News
     assert [feed["url"] for feed in room.states(await room.look()) if "SIG" in feed["error_text"]] == []
     assert zombies == []
     assert child not in lent_pool.pids
-    assert await room.astray(*NOT_OURS) == ""
+    assert await room.inconsistencies(*NOT_OURS) == ""
     assert await room.check(is_settled=True) == []
 
 

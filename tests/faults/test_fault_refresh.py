@@ -57,7 +57,7 @@ async def test_crash_before_every_command_then_the_timer_brings_it_to_its_end(
         await scene.run(CrawlMode.SCHEDULED)
 
         assert broken == [], point
-        assert await scene.astray() == "", point
+        assert await scene.inconsistencies() == "", point
         points += point.is_dead
     record_property("crash_points", points)
 
@@ -76,7 +76,7 @@ async def test_crash_before_every_command_then_the_same_command_again(scene: Sce
         await scene.let_articles_wait_no_longer()
         await scene.run()
 
-        assert await scene.astray(LOOKED_AGAIN) == "", point
+        assert await scene.inconsistencies(LOOKED_AGAIN) == "", point
         points += point.is_dead
 
     assert points > (200 if full else 5)
@@ -98,7 +98,7 @@ async def test_reply_of_every_command_lost_once(scene: Scene, proxy: Proxy, at_o
         await scene.run(redis_url=proxy.url)
 
         lost = f"reply {number} lost: {proxy.dropped}"
-        assert await scene.astray() == "", lost
+        assert await scene.inconsistencies() == "", lost
         assert await scene.counts() == counted, lost
 
     assert number > 200
@@ -128,7 +128,7 @@ async def test_server_gone_at_any_command_then_a_clean_pass(
         await scene.run(CrawlMode.SCHEDULED)
 
         assert broken == [], number
-        assert await scene.astray() == "", number
+        assert await scene.inconsistencies() == "", number
 
     assert broken_off > commands / 67 / 2
 
@@ -150,7 +150,7 @@ async def test_server_killed_in_the_middle_of_a_visit(
         own_server.process = again.process  # the fixture ends it
         await running
 
-        assert await scene.astray() == ""
+        assert await scene.inconsistencies() == ""
 
 
 # ── poison ──

@@ -107,7 +107,7 @@ async def test_killed_during_a_fetch(scene: Scene, tmp_path: Path, kill: Kill) -
     await process.until(lambda: process.is_dead(horse), lambda: worker.log)
 
     assert broken == []
-    assert await scene.astray(LATER | (ORPHANS if kill is _kill_worker else set())) == "", worker.log
+    assert await scene.inconsistencies(LATER | (ORPHANS if kill is _kill_worker else set())) == "", worker.log
     assert bool(worker.lines("Lease lost")) is (kill is _kill_worker), worker.log
 
 
@@ -132,7 +132,7 @@ async def test_killed_during_the_commit(
         await process.until(lambda: process.is_dead(horse), lambda: worker.log)
 
         assert broken == []
-        assert await scene.astray(LATER | (ORPHANS if kill is _kill_worker else set())) == "", worker.log
+        assert await scene.inconsistencies(LATER | (ORPHANS if kill is _kill_worker else set())) == "", worker.log
         assert bool(worker.lines("Lease lost")) is (kill is _kill_worker), worker.log
 
 
@@ -185,7 +185,7 @@ async def test_every_rq_key_deleted_while_jobs_wait(scene: Scene, tmp_path: Path
     assert max(asked.values()) <= 2
     assert len(asked) == 12
     assert dict(scene.asked) == asked
-    assert await scene.astray(LATER) == ""
+    assert await scene.inconsistencies(LATER) == ""
 
 
 async def test_timer_and_worker_as_people_start_them(scene: Scene, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ async def test_timer_and_worker_as_people_start_them(scene: Scene, tmp_path: Pat
             assert await worker.ended() == 0
 
     assert timer.tracebacks + worker.tracebacks == []
-    assert await scene.astray(LATER) == ""
+    assert await scene.inconsistencies(LATER) == ""
 
 
 async def test_two_passes_over_one_source_at_once(scene: Scene, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ async def test_two_passes_over_one_source_at_once(scene: Scene, tmp_path: Path) 
     assert {path for path, count in asked.items() if count > 1} <= ROOT
     assert max(asked.values()) <= 2
     assert a.tracebacks + b.tracebacks == []
-    assert await scene.astray(LATER) == ""
+    assert await scene.inconsistencies(LATER) == ""
 
 
 async def test_kill_9_at_any_moment(scene: Scene, proxy: Proxy, tmp_path: Path, full: bool) -> None:
@@ -245,4 +245,4 @@ async def test_kill_9_at_any_moment(scene: Scene, proxy: Proxy, tmp_path: Path, 
         await scene.run(CrawlMode.SCHEDULED)
 
         assert broken == [], number
-        assert await scene.astray() == "", f"killed at command {number} of {commands}"
+        assert await scene.inconsistencies() == "", f"killed at command {number} of {commands}"

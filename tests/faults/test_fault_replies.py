@@ -22,7 +22,7 @@ async def test_reply_of_every_command_lost_once(newsroom: Newsroom, proxy: Proxy
         await newsroom.run(proxy.url)
 
         lost = f"reply {number} lost: {proxy.dropped}"
-        assert await newsroom.astray("ingest_last_run") == "", lost
+        assert await newsroom.inconsistencies("ingest_last_run") == "", lost
 
     assert number > 100
 
@@ -54,6 +54,6 @@ async def test_server_gone_at_any_command_then_one_clean_run(
         await newsroom.run()
 
         assert broken == [], number
-        assert await newsroom.astray("ingest_last_run") == "", number
+        assert await newsroom.inconsistencies("ingest_last_run") == "", number
 
     assert broken_off > commands / 20

@@ -63,7 +63,7 @@ async def test_server_that_refuses_writes_in_mid_cycle(
     assert worker.tracebacks == []
     assert broken == []
     await room.let_leases_end()  # of articles that were under way
-    assert await room.astray(*state.COUNTERS, *state.FETCHERS_OWN) == "", worker.log
+    assert await room.inconsistencies(*state.COUNTERS, *state.FETCHERS_OWN) == "", worker.log
 
 
 @pytest.mark.parametrize("appendfsync", ["always", "everysec"])
