@@ -1,9 +1,10 @@
-"""Invariants of RQ's queues: each job in one place, and none taken without being begun."""
+"""Check that each job of RQ's queues is in one place, and that none was taken and never begun."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
@@ -20,7 +21,7 @@ from core.store import connect
 TAKEN_SECONDS = 60
 
 # KEYS queue, taken, started, then scheduled, deferred, failed, finished · ARGV how job keys begin, before when a job
-# was sent that counts as stuck, then jobs to set right (none: only look). Pairs of what is wrong (m, s) and a job.
+# was sent that counts as stuck, then jobs to repair (none: only check). Pairs of what is wrong (m, s) and a job.
 _LOOK = """
 local call = redis.call
 local found, chosen, is_fixing = {}, {}, #ARGV > 2
@@ -105,21 +106,15 @@ class QueueChecks:
     def _repair(self, findings: Sequence[Finding]) -> None:
         for name in QueueName:
             here = [one for one in findings if one.place == str(name)]
-            self._put_aside([one.name for one in here if one.problem is Problem.QUEUE_TYPE])
+            with closing(connect.open_queue(self._settings)) as client:
+                client.put_aside([one.name for one in here if one.problem is Problem.QUEUE_TYPE])
             jobs = [one.name for one in here if one.problem is not Problem.QUEUE_TYPE]
             if jobs:
                 self._run(name, jobs)
 
-    def _put_aside(self, names: Sequence[str]) -> None:
-        client = connect.open_queue(self._settings)
-        try:
-            client.put_aside(names)
-        finally:
-            client.close()
-
     def _run(self, name: QueueName, jobs: Sequence[str]) -> list[Finding]:
-        client = connect.open_queue(self._settings)
-        try:
+        """Check a queue, or repair these of its jobs."""
+        with closing(connect.open_queue(self._settings)) as client:
             queue = Queue(rq_queue_name(self._settings, name), connection=client, serializer=JSONSerializer)
             places = (queue.scheduled_job_registry, queue.deferred_job_registry, queue.failed_job_registry)
             keys = [queue.key, queue.intermediate_queue_key, queue.started_job_registry.key]
@@ -127,9 +122,7 @@ class QueueChecks:
             before = (datetime.now(UTC) - timedelta(seconds=TAKEN_SECONDS)).isoformat()
             mistyped = client.mistyped(queue_cleanup.queue_keys(queue))
             reply = client.eval(_LOOK, len(keys), *keys, Job.redis_job_namespace_prefix, before, *jobs)
-        finally:
-            client.close()
         words = [word.decode("utf-8", "surrogateescape") for word in cast(list[bytes], reply)]
         kinds = {"m": Problem.JOB_MISPLACED, "s": Problem.JOB_STUCK}
-        found = [Finding(kinds[what], job, str(name)) for what, job in zip(words[::2], words[1::2], strict=True)]
-        return [*(Finding(Problem.QUEUE_TYPE, key, str(name)) for key in mistyped), *found]
+        jobs_found = [Finding(kinds[what], job, str(name)) for what, job in zip(words[::2], words[1::2], strict=True)]
+        return [*(Finding(Problem.QUEUE_TYPE, key, str(name)) for key in mistyped), *jobs_found]
