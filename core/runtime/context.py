@@ -58,7 +58,7 @@ class Context:
     documents: DocumentStore
     registrar: Registrar
     sources: SourceStore
-    members: SourceItems
+    source_items: SourceItems
     due: DueItems
     runs: RunStore
     fetcher: Fetcher
@@ -114,7 +114,7 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
                 partial(read_permission.sign_file, settings),
             ),
             sources=SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent)),
-            members=SourceItems(client, keys),
+            source_items=SourceItems(client, keys),
             due=DueItems(client, keys),
             runs=RunStore(client, keys),
             fetcher=fetcher,

@@ -43,7 +43,7 @@ class PossibleLoss:
 async def count_possible_loss(context: Context, sid: str, item_ids: Sequence[str], now: float) -> PossibleLoss:
     """Count each loss once: what has no text, or is remembered as lost, cannot be lost again."""
     still_there = await context.sources.not_lost(sid, item_ids, now)
-    texts = len(await context.members.with_text(still_there))
+    texts = len(await context.source_items.with_text(still_there))
     return PossibleLoss(texts, len(still_there) - texts)
 
 

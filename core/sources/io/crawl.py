@@ -163,12 +163,12 @@ class CrawlRun:
             await self.context.sources.mark_full(self.source.sid, listing.most)
         if self.source.follows_links and part.refs:
             named = [*registered.new, *registered.moved, *registered.known]
-            await self.context.members.mark_listed(self.source.sid, named)
+            await self.context.source_items.mark_listed(self.source.sid, named)
         await self._count_discovered()
 
     async def _count_discovered(self) -> None:
         """Count what the source has, and what this run removed from it: that was known, and perhaps visited."""
-        known = await self.context.members.count(self.source.sid) + self.unlister.unlisted
+        known = await self.context.source_items.count(self.source.sid) + self.unlister.unlisted
         fields = {"discovered": str(known), "heartbeat_ts": f"{self.clock.now():.3f}"}
         await self.context.runs.update(self.run_id, fields)
 
@@ -180,7 +180,7 @@ class CrawlRun:
         if self.mode is CrawlMode.SCHEDULED or is_compared:
             return
         token, is_full = new_token(), self.mode is CrawlMode.FULL
-        async for item_ids in self.context.members.batches(self.source.sid):
+        async for item_ids in self.context.source_items.batches(self.source.sid):
             now = self.clock.now()
             await self.context.due.make_due(item_ids, now, force=is_full, token=token, since=self.started_ts)
 
@@ -223,9 +223,9 @@ class CrawlRun:
         is_proved = is_same or (self.end is not None and self.end.is_complete)
         if not self.source.is_listing_evidence or not is_proved:
             return
-        members, seen = self.context.members, self.visitor.counts
-        missing = 0 if is_same else await members.count_unseen(self.source.sid, self.started_ts)
-        untouched = await members.count(self.source.sid) - missing - (seen["visited"] - seen["gone"])
+        source_items, seen = self.context.source_items, self.visitor.counts
+        missing = 0 if is_same else await source_items.count_unseen(self.source.sid, self.started_ts)
+        untouched = await source_items.count(self.source.sid) - missing - (seen["visited"] - seen["gone"])
         if untouched > 0:
             counts = {"visited": untouched, "unchanged": untouched}
             await self.context.leases.run(self.context.runs.counted(self.run_id, counts, self.clock.now()))

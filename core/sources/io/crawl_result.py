@@ -36,7 +36,7 @@ async def root_trouble(
         return None
     visited = counts.get("visited", 0)
     if visited and counts.get("failed", 0) == visited:
-        return "failed", f"nothing could be read. {await context.members.error_of(root.id)}".strip()
+        return "failed", f"nothing could be read. {await context.source_items.error_of(root.id)}".strip()
     if root.checked_ts >= since or (root.checked_ts and not is_root_due):
         return None
     # Put off, and nobody wrote down why. Politeness is remembered, so this sends no second request.

@@ -80,7 +80,7 @@ class _Comparison:
     """Compares one listing with the registry."""
 
     def __init__(self, context: Context, source: Source, now: float) -> None:
-        self._members = context.members
+        self._source_items = context.source_items
         self._context = context
         self._source = source
         self._now = now
@@ -93,7 +93,7 @@ class _Comparison:
         """What a complete listing lacks, as the deletion guard counts it."""
 
     async def run(self) -> DryRunReport:
-        self._room = self._source.most_items - await self._members.count_alive(self._source.sid)
+        self._room = self._source.most_items - await self._source_items.count_alive(self._source.sid)
         end = await self._list()
         self._report.how = describe_end(end)
         await self._compare_unlisted(is_complete=bool(end and end.is_complete))
@@ -111,7 +111,7 @@ class _Comparison:
     async def _compare(self, refs: Sequence[Ref]) -> None:
         by_id = {item_id: ref for ref in refs if hash(item_id := item_id_of(ref)) not in self._listed}
         self._listed.update(map(hash, by_id))
-        known = await self._members.states(self._source.sid, list(by_id))
+        known = await self._source_items.states(self._source.sid, list(by_id))
         is_evidence = self._source.is_listing_evidence
         believes_versions = is_evidence or self._source.state.lastmod_trust.is_trusted
         for ref, state in zip(by_id.values(), known, strict=True):
@@ -136,14 +136,14 @@ class _Comparison:
     async def _compare_unlisted(self, *, is_complete: bool) -> None:
         """Count what is known and was not listed: gone if the listing was complete, else as it was."""
         sid = self._source.sid
-        async for item_ids in self._members.scan(sid):
+        async for item_ids in self._source_items.scan(sid):
             left = [item_id for item_id in item_ids if hash(item_id) not in self._listed]
             self._listed.update(map(hash, left))  # a scan may name one twice
             if is_complete and self._source.is_listing_evidence:
                 self.possible_loss += await count_possible_loss(self._context, sid, left, self._now)
                 self._report.removed += len(left)
                 continue
-            for state in await self._members.states(sid, left):
+            for state in await self._source_items.states(sid, left):
                 if state is not None:
                     self._count(state[0], has_moved=False)
 

@@ -53,7 +53,7 @@ class LinkFollower:
         """
         if not answer.hops or through.state.root_id != item.id:
             return ""
-        known = await self._context.members.links_of(item.id) if links is None else links
+        known = await self._context.source_items.links_of(item.id) if links is None else links
         return through.land(item, answer, known)
 
     async def register_all(self, source: Source, links: Sequence[str], depth: int) -> list[str]:
@@ -78,17 +78,17 @@ class LinkFollower:
         return bool(await self._known_or_registered(source, [Ref(url, depth=depth)]))
 
     async def _depth(self, source: Source, item: Item) -> int:
-        [depth] = await self._context.members.depths(source.sid, [item.id])
+        [depth] = await self._context.source_items.depths(source.sid, [item.id])
         return depth or 0
 
     async def _known_or_registered(self, source: Source, refs: Sequence[Ref]) -> list[str]:
         if not refs:
             return []
         by_id = {item_id_of(ref): ref for ref in refs}
-        depths = await self._context.members.depths(source.sid, list(by_id))
+        depths = await self._context.source_items.depths(source.sid, list(by_id))
         known = {item_id: depth for item_id, depth in zip(by_id, depths, strict=True) if depth is not None}
         nearer = {item_id: by_id[item_id].depth for item_id, depth in known.items() if by_id[item_id].depth < depth}
-        await self._context.members.lower_depths(source.sid, nearer)
+        await self._context.source_items.lower_depths(source.sid, nearer)
         new = [ref for item_id, ref in by_id.items() if item_id not in known]
         return list(known) + await self._register_new(source, await self._without_variants(source, new))
 

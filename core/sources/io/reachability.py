@@ -35,21 +35,21 @@ class Reachability:
 
     async def walk(self) -> int:
         """Stamp all that can be reached; return how many items are new."""
-        members, sid = self._context.members, self._source.sid
-        first = [self._source.state.root_id, *await members.listed(sid), *await self._former()]
+        source_items, sid = self._context.source_items, self._source.sid
+        first = [self._source.state.root_id, *await source_items.listed(sid), *await self._former()]
         queue = deque(self._not_reached(first))
-        before = await members.count(sid)
+        before = await source_items.count(sid)
         while queue:
             pages = [queue.popleft() for _ in range(min(PAGES_AT_ONCE, len(queue)))]
             queue += self._not_reached(await self._linked_from(pages))
-        return await members.count(sid) - before
+        return await source_items.count(sid) - before
 
     async def _former(self) -> list[str]:
         """Return pages of where the root led before: they stay while they answer, unless a person agreed to losses."""
         state, scope = self._source.state, self._source.scope
         if scope is None or not scope.landings or state.loss_allowed_until > self._clock.now():
             return []
-        pages = self._context.members.addresses(self._source.sid)
+        pages = self._context.source_items.addresses(self._source.sid)
         return [item_id async for item_id, url in pages if scope.is_in_former_landing(url)]
 
     def _not_reached(self, item_ids: list[str]) -> list[str]:
@@ -61,7 +61,7 @@ class Reachability:
     async def _linked_from(self, pages: list[str]) -> list[str]:
         """Return items that these pages link to, and their aliases' targets; stamp the pages themselves."""
         linked: dict[str, None] = {}
-        for page in await self._context.members.mark_reached(self._source.sid, pages, self._clock.now()):
+        for page in await self._context.source_items.mark_reached(self._source.sid, pages, self._clock.now()):
             links = set(page.links)
             if page.canonical_url and page.canonical_url != page.url:
                 links.add(page.canonical_url)  # what a page calls itself is a link too
@@ -85,10 +85,10 @@ class Reachability:
             unseen = [item_id for item_id in unseen if item_id not in outside]
         if not unseen:
             return wanted
-        depths = await self._context.members.depths(self._source.sid, unseen)
+        depths = await self._context.source_items.depths(self._source.sid, unseen)
         unknown = [item_id for item_id, known in zip(unseen, depths, strict=True) if known is None]
         nearer = [name for name, known in zip(unseen, depths, strict=True) if known is not None and known > depth]
-        await self._context.members.lower_depths(self._source.sid, dict.fromkeys(nearer, depth))
+        await self._context.source_items.lower_depths(self._source.sid, dict.fromkeys(nearer, depth))
         made = set(await self._link_follower.register_all(self._source, [by_id[name] for name in unknown], depth))
         strangers = set(unknown) - made
         self._strangers.update(map(hash, strangers))
@@ -96,7 +96,7 @@ class Reachability:
 
     async def is_complete(self) -> bool:
         """Was every page read that could lead on? With one unread, nothing is known to be an orphan."""
-        return not await self._context.members.has_unread(self._source.sid)
+        return not await self._context.source_items.has_unread(self._source.sid)
 
 
 @lru_cache(maxsize=20_000)

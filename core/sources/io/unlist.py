@@ -50,17 +50,17 @@ class Unlister:
 
     async def unlist_unseen(self, before: float) -> str:
         """Remove everything not listed or linked since then; return why not, if that would be too much."""
-        members, sid = self._context.members, self._source.sid
-        if self._source.is_listing_evidence and await members.count_unseen(sid, before):
+        source_items, sid = self._context.source_items, self._source.sid
+        if self._source.is_listing_evidence and await source_items.count_unseen(sid, before):
             # New is what was added since the last run came to its end: an interrupted one may have registered it.
-            self._added = await members.added_since(sid, self._source.state.listed_ts, MOST_RENAMES)
+            self._added = await source_items.added_since(sid, self._source.state.listed_ts, MOST_RENAMES)
         loss = PossibleLoss()
-        async for item_ids in members.unseen(sid, before):
+        async for item_ids in source_items.unseen(sid, before):
             loss += await count_possible_loss(self._context, sid, item_ids, self._clock.now())
         refusal = await self._guard.refuse_loss(self._source, loss.texts, loss.empty)
         if refusal:
             return refusal
-        async for item_ids in members.unseen(sid, before):
+        async for item_ids in source_items.unseen(sid, before):
             leased = await self._context.items.lease(self._context.leases, item_ids, self._clock.now())
             for one in leased:
                 if set(one.item.sources) - {sid}:
@@ -83,7 +83,7 @@ class Unlister:
         commands += self._guard.consequences(item, self._source, decision, now)
         if moved_to:
             log.info("🔀 Renamed: %s is now %s", item.fetch_url, moved_to)
-            commands += self._context.members.record_rename(item, moved_to)
+            commands += self._context.source_items.record_rename(item, moved_to)
         commands += self._context.items.unlist(item, self._source.sid)
         if item.checked_ts >= self._run_began:  # counted already in this run: as what it is now, and not twice
             counted_as = self._visited_as(item) if item.has_text else decision.count
