@@ -207,10 +207,10 @@ class VisitEngine:
     ) -> VisitReport | None:
         """Parse the body and say what it means; None if the link is an alias, which is committed then."""
         parsed = await self._reader.read(leased, answer, source.follows_links)
+        resolved: LeasedItem | None = leased
         if leased.is_first_visit and isinstance(parsed.document, Document):
             resolved = await self._links.resolve(leased, answer, parsed.document)
-            return await self._report(resolved, source, answer, parsed, is_snapshot) if resolved else None
-        return await self._report(leased, source, answer, parsed, is_snapshot)
+        return await self._report(resolved, source, answer, parsed, is_snapshot) if resolved else None
 
     async def _report(
         self, leased: LeasedItem, source: Source, answer: Fetched, parsed: ParsedBody, is_snapshot: bool
