@@ -60,20 +60,14 @@ async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunR
     comparison = _Comparison(context, source, now)
     report = await comparison.run()
     report.listing_requests = fetcher.count
-    report.visits = _visits(report, mode)
-    if comparison.possible_loss.texts and source.state.loss_allowed_until <= now:
+    if not source.needs_no_requests:
+        is_compared = source.is_listing_evidence and mode is not CrawlMode.FULL
+        report.visits = report.added + report.changed + (0 if is_compared else report.unchanged)
+    loss = comparison.possible_loss
+    if loss.texts and source.state.loss_allowed_until <= now:
         lost, left = await context.sources.losses(sid, now)
-        loss = comparison.possible_loss
         report.held = context.sources.limit.refusal(loss.texts, lost, left - loss.empty)
     return report
-
-
-def _visits(report: DryRunReport, mode: CrawlMode) -> int:
-    if report.source.needs_no_requests:
-        return 0
-    if report.source.is_listing_evidence and mode is not CrawlMode.FULL:
-        return report.added + report.changed
-    return report.added + report.changed + report.unchanged
 
 
 class _Comparison:
@@ -94,19 +88,17 @@ class _Comparison:
 
     async def run(self) -> DryRunReport:
         self._room = self._source.most_items - await self._source_items.count_alive(self._source.sid)
-        end = await self._list()
-        self._report.how = describe_end(end)
-        await self._compare_unlisted(is_complete=bool(end and end.is_complete))
-        return self._report
-
-    async def _list(self) -> ListingEnd | None:
+        end: ListingEnd | None = None
         async for part in self._source.list(self._source.state.memory):
             if isinstance(part, ListingEnd):
-                return part
+                end = part
+                break
             self._report.refused += len(part.refused)
             for start in range(0, len(part.refs), BATCH_ITEMS):
                 await self._compare(part.refs[start : start + BATCH_ITEMS])
-        return None
+        self._report.how = describe_end(end)
+        await self._compare_unlisted(is_complete=bool(end and end.is_complete))
+        return self._report
 
     async def _compare(self, refs: Sequence[Ref]) -> None:
         by_id = {item_id: ref for ref in refs if hash(item_id := item_id_of(ref)) not in self._listed}
