@@ -40,7 +40,12 @@ def cache_lifetime_seconds(headers: Mapping[str, str], now_ts: float) -> float |
     if stated is not None:
         age = _seconds(headers.get("age")) or 0.0
         return min(max(stated - age, 0.0), LONGEST_CACHE_SECONDS)
-    return _until_expiry(headers, now_ts)
+    if "expires" not in headers:
+        return None
+    expires, date = http_date_ts(headers["expires"]), http_date_ts(headers.get("date", ""))
+    if expires is None:
+        return 0.0  # `Expires: 0` and other junk mean "already expired" (RFC 9111 §5.3)
+    return min(max(expires - (now_ts if date is None else date), 0.0), LONGEST_CACHE_SECONDS)
 
 
 def media_type(content_type: str) -> str:
@@ -63,16 +68,6 @@ def http_date_ts(text: str) -> float | None:
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-
-
-def _until_expiry(headers: Mapping[str, str], now_ts: float) -> float | None:
-    if "expires" not in headers:
-        return None
-    expires = http_date_ts(headers["expires"])
-    if expires is None:
-        return 0.0  # `Expires: 0` and other junk mean "already expired" (RFC 9111 §5.3)
-    date = http_date_ts(headers.get("date", ""))
-    return min(max(expires - (now_ts if date is None else date), 0.0), LONGEST_CACHE_SECONDS)
 
 
 def _seconds(value: str | None) -> float | None:

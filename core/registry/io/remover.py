@@ -70,10 +70,13 @@ class Remover:
         statuses = await read_many(self._client, [("HGET", self._keys.article(uid), "status") for uid in uids])
         findable = {uid for uid, status in zip(uids, statuses, strict=True) if status == "success"}
         images = await self._images_of([item_id for item_id, _, _ in existing])
-        return [
-            _removable(item_id, fields, bool(has_document) or fields[3] in findable, images[item_id])
-            for item_id, fields, has_document in existing
-        ]
+        items = []
+        for item_id, fields, has_document in existing:
+            source, _, partition, uid, content_hash, alias_of, fetch_url, last = (value or "" for value in fields)
+            record = (partition, uid, content_hash, alias_of, fetch_url, last)
+            has_text, sources = bool(has_document) or uid in findable, listing_sources(fields[1])
+            items.append(RemovableItem(item_id, source, sources, *record, has_text, images[item_id]))
+        return items
 
     async def items(self, records: Sequence[RemovableItem]) -> list[Command]:
         """Commands that remove items from everywhere, with an event for each; their articles are left."""
@@ -231,11 +234,3 @@ class Remover:
         names = [self._keys.content(content_hash) for content_hash in sorted(hashes)]
         firsts = await self._client.mget(names) if names else []
         return [("DEL", name) for name, first in zip(names, firsts, strict=True) if first in uids]
-
-
-def _removable(item_id: str, fields: Sequence[str | None], has_text: bool, images: Mapping[str, str]) -> RemovableItem:
-    source, _, partition, uid, content_hash, alias_of, fetch_url, last = (value or "" for value in fields)
-    sources = listing_sources(fields[1])
-    return RemovableItem(
-        item_id, source, sources, partition, uid, content_hash, alias_of, fetch_url, last, has_text, images
-    )
