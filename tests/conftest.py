@@ -14,11 +14,14 @@ import pytest_asyncio
 from pydantic import SecretStr
 
 from core.keys import Keys
+from core.runtime.context import Context, open_context
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.store import connect, embedded
-from tests import ports
+from tests import commands, ports
 from tests.inline_pool import InlinePool
+from tests.site import Site
+from tests.web import FakeWeb
 
 # How long an example takes says something about the machine, not about the code.
 hypothesis.settings.register_profile("no deadline", deadline=None)
@@ -136,3 +139,29 @@ async def any_redis(request: pytest.FixtureRequest, settings: Settings) -> Async
 def keys() -> Keys:
     """Keys without a prefix, as people see them."""
     return Keys()
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[FakeWeb]:
+    """A web on loopback."""
+    async with FakeWeb() as running:
+        yield running
+
+
+@pytest.fixture
+def site(redis: connect.Client, web: FakeWeb) -> Site:
+    """A site without pages, and an empty store."""
+    return Site(web)
+
+
+@pytest.fixture
+async def context(settings: Settings, redis: connect.Client, web: FakeWeb) -> AsyncIterator[Context]:
+    """A context on an empty store that may ask loopback."""
+    async with open_context(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
+        yield opened
+
+
+@pytest.fixture
+def adopted(monkeypatch: pytest.MonkeyPatch, settings: Settings, redis: connect.Client) -> None:
+    """Scripts called in this process see the test's empty store."""
+    commands.adopt(monkeypatch, settings)

@@ -25,11 +25,10 @@ from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from core.urls.normalise import normalise_url, split_url
+from tests.articles import article, rss
+from tests.crawled_site import SID, add_site
 from tests.openai_server import EmbeddingServer
 from tests.site import Site
-from tests.test_canonical_fetcher import article
-from tests.test_crawl import SID, add_site
-from tests.test_ingestor import rss
 from tests.web import FakeWeb
 from workers import canonical_fetcher, ingestor, jobs
 from workers.embed_jobs import embed_items

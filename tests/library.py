@@ -20,9 +20,9 @@ from core.search.models import Query, SearchResponse
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
+from tests.crawled_site import SID, add_site, crawl_context, item, item_id
 from tests.openai_server import EmbeddingServer
 from tests.site import Site
-from tests.test_crawl import SID, add_site, item, item_id, office
 from tests.web import FakeWeb
 from workers.embed_jobs import embed_items
 
@@ -93,7 +93,7 @@ async def open_library(settings: Settings, pages: Mapping[str, str], **changes: 
         site.page("/", links=list(pages))
         for path, text in pages.items():
             site.page(path, text)
-        async with office(settings, **remote) as context:
+        async with crawl_context(settings, **remote) as context:
             library = Library(site, context, server, context.settings)
             await add_site(context, site.url("/"))
             await library.crawl()

@@ -23,10 +23,10 @@ from core.search.io.searcher import open_searcher
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Command
+from tests.articles import ArticlePage
+from tests.crawled_site import SID
 from tests.library import Library, open_library
 from tests.site import FILLER
-from tests.test_article_refresh import Paper
-from tests.test_crawl import SID
 from workers.timer import Timer
 
 TEXT = f"The dockers voted for a walkout in the old harbour. {FILLER}"
@@ -39,7 +39,7 @@ class Press:
         self.library = library
         self.context = library.context
         self.client, self.keys = library.context.client, library.context.keys
-        self.paper = Paper(library.context, library.site.web, "/a")
+        self.paper = ArticlePage(library.context, library.site.web, "/a")
 
     async def store(self, *, is_listed_by_site: bool) -> None:
         """The article, crawled and embedded."""

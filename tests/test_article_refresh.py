@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
@@ -12,91 +11,27 @@ import pytest
 from core import ids
 from core.models import Ref
 from core.registry.io.registrar import Listing, item_id_of
-from core.registry.io.visitor import Visitor
-from core.runtime.context import Context, open_context
-from core.settings import Settings
+from core.runtime.context import Context
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse_domain
-from core.sources.io.open_sources import OpenSources
 from core.store import connect
-from core.store.clock import ServerClock
 from core.urls.normalise import normalise_url
-from tests.test_canonical_fetcher import article
+from tests.articles import ArticlePage, article
 from tests.web import FakeWeb
 from workers import canonical_fetcher
 
 DAY = 86_400
 
 
-class Paper:
-    """One article of a link set, its page, and what the store has of it."""
-
-    def __init__(self, context: Context, web: FakeWeb, path: str = "/a") -> None:
-        self.context, self.web, self.path = context, web, path
-        self.url = web.url(path)
-        self.uid = ids.article_uid(self.url)
-        self.id = ids.item_id("url", normalise_url(self.url))
-        self._edition = 0
-
-    def write(self, text: str, title: str = "Lock gates reopen", **options: Any) -> None:
-        """The page, or another version of it."""
-        self._edition += 1
-        head = options.pop("head", "")
-        self.web.page(self.path, article(title, head, text), etag=f'"{self._edition}"', **options)
-
-    async def store(self) -> None:
-        await self.context.client.sadd(self.context.keys.category_links("world"), self.url)
-        await canonical_fetcher.run_once(self.context, 60.0)
-        assert (await self.hash())["status"] == "success"
-        self.web.requests.clear()
-
-    async def visit(self, **more: Any) -> int:
-        """Make it due and visit it, as a job does."""
-        now = await connect.now(self.context.client)
-        await self.context.due.make_due([self.id], now, **more)
-        clock = await ServerClock.ask(self.context.client)
-        return await Visitor(self.context, clock, OpenSources(self.context, now)).visit_many([self.id], via="rss")
-
-    async def hash(self) -> dict[str, str]:
-        return await self.context.client.hgetall(self.context.keys.article(self.uid))
-
-    async def item(self) -> dict[str, str]:
-        return await self.context.client.hgetall(self.context.keys.item(self.id))
-
-    async def life(self) -> int:
-        return await self.context.client.ttl(self.context.keys.article(self.uid))
-
-    async def is_found(self) -> tuple[bool, bool]:
-        """In its category, and in the index."""
-        keys, client = self.context.keys, self.context.client
-        in_category = await client.sismember(keys.articles_by_category("world"), self.uid)
-        return bool(in_category), await client.zscore(keys.article_index, self.uid) is not None
-
-    async def events(self) -> list[str]:
-        return [fields["type"] for _, fields in await self.context.client.xrange(self.context.keys.events)]
-
-
 @pytest.fixture
-async def web() -> AsyncIterator[FakeWeb]:
-    async with FakeWeb() as running:
-        yield running
-
-
-@pytest.fixture
-async def context(settings: Settings, redis: connect.Client) -> AsyncIterator[Context]:
-    async with open_context(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def paper(context: Context, web: FakeWeb) -> Paper:
-    made = Paper(context, web)
+async def paper(context: Context, web: FakeWeb) -> ArticlePage:
+    made = ArticlePage(context, web)
     made.write("As first reported.")
     await made.store()
     return made
 
 
-async def test_correction_arrives_in_place(paper: Paper) -> None:
+async def test_correction_arrives_in_place(paper: ArticlePage) -> None:
     """Same uid, first fetch kept, text and title new, validators new, told as `item.changed`, found where it was."""
     before = await paper.hash()
     paper.write("As corrected since.", "Lock gates reopen later", last_modified="Mon, 16 Nov 2026 07:00:00 GMT")
@@ -122,7 +57,7 @@ async def test_correction_arrives_in_place(paper: Paper) -> None:
     assert not await paper.context.client.exists(paper.context.keys.document(paper.id))
 
 
-async def test_correction_does_not_prolong_a_life(paper: Paper) -> None:
+async def test_correction_does_not_prolong_a_life(paper: ArticlePage) -> None:
     """Only a sighting in its feed does; and no write ever takes the end away."""
     await paper.context.client.expire(paper.context.keys.article(paper.uid), 5_000)
     paper.write("As corrected since.")
@@ -132,7 +67,7 @@ async def test_correction_does_not_prolong_a_life(paper: Paper) -> None:
     assert 4_900 < await paper.life() <= 5_000
 
 
-async def test_304_leaves_the_article_alone(paper: Paper) -> None:
+async def test_304_leaves_the_article_alone(paper: ArticlePage) -> None:
     """One conditional request; not a field, not the life, no event; the record knows that it was checked."""
     await paper.context.client.expire(paper.context.keys.article(paper.uid), 5_000)
     before, item = await paper.hash(), await paper.item()
@@ -148,7 +83,7 @@ async def test_304_leaves_the_article_alone(paper: Paper) -> None:
     assert await paper.events() == ["article.stored"]
 
 
-async def test_same_text_under_a_new_etag_is_no_change(paper: Paper) -> None:
+async def test_same_text_under_a_new_etag_is_no_change(paper: ArticlePage) -> None:
     """The hash of the text decides: new validators are kept, nobody is told."""
     before = await paper.hash()
     paper.write("As first reported.")
@@ -160,7 +95,7 @@ async def test_same_text_under_a_new_etag_is_no_change(paper: Paper) -> None:
     assert await paper.events() == ["article.stored"]
 
 
-async def test_404_hides_and_a_return_shows_again(paper: Paper) -> None:
+async def test_404_hides_and_a_return_shows_again(paper: ArticlePage) -> None:
     """Out of category and index at once, the text waits in its hash; the first good answer brings it back."""
     score = await paper.context.client.zscore(paper.context.keys.article_index, paper.uid)
     paper.web.on("/a", 404)
@@ -183,7 +118,7 @@ async def test_404_hides_and_a_return_shows_again(paper: Paper) -> None:
     assert 6 * DAY < await paper.life() <= 7 * DAY
 
 
-async def test_hidden_article_enters_no_category(paper: Paper) -> None:
+async def test_hidden_article_enters_no_category(paper: ArticlePage) -> None:
     """Sighted in another category while its page is missing: it is found there when it is back."""
     keys, client = paper.context.keys, paper.context.client
     paper.web.on("/a", 404)
@@ -200,7 +135,7 @@ async def test_hidden_article_enters_no_category(paper: Paper) -> None:
     assert await paper.is_found() == (True, True)
 
 
-async def test_404_for_a_day_is_gone_for_good(paper: Paper) -> None:
+async def test_404_for_a_day_is_gone_for_good(paper: ArticlePage) -> None:
     """Three checks over a day: the hash goes, the record is a tombstone, and its link does not bring it back."""
     paper.web.on("/a", 404)
     for _ in range(3):
@@ -218,7 +153,7 @@ async def test_404_for_a_day_is_gone_for_good(paper: Paper) -> None:
     assert paper.web.paths == []
 
 
-async def test_410_deletes_at_once(paper: Paper) -> None:
+async def test_410_deletes_at_once(paper: ArticlePage) -> None:
     """Said on purpose: article, category, index; one event with deleted; and the link is not fetched again."""
     paper.web.gone("/a")
 
@@ -235,7 +170,7 @@ async def test_410_deletes_at_once(paper: Paper) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 403, 429])
-async def test_errors_keep_the_article(paper: Paper, status: int) -> None:
+async def test_errors_keep_the_article(paper: ArticlePage, status: int) -> None:
     """Trouble is counted on the record alone."""
     before = await paper.hash()
     paper.web.on("/a", status)
@@ -248,7 +183,7 @@ async def test_errors_keep_the_article(paper: Paper, status: int) -> None:
     assert (item["status"], item["httpStatusCode"], item["consecutiveFailures"]) == ("Error", str(status), "1")
 
 
-async def test_page_that_became_a_stub_keeps_the_article(paper: Paper) -> None:
+async def test_page_that_became_a_stub_keeps_the_article(paper: ArticlePage) -> None:
     """A page without a text says nothing about the text we have."""
     before = await paper.hash()
     paper.web.page("/a", "<html><body>Soon here.</body></html>" + " " * 300, etag='"9"')
@@ -260,7 +195,7 @@ async def test_page_that_became_a_stub_keeps_the_article(paper: Paper) -> None:
     assert (await paper.item())["httpEtag"] == '"1"'  # its validators belong to the text we have
 
 
-async def test_expired_article_is_not_fetched_again(paper: Paper) -> None:
+async def test_expired_article_is_not_fetched_again(paper: ArticlePage) -> None:
     """Its life is over: no request, not due any more, and no article comes back without a link."""
     await paper.context.client.delete(paper.context.keys.article(paper.uid))
 
@@ -273,7 +208,7 @@ async def test_expired_article_is_not_fetched_again(paper: Paper) -> None:
 
 
 async def test_article_that_ends_while_it_is_fetched_does_not_live_for_ever(
-    paper: Paper, monkeypatch: pytest.MonkeyPatch
+    paper: ArticlePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commit finds no hash: what it writes has an end."""
     paper.write("As corrected since.")
@@ -289,7 +224,7 @@ async def test_article_that_ends_while_it_is_fetched_does_not_live_for_ever(
     assert 0 < await paper.life() <= 7 * DAY
 
 
-async def test_next_check_lies_within_its_life(paper: Paper) -> None:
+async def test_next_check_lies_within_its_life(paper: ArticlePage) -> None:
     """However long it has not changed: a correction is seen before the article ends."""
     await paper.context.client.hset(paper.context.keys.item(paper.id), "unchangedStreak", "50")
 
@@ -304,7 +239,7 @@ async def test_next_check_lies_within_its_life(paper: Paper) -> None:
 
 async def test_feed_text_is_not_replaced_by_less(context: Context, web: FakeWeb) -> None:
     """Stored from its feed, because the page was shut: a short page does not replace it, a longer one does."""
-    paper = Paper(context, web)
+    paper = ArticlePage(context, web)
     paper.write("Short.")
     await paper.store()
     key = context.keys.article(paper.uid)
@@ -324,7 +259,7 @@ async def test_feed_text_is_not_replaced_by_less(context: Context, web: FakeWeb)
     assert "Now the page has it all." in now["clean_text"]
 
 
-async def test_force_reads_the_article_anew(paper: Paper) -> None:
+async def test_force_reads_the_article_anew(paper: ArticlePage) -> None:
     """No validators, past all caches; equal text is no event; the force is used up."""
     await paper.visit(force=True, token="t")
 
@@ -336,7 +271,7 @@ async def test_force_reads_the_article_anew(paper: Paper) -> None:
     assert await paper.events() == ["article.stored"]
 
 
-async def test_page_of_a_site_and_a_feed_is_followed_and_outlives_its_article(paper: Paper) -> None:
+async def test_page_of_a_site_and_a_feed_is_followed_and_outlives_its_article(paper: ArticlePage) -> None:
     """Its links are the site's; corrected it stays an article; when that ends, the site keeps it as a document."""
     paper.web.page("/", article("Home", text='<a href="/a">a</a>'), etag='"h"')
     paper.web.page("/b", article("B", text="Only linked from the article."), etag='"b"')

@@ -10,56 +10,21 @@ from typing import Any
 import pytest
 
 from core import ids
-from core.runtime.context import Context, open_context
+from core.runtime.context import Context
 from core.settings import Settings
-from core.store.connect import Client
 from core.urls.normalise import normalise_url
+from tests.articles import add, article, failure, feed_with_text, run, stored
 from tests.web import FakeWeb
 from tests.web_replies import Document as Reply
-from workers import canonical_fetcher, ingestor
+from workers import canonical_fetcher
 
 DAY = 86_400
-STORY = (
-    "The council voted on Tuesday to reopen the old lock gates before the spring floods arrive in the valley. ",
-    "Engineers had warned for months that the gates would not hold another winter without new hinges and seals. ",
-    "Residents along the towpath said they were relieved, and a little sceptical about the promised timetable. ",
-)
 
 
 @pytest.fixture
 async def web() -> AsyncIterator[FakeWeb]:
     async with FakeWeb("127.0.0.1", "127.0.0.7") as running:
         yield running
-
-
-@pytest.fixture
-async def context(settings: Settings, redis: Client, web: FakeWeb) -> AsyncIterator[Context]:
-    async with open_context(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
-        yield opened
-
-
-def article(title: str = "Lock gates reopen", head: str = "", text: str = "") -> str:
-    paragraphs = "".join(f"<p>{line * 2}{text}</p>" for line in STORY)
-    return (
-        f"<!doctype html><html lang=en><head><title>{title}</title>{head}</head><body><nav>Home News Sport</nav>"
-        f"<main><article><h1>{title}</h1>{paragraphs}</article></main><footer>Imprint</footer></body></html>"
-    )
-
-
-async def add(context: Context, *links: str, category: str = "world") -> None:
-    await context.client.sadd(context.keys.category_links(category), *links)
-
-
-async def run(context: Context, budget: float = 60.0) -> dict[str, int]:
-    return dict(await canonical_fetcher.run_once(context, budget))
-
-
-async def stored(context: Context, url: str) -> dict[str, str]:
-    return dict(await context.client.hgetall(context.keys.article(ids.article_uid(url))))
-
-
-async def failure(context: Context, url: str) -> dict[str, str]:
-    return dict(await context.client.hgetall(context.keys.failure(ids.article_uid(url))))
 
 
 def nonzero(counts: dict[str, int]) -> dict[str, int]:
@@ -378,19 +343,9 @@ async def test_page_that_kills_its_readers_is_put_aside(context: Context, web: F
 
 # ── the feed's own text ─────────────────────────────────────────────────────────────────────────
 
-FULL = "".join(f"<p>{line * 2}</p>" for line in STORY)
 WALL = "<html><head><title>Before you continue</title></head><body><h1>We value your privacy</h1><p>" + (
     "We and our partners use cookies. Accept all or manage your choices. </p></body></html>" + " " * 200
 )
-
-
-async def feed_with_text(context: Context, web: FakeWeb) -> str:
-    text = f"<description><![CDATA[{FULL}]]></description>"
-    item = f"<item><title>From the feed</title><link>{web.url('/a')}</link>{text}</item>"
-    web.page("/feed", f'<rss version="2.0"><channel><title>F</title>{item}</channel></rss>')
-    await context.client.sadd(context.keys.feeds("world"), web.url("/feed"))
-    await ingestor.run_cycle(context)
-    return web.url("/a")
 
 
 @pytest.mark.parametrize(

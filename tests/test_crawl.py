@@ -3,67 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
-from core import ids
-from core.models import Ref
 from core.registry.io.commit_buffer import Progress
-from core.registry.io.registrar import Listing, item_id_of
-from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse_domain
 from core.store import connect
 from core.urls.normalise import normalise_url
+from tests.crawled_site import SID, add_site, counts, crawl_context, item, item_id, text
 from tests.site import Site
-from tests.web import FakeWeb
-
-SID = "docs.site"
-
-
-@pytest.fixture
-async def site(redis: connect.Client) -> AsyncIterator[Site]:
-    async with FakeWeb() as web:
-        yield Site(web)
-
-
-@asynccontextmanager
-async def office(settings: Settings, **more: Any) -> AsyncIterator[Context]:
-    """A desk that may ask loopback."""
-    allowed = {"fetch_allowed_hosts": ("127.0.0.0/8",), "loss_limit_percent": 100.0, **more}
-    async with open_context(settings.model_copy(update=allowed)) as context:
-        yield context
-
-
-async def add_site(context: Context, root: str, domain_id: str = "docs", **options: Any) -> None:
-    source = {"id": "site", "url": root, **options}
-    domain = parse_domain(json.dumps({"id": domain_id, "web_sources": [source]}), "/")
-    now = await connect.now(context.client)
-    for config in domain.sources():
-        ref = Ref(config.config["url"])
-        await context.sources.add(config, item_id_of(ref), now)
-        await context.registrar.register([ref], Listing(config.sid), now)
-
-
-async def item(context: Context, url: str) -> dict[str, str]:
-    return await context.client.hgetall(context.keys.item(item_id(url)))
-
-
-async def text(context: Context, url: str) -> str:
-    return await context.client.hget(context.keys.document(item_id(url)), "markdown") or ""
-
-
-def item_id(url: str) -> str:
-    return ids.item_id("url", normalise_url(url))
-
-
-def counts(run: Mapping[str, str]) -> dict[str, int]:
-    names = ("discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded")
-    return {name: int(run[name]) for name in names if run[name] != "0"}
 
 
 async def test_site_is_crawled_by_its_links(settings: Settings, site: Site) -> None:
@@ -72,7 +22,7 @@ async def test_site_is_crawled_by_its_links(settings: Settings, site: Site) -> N
     site.page("/docs/a", "About weirs.", links=["/docs/c", "/docs/"])
     site.page("/docs/b", "About sluices.")
     site.page("/docs/c", "About gauges.")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/docs/"))
         run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
@@ -91,7 +41,7 @@ async def test_second_pass_asks_once_for_each_page_and_changes_nothing(settings:
     site.page("/", links=["/a", "/b"])
     site.page("/a", links=["/"])
     site.page("/b", links=["/"])
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         events = await context.client.xlen(context.keys.events)
@@ -110,7 +60,7 @@ async def test_changed_new_and_removed_pages_are_found(settings: Settings, site:
     site.page("/", links=["/a", "/b"])
     site.page("/a", "Old.")
     site.page("/b")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/", links=["/a", "/b", "/new"])
@@ -143,7 +93,7 @@ async def test_404_comes_back(settings: Settings, site: Site) -> None:
     """Out of search at once, and in again with the first good answer."""
     site.page("/", links=["/a"])
     site.page("/a", "Here.")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a")
@@ -164,7 +114,7 @@ async def test_orphan_is_removed_when_nothing_leads_to_it(settings: Settings, si
     site.page("/", links=["/a", "/b"])
     site.page("/a", links=["/b"])
     site.page("/b", links=["/b"])
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/", links=["/a"])
@@ -182,7 +132,7 @@ async def test_site_down_for_a_day_loses_nothing(settings: Settings, site: Site)
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         for status in (500, 404):
@@ -200,7 +150,7 @@ async def test_too_great_a_loss_stops_and_asks(settings: Settings, site: Site) -
     site.page("/", links=[f"/p{n}" for n in range(10)])
     for n in range(10):
         site.page(f"/p{n}")
-    async with office(settings, loss_limit_items=2, loss_limit_percent=20.0) as context:
+    async with crawl_context(settings, loss_limit_items=2, loss_limit_percent=20.0) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         for n in range(6):
@@ -221,7 +171,7 @@ async def test_full_mode_reads_everything_anew(settings: Settings, site: Site) -
     """No validators are sent, and what is equal is stored again without an event of change."""
     site.page("/", links=["/a"])
     site.page("/a")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.forget_requests()
@@ -240,7 +190,7 @@ async def test_permanent_redirect_makes_an_alias(settings: Settings, site: Site)
     site.page("/", links=["/old"])
     site.web.redirect("/old", "/new", 301)
     site.page("/new", "Moved here.")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
@@ -256,7 +206,7 @@ async def test_temporary_redirect_changes_no_name(settings: Settings, site: Site
     site.page("/", links=["/old"])
     site.web.redirect("/old", "/new", 302)
     site.page("/new", "For now.")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
@@ -271,7 +221,7 @@ async def test_robots_are_respected(settings: Settings, site: Site) -> None:
     site.web.robots("User-agent: *\nDisallow: /secret")
     site.page("/", links=["/secret/a"])
     site.page("/secret/a")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
@@ -285,7 +235,7 @@ async def test_depth_and_page_limits_hold(settings: Settings, site: Site) -> Non
     for n in range(10):
         site.page(f"/p{n}", links=[f"/p{n + 1}", f"/q{n}"])
         site.page(f"/q{n}")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/p0"), scope="host", max_depth=3, max_pages=6)
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
@@ -299,7 +249,7 @@ async def test_sitemap_brings_pages_that_nothing_links(settings: Settings, site:
     site.page("/")
     site.page("/hidden", "In the sitemap alone.")
     site.web.page("/sitemap.xml", _sitemap(site, "2026-01-01"), media_type="application/xml")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert "In the sitemap alone." in await text(context, site.url("/hidden"))
@@ -323,7 +273,7 @@ async def test_false_304_is_found_and_the_host_distrusted(settings: Settings, si
     """A server that says 304 for ever is caught by the audit, counted, and asked for whole pages from then on."""
     site.page("/", links=["/liar"])
     site.web.lying_etag("/liar", _long("First."))
-    async with office(settings, audit_every_checks=2) as context:
+    async with crawl_context(settings, audit_every_checks=2) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.web.lying_etag("/liar", _long("Second."))
@@ -351,7 +301,7 @@ async def test_page_of_two_sources_goes_with_the_last(settings: Settings, site: 
     site.page("/b/", links=["/shared"])
     site.page("/a/x")
     site.page("/shared", "Of both.")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/a/"), scope="host", include=["/a/*", "/shared"])
         now = await connect.now(context.client)
         domain = parse_domain(
@@ -385,7 +335,7 @@ async def test_narrower_scope_lets_go_of_what_it_had(settings: Settings, site: S
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await add_site(context, site.url("/"), exclude=["/b"])
@@ -401,7 +351,7 @@ async def test_noindex_is_respected(settings: Settings, site: Site) -> None:
     site.page("/", links=["/a"])
     site.page("/a", links=["/b"], head='<meta name="robots" content="noindex">')
     site.page("/b")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
@@ -414,7 +364,7 @@ async def test_canonical_page_keeps_the_text(settings: Settings, site: Site) -> 
     site.page("/", links=["/x"])
     site.page("/x", "One text.", head=f'<link rel="canonical" href="{site.url("/real")}">')
     site.page("/real", "One text.", head=f'<link rel="canonical" href="{site.url("/real")}">')
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         for _ in range(2):
             await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -428,7 +378,7 @@ async def test_canonical_that_leads_nowhere_costs_no_text(settings: Settings, si
     """A page gives up its text only for a page that has one."""
     site.page("/", links=["/x"])
     site.page("/x", "One text.", head=f'<link rel="canonical" href="{site.url("/nowhere")}">')
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         for _ in range(2):
             await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -441,7 +391,7 @@ async def test_alias_is_checked_by_one_tiny_answer(settings: Settings, site: Sit
     site.page("/", links=["/old"])
     site.web.redirect("/old", "/new", 301)
     site.page("/new", "Moved here.")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.forget_requests()
@@ -456,7 +406,7 @@ async def test_alias_is_checked_by_one_tiny_answer(settings: Settings, site: Sit
 async def test_stranger_in_a_due_set_is_struck_off(settings: Settings, site: Site) -> None:
     """What a source does not list is not visited for it, and does not come back."""
     site.page("/")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await context.client.zadd(context.keys.due(SID), {"url_bogus": 0})
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -471,7 +421,7 @@ async def test_shared_orphans_leave_one_source_together(settings: Settings, site
     site.page("/b/", links=shared)
     for path in shared:
         site.page(path)
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/a/"), scope="host", include=["/a/*", "/s*"])
         other = {"id": "b", "url": site.url("/b/"), "scope": "host", "include": ["/b/*", "/s*"]}
         for config in parse_domain(json.dumps({"id": "two", "web_sources": [other]}), "/").sources():
@@ -496,7 +446,7 @@ async def test_pages_are_told_in_sum(
         site.page(path)
     for path in ("/c", "/d"):
         site.remove(path, 500)
-    async with office(settings, log_level=level) as context:
+    async with crawl_context(settings, log_level=level) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 

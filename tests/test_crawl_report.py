@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -20,17 +20,10 @@ from core.store import connect
 from core.store.connect import Client
 from scripts import domain, domain_crawl, domain_report, status
 from tests import commands
+from tests.crawled_site import SID, add_site, counts, crawl_context, item, item_id, text
 from tests.site import FILLER, Site
-from tests.test_crawl import SID, add_site, counts, item, item_id, office, text
-from tests.web import FakeWeb
 
 PARTS = ("changed", "unchanged", "gone", "failed", "excluded")
-
-
-@pytest.fixture
-async def site(redis: Client) -> AsyncIterator[Site]:
-    async with FakeWeb() as web:
-        yield Site(web)
 
 
 @pytest.fixture
@@ -63,7 +56,7 @@ async def test_counts_of_a_folder_add_up(settings: Settings, adopted: None, tmp_
     for name in ("a", "b", "c"):
         write(folder / f"{name}.md")
     await domain.add(str(folder), None)
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         first = await crawl_folder(context)
         (folder / "a.md").unlink()
         write(folder / "b.md", "Corrected.")
@@ -81,7 +74,7 @@ async def test_counts_of_orphans_add_up(settings: Settings, site: Site) -> None:
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/", links=["/a"])
@@ -96,7 +89,7 @@ async def test_counts_of_failing_orphans_add_up(settings: Settings, site: Site) 
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/", links=["/a"])
@@ -117,7 +110,7 @@ async def test_run_that_the_guard_stopped_says_so(settings: Settings, adopted: N
     for n in range(6):
         write(folder / f"{n}.md")
     await domain.add(str(folder), None)
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await crawl_folder(context)
         for n in range(6):
             (folder / f"{n}.md").unlink()
@@ -164,7 +157,7 @@ async def test_guard_counts_a_loss_once(settings: Settings, site: Site, status: 
     for page in pages:
         site.page(page)
     site.page("/", links=pages)
-    async with office(settings, loss_limit_percent=20.0) as context:
+    async with crawl_context(settings, loss_limit_percent=20.0) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         for page in pages[:12]:
@@ -190,7 +183,7 @@ async def test_guard_does_not_count_what_has_no_text(settings: Settings, site: S
     for path in dead:
         site.remove(path)
     site.page("/", links=[*dead, *names, *pages])
-    async with office(settings, loss_limit_percent=20.0) as context:
+    async with crawl_context(settings, loss_limit_percent=20.0) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/", links=pages[2:])
@@ -231,7 +224,7 @@ async def test_tombstones_take_no_place(settings: Settings, site: Site) -> None:
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"), max_pages=3)
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a", 410)
@@ -259,7 +252,7 @@ async def test_excluded_page_is_out_of_scope_and_not_gone(
     site.page("/", links=["/a", "/b"])
     site.page("/a")
     site.page("/b")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await add_site(context, site.url("/"), exclude=["/b"])
@@ -287,7 +280,7 @@ async def test_excluded_file_is_out_of_scope_and_not_gone(
     config = tmp_path / "domain.json"
     config.write_text('{"id": "d", "folder_sources": [{"id": "f", "path": "notes"}]}')
     await domain.add(str(config), None)
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await crawl_folder(context)
         config.write_text('{"id": "d", "folder_sources": [{"id": "f", "path": "notes", "exclude": ["b.md"]}]}')
         await domain.add(str(config), None)
@@ -343,7 +336,7 @@ async def test_full_mode_counts_as_changed_what_differs(
 async def test_run_without_trouble_says_nothing(settings: Settings, site: Site) -> None:
     """No sentence where there is nothing to tell."""
     site.page("/")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 

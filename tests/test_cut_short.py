@@ -15,14 +15,13 @@ from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest
 from core.net.fetcher import Fetcher
-from core.runtime.context import Context, open_context
+from core.runtime.context import Context
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.sitemap_pages import SitemapTask
 from core.store.connect import Client
 from tests import web_replies as replies
-from tests.test_article_refresh import Paper
-from tests.test_canonical_fetcher import add, article, failure, run, stored
+from tests.articles import ArticlePage, add, article, failure, run, stored
 from tests.web import FakeWeb
 
 PLAIN = " ".join(random.Random(3).choices(["rain", "river", "freshet", "bank", "flood"], k=60)).encode()
@@ -30,22 +29,10 @@ PACKED = {"gzip": gzip.compress(PLAIN), "deflate": zlib.compress(PLAIN), "br": b
 
 
 @pytest.fixture
-async def web() -> AsyncIterator[FakeWeb]:
-    async with FakeWeb() as running:
-        yield running
-
-
-@pytest.fixture
 async def fetcher(redis: Client, keys: Keys, settings: Settings) -> AsyncIterator[Fetcher]:
     changes = {"fetch_allowed_hosts": ("127.0.0.0/8",), "robots_respect": False}
     async with AsyncExitStack() as stack:
         yield await stack.enter_async_context(Fetcher(settings.model_copy(update=changes), redis, keys))
-
-
-@pytest.fixture
-async def context(settings: Settings, redis: Client) -> AsyncIterator[Context]:
-    async with open_context(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
-        yield opened
 
 
 def lengths(whole: int) -> list[int]:
@@ -182,7 +169,7 @@ async def test_half_an_article_is_not_stored(context: Context, web: FakeWeb, cod
 @pytest.mark.parametrize("coding", ["gzip", "br"])
 async def test_half_an_article_replaces_nothing(context: Context, web: FakeWeb, coding: str, share: float) -> None:
     """A later visit: the good text stays, and so do its validators."""
-    paper = Paper(context, web)
+    paper = ArticlePage(context, web)
     paper.write("As first reported.")
     await paper.store()
     before = await paper.hash()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,23 +26,17 @@ from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from core.store.clock import ServerClock
 from core.store.commit import Leases
+from tests.crawled_site import SID, add_site, crawl_context, item, item_id
 from tests.faults.crash import Crash, every_point
 from tests.faults.state import let_leases_end
 from tests.library import Library, open_library
 from tests.site import Site
-from tests.test_crawl import SID, add_site, item, item_id, office
-from tests.web import FakeWeb, as_reply
+from tests.web import as_reply
 from tests.web_replies import Exchange
 from workers.embed_jobs import embed_items
 
 STRIKE = "The dockers' ballot ended last night: seven in ten members voted for the walkout, the union said."
 FOOTBALL = "United beat Rovers by two goals to one in the rain; both goals came after the break."
-
-
-@pytest.fixture
-async def site(redis: connect.Client) -> AsyncIterator[Site]:
-    async with FakeWeb() as web:
-        yield Site(web)
 
 
 async def embed(context: Context) -> dict[str, int]:
@@ -61,7 +54,7 @@ async def test_question_finds_the_right_page_by_its_meaning(settings: Settings, 
     site.page("/", links=["/a", "/b"])
     site.page("/a", STRIKE)
     site.page("/b", FOOTBALL)
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         counts = await embed(context)
@@ -79,7 +72,7 @@ async def test_question_finds_the_right_page_by_its_meaning(settings: Settings, 
 async def test_text_is_found_by_words_before_it_is_embedded(settings: Settings, site: Site) -> None:
     """As soon as it is stored."""
     site.page("/", "A page about sluice gates.")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
@@ -90,7 +83,7 @@ async def test_gone_page_is_never_found(settings: Settings, site: Site) -> None:
     """From the moment of the commit, with its chunks and vectors; and the replica forgets it."""
     site.page("/", links=["/a"])
     site.page("/a", STRIKE)
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await embed(context)
@@ -110,7 +103,7 @@ async def test_small_change_embeds_only_what_is_new(settings: Settings, site: Si
         f"Paragraph {n} speaks of gauge {n} at bridge {n}, which stands {n} metres above the river." for n in range(60)
     ]
     site.page("/", "</p><p>".join(paragraphs))
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         first = await embed(context)
@@ -130,7 +123,7 @@ async def test_small_change_embeds_only_what_is_new(settings: Settings, site: Si
 async def test_text_that_changes_meanwhile_is_superseded(settings: Settings, site: Site) -> None:
     """Nothing of the old text is committed; the new one is next."""
     site.page("/", "First text.")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         waiting = await context.client.zrange(context.keys.embed_due, 0, -1)
@@ -148,7 +141,7 @@ async def test_filters_and_duplicates(settings: Settings, site: Site) -> None:
     body = f"<html><head><title>Copy</title></head><body><main><h1>Copy</h1><p>{STRIKE}</p></main></body></html>"
     site.web.page("/a", body)
     site.web.page("/b", body)
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await embed(context)
@@ -166,7 +159,7 @@ async def test_aliases_are_named_in_the_one_result(settings: Settings, site: Sit
     site.page("/", links=["/old"])
     site.web.redirect("/old", "/new", 301)
     site.page("/new", STRIKE)
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 

@@ -25,12 +25,6 @@ Open = Callable[..., Any]
 
 
 @pytest.fixture
-async def web() -> AsyncIterator[FakeWeb]:
-    async with FakeWeb() as running:
-        yield running
-
-
-@pytest.fixture
 async def opened(redis: Client, keys: Keys, settings: Settings) -> AsyncIterator[Open]:
     """Opens fetchers that may go to loopback and do not ask for robots.txt, unless told otherwise."""
     async with AsyncExitStack() as stack:

@@ -33,7 +33,7 @@ from core.store import connect
 from core.store.clock import ServerClock
 from core.urls.file_paths import file_identity
 from tests import files
-from tests.test_crawl import counts, office
+from tests.crawled_site import counts, crawl_context
 from tests.test_registrar import content
 
 SID = "papers.shelf"
@@ -86,7 +86,7 @@ class Shelf:
 async def shelf(settings: Settings, redis: connect.Client, tmp_path: Path) -> AsyncIterator[Shelf]:
     root = tmp_path / "shelf"
     root.mkdir()
-    async with office(settings, fetch_max_bytes=50_000) as context:
+    async with crawl_context(settings, fetch_max_bytes=50_000) as context:
         made = Shelf(root, context)
         await made.add(include=["**"])
         yield made

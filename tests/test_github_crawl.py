@@ -16,8 +16,8 @@ from core.sources.io.domain_file import parse_domain
 from core.store import connect
 from core.urls.normalise import normalise_url
 from tests import files
+from tests.crawled_site import counts, crawl_context
 from tests.github_server import GithubServer, sha
-from tests.test_crawl import counts, office
 from tests.test_registrar import content
 
 SID = "code.repo"
@@ -65,7 +65,7 @@ def words(text: str) -> bytes:
 async def repo(settings: Settings, redis: connect.Client) -> AsyncIterator[Repository]:
     async with GithubServer(TOKEN) as hub:
         hub.repository("o/r")
-        async with office(settings, **hub.settings()) as context:
+        async with crawl_context(settings, **hub.settings()) as context:
             await add(context)
             yield Repository(hub, context)
 

@@ -18,8 +18,8 @@ from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from core.urls.normalise import normalise_url
+from tests.crawled_site import SID, add_site, crawl_context, item
 from tests.site import FILLER, Site
-from tests.test_crawl import SID, add_site, item, office
 from tests.web import FakeWeb
 
 
@@ -65,7 +65,7 @@ class Gallery:
 
 @pytest.fixture
 async def gallery(settings: Settings, redis: connect.Client) -> AsyncIterator[Gallery]:
-    async with FakeWeb() as web, office(settings) as context:
+    async with FakeWeb() as web, crawl_context(settings) as context:
         site = Site(web)
         site.page("/", links=["/gallery", "/other"])
         site.page("/other")

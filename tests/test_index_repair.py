@@ -17,8 +17,8 @@ from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from core.store.commit import Leases
+from tests.crawled_site import SID
 from tests.library import Library, open_library
-from tests.test_crawl import SID
 from workers.timer import Timer
 
 Plant = Callable[[Library], Awaitable[list[Finding]]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -15,27 +14,10 @@ from core.keys import Keys
 from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.store.connect import Client
+from tests.articles import rss
 from tests.web import FakeWeb
 from tests.web_replies import Document, Exchange
 from workers import ingestor
-
-
-@pytest.fixture
-async def web() -> AsyncIterator[FakeWeb]:
-    async with FakeWeb() as running:
-        yield running
-
-
-@pytest.fixture
-async def context(settings: Settings, redis: Client, web: FakeWeb) -> AsyncIterator[Context]:
-    async with open_context(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
-        yield opened
-
-
-def rss(*links: str, extra: str = "") -> str:
-    items = "".join(f"<item><title>t</title><link>{link}</link></item>" for link in links)
-    return f'<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>{extra}{items}</channel></rss>'
-
 
 A, B = "https://news.example/a", "https://news.example/b"
 

@@ -19,7 +19,7 @@ from core.runtime.context import Context, open_context
 from core.runtime.parse_pool import MOST_CRASHES, ParsePool
 from core.settings import Settings
 from core.store.connect import Client
-from tests.test_canonical_fetcher import add, article, run
+from tests.articles import add, article, run
 from tests.web import FakeWeb
 from tests.web_replies import Document, Exchange
 
@@ -60,12 +60,6 @@ class Killer:
             os.kill(self._random.choice(pids), signal.SIGKILL)
             self._under_way.update(at_work)
             self.kills += 1
-
-
-@pytest.fixture
-async def web() -> AsyncIterator[FakeWeb]:
-    async with FakeWeb() as running:
-        yield running
 
 
 @pytest.fixture

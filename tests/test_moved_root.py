@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from core.registry.io.cleanup import Purger
@@ -11,17 +9,9 @@ from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
-from core.store.connect import Client
 from core.urls.scope import Scope
+from tests.crawled_site import SID, add_site, crawl_context, item, text
 from tests.site import Site
-from tests.test_crawl import SID, add_site, item, office, text
-from tests.web import FakeWeb
-
-
-@pytest.fixture
-async def site(redis: Client) -> AsyncIterator[Site]:
-    async with FakeWeb() as web:
-        yield Site(web)
 
 
 def tree(site: Site, root: str, *names: str) -> None:
@@ -42,7 +32,7 @@ async def test_scope_follows_the_root(
     """Of a guide that has moved to its next version the whole new tree is read at once, and the run says why."""
     tree(site, "/v2.0/guide", "a", "b")
     site.web.redirect("/v1.0/guide", "/v2.0/guide", status)
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/v1.0/guide"))
 
         run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -57,7 +47,7 @@ async def test_scope_follows_the_root(
 async def test_old_tree_is_not_lost(settings: Settings, site: Site, status: int) -> None:
     """Pages of the old version stay as long as they answer, pass for pass; one that is gone goes."""
     tree(site, "/v1.0/guide", "a", "b")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/v1.0/guide"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         tree(site, "/v2.0/guide", "a", "c")
@@ -75,7 +65,7 @@ async def test_old_tree_is_not_lost(settings: Settings, site: Site, status: int)
 
 async def test_root_that_moves_again_and_again(settings: Settings, site: Site) -> None:
     """Each version is read and stays while it answers; a person's yes lets go of what nothing leads to."""
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/stable/"))
         for version in ("/1.2", "/1.3", "/1.4"):
             tree(site, f"{version}/", "a")
@@ -95,7 +85,7 @@ async def test_redirect_that_ends_brings_the_scope_back(settings: Settings, site
     """A root that answers for itself again leads to its own tree, and what it led to meanwhile stays."""
     tree(site, "/docs/", "a")
     tree(site, "/maintenance/", "soon")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/docs/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.web.redirect("/docs/", "/maintenance/")
@@ -111,7 +101,7 @@ async def test_redirect_that_ends_brings_the_scope_back(settings: Settings, site
 async def test_scope_does_not_follow_into_a_login(settings: Settings, site: Site) -> None:
     """All pages lead to a login for a while: the visits fail, the scope stays, and no page is lost."""
     tree(site, "/p/", "a", "b")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/p/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page("/login", "Please log in.", links=["/login/help"])
@@ -129,7 +119,7 @@ async def test_scope_does_not_follow_into_a_login(settings: Settings, site: Site
 async def test_scope_does_not_follow_to_a_notice(settings: Settings, site: Site, notice: str) -> None:
     """A root that shows a notice for a while keeps its own text, scope and pages; the run says where it leads."""
     tree(site, "/docs/", "a", "b")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/docs/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.page(notice, "We are back soon.", links=["/contact", "/"])
@@ -151,7 +141,7 @@ async def test_words_about_the_root_are_true(settings: Settings, site: Site) -> 
     """Of pages that stay is spoken only where there are some, and a root that is back is said to be back."""
     tree(site, "/1.2/", "a")
     site.web.redirect("/stable/", "/1.2/")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/stable/"))
         first = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         again = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -197,7 +187,7 @@ async def test_scope_grows_to_nothing_above_it(settings: Settings, site: Site, r
     site.page("/shop/1")
     site.page(f"{to}other")
     site.web.redirect(root, to)
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url(root))
 
         run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -239,7 +229,7 @@ async def test_purged_page_that_comes_back_is_found(settings: Settings, site: Si
     """Though the page that links to it answers 304 all the time."""
     site.page("/", links=["/a"])
     site.page("/a", "Here.")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a", 410)

@@ -18,22 +18,16 @@ from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
 from core.store.connect import Client
+from tests.crawled_site import crawl_context
 from tests.site import html
-from tests.test_crawl import office
 from tests.web import FakeWeb
 
 DEAD = [f"127.0.9.{n}" for n in range(1, 8)]
 
 
 @pytest.fixture
-async def web() -> AsyncIterator[FakeWeb]:
-    async with FakeWeb() as running:
-        yield running
-
-
-@pytest.fixture
 async def context(settings: Settings, redis: Client) -> AsyncIterator[Context]:
-    async with office(settings) as opened:
+    async with crawl_context(settings) as opened:
         yield opened
 
 

@@ -19,8 +19,8 @@ from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store.connect import Client, now
 from tests import commands
+from tests.crawled_site import SID, add_site, crawl_context
 from tests.site import html
-from tests.test_crawl import SID, add_site, office
 from tests.web import FakeWeb
 from workers import canonical_fetcher, ingestor
 from workers.embed_jobs import embed_items
@@ -182,7 +182,7 @@ async def test_no_secret_is_kept(
     canaries = Canaries()
     serve_feed(web, canaries)
     serve_site(web, canaries)
-    async with office(settings, snapshot_days=1.0, embedder="none") as context:
+    async with crawl_context(settings, snapshot_days=1.0, embedder="none") as context:
         given = await everything_runs(context, web, canaries)
         stored = await commands.everything(context.client)
         stories = await context.client.scard(context.keys.articles_by_category("world"))

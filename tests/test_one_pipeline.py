@@ -16,11 +16,10 @@ from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.open_sources import OpenSources
 from core.store import connect
 from core.store.clock import ServerClock
+from tests.articles import ArticlePage, add, article, feed_with_text, run, stored
+from tests.crawled_site import SID, add_site, counts, crawl_context, item, item_id, text
 from tests.library import Library, open_library
 from tests.site import Site
-from tests.test_article_refresh import Paper
-from tests.test_canonical_fetcher import add, article, feed_with_text, run, stored
-from tests.test_crawl import SID, add_site, counts, item, item_id, office, text
 from tests.web import FakeWeb
 from workers import canonical_fetcher
 
@@ -44,8 +43,8 @@ async def context(settings: Settings, redis: connect.Client) -> AsyncIterator[Co
 
 
 @pytest.fixture
-async def paper(context: Context, web: FakeWeb) -> Paper:
-    made = Paper(context, web)
+async def paper(context: Context, web: FakeWeb) -> ArticlePage:
+    made = ArticlePage(context, web)
     made.write("As first reported.")
     await made.store()
     return made
@@ -121,7 +120,7 @@ HEADS = [
 
 @pytest.mark.parametrize(("field", "head", "value"), [*HEADS, ("title", "", "A new title")])
 async def test_article_metadata_is_corrected_while_the_text_stays(
-    paper: Paper, field: str, head: str, value: str
+    paper: ArticlePage, field: str, head: str, value: str
 ) -> None:
     """Title, author, date or image: stored and told, without a new text to embed."""
     keys, client = paper.context.keys, paper.context.client
@@ -253,7 +252,7 @@ async def test_first_visit_of_an_article_has_images_and_a_snapshot(context: Cont
 
 async def test_first_check_of_an_article_follows_the_settings(settings: Settings, web: FakeWeb) -> None:
     """`CRAWL_BASE_INTERVAL_SECONDS` holds from the beginning, and the record says the same as the due set."""
-    async with office(settings, crawl_base_interval_seconds=3_600) as context:
+    async with crawl_context(settings, crawl_base_interval_seconds=3_600) as context:
         web.page("/a", article())
         await add(context, web.url("/a"))
         await run(context)
@@ -268,7 +267,7 @@ async def test_first_check_of_an_article_follows_the_settings(settings: Settings
 
 
 @pytest.mark.parametrize("how", ["gone", "ended", "hidden"])
-async def test_a_forced_article_comes_back(paper: Paper, how: str) -> None:
+async def test_a_forced_article_comes_back(paper: ArticlePage, how: str) -> None:
     """After a 410, after its TTL, after a 404: one forced visit stores it again, and the force is used up."""
     if how == "ended":
         await paper.context.client.delete(paper.context.keys.article(paper.uid))
@@ -288,7 +287,7 @@ async def test_a_forced_article_comes_back(paper: Paper, how: str) -> None:
     assert (record["status"], record["reindexRequested"], record["processedGeneration"]) == ("Crawled", "false", "1")
 
 
-async def test_a_forced_article_that_is_still_gone_uses_up_its_force(paper: Paper) -> None:
+async def test_a_forced_article_that_is_still_gone_uses_up_its_force(paper: ArticlePage) -> None:
     """410 again: the tombstone stays, nobody waits for ever."""
     paper.web.on("/a", 410)
     await paper.visit()
@@ -412,7 +411,9 @@ async def test_robots_allow_again(settings: Settings, site: Site) -> None:
     allowed = []
     for rules in ("User-agent: *\nDisallow:", "User-agent: *\nDisallow: /a", "User-agent: *\nDisallow:"):
         site.web.robots(rules)
-        async with office(settings) as context:  # a process of its own each time: robots.txt is remembered for a day
+        async with crawl_context(
+            settings
+        ) as context:  # a process of its own each time: robots.txt is remembered for a day
             for key in await context.client.keys("fetch:robots*"):
                 await context.client.delete(key)
             await add_site(context, site.url("/"))

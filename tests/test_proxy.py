@@ -20,19 +20,13 @@ from core.runtime.context import open_context
 from core.settings import Settings
 from core.store.connect import Client
 from tests import web_replies as replies
+from tests.articles import add, run
 from tests.dns import FakeDns
-from tests.test_canonical_fetcher import add, run
 from tests.web import FakeWeb
 from tests.web_replies import Exchange
 
 Open = Callable[..., Any]
 TARGETS = ("http://somewhere.example/a", "https://somewhere.example/a")
-
-
-@pytest.fixture
-async def web() -> AsyncIterator[FakeWeb]:
-    async with FakeWeb() as running:
-        yield running
 
 
 @pytest.fixture

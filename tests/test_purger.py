@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest
-
 from core.keys import Keys
 from core.models import Ref
 from core.registry.io.cleanup import PURGE_BATCH, Purger
@@ -13,9 +9,8 @@ from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
+from tests.crawled_site import SID, add_site, crawl_context, item, item_id
 from tests.site import Site
-from tests.test_crawl import SID, add_site, item, item_id, office
-from tests.web import FakeWeb
 
 LIFE = 1_000
 NOW = 1_763_000_000.0
@@ -34,12 +29,6 @@ async def gone(redis: connect.Client, keys: Keys, many: int, ts: float) -> list[
         pipe.smove(keys.status("Pending"), keys.status("Gone"), name)
     await pipe.execute()
     return names
-
-
-@pytest.fixture
-async def site(redis: connect.Client) -> AsyncIterator[Site]:
-    async with FakeWeb() as web:
-        yield Site(web)
 
 
 async def test_tombstone_is_kept_for_its_life(redis: connect.Client, keys: Keys) -> None:
@@ -90,7 +79,7 @@ async def test_page_that_is_gone_for_long_vanishes_everywhere(settings: Settings
     """Record, links, images, snapshot, partition, status, source: no key names it any more."""
     site.page("/", links=["/a"])
     site.page("/a", links=["/"], head='<meta property="og:image" content="/weir.jpg">')
-    async with office(settings, snapshot_days=1) as context:
+    async with crawl_context(settings, snapshot_days=1) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         name = item_id(site.url("/a"))
@@ -116,7 +105,7 @@ async def test_purged_page_that_is_found_again_is_new(settings: Settings, site: 
     """Nothing of its past keeps it out."""
     site.page("/", links=["/a"])
     site.page("/a")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a", 410)
@@ -135,7 +124,7 @@ async def test_purged_page_is_found_again_by_links_that_did_not_change(settings:
     """The page that links to it answers 304: what it links to was stored, and is looked at once more."""
     site.page("/", links=["/a"])
     site.page("/a", "First.")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a", 410)

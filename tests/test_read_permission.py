@@ -23,8 +23,8 @@ from core.store import connect
 from core.store.connect import Client
 from scripts import domain, domain_crawl
 from tests import commands
+from tests.crawled_site import crawl_context
 from tests.site import FILLER
-from tests.test_crawl import office
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ async def test_record_that_somebody_wrote_into_redis_reads_nothing(
     strict: Settings, redis: Client, keys: Keys, private: Path
 ) -> None:
     """A source that no command of this user added is listed as incomplete, with a sentence that says what to do."""
-    async with office(strict) as context:
+    async with crawl_context(strict) as context:
         config = config_of(private)
         await context.sources.add(config, "", await connect.now(redis))
 
@@ -162,7 +162,7 @@ async def test_single_file_needs_a_name_from_its_user(
 ) -> None:
     """A file that was registered by us is read; the record of one that somebody wrote is not."""
     (private / "letter.md").write_text(f"# Letter\n\n{FILLER}")
-    async with office(strict) as context:
+    async with crawl_context(strict) as context:
         now = await connect.now(redis)
         own = await context.registrar.add(str(private / "diary.md"), "file", now)
         ref = ref_of(str(private / "letter.md"), "file")
@@ -193,7 +193,7 @@ async def test_sparse_file_holds_up_nobody(settings: Settings, redis: Client, ke
     with (private / "huge.md").open("wb") as file:
         file.truncate(600_000_000_000)
     os.utime(private / "huge.md", (1_700_000_000, 1_700_000_000))
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         config = config_of(private)
         await context.sources.add(config, "", await connect.now(redis))
 

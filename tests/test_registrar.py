@@ -20,8 +20,8 @@ from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store.connect import Client
 from core.urls.normalise import normalise_url
+from tests.crawled_site import SID, add_site, crawl_context
 from tests.site import Site
-from tests.test_crawl import SID, add_site, office
 from tests.web import FakeWeb
 
 NOW = 1_763_000_000.0
@@ -473,7 +473,7 @@ def test_normal_form_is_what_urls_say() -> None:
 
 async def test_nearer_way_opens_what_was_too_deep(settings: Settings, redis: Client) -> None:
     """A page comes nearer by a new link; what it leads to is in reach then, though the page itself is unchanged."""
-    async with FakeWeb() as web, office(settings) as context:
+    async with FakeWeb() as web, crawl_context(settings) as context:
         site = Site(web)
         for path, link in (("/", "/1"), ("/1", "/2"), ("/2", "/deep"), ("/deep", "/deeper"), ("/deeper", "/")):
             site.page(path, links=[link])
@@ -492,7 +492,7 @@ async def test_nearer_way_opens_what_was_too_deep(settings: Settings, redis: Cli
 
 async def test_signature_in_a_link_is_stored_nowhere(settings: Settings, redis: Client) -> None:
     """A page that leaks a signed link: the link is followed without it, and no key holds it."""
-    async with FakeWeb() as web, office(settings) as context:
+    async with FakeWeb() as web, crawl_context(settings) as context:
         site = Site(web)
         site.page("/", links=[f"/a?x=1&sig={CANARY}", f"http://user:{CANARY}@127.0.0.1:{web.port}/b"])
         site.page("/a", "Behind a signature.")

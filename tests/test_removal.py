@@ -21,10 +21,10 @@ from core.sources.io.domain_store import StoredDomain
 from core.store import connect
 from core.store.commit import Leases
 from tests import commands
+from tests.articles import ArticlePage
+from tests.crawled_site import SID
 from tests.library import Library, open_library
 from tests.site import FILLER
-from tests.test_article_refresh import Paper
-from tests.test_crawl import SID
 
 DAY = 86_400
 PICTURES = '<figure><img src="/weir.jpg" alt="The weir" width="800" height="600"></figure>'
@@ -35,7 +35,7 @@ class Scene:
     """A library with one page that has everything a page can have."""
 
     library: Library
-    paper: Paper
+    paper: ArticlePage
     amp: str
     """Another URL of the article."""
     words: tuple[str, ...]
@@ -68,7 +68,7 @@ class Scene:
 async def build_context(library: Library, *, is_listed_by_site: bool) -> Scene:
     """An article with an alias, a failure, a feed entry, images, a snapshot, chunks, aliases, crashes, a lease."""
     context, web = library.context, library.site.web
-    paper = Paper(context, web, "/a")
+    paper = ArticlePage(context, web, "/a")
     paper.write(f"The weir in spring. {FILLER}{PICTURES}")
     await paper.store()
     if is_listed_by_site:
@@ -210,7 +210,9 @@ async def test_domain_takes_its_pages_along(settings: Settings) -> None:
         await library.embed()
         images = await context.client.smembers(context.keys.images(library.id("/x")))
         assert images
-        scene = Scene(library, Paper(context, library.site.web, "/x"), "", (library.id("/x"), library.id("/"), *images))
+        scene = Scene(
+            library, ArticlePage(context, library.site.web, "/x"), "", (library.id("/x"), library.id("/"), *images)
+        )
         domain = StoredDomain("docs", sources=(SID,))
         await ItemForgetter(context.client, context.keys).domain(domain)
 

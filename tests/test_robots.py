@@ -226,12 +226,6 @@ def test_sitemap_lines_are_bounded() -> None:
 
 
 @pytest.fixture
-async def web() -> AsyncIterator[FakeWeb]:
-    async with FakeWeb() as running:
-        yield running
-
-
-@pytest.fixture
 async def fetcher(redis: Client, keys: Keys, settings: Settings) -> AsyncIterator[Fetcher]:
     changed = settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})
     async with Fetcher(changed, redis, keys) as running:

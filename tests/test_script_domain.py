@@ -28,10 +28,7 @@ from tests import commands
 from tests.site import FILLER, Site
 from tests.web import FakeWeb
 
-
-@pytest.fixture(autouse=True)
-def adopted(monkeypatch: pytest.MonkeyPatch, settings: Settings, redis: Client) -> None:
-    commands.adopt(monkeypatch, settings)
+pytestmark = pytest.mark.usefixtures("adopted")
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from core.errors import FeedFileError
@@ -13,21 +11,12 @@ from core.settings import Settings
 from core.store.connect import Client
 from scripts import feeds
 from tests import commands
-from tests.test_ingestor import rss
+from tests.articles import rss
 from tests.web import FakeWeb
 
+pytestmark = pytest.mark.usefixtures("adopted")
+
 A = "https://news.example/a"
-
-
-@pytest.fixture
-async def web() -> AsyncIterator[FakeWeb]:
-    async with FakeWeb() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def adopted(monkeypatch: pytest.MonkeyPatch, settings: Settings, redis: Client) -> None:
-    commands.adopt(monkeypatch, settings)
 
 
 async def subscribed(redis: Client, keys: Keys) -> dict[str, list[str]]:

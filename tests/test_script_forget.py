@@ -25,12 +25,9 @@ from tests import commands
 from tests.site import Site
 from tests.web import FakeWeb
 
+pytestmark = pytest.mark.usefixtures("adopted")
+
 NOW = 1_800_000_000.0
-
-
-@pytest.fixture(autouse=True)
-def adopted(monkeypatch: pytest.MonkeyPatch, settings: Settings, redis: Client) -> None:
-    commands.adopt(monkeypatch, settings)
 
 
 @pytest.fixture

@@ -22,14 +22,11 @@ from core.store.connect import Client
 from core.urls.normalise import normalise_url
 from scripts import domain, domain_crawl, reindex
 from tests import commands
+from tests.articles import article
 from tests.site import Site
-from tests.test_canonical_fetcher import article
 from tests.web import FakeWeb
 
-
-@pytest.fixture(autouse=True)
-def adopted(monkeypatch: pytest.MonkeyPatch, settings: Settings, redis: Client) -> None:
-    commands.adopt(monkeypatch, settings)
+pytestmark = pytest.mark.usefixtures("adopted")
 
 
 @pytest.fixture

@@ -9,16 +9,11 @@ import pytest
 
 from core.keys import Keys
 from core.registry.io.runs import RunStore
-from core.settings import Settings
 from core.store.connect import Client
 from scripts import domain, domain_crawl, status
-from tests import commands
 from tests.site import FILLER
 
-
-@pytest.fixture(autouse=True)
-def adopted(monkeypatch: pytest.MonkeyPatch, settings: Settings, redis: Client) -> None:
-    commands.adopt(monkeypatch, settings)
+pytestmark = pytest.mark.usefixtures("adopted")
 
 
 @pytest.fixture

@@ -23,10 +23,10 @@ from core.search.models import LEXICAL_WEIGHT, Filters, Query
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
+from tests.articles import ArticlePage
+from tests.crawled_site import SID, add_site
 from tests.library import Library, open_library
 from tests.site import html
-from tests.test_article_refresh import Paper
-from tests.test_crawl import SID, add_site
 
 WORDS = {
     "Arabic": ("ar", "تقيس المحطة ارتفاع النهر كل عشر دقائق وترسله إلى المكتب في الوادي.", "ارتفاع النهر"),
@@ -348,7 +348,7 @@ async def test_article_is_found_as_soon_as_it_is_stored(settings: Settings) -> N
     """By its words, in its category; vectors follow; when it ends it is never shown, and the sweep takes its chunks."""
     async with open_library(settings, {"/x": "Nothing of interest."}) as library:
         context, client, keys = library.context, library.context.client, library.context.keys
-        paper = Paper(context, library.site.web, "/news/strike")
+        paper = ArticlePage(context, library.site.web, "/news/strike")
         paper.write("The dockers voted for a walkout in the old harbour, the union said on Monday. " * 6)
         await paper.store()
 

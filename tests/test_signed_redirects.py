@@ -12,9 +12,9 @@ from core.net.fetcher import Fetcher
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
+from tests.articles import article
+from tests.crawled_site import SID, add_site, crawl_context, item, text
 from tests.site import Site, html
-from tests.test_canonical_fetcher import article
-from tests.test_crawl import SID, add_site, item, office, text
 from tests.web import FakeWeb
 from tests.web_replies import redirect
 from workers import canonical_fetcher, ingestor
@@ -76,7 +76,7 @@ async def test_feed_behind_a_token_is_polled_by_304(settings: Settings, web: Fak
     body = f"<item><title>One</title><link>{web.url('/story')}</link></item>"
     web.page("/feed", f"<rss version='2.0'><channel><title>Feed</title>{body}</channel></rss>", etag='"1"')
     url = web.url("/feed?access_token=CANARY")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await context.client.sadd(context.keys.feeds("world"), url)
         await ingestor.run_cycle(context)
         (fid,) = await context.client.zrange(context.keys.feeds_due, 0, -1)
@@ -98,7 +98,7 @@ async def test_page_behind_a_signed_target_keeps_its_own_name(settings: Settings
     web.page("/store", 403)
     for number in (1, 2):
         web.page(f"/store?sig=CANARY{number}", html("File", "About weirs."), etag='"1"')
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         for mode in (CrawlMode.INCREMENTAL, CrawlMode.FULL):
             await crawl_source(context, SID, mode)
@@ -115,7 +115,7 @@ async def test_article_behind_a_signed_target_keeps_its_own_name(settings: Setti
     """Its record is fetched by the link's own URL."""
     web.redirect("/a", "/there?X-Amz-Signature=CANARY", status)
     web.page("/there", article())
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await context.client.sadd(context.keys.category_links("world"), web.url("/a"))
         await canonical_fetcher.run_once(context, 60.0)
         record = await item(context, web.url("/a"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -21,17 +21,10 @@ from core.store.commit import LEASE_SECONDS
 from core.store.connect import Client
 from scripts import domain
 from tests import commands
+from tests.crawled_site import SID, add_site, crawl_context, item_id, text
 from tests.site import Site, html
-from tests.test_crawl import SID, add_site, item_id, office, text
 from tests.test_script_domain import start
-from tests.web import FakeWeb
 from tests.web_replies import Exchange
-
-
-@pytest.fixture
-async def site(redis: connect.Client) -> AsyncIterator[Site]:
-    async with FakeWeb() as web:
-        yield Site(web)
 
 
 def answer_after(site: Site, path: str, is_time: Callable[[], Awaitable[bool]]) -> list[bool]:
@@ -57,7 +50,7 @@ async def test_what_was_read_is_stored_while_other_pages_are_awaited(
     monkeypatch.setattr(buffer, "COMMIT_SECONDS", 0.1)
     site.page("/", links=["/quick", "/slow"])
     site.page("/quick", "About weirs.")
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         was_stored = answer_after(site, "/slow", lambda: _has_text(context, site.url("/quick")))
         await add_site(context, site.url("/"))
         run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -75,7 +68,7 @@ async def test_living_run_beats_while_it_waits(settings: Settings, site: Site, m
     monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.05)
     site.page("/", links=["/slow"])
     beats: set[str] = set()
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
 
         async def has_beaten() -> bool:
             runs = await RunStore(context.client, context.keys).newest(1, await connect.now(context.client))
@@ -95,7 +88,7 @@ async def test_living_run_keeps_its_hold(settings: Settings, site: Site, monkeyp
     monkeypatch.setattr(heartbeat, "HOLD_EVERY_SECONDS", 0.0)
     site.page("/", links=["/slow"])
     stamps: set[float] = set()
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
 
         async def is_renewed() -> bool:
             stamps.add(await context.client.zscore(context.keys.due(SID), item_id(site.url("/slow"))))

@@ -13,8 +13,8 @@ from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
+from tests.crawled_site import SID, add_site, counts, crawl_context, item, item_id, text
 from tests.site import Site
-from tests.test_crawl import SID, add_site, counts, item, item_id, office, text
 from tests.web import FakeWeb
 
 DAY = 86_400
@@ -43,7 +43,7 @@ def bodies(site: Site, path: str) -> list[bool]:
 
 async def test_body_is_kept_compressed_with_an_end(settings: Settings, site: Site) -> None:
     """The bytes as served, smaller than they were, for SNAPSHOT_DAYS."""
-    async with office(settings, snapshot_days=2) as context:
+    async with crawl_context(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
@@ -59,7 +59,7 @@ async def test_body_is_kept_compressed_with_an_end(settings: Settings, site: Sit
 
 async def test_no_snapshot_unless_asked_for(settings: Settings, site: Site) -> None:
     """SNAPSHOT_DAYS is 0 by default: nothing is kept."""
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
@@ -68,7 +68,7 @@ async def test_no_snapshot_unless_asked_for(settings: Settings, site: Site) -> N
 
 async def test_new_extractor_reads_the_snapshot_behind_a_304(settings: Settings, site: Site) -> None:
     """One tiny request per page, no body on the wire, the text is read anew; no event, for nothing changed there."""
-    async with office(settings, snapshot_days=2) as context:
+    async with crawl_context(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         events = await context.client.xlen(context.keys.events)
@@ -97,7 +97,7 @@ async def test_new_extractor_reads_the_snapshot_behind_a_304(settings: Settings,
 
 async def test_without_a_snapshot_the_page_is_fetched_whole(settings: Settings, site: Site) -> None:
     """A 304 would keep the old text for ever, so no validator is sent."""
-    async with office(settings) as context:
+    async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await age(context, site.url("/a"))
@@ -112,7 +112,7 @@ async def test_without_a_snapshot_the_page_is_fetched_whole(settings: Settings, 
 
 async def test_changed_page_is_read_from_the_wire(settings: Settings, site: Site) -> None:
     """The snapshot is for the page we have; a 200 brings the one there is, and its snapshot."""
-    async with office(settings, snapshot_days=2) as context:
+    async with crawl_context(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await age(context, site.url("/a"))
@@ -127,7 +127,7 @@ async def test_changed_page_is_read_from_the_wire(settings: Settings, site: Site
 
 async def test_snapshot_of_another_version_is_not_believed(settings: Settings, site: Site) -> None:
     """What does not belong to the stored text is not read; the page is had the next time."""
-    async with office(settings, snapshot_days=2) as context:
+    async with crawl_context(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await age(context, site.url("/a"))
@@ -146,7 +146,7 @@ async def test_page_behind_a_temporary_redirect_keeps_its_name(settings: Setting
     site.page("/", links=["/a", "/now"])
     site.web.redirect("/a", "/now", 302)
     site.page("/now", "For the moment.")
-    async with office(settings, snapshot_days=2) as context:
+    async with crawl_context(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         await age(context, site.url("/a"))
@@ -159,7 +159,7 @@ async def test_page_behind_a_temporary_redirect_keeps_its_name(settings: Setting
 
 async def test_snapshot_goes_with_the_page(settings: Settings, site: Site) -> None:
     """410: the bytes are no longer kept either."""
-    async with office(settings, snapshot_days=2) as context:
+    async with crawl_context(settings, snapshot_days=2) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         site.remove("/a", 410)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from core.models import Document, Image
 from core.pages.tracker_removal import remove_trackers
@@ -13,21 +10,14 @@ from core.registry.io.item_queries import ItemQueries
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.store.connect import Client, now
+from core.store.connect import now
 from tests import commands
+from tests.articles import article
+from tests.crawled_site import SID, add_site, crawl_context, item_id
 from tests.site import Site
-from tests.test_canonical_fetcher import article
-from tests.test_crawl import SID, add_site, item_id, office
-from tests.web import FakeWeb
 from workers import canonical_fetcher, ingestor
 
 OURS = ("from_", "campaign")
-
-
-@pytest.fixture
-async def site(redis: Client) -> AsyncIterator[Site]:
-    async with FakeWeb() as web:
-        yield Site(web)
 
 
 async def sources_of(context: Context) -> set[str]:
@@ -45,7 +35,7 @@ async def test_followed_links_are_cleaned(settings: Settings, site: Site) -> Non
     """One page under three names that only the setting knows is one item, fetched once."""
     site.page("/", links=["/a?from_menu=1", "/a?campaign=x", "/a"])
     site.page("/a")
-    async with office(settings, tracking_param_prefixes=OURS) as context:
+    async with crawl_context(settings, tracking_param_prefixes=OURS) as context:
         await crawled(context, site)
 
         assert await sources_of(context) == {site.url("/"), site.url("/a")}
@@ -60,7 +50,7 @@ async def test_sitemaps_and_canonicals_and_redirects_are_cleaned(settings: Setti
     site.page("/b", head='<link rel=canonical href="/a?campaign=b">')
     listed = f"<url><loc>{site.url('/a?from_map=1')}</loc></url>"
     site.web.page("/sitemap.xml", f"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{listed}</urlset>")
-    async with office(settings, tracking_param_prefixes=OURS) as context:
+    async with crawl_context(settings, tracking_param_prefixes=OURS) as context:
         await crawled(context, site)
 
         assert await sources_of(context) == {site.url(path) for path in ("/", "/old", "/a", "/b")}
@@ -70,7 +60,7 @@ async def test_sitemaps_and_canonicals_and_redirects_are_cleaned(settings: Setti
 
 async def test_registered_urls_are_cleaned(settings: Settings, site: Site) -> None:
     """A URL that somebody registers has the identity that a link to it has."""
-    async with office(settings, tracking_param_prefixes=OURS) as context:
+    async with crawl_context(settings, tracking_param_prefixes=OURS) as context:
         named = await context.registrar.add(site.url("/a?from_mail=1&id=2"), "url", await now(context.client))
 
         assert named == item_id(site.url("/a?id=2"))
@@ -80,7 +70,7 @@ async def test_items_are_found_by_any_spelling(settings: Settings, site: Site) -
     """reindex and forget find a page by a URL with the setting's trackers."""
     site.page("/", links=["/a"])
     site.page("/a")
-    async with office(settings, tracking_param_prefixes=OURS) as context:
+    async with crawl_context(settings, tracking_param_prefixes=OURS) as context:
         await crawled(context, site)
         found = await ItemQueries(context.client, context.keys, OURS).resolve(site.url("/a?from_mail=1"), Path("/"))
 
@@ -97,7 +87,7 @@ async def test_articles_are_cleaned(settings: Settings, site: Site) -> None:
     site.web.page("/feed", f"<rss version='2.0'><channel><title>Feed</title>{body}</channel></rss>")
     site.web.redirect("/go", "/a?campaign=go", 301)
     site.web.page("/a", article())
-    async with office(settings, tracking_param_prefixes=OURS) as context:
+    async with crawl_context(settings, tracking_param_prefixes=OURS) as context:
         await context.client.sadd(context.keys.feeds("world"), site.url("/feed"))
         await ingestor.run_cycle(context)
         await canonical_fetcher.run_once(context, 60.0)
