@@ -20,9 +20,9 @@ from pydantic import SecretStr
 
 from bench.harness import ROOT
 from core.runtime.context import Context, open_context
-from core.search.fusion import FusedHit, weighted
 from core.search.io.searcher import Searcher, open_searcher
 from core.search.models import LEXICAL_WEIGHT, Query
+from core.search.ranking import FusedHit, weighted
 from core.settings import Settings
 from core.sources.io import read_permission
 from core.sources.io.crawl import CrawlMode, crawl_source
@@ -90,7 +90,7 @@ async def measure(settings: Settings, folder: Path) -> None:
         async with open_searcher(settings, context.client, context.keys) as searcher:
             for name, weight in (("words alone", 1.0), ("meaning alone", 0.0), ("words and meaning", LEXICAL_WEIGHT)):
                 print(f"{name:28} nDCG@10 {await score(searcher, weight):.4f}")
-            with mock.patch("core.search.fusion.weighted", by_rank):
+            with mock.patch("core.search.ranking.weighted", by_rank):
                 print(f"{'both, by rank (RRF)':28} nDCG@10 {await score(searcher, 0.5):.4f}")
 
 

@@ -27,6 +27,9 @@ LONG_TROUBLE_WEIGHT = 30.0
 """After about 30 hard failures the wait grows from a day to 30 days; a feed is never disabled."""
 LONGEST_BACKOFF_SECONDS = 30 * DAY_SECONDS
 
+MAX_CRASHES = 3
+"""What kills so many workers is parked: no longer due until somebody asks for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:

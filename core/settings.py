@@ -23,7 +23,7 @@ from pydantic_settings import (
 )
 
 from core.errors import SettingsError
-from core.urls.addresses import AllowList
+from core.urls.ip_addresses import AllowList
 
 DAY_SECONDS = 86_400
 ROOT = Path(__file__).resolve().parents[1]

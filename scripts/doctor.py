@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from core.doctor.invariants import Finding, Problem
 from core.doctor.io.doctor import Doctor
-from core.doctor.problems import Finding, Problem
 from core.keys import Keys
 from core.runtime import progress
 from core.runtime.terminal import echo
@@ -25,7 +25,7 @@ from core.search.io.searcher import open_searcher
 from core.settings import Settings
 from core.store import connect
 from core.store.guarded_clients import GuardedClient
-from scripts import session
+from scripts import command_line
 from scripts.tables import counted
 
 EXAMPLES = 5
@@ -69,7 +69,7 @@ class Report:
 async def doctor(*, fix: bool, as_json: bool) -> int:
     """Print what is wrong; exit code 1 if something is left."""
     report = Report()
-    async with session.open_session() as (settings, keys, client):
+    async with command_line.open_session() as (settings, keys, client):
         if isinstance(client, GuardedClient):
             client.guard(keys, is_read_only=not fix)
         doctor = Doctor(client, keys, settings)
@@ -149,7 +149,7 @@ def main() -> int:
     parser.add_argument("--fix", action="store_true", help="set right what is wrong")
     parser.add_argument("--json", action="store_true", help="for programs")
     given = parser.parse_args()
-    return session.run(doctor(fix=given.fix, as_json=given.json))
+    return command_line.run(doctor(fix=given.fix, as_json=given.json))
 
 
 if __name__ == "__main__":

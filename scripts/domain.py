@@ -32,7 +32,7 @@ from core.sources.io.source_items import SourceItems
 from core.sources.io.source_kinds import location
 from core.sources.io.source_store import SourceStore
 from core.store import connect
-from scripts import session
+from scripts import command_line
 from scripts.domain_crawl import crawl
 from scripts.domain_report import how_it_ended, report
 from scripts.tables import ago, removal_summary, table
@@ -40,7 +40,7 @@ from scripts.tables import ago, removal_summary, table
 
 async def add(what: str, domain_id: str | None) -> int:
     """Add a domain, or give it the configuration it has now."""
-    async with session.open_session() as (settings, keys, client):
+    async with command_line.open_session() as (settings, keys, client):
         domain = load_domain(what, settings, domain_id)
         derived_from = "" if domain_id or is_domain_file(what) else what
         added = await add_domain(settings, client, keys, domain, derived_from=derived_from)
@@ -56,7 +56,7 @@ async def add(what: str, domain_id: str | None) -> int:
 
 async def list_domains() -> int:
     """Show every domain and its sources in one table."""
-    async with session.open_session() as (_, keys, client):
+    async with command_line.open_session() as (_, keys, client):
         domains, sources, now = DomainStore(client, keys), SourceStore(client, keys), await connect.now(client)
         rows = []
         for domain_id in await domains.ids():
@@ -76,7 +76,7 @@ async def list_domains() -> int:
 
 async def remove(domain_id: str, dry_run: bool) -> int:
     """Remove a domain with all its sources and items."""
-    async with session.open_session() as (_, keys, client):
+    async with command_line.open_session() as (_, keys, client):
         domain = await DomainStore(client, keys).require(domain_id)
         forgetter = ItemForgetter(client, keys, dry_run=dry_run)
         await forgetter.domain(domain)
@@ -86,7 +86,7 @@ async def remove(domain_id: str, dry_run: bool) -> int:
 
 def main() -> int:
     """The command line."""
-    parser = session.parser("python -m scripts.domain", __doc__)
+    parser = command_line.parser("python -m scripts.domain", __doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     adding = commands.add_parser("add", help="add a domain, or give it another configuration")
     adding.add_argument("what", metavar="FILE", help="a domain.json, a site's URL, a GitHub repository's URL, a folder")
@@ -112,7 +112,7 @@ def main() -> int:
         "crawl": crawl,
         "report": report,
     }
-    return session.run(actions[options.pop("command")](**options))
+    return command_line.run(actions[options.pop("command")](**options))
 
 
 if __name__ == "__main__":

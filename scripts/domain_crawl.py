@@ -23,7 +23,7 @@ from core.sources.io.dry_run import DryRunReport, dry_run_source
 from core.sources.io.source_store import DAY_SECONDS
 from core.store import connect
 from core.store.cancellation import Canceller
-from scripts import session
+from scripts import command_line
 from scripts.domain_report import COUNTER_HEAD, message_of
 from scripts.tables import table
 
@@ -59,7 +59,10 @@ async def crawl(
     """Crawl each source, or tell what that would do; return 1 if one of them was held or failed."""
     if scope != "all":
         raise FreshetError(f"--scope {scope}: this version knows only `all`; scopes are for SharePoint, later.")
-    async with session.open_session() as (settings, keys, client), build_context(settings, client, keys) as context:
+    async with (
+        command_line.open_session() as (settings, keys, client),
+        build_context(settings, client, keys) as context,
+    ):
         domain = await DomainStore(client, keys).require(domain_id)
         sids = [domain.source_id(source)] if source else list(domain.sources)
         if dry_run:

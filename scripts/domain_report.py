@@ -17,7 +17,7 @@ from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.connect import Client
 from core.urls.secrets import redact
-from scripts import session
+from scripts import command_line
 from scripts.tables import ago, table
 
 MOST_RUNS = 10
@@ -38,7 +38,7 @@ def how_it_ended(details: Mapping[str, str]) -> str:
 
 async def report(domain_id: str) -> int:
     """Show the last runs, what was refused, items by status, items in error."""
-    async with session.open_session() as (_, keys, client):
+    async with command_line.open_session() as (_, keys, client):
         domain = await DomainStore(client, keys).require(domain_id)
         now = await connect.now(client)
         lines = [f"{domain.id}: {domain.name}", ""]

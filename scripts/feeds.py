@@ -30,7 +30,7 @@ from core.runtime.terminal import echo
 from core.store import connect
 from core.urls.normalise import clean_url
 from core.urls.secrets import redact
-from scripts import session
+from scripts import command_line
 from scripts.tables import ago, ahead, table
 
 _UNKNOWN = "{} is in no category. `python -m scripts.feeds list` shows what is there."
@@ -39,7 +39,7 @@ _UNKNOWN = "{} is in no category. `python -m scripts.feeds list` shows what is t
 async def import_file(path: Path) -> int:
     """Add the feeds of a file; `path` is absolute, it is the name under which the file is remembered."""
     wanted = read_feed_file(path)
-    async with session.open_session() as (_, keys, client):
+    async with command_line.open_session() as (_, keys, client):
         added, removed = await Subscriptions(client, keys).sync(str(path), wanted)
     echo(f"{added} feeds added, {removed} removed.")
     return 0
@@ -47,7 +47,7 @@ async def import_file(path: Path) -> int:
 
 async def export() -> int:
     """Write OPML."""
-    async with session.open_session() as (settings, keys, client):
+    async with command_line.open_session() as (settings, keys, client):
         feeds = await Subscriptions(client, keys).by_category()
         urls = sorted({url for listed in feeds.values() for url in listed})
         states = await FeedStore(client, keys, Ttls.of(settings)).states(urls)
@@ -60,7 +60,10 @@ async def add(category: str, url: str) -> int:
     clean = clean_url(url if "://" in url else f"https://{url}")
     if isinstance(clean, RejectedUrl):
         raise FeedFileError(f"{redact(url)} is not a URL that can be fetched ({clean.reason}).")
-    async with session.open_session() as (settings, keys, client), build_context(settings, client, keys) as context:
+    async with (
+        command_line.open_session() as (settings, keys, client),
+        build_context(settings, client, keys) as context,
+    ):
         slug = category_slug(category)
         result = await FeedFinder(context.fetcher, context.pool).find(clean)
         if isinstance(result, Failed):
@@ -92,7 +95,7 @@ def _add_command(slug: str, feed: DiscoveredFeed) -> str:
 
 async def remove(url: str) -> int:
     """Unsubscribe."""
-    async with session.open_session() as (settings, keys, client):
+    async with command_line.open_session() as (settings, keys, client):
         categories = await Subscriptions(client, keys).remove(url)
     if not categories:
         raise FeedFileError(_UNKNOWN.format(redact(url)))
@@ -107,7 +110,7 @@ async def remove(url: str) -> int:
 
 async def list_feeds() -> int:
     """Print every category with its feeds."""
-    async with session.open_session() as (_, keys, client):
+    async with command_line.open_session() as (_, keys, client):
         feeds = await Subscriptions(client, keys).by_category()
     for category, listed in feeds.items():
         echo(printable_line(category), *(f"    {printable_line(url)}" for url in listed), sep="\n")
@@ -116,7 +119,7 @@ async def list_feeds() -> int:
 
 async def health(url: str | None) -> int:
     """Print how the feeds are, or one of them in full."""
-    async with session.open_session() as (settings, keys, client):
+    async with command_line.open_session() as (settings, keys, client):
         by_feed = await Subscriptions(client, keys).by_feed()
         if url and url not in by_feed:
             raise FeedFileError(_UNKNOWN.format(redact(url)))
@@ -171,7 +174,7 @@ def _details(state: FeedState, now: float) -> str:
 
 def main() -> int:
     """The command line."""
-    parser = session.parser("python -m scripts.feeds", __doc__)
+    parser = command_line.parser("python -m scripts.feeds", __doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("import").add_argument("file")
     commands.add_parser("export")
@@ -190,7 +193,7 @@ def main() -> int:
         "list": list_feeds,
         "health": lambda: health(options.url),
     }
-    return session.run(work[options.command]())
+    return command_line.run(work[options.command]())
 
 
 if __name__ == "__main__":

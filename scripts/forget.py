@@ -20,14 +20,14 @@ from core.registry.io.item_queries import ItemQueries
 from core.registry.io.link_forgetter import LinkForgetter
 from core.runtime.terminal import echo
 from core.urls.secrets import redact
-from scripts import session
+from scripts import command_line
 from scripts.domain import remove
 from scripts.tables import removal_summary
 
 
 async def forget(word: str, dry_run: bool) -> int:
     """Forget an item and every link that leads to it."""
-    async with session.open_session() as (settings, keys, client):
+    async with command_line.open_session() as (settings, keys, client):
         queries = ItemQueries(client, keys, settings.tracking_param_prefixes)
         named = await queries.resolve(word, Path.cwd())
         parent = await queries.parent_of(named.item_id)
@@ -51,7 +51,7 @@ async def forget(word: str, dry_run: bool) -> int:
 
 async def forget_feed(url: str, dry_run: bool) -> int:
     """Forget a feed and what it alone listed."""
-    async with session.open_session() as (settings, keys, client):
+    async with command_line.open_session() as (settings, keys, client):
         forgetter = ItemForgetter(client, keys, dry_run=dry_run)
         was_in = await LinkForgetter(forgetter).feed(url)
     if was_in is None:
@@ -69,7 +69,7 @@ def _verb(dry_run: bool) -> str:
 
 def main() -> int:
     """The command line."""
-    parser = session.parser("python -m scripts.forget", __doc__)
+    parser = command_line.parser("python -m scripts.forget", __doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("word", nargs="?", metavar="URL|ID|PATH")
     what.add_argument("--feed", metavar="URL")
@@ -77,10 +77,10 @@ def main() -> int:
     parser.add_argument("--dry-run", action="store_true", help="say how much that is; changes nothing")
     options = parser.parse_args()
     if options.feed is not None:
-        return session.run(forget_feed(options.feed, options.dry_run))
+        return command_line.run(forget_feed(options.feed, options.dry_run))
     if options.domain is not None:
-        return session.run(remove(options.domain, options.dry_run))
-    return session.run(forget(options.word, options.dry_run))
+        return command_line.run(remove(options.domain, options.dry_run))
+    return command_line.run(forget(options.word, options.dry_run))
 
 
 if __name__ == "__main__":

@@ -27,13 +27,13 @@ from core.runtime import progress
 from core.runtime.terminal import echo
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embedders import open_embedder
-from core.search.io.migrate import Migration, MigrationEstimate
+from core.search.io.vector_migration import Migration, MigrationEstimate
 from core.search.io.vector_space import VectorSpaceStore
 from core.search.protocols import EmbedderUnavailable
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client
-from scripts import session
+from scripts import command_line
 from scripts.tables import counted, table
 
 MOST_HOSTS = 20
@@ -41,7 +41,7 @@ MOST_HOSTS = 20
 
 async def reindex(request: ReindexRequest, *, dry_run: bool = False) -> int:
     """Make the items due and wake the workers, or only count them."""
-    async with session.open_session() as (settings, keys, client):
+    async with command_line.open_session() as (settings, keys, client):
         reindexer = Reindexer(settings, client, keys)
         selection = await reindexer.select(request)
         if dry_run:
@@ -85,7 +85,7 @@ def _how(force: bool) -> str:
 
 async def migrate(*, dry_run: bool = False) -> int:
     """Embed everything into the space of the settings, then cut over; or only count."""
-    async with session.open_session() as (settings, keys, client):
+    async with command_line.open_session() as (settings, keys, client):
         return await _migrate(settings, keys, client, dry_run=dry_run)
 
 
@@ -125,7 +125,7 @@ def _plan(before: str, space: VectorSpace | None, estimate: MigrationEstimate) -
 
 def main() -> int:
     """The command line."""
-    parser = session.parser("python -m scripts.reindex", __doc__)
+    parser = command_line.parser("python -m scripts.reindex", __doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("name", nargs="?", metavar="ID|URL|PATH", help="an item, by any of its names")
     for name, value in (("category", "C"), ("domain", "D"), ("source", "S"), ("host", "H"), ("status", "S")):
@@ -138,8 +138,8 @@ def main() -> int:
     options = vars(parser.parse_args())
     dry_run = options.pop("dry_run")
     if options.pop("embeddings"):
-        return session.run(migrate(dry_run=dry_run))
-    return session.run(reindex(ReindexRequest(**options), dry_run=dry_run))
+        return command_line.run(migrate(dry_run=dry_run))
+    return command_line.run(reindex(ReindexRequest(**options), dry_run=dry_run))
 
 
 if __name__ == "__main__":

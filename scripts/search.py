@@ -25,7 +25,7 @@ from core.search.io.searcher import MOST_CANDIDATES, open_searcher
 from core.search.models import LEXICAL_WEIGHT, Filters, IndexedPage, Query, SearchResponse, SearchResult
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
-from scripts import session
+from scripts import command_line
 from scripts.tables import counted
 
 MOST_FRESHNESS = 10.0
@@ -39,7 +39,7 @@ class InvalidQuery(FreshetError):
 async def search(query: Query, *, as_json: bool, explain: bool) -> int:
     """Print the results; exit code 1 if there are none."""
     async with (
-        session.open_session() as (settings, keys, client),
+        command_line.open_session() as (settings, keys, client),
         open_searcher(settings, client, keys, mend=True) as searcher,
     ):
         response = await searcher.search(query, await connect.now(client))
@@ -194,7 +194,7 @@ async def _search(arguments: argparse.Namespace) -> int:
 
 def main() -> int:
     """Read the command line and search."""
-    parser = session.parser("python -m scripts.search", __doc__)
+    parser = command_line.parser("python -m scripts.search", __doc__)
     parser.add_argument("query", help='words or a question; "quoted words" are wanted as they are')
     for name in ("category", "domain", "host", "language"):
         parser.add_argument(f"--{name}", action="append", default=[], help="may be given several times")
@@ -209,7 +209,7 @@ def main() -> int:
     parser.add_argument("--words", action="store_true", help="by words alone")
     parser.add_argument("--explain", action="store_true", help="why this place")
     parser.add_argument("--json", action="store_true", help="for programs")
-    return session.run(_search(parser.parse_args()))
+    return command_line.run(_search(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ from core.store import connect, redis_health
 from core.urls import redis_url
 from core.urls.normalise import host_of
 from core.urls.secrets import redact
-from scripts import session
-from scripts.status_page import status_page
+from scripts import command_line
+from scripts.status_text import status_page
 
 MAX_HOSTS = 10
 MAX_DUE_SOURCES = 10
@@ -145,7 +145,7 @@ def _queues(settings: Settings) -> dict[str, int] | str:
 
 async def status(as_json: bool) -> int:
     """Print the status."""
-    async with session.open_session() as (settings, keys, client):
+    async with command_line.open_session() as (settings, keys, client):
         values = await collect(settings, keys, client)
     echo(json.dumps(values, indent=2, ensure_ascii=False) if as_json else status_page(values))
     return 0
@@ -153,9 +153,9 @@ async def status(as_json: bool) -> int:
 
 def main() -> int:
     """The command line."""
-    parser = session.parser("python -m scripts.status", __doc__)
+    parser = command_line.parser("python -m scripts.status", __doc__)
     parser.add_argument("--json", action="store_true", help="for programs")
-    return session.run(status(parser.parse_args().json))
+    return command_line.run(status(parser.parse_args().json))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from core.sources.domain import SourceConfig
+from core.sources.domain_schema import SourceConfig
 from core.sources.io import domain_file, source_kinds
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.folder import FolderSource
@@ -65,7 +65,7 @@ def test_rooms_are_few_and_nothing_else_is_flat() -> None:
     """At most twelve rooms, found on the disk; beside them only the nouns that everybody shares."""
     assert len(ROOMS) <= 12
     assert {path.name for path in CORE.glob("*.py")} == FLAT | {"__init__.py"}
-    assert {path.name for path in PURE} > FLAT | {"outcomes.py", "polling.py", "extract.py", "fusion.py"}
+    assert {path.name for path in PURE} > FLAT | {"outcomes.py", "polling.py", "extract.py", "ranking.py"}
     assert {path.parent.name for path in CORE.rglob("*/*/*.py")} - {"io"} == set()
 
 

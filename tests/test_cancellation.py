@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from core.keys import Keys
-from core.runtime import per_domain, signals
+from core.runtime import domain_concurrency, signals
 from core.store import cancellation, commit
 from core.store.commit import Leases
 from core.store.connect import Client
@@ -91,7 +91,7 @@ async def test_lanes_are_ended_though_their_work_loses_cancellations() -> None:
 
     with pytest.raises(ValueError, match="bad"):
         async with asyncio.timeout(ENDS):
-            await per_domain.run(per_domain.group(["deaf", "bad"], str), work, 1, lambda: False)
+            await domain_concurrency.run(domain_concurrency.group(["deaf", "bad"], str), work, 1, lambda: False)
 
     assert ended == ["deaf"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, Hop
-from core.registry import outcomes, stored_fields
+from core.registry import article_fields, outcomes
 from core.urls.normalise import normalise_url
 
 NOW = 1_800_000_000.0
@@ -92,4 +92,4 @@ def test_permanent_redirects_count_up_to_the_first_temporary_one() -> None:
 )
 def test_published_time_must_be_possible(stated: float | None, in_feed: float | None, expected: float | None) -> None:
     """Neither 1970 nor next month; the feed's date stands in."""
-    assert stored_fields.published_ts(stated, in_feed, NOW) == expected
+    assert article_fields.published_ts(stated, in_feed, NOW) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages.canonical import trusted_canonical
+from core.pages.canonical_link import trusted_canonical
 
 AMP = "https://www-mill-example.cdn.ampproject.org/c/s/www.mill.example/a/story.amp"
 

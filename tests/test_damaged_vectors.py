@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.doctor.problems import Finding, Problem
+from core.doctor.invariants import Finding, Problem
 from core.search.protocols import is_unit_vector
 from core.settings import Settings
 from tests.library import Library, open_library

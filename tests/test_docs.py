@@ -144,6 +144,18 @@ def test_changes_name_files_that_exist() -> None:
     assert {path for path in paths if not (ROOT / path).exists()} == set()
 
 
+def test_rooms_name_files_that_exist() -> None:
+    """The table of rooms in docs/architecture.md has every room, and files that are there."""
+    table = dict(
+        re.findall(r"^\| `((?:core/)?\w+/)` \|.*\| (.*) \|$", (ROOT / "docs" / "architecture.md").read_text(), re.M)
+    )
+    rooms = {f"core/{path.name}/" for path in (ROOT / "core").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    files = [ROOT / room / name for room, cell in table.items() for name in re.findall(r"`([\w/.]+)`", cell)]
+
+    assert set(table) == rooms | {"workers/", "scripts/"}
+    assert [path for path in files if not path.exists()] == []
+
+
 def test_nothing_cites_documents_that_are_not_here() -> None:
     """Reasons stand in the code or in docs/, not in numbered notes that a reader cannot open."""
     citation = re.compile(r"\btraps? [TR]\d|\bspec(?:ification)? 00\d|\bdesign(?:\.md)? §|\(([TR]\d+(, )?)+\)|\bbar §")

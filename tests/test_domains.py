@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.sources.domain import DomainFileError, SourceRecord
+from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io.domain_file import parse_domain, parse_quick
 from core.urls.patterns import DOCUMENTS
 

@@ -19,7 +19,7 @@ from core.pages.extract import (
     document_from_feed_text,
     extract_page,
 )
-from core.pages.extraction import EXTRACTOR_VERSION
+from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import PageRequest, PageResult
 from tests.pages import ARTICLE, PARAGRAPH, URL, page
@@ -223,7 +223,7 @@ async def test_through_the_parse_pool() -> None:
 def test_processes_load_no_parser() -> None:
     """The ingestor and the fetcher's decisions load neither trafilatura nor any HTML parser."""
     code = (
-        "import workers.ingestor, core.pages.extraction, core.runtime.parse_tasks, sys;"
+        "import workers.ingestor, core.pages.extraction_result, core.runtime.parse_tasks, sys;"
         "print({'trafilatura', 'lxml.html', 'selectolax', 'htmldate', 'py3langid', 'numpy'} & set(sys.modules))"
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

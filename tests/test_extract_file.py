@@ -11,7 +11,7 @@ import pytest
 from core.documents.extract_file import extract_file
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
-from core.pages.extraction import EXTRACTOR_VERSION
+from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.pages.text_cleaning import content_hash
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import DocumentRequest, PageResult

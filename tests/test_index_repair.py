@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from core.doctor.invariants import Finding, Problem
 from core.doctor.io.index_checks import IndexChecks
 from core.doctor.io.index_repair import IndexRepair
 from core.doctor.io.lua_checks import LuaChecks
-from core.doctor.problems import Finding, Problem
 from core.models import Chunk, VectorSpace
 from core.runtime.job_queues import JobQueues
 from core.search.io.chunk_store import ChunkStore

@@ -104,7 +104,7 @@ async def test_feeds_of_one_host_wait_for_their_turn_without_a_lease(
     async with open_context(settings.model_copy(update={"fetch_host_gap_seconds": 7.0})) as context:
         await context.client.sadd(context.keys.feeds("world"), *(f"https://a.example/{n}" for n in range(3)))
         busy, source = at(context, unchanged)
-        monkeypatch.setattr("core.runtime.per_domain.asyncio.sleep", sleep)
+        monkeypatch.setattr("core.runtime.domain_concurrency.asyncio.sleep", sleep)
         await ingestor.run_cycle(busy)
 
     assert len(source.polled) == 3

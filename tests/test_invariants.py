@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from core.doctor.invariants import Problem
 from core.doctor.io.doctor import Doctor
-from core.doctor.problems import Problem
 from core.runtime.context import open_context
 from core.runtime.job_queues import JobQueues
 from core.runtime.queue_names import QueueName, rq_queue_name

@@ -14,7 +14,7 @@ import pytest
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import Failed
-from core.registry import classify
+from core.registry import status_table
 from core.runtime.context import Context, open_context
 from core.runtime.parse_pool import MOST_CRASHES, ParsePool
 from core.settings import Settings
@@ -98,5 +98,5 @@ def test_a_crash_is_tried_again_and_given_up_after_three() -> None:
     """Also where all tries of one visit were killed: the machine may be short of memory for a while."""
     crashed = Failed(FailCode.PARSE, FailDetail.CRASH, "The parser was killed.")
 
-    assert classify.is_transient(crashed)
+    assert status_table.is_transient(crashed)
     assert [schedule.link_retry_seconds(tries) is not None for tries in range(5)] == [True] * 3 + [False] * 2

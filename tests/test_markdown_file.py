@@ -6,7 +6,7 @@ import pytest
 
 from core.documents.markdown_file import read_markdown
 from core.models import Document
-from core.pages.extraction import EXTRACTOR_VERSION
+from core.pages.extraction_result import EXTRACTOR_VERSION
 
 SAMPLE = """# Water
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.net.health import NetworkHealth
+from core.net.network_health import NetworkHealth
 
 
 def health(lost: int, reached: int, hosts: int = 100) -> NetworkHealth:

@@ -10,7 +10,7 @@ from pypdf import PdfReader, PdfWriter
 from core.documents.pdf_file import MAX_PAGES, read_pdf
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
-from core.pages.extraction import EXTRACTOR_VERSION
+from core.pages.extraction_result import EXTRACTOR_VERSION
 from tests import files
 
 INFO = "/Title (Water at the wheel) /Author (Ada Miller) /CreationDate (D:20240501120000+02'00')"

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from core.doctor.problems import Problem
+from core.doctor.invariants import Problem
 from core.models import Chunk
 from core.search.io.searcher import open_searcher
 from core.search.models import IndexedPage
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Leases
-from scripts import doctor, session
+from scripts import command_line, doctor
 from tests import commands
 from tests.library import Library, open_library
 from tests.test_index_repair import (
@@ -149,7 +149,7 @@ def test_error_of_the_server_tells_where_it_is(
     monkeypatch.setenv("PERSISTENT_STORAGE_PATH", str(tmp_path))
     connect.write_url(tmp_path, "redis://127.0.0.1:7777/0")
 
-    assert session.run(fail()) == 2
+    assert command_line.run(fail()) == 2
     assert capsys.readouterr().err == "Redis at redis://127.0.0.1:7777/0 answers with an error: WRONGTYPE.\n"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from core.keys import Keys
-from core.net.gate import DomainPace
+from core.net.rate_limit import DomainPace
 from core.registry.io import commit_buffer as buffer
 from core.registry.io.runs import RunStore
 from core.settings import Settings

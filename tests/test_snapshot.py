@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.pages.extraction import EXTRACTOR_VERSION
+from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source

@@ -7,7 +7,7 @@ import pytest
 from core.documents.word_file import MAX_BYTES, read_word
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
-from core.pages.extraction import EXTRACTOR_VERSION
+from core.pages.extraction_result import EXTRACTOR_VERSION
 from tests import files
 from tests.files import core_properties, docx, item, paragraph, table
 

@@ -17,7 +17,7 @@ from core.registry.io.visitor import Visitor
 from core.runtime.context import Context, open_context
 from core.runtime.job_queues import JobQueues
 from core.settings import load
-from core.sources.domain import DomainFileError
+from core.sources.domain_schema import DomainFileError
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.open_sources import OpenSources
 from core.store import connect

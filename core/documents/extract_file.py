@@ -12,7 +12,7 @@ from core.documents.file_type import FileKind, file_kind, file_stem, has_known_e
 from core.errors import FailCode
 from core.models import Document, Failed
 from core.pages.content_type import is_json
-from core.pages.extraction import DATA_NOT_TEXT, Extraction, unreadable
+from core.pages.extraction_result import DATA_NOT_TEXT, Extraction, unreadable
 from core.registry import http_headers
 
 _OPTIONAL_PACKAGES = frozenset(("pypdf", "mammoth", "cobble", "markdown_it", "mdurl"))

@@ -21,7 +21,7 @@ from core.pages.blocks import (
 )
 from core.pages.boilerplate import choose_abstract
 from core.pages.charset import decode_page
-from core.pages.extraction import EXTRACTOR_VERSION
+from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.pages.language import guess_language
 from core.pages.text_cleaning import collapse_whitespace, content_hash, strip_unstorable, truncate
 

@@ -23,7 +23,7 @@ from core.documents.file_document import (
 from core.errors import FailCode
 from core.models import Document, Failed
 from core.pages.blocks import MAX_TEXT_CHARS
-from core.pages.extraction import unreadable
+from core.pages.extraction_result import unreadable
 from core.pages.text_cleaning import collapse_whitespace, strip_unstorable
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from core.documents.file_document import FileProperties, build_file_document
 from core.feeds.dates import parse_date
 from core.models import Document, Failed
 from core.pages.blocks import html_to_blocks, parse_fragment
-from core.pages.extraction import unreadable
+from core.pages.extraction_result import unreadable
 from core.pages.text_cleaning import strip_unstorable
 
 MAX_BYTES = 100_000_000

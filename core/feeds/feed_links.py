@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from core.models import FeedEntry, FeedLinks, FeedText, ParsedFeed, RejectedUrl
 from core.urls import secrets
-from core.urls.addresses import AllowList, is_address, is_forbidden
+from core.urls.ip_addresses import AllowList, is_address, is_forbidden
 from core.urls.normalise import host_of, public_url, split_url
 from core.urls.trackers import Trackers, tracker_matcher
 from core.urls.unwrap import unwrap

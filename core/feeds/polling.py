@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from core import schedule
 from core.feeds.feed_state import FeedChanged, FeedResponse, FeedState, FeedStatus, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedText
-from core.registry import classify, outcomes
-from core.registry.classify import ErrorClass
+from core.registry import outcomes, status_table
 from core.registry.outcomes import Broken, Missing
+from core.registry.status_table import ErrorClass
 
 EVENTS_KEPT = 30
 MOVE_CONFIRMATIONS = 3
@@ -148,7 +148,7 @@ def _gone(state: FeedState, status: int, now: float) -> PollDecision:
 
 
 def _broken(state: FeedState, failed: Failed, now: float, chance: float) -> PollDecision:
-    error_class = classify.failure(failed).error_class
+    error_class = status_table.failure(failed).error_class
     weight = state.error_weight + _ERROR_WEIGHTS[error_class]
     backoff, retry_after = schedule.feed_backoff_seconds(weight), failed.retry_after_seconds or 0.0
     next_poll_ts, _ = _after_skips(state, now, max(backoff, retry_after), chance)

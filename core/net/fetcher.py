@@ -19,9 +19,9 @@ from redis.asyncio import Redis
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, Hop
-from core.net.gate import DomainPace, Gate
-from core.net.guard import Guard, Target
+from core.net.address_guard import Guard, Target
 from core.net.http_session import HttpResponse, HttpSession, RequestLimits
+from core.net.rate_limit import DomainPace, Gate
 from core.net.robots import MAX_ROBOTS_BYTES, Robots, RobotsPermit
 from core.registry.http_headers import retry_after_seconds
 from core.settings import Settings

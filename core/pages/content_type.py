@@ -10,7 +10,7 @@ import json
 import re
 from enum import StrEnum
 
-from core.pages.raw_data import looks_like_data
+from core.pages.data_detection import looks_like_data
 
 MAX_PARSED_BYTES = 5_000_000
 _SNIFF_BYTES = 1024

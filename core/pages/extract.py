@@ -13,9 +13,9 @@ from core.pages.block_page import describe_block_page
 from core.pages.blocks import parse_fragment
 from core.pages.charset import decode_page
 from core.pages.content_type import PageKind, is_binary, is_json, page_kind
-from core.pages.extraction import BINARY_DATA, DATA_NOT_TEXT, EXTRACTOR_VERSION, Extraction, unreadable
+from core.pages.data_detection import is_noise, is_only_data
+from core.pages.extraction_result import BINARY_DATA, DATA_NOT_TEXT, EXTRACTOR_VERSION, Extraction, unreadable
 from core.pages.page_document import PageDocument, read_fragment, read_page, read_page_quickly, read_plain_text
-from core.pages.raw_data import is_noise, is_only_data
 from core.pages.text_cleaning import strip_unstorable
 
 MIN_HTML_CHARS = 200

@@ -23,6 +23,7 @@ from core.pages.blocks import (
     without_navigation,
 )
 from core.pages.boilerplate import choose_abstract, remove_boilerplate
+from core.pages.data_detection import is_stray_data, remove_stray_data
 from core.pages.images import collect_images, first_image, stated_image
 from core.pages.language import page_language
 from core.pages.lexbor_page import LexborPage
@@ -32,7 +33,6 @@ from core.pages.metadata import PageMetadata, collect_metadata, page_author, pag
 from core.pages.noscript_article import unwrap_noscript_article
 from core.pages.outlinks import collect_outlinks
 from core.pages.publish_date import guess_publish_date, stated_publish_date
-from core.pages.raw_data import is_stray_data, remove_stray_data
 from core.pages.text_cleaning import collapse_whitespace, content_hash, strip_unstorable, truncate
 
 MIN_MAIN_CHARS = 80

@@ -1,7 +1,7 @@
 """The outcomes of a visit, and how an answer becomes one.
 
-Every source answers like HTTP, whatever is behind it; `classify` says what a status or a failure means. Feeds use the
-same outcomes for what is missing or broken.
+Every source answers like HTTP, whatever is behind it; `status_table` says what a status or a failure means. Feeds use
+the same outcomes for what is missing or broken.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, Fetched
-from core.pages.canonical import trusted_canonical
-from core.registry import classify, http_headers
-from core.registry.classify import ResponseKind
+from core.pages.canonical_link import trusted_canonical
+from core.registry import http_headers, status_table
 from core.registry.record import Item, PageVisit
+from core.registry.status_table import ResponseKind
 from core.urls.normalise import split_url
 
 
@@ -55,7 +55,7 @@ class Missing:
     @property
     def is_certain(self) -> bool:
         """Is it gone for good? 410 is sent on purpose, and what a complete listing lacks is not there."""
-        return self.is_listed_nowhere or classify.status(self.http_status).kind is ResponseKind.GONE
+        return self.is_listed_nowhere or status_table.status(self.http_status).kind is ResponseKind.GONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def from_response(item: Item, answer: Fetched | Failed, was_conditional: bool, n
     """Return the outcome of an answer without a look into its body; None: the body has to be read."""
     if isinstance(answer, Failed):
         return _from_failure(item, answer)
-    match classify.status(answer.status).kind:
+    match status_table.status(answer.status).kind:
         case ResponseKind.UNCHANGED:
             if was_conditional and item.has_text:
                 return unchanged(item, answer)
@@ -129,7 +129,7 @@ def from_response(item: Item, answer: Fetched | Failed, was_conditional: bool, n
 
 def refusal(answer: Fetched, now: float) -> Failed | None:
     """Return why this answer has no content: its status, or a redirect to the home page. None: read its body."""
-    if classify.status(answer.status).kind is not ResponseKind.OK:
+    if status_table.status(answer.status).kind is not ResponseKind.OK:
         wait = http_headers.retry_after_seconds(answer.header("retry-after"), now)
         return Failed(FailCode.HTTP, FailDetail.STATUS, f"HTTP {answer.status}", answer.status, wait)
     if answer.hops and _is_home_page(answer.final_url) and not _is_home_page(answer.url):
@@ -156,7 +156,7 @@ def unchanged(item: Item, answer: Fetched) -> Unchanged:
 def _from_failure(item: Item, failed: Failed) -> Outcome:
     if failed.detail is FailDetail.ROBOTS:
         return Excluded(failed.text or "robots.txt does not allow it.", is_by_robots=True, failed=failed)
-    if classify.failure(failed).kind is ResponseKind.EXCLUDED and not item.has_text:
+    if status_table.failure(failed).kind is ResponseKind.EXCLUDED and not item.has_text:
         return Excluded(failed.text or str(failed.detail), http_status=failed.http_status, failed=failed)
     return Broken(failed)
 

@@ -133,7 +133,7 @@ def read_document(request: DocumentRequest) -> PageResult:
 def _result(
     read: Document | Failed, links: tuple[str, ...], is_noindex: bool, tracking_params: tuple[str, ...]
 ) -> PageResult:
-    from core.pages.tracker_removal import remove_trackers, remove_trackers_from_links
+    from core.pages.extra_trackers import remove_trackers, remove_trackers_from_links
 
     links = remove_trackers_from_links(links, tracking_params)
     if isinstance(read, Failed):

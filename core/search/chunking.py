@@ -15,7 +15,7 @@ from collections.abc import Callable
 from core.models import Chunk
 from core.pages.text_cleaning import content_hash, strip_unstorable, truncate
 from core.search import markdown_blocks
-from core.search.chunk_cutter import Cutter
+from core.search.chunk_boundaries import Cutter
 
 CHUNKER_VERSION = "1"
 """Part of every chunk id and of the vector space: anything that moves cuts needs a new one."""

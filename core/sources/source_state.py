@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.sources.domain import SourceRecord
+from core.sources.domain_schema import SourceRecord
 
 FORGIVEN = 5
 """So many wrong dates prove nothing yet."""

@@ -16,7 +16,7 @@ import ada_url
 from publicsuffixlist import PublicSuffixList
 
 from core.models import RejectedUrl
-from core.urls.addresses import is_address
+from core.urls.ip_addresses import is_address
 from core.urls.secrets import without_credentials
 from core.urls.trackers import Trackers, tracker_matcher
 

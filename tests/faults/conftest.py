@@ -24,7 +24,7 @@ def in_step(monkeypatch: pytest.MonkeyPatch) -> None:
     def one_lane(items: Iterable[str], _: Callable[[str], str]) -> dict[str, deque[str]]:
         return {"": deque(items)}
 
-    monkeypatch.setattr("core.runtime.per_domain.group", one_lane)
+    monkeypatch.setattr("core.runtime.domain_concurrency.group", one_lane)
     monkeypatch.setattr("random.random", lambda: 0.5)
 
 

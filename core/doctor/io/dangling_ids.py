@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from core.doctor.io.key_types import NOTHING, KeyTypes
 from core.keys import Keys
-from core.registry import key_lists
+from core.registry import item_keys
 from core.registry.io.remover import Remover
 from core.registry.record import Status
 from core.search.io.chunk_remover import ChunkRemover
@@ -33,7 +33,7 @@ class DanglingIds:
 
     async def sources(self) -> list[str]:
         """Return the ids of all sources, also of those that always exist."""
-        return key_lists.every_source(await self._sources.ids())
+        return item_keys.every_source(await self._sources.ids())
 
     async def find(self, item_ids: Sequence[str], place: str = "") -> list[str]:
         """Return those of the ids that have no record and are named somewhere, or in the set `place`."""
@@ -47,10 +47,10 @@ class DanglingIds:
         keys, sources = self._keys, await self.sources()
         return [
             *await self._chunks.remove_page(item_id),
-            ("DEL", *key_lists.text_keys(keys, item_id), keys.crashes(item_id)),
+            ("DEL", *item_keys.text_keys(keys, item_id), keys.crashes(item_id)),
             *self._remover.images(await self._remover.images_of(item_id)),
             *(("SREM", key, item_id) for key in self._sets(sources, place)),
-            *(("ZREM", key, item_id) for key in key_lists.item_ranks(keys, sources)),
+            *(("ZREM", key, item_id) for key in item_keys.item_ranks(keys, sources)),
             *await self._list_again(item_id, sources),
         ]
 
@@ -64,7 +64,7 @@ class DanglingIds:
         return [("HSET", self._keys.source(sid), "links_dirty", "1", "memory", "{}") for sid in had]
 
     async def _is_named(self, item_id: str, sources: Sequence[str], place: str) -> bool:
-        sets, ranks = self._sets(sources, place), key_lists.item_ranks(self._keys, sources)
+        sets, ranks = self._sets(sources, place), item_keys.item_ranks(self._keys, sources)
         has_text: Command = ("EXISTS", self._keys.document(item_id), self._keys.chunks(item_id))
         is_member = [("SISMEMBER", key, item_id) for key in sets]
         scores = [("ZSCORE", key, item_id) for key in ranks]

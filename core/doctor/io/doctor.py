@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol
 
+from core.doctor.invariants import Finding, Problem, findings_of
 from core.doctor.io.field_checks import FieldChecks
 from core.doctor.io.index_checks import IndexChecks
 from core.doctor.io.index_repair import IndexRepair
@@ -14,9 +15,8 @@ from core.doctor.io.key_types import KeyTypes
 from core.doctor.io.lua_checks import MISPLACED, WITH_TTL, LuaChecks, counters
 from core.doctor.io.queue_checks import QueueChecks
 from core.doctor.io.record_recovery import RecordRecovery
-from core.doctor.problems import Finding, Problem, findings_of
 from core.keys import Keys
-from core.registry import key_lists
+from core.registry import item_keys
 from core.settings import Settings
 from core.sources.io.source_store import SourceStore
 from core.store import connect, redis_health, scanning
@@ -151,7 +151,7 @@ class Doctor:
         for key, where in ranks.items():
             async for some in scanning.zset_members(client, key):
                 yield where, some
-        for sid in key_lists.every_source(await self._sources.ids()):
+        for sid in item_keys.every_source(await self._sources.ids()):
             async for some in scanning.zset_members(client, keys.due(sid)):
                 yield "due_members", [f"{sid}\n{item_id}" for item_id in some]
         for name in counters(keys):

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from core.doctor.problems import Finding, Problem
+from core.doctor.invariants import Finding, Problem
 from core.keys import Keys
 from core.registry import field_parsing
-from core.sources.domain import DomainFileError, SourceRecord
+from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io.source_store import SourceStore
 from core.store import field_types
 from core.store.connect import Client

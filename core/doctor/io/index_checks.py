@@ -8,10 +8,10 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
+from core.doctor.invariants import FIELDS, Finding, Problem, Record, findings_of, is_known, page_problem
 from core.doctor.io.dangling_ids import DanglingIds
 from core.doctor.io.key_types import KeyTypes
 from core.doctor.io.lua_checks import MISPLACED, ORPHAN_CHUNK, LuaCheck, LuaChecks
-from core.doctor.problems import FIELDS, Finding, Problem, Record, findings_of, is_known, page_problem
 from core.keys import Keys
 from core.models import VectorSpace
 from core.pages.text_cleaning import content_hash

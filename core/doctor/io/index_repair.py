@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.doctor.invariants import Finding, Problem
 from core.doctor.io.dangling_ids import DanglingIds
 from core.doctor.io.index_checks import IndexChecks
 from core.doctor.io.lua_checks import MISPLACED, ORPHAN_CHUNK, LuaChecks
-from core.doctor.problems import Finding, Problem
 from core.keys import Keys
 from core.registry.record import Status
 from core.search.io.chunk_remover import ChunkRemover

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from core.doctor.problems import Finding, Problem
+from core.doctor.invariants import Finding, Problem
 from core.errors import FailCode
 from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, iso

@@ -12,7 +12,7 @@ from rq.job import Job
 from rq.queue import Queue
 from rq.serializers import JSONSerializer
 
-from core.doctor.problems import Finding, Problem
+from core.doctor.invariants import Finding, Problem
 from core.runtime import queue_cleanup
 from core.runtime.queue_names import QueueName, rq_queue_name
 from core.settings import Settings

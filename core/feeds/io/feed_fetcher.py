@@ -15,9 +15,9 @@ from core.feeds import polling
 from core.feeds.feed_state import FeedChanged, FeedResponse, FeedState, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedKind, FeedLinks, Fetched, FetchRequest
 from core.net.fetcher import Fetcher
-from core.registry import classify, http_headers, outcomes
-from core.registry.classify import ResponseKind
+from core.registry import http_headers, outcomes, status_table
 from core.registry.outcomes import Broken, Missing
+from core.registry.status_table import ResponseKind
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import FeedRequest
 
@@ -55,7 +55,7 @@ class FeedFetcher:
             return fetched
         if isinstance(fetched, Failed):
             return Broken(fetched)
-        match classify.status(fetched.status).kind:
+        match status_table.status(fetched.status).kind:
             case ResponseKind.UNCHANGED if conditional:
                 return FeedUnchanged(_response(fetched, now))
             case ResponseKind.OK:
@@ -75,7 +75,7 @@ class FeedFetcher:
         feed = await self._feed_links(fetched)
         if isinstance(feed, Failed):
             # No feed today may be one tomorrow; only a killed parse child says nothing about it at all.
-            detail = feed.detail if classify.is_transient(feed) else FailDetail.NONE
+            detail = feed.detail if status_table.is_transient(feed) else FailDetail.NONE
             return Broken(replace(feed, detail=detail, http_status=fetched.status))
         if feed.kind is FeedKind.SITEMAP_INDEX:
             return await self._fetch_sitemaps(state, fetched, feed, now)
@@ -99,7 +99,7 @@ class FeedFetcher:
         sitemaps: list[FeedLinks] = []
         for url in wanted:
             child = await self._fetcher.fetch(FetchRequest(url=url, headers={"Accept": ACCEPT}))
-            if not isinstance(child, Fetched) or classify.status(child.status).kind is not ResponseKind.OK:
+            if not isinstance(child, Fetched) or status_table.status(child.status).kind is not ResponseKind.OK:
                 continue
             sitemap = await self._feed_links(child)
             if isinstance(sitemap, FeedLinks):

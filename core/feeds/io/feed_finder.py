@@ -14,8 +14,8 @@ from core.feeds.autodiscovery import common_feed_urls
 from core.feeds.io.feed_fetcher import ACCEPT
 from core.models import Deferred, DiscoveredFeed, Failed, FeedLinks, Fetched, FetchRequest
 from core.net.fetcher import Fetcher
-from core.registry import classify
-from core.registry.classify import ResponseKind
+from core.registry import status_table
+from core.registry.status_table import ResponseKind
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import DiscoveryRequest, FeedRequest
 
@@ -34,7 +34,7 @@ class DiscoveryResult:
     @property
     def is_dead(self) -> bool:
         """Nothing is at the URL; the feeds, if any, are others of the same site."""
-        return classify.status(self.http_status).kind is not ResponseKind.OK
+        return status_table.status(self.http_status).kind is not ResponseKind.OK
 
 
 class FeedFinder:

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field, replace
 
 from redis.exceptions import RedisError
 
-from core import ids
+from core import ids, schedule
 from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.feeds import polling
 from core.feeds.feed_state import FeedChanged, FeedUnchanged, PollResult
 from core.feeds.io import sample
 from core.feeds.io.feed_store import LeasedElsewhere, LeasedFeed
 from core.models import Deferred, Failed
-from core.net.health import NetworkHealth
-from core.registry import classify, outcomes
+from core.net.network_health import NetworkHealth
+from core.registry import outcomes, status_table
 from core.registry.outcomes import Broken, Missing
-from core.runtime import per_domain, progress
+from core.runtime import domain_concurrency, progress
 from core.runtime.context import Context, domain_of
 from core.store.clock import ServerClock
 from core.urls.normalise import host_of
@@ -37,7 +37,6 @@ COUNTERS = (
 MAX_WAIT_SECONDS = 60.0
 """Longest wait at a domain's gate; beyond it the feed is deferred and the cycle goes on."""
 OFFLINE_PAUSE_SECONDS = 60.0
-MAX_CRASHES = 3
 MAX_UNREACHED = 100
 """How many unreachable feeds stay leased until it is known whether their hosts or our own network is down."""
 
@@ -79,8 +78,8 @@ class PollCycle:
                 bar.update()
 
             try:
-                await per_domain.run(
-                    per_domain.group(due, domain_of),
+                await domain_concurrency.run(
+                    domain_concurrency.group(due, domain_of),
                     poll,
                     settings.parallel_per_domain,
                     lambda: self.network.should_stop,
@@ -125,7 +124,7 @@ class PollCycle:
             await self.context.feeds.save(leased, decision, self.feeds[leased.state.url], now)
             return
         result = await self._fetch(leased)
-        is_unreached = isinstance(result, Broken) and classify.is_unreached(result.failed)
+        is_unreached = isinstance(result, Broken) and status_table.is_unreached(result.failed)
         if not isinstance(result, Deferred):
             self.network.record(host_of(leased.state.address), not is_unreached)
         if isinstance(result, Broken) and is_unreached:
@@ -136,8 +135,8 @@ class PollCycle:
             await self._commit(leased, result)
 
     async def _fetch(self, leased: LeasedFeed) -> PollResult:
-        if leased.taken > MAX_CRASHES:
-            text = f"Polling this feed killed Freshet {MAX_CRASHES} times; it is put aside."
+        if leased.taken > schedule.MAX_CRASHES:
+            text = f"Polling this feed killed Freshet {schedule.MAX_CRASHES} times; it is put aside."
             return Broken(Failed(FailCode.PARSE, FailDetail.TYPE, text))
         context, state = self.context, leased.state
         try:

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from core.models import Document, Fetched, Ref
-from core.pages.canonical import trusted_canonical
-from core.pages.extraction import EXTRACTOR_VERSION
+from core.pages.canonical_link import trusted_canonical
+from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.registry import outcomes
 from core.registry.io.body_reader import ParsedBody
 from core.registry.io.commit_buffer import VisitReport

@@ -12,7 +12,7 @@ from core.errors import FailCode
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Link
-from core.registry import field_parsing, key_lists
+from core.registry import field_parsing, item_keys
 from core.store.commit import Command, Leases, Word, flat
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT, event
@@ -139,7 +139,7 @@ class ArticleStore:
         return [
             *self._attempted(uid, now),
             ("ZREM", self._keys.retry, uid),
-            ("ZREM", self._keys.failures, *key_lists.failure_members(uid)),
+            ("ZREM", self._keys.failures, *item_keys.failure_members(uid)),
             ("DEL", self._keys.failure(uid), self._keys.entry(uid)),
         ]
 

@@ -15,7 +15,7 @@ from core import ids
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Fetched, Image, Link, TextSource
-from core.registry import stored_fields
+from core.registry import article_fields
 from core.registry.decide import Decision, TextAction, VisitResult
 from core.registry.io.articles import ArticleStore
 from core.registry.io.items import LeasedItem
@@ -71,20 +71,20 @@ class DocumentStore:
         """The article that feeds listed, and the document for other sources of the page, for when the article ends."""
         item, document, article = leased.item, outcome.document, leased.article
         is_news = decision.count is VisitResult.CHANGED or not item.has_text
-        updated = stored_fields.updated(now) if is_news else {}
+        updated = article_fields.updated(now) if is_news else {}
         commands: list[Command] = []
         if leased.is_article:
             link = leased.link
             if link is None:
                 categories = tuple(filter(None, article["categories"].split(","))) or (article["category"],)
                 link = Link(article["url"], item.article_uid, categories, is_first_visit=False)
-            fields = stored_fields.article(link, item, document, outcome.visit, article, now)
+            fields = article_fields.article(link, item, document, outcome.visit, article, now)
             if article:
                 commands += self._articles.correct(link, fields | updated, article)
             else:
                 commands += self._articles.store(link, fields, now)
         if not leased.is_article or (_outlives_article(item) and document.source is not TextSource.FEED):
-            fields = stored_fields.document(item, document, now) | updated
+            fields = article_fields.document(item, document, now) | updated
             commands.append(("HSET", self._keys.document(item.id), *flat(fields)))
         return commands
 
@@ -94,17 +94,17 @@ class DocumentStore:
         is_of_page = article.get("status") == "success" and article.get("text_source") != TextSource.FEED
         if not is_of_page or not _outlives_article(item) or item.text_hash == article["content_hash"]:
             return []
-        values = await self._client.hmget(self._keys.article(item.article_uid), list(stored_fields.SHARED))
+        values = await self._client.hmget(self._keys.article(item.article_uid), list(article_fields.SHARED))
         if values[0] is None:  # it has just expired
             return []
         fields: dict[str, Word] = {"id": item.id, "url": item.fetch_url, "updated_ts": f"{now:.3f}"}
-        fields |= {name: str(value or "") for name, value in zip(stored_fields.SHARED, values, strict=True)}
-        fields["text_sha1"] = stored_fields.text_sha1(str(fields["content_hash"]), str(fields["markdown"]))
+        fields |= {name: str(value or "") for name, value in zip(article_fields.SHARED, values, strict=True)}
+        fields["text_sha1"] = article_fields.text_sha1(str(fields["content_hash"]), str(fields["markdown"]))
         return [("HSET", self._keys.document(item.id), *flat(fields))]
 
     async def metadata(self, item: Item) -> dict[str, str]:
         """Return title, author, date, image and abstract of a document as they are stored."""
-        names = list(stored_fields.METADATA)
+        names = list(article_fields.METADATA)
         values = await self._client.hmget(self._keys.document(item.id), names)
         return {name: str(value or "") for name, value in zip(names, values, strict=True)}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from core import ids
 from core.keys import Keys
 from core.models import RejectedUrl
-from core.pages.extraction import EXTRACTOR_VERSION
+from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, listing_sources
 from core.store import scanning
 from core.store.connect import Client, texts

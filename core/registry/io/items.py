@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from core.keys import Keys
 from core.models import Link
-from core.pages.extraction import EXTRACTOR_VERSION
+from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.registry import field_parsing
+from core.registry.article_fields import ARTICLE_BEFORE
 from core.registry.decide import Decision
 from core.registry.record import ARTICLES_SOURCE, FIELDS, Item, Status, iso, parse_record, parse_status
-from core.registry.stored_fields import ARTICLE_BEFORE
 from core.store.commit import LEASE_SECONDS, Command, Lease, Leases, flat
 from core.store.connect import Client
 from core.store.events import event

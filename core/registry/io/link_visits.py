@@ -17,7 +17,7 @@ from redis.asyncio.client import Pipeline
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, Link, LinkResult, RejectedUrl
-from core.registry import classify, field_parsing, outcomes
+from core.registry import field_parsing, outcomes, status_table
 from core.registry.decide import Decision
 from core.registry.io.items import LeasedItem
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Outcome, Parked
@@ -191,7 +191,7 @@ class LinkVisits:
         assert link is not None
         assert isinstance(outcome, Missing | Broken | Excluded | Parked)
         failed = outcomes.to_failure(outcome)
-        can_retry = classify.is_transient(failed) and not isinstance(outcome, Parked)
+        can_retry = status_table.is_transient(failed) and not isinstance(outcome, Parked)
         wait = schedule.link_retry_seconds(link.earlier_tries) if can_retry else None
         retry_at = None if wait is None else schedule.retry_at(now, wait, failed.retry_after_seconds)
         commands = self._context.articles.fail(link, failed, link.earlier_tries + 1, retry_at, now)

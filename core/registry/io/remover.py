@@ -1,7 +1,7 @@
 """Commands that remove an item, an article or only a text, with everything that belongs to it.
 
 Forget, purge, prune, a page that is gone and an article's end all remove through here; the caller decides whether the
-commands run under a lease, with a visit's commit, or on their own. The keys come from `key_lists`.
+commands run under a lease, with a visit's commit, or on their own. The keys come from `item_keys`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from core import ids
 from core.keys import Keys
-from core.registry import key_lists
+from core.registry import item_keys
 from core.registry.record import iso, listing_sources
 from core.search.io.chunk_remover import ChunkRemover
 from core.store import connect
@@ -83,7 +83,7 @@ class Remover:
         keys, names = self._keys, [record.id for record in records]
         stored = await self._chunks.stored(names)
         chunks = {name: ref for refs in stored.values() for name, ref in refs.items()}
-        commands = batched(("DEL",), [key for name in names for key in key_lists.item_keys(keys, name)])
+        commands = batched(("DEL",), [key for name in names for key in item_keys.item_keys(keys, name)])
         commands += [*self._chunks.remove_chunks(chunks), *self._unlisted(records)]
         for record in records:
             commands += self.images(record.images or {})
@@ -99,9 +99,9 @@ class Remover:
         """Commands that take items out of every set that lists them, one command per set."""
         members: dict[tuple[str, str], list[str]] = {}
         for record in records:
-            for key in key_lists.item_sets(self._keys, record.partition, record.sources):
+            for key in item_keys.item_sets(self._keys, record.partition, record.sources):
                 members.setdefault(("SREM", key), []).append(record.id)
-            for key in key_lists.item_ranks(self._keys, record.sources):
+            for key in item_keys.item_ranks(self._keys, record.sources):
                 members.setdefault(("ZREM", key), []).append(record.id)
         return [command for head, names in members.items() for command in batched(head, names)]
 
@@ -151,11 +151,11 @@ class Remover:
 
     async def text(self, item_id: str) -> list[Command]:
         """Commands that remove an item's text for good: document, snapshot, aliases, images, chunks."""
-        return await self._without(item_id, key_lists.text_keys(self._keys, item_id))
+        return await self._without(item_id, item_keys.text_keys(self._keys, item_id))
 
     async def visible_text(self, item_id: str) -> list[Command]:
         """Commands that take an item's text out of search and keep what makes its return cheap."""
-        return await self._without(item_id, key_lists.visible_keys(self._keys, item_id))
+        return await self._without(item_id, item_keys.visible_keys(self._keys, item_id))
 
     async def _without(self, item_id: str, names: Sequence[str]) -> list[Command]:
         images = self.images(await self.images_of(item_id))
@@ -182,8 +182,8 @@ class Remover:
         """Commands that remove the records of images; they have no text and are in no source."""
         commands: list[Command] = []
         for name, partition in images.items():
-            commands.append(("DEL", *key_lists.item_keys(self._keys, name)))
-            commands += [("SREM", key, name) for key in key_lists.item_sets(self._keys, partition, ())]
+            commands.append(("DEL", *item_keys.item_keys(self._keys, name)))
+            commands += [("SREM", key, name) for key in item_keys.item_sets(self._keys, partition, ())]
         return commands
 
     # ── articles ──
@@ -200,11 +200,11 @@ class Remover:
         if not names:
             return []
         hashes, categories, aliases = await self._around(names)
-        commands = batched(("DEL",), [key for uid in names for key in key_lists.article_keys(self._keys, uid)])
+        commands = batched(("DEL",), [key for uid in names for key in item_keys.article_keys(self._keys, uid)])
         commands += batched(("DEL",), [self._keys.alias(alias) for alias in aliases])
-        for key in key_lists.article_ranks(self._keys):
+        for key in item_keys.article_ranks(self._keys):
             commands += batched(("ZREM", key), names)
-        failures = [member for uid in names for member in key_lists.failure_members(uid)]
+        failures = [member for uid in names for member in item_keys.failure_members(uid)]
         commands += batched(("ZREM", self._keys.failures), failures)
         for category in categories:
             commands += batched(("SREM", self._keys.articles_by_category(category)), names)

@@ -12,14 +12,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core import ids
+from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Document, Failed, Fetched, Link
 from core.net.fetcher import BodySlot
-from core.net.health import NetworkHealth
-from core.pages.extraction import EXTRACTOR_VERSION
-from core.registry import classify, decide, field_parsing, outcomes, stored_fields
-from core.registry.classify import ResponseKind
+from core.net.network_health import NetworkHealth
+from core.pages.extraction_result import EXTRACTOR_VERSION
+from core.registry import article_fields, decide, field_parsing, outcomes, status_table
 from core.registry.io.aliases import AliasFinder
 from core.registry.io.body_reader import BodyReader, ParsedBody
 from core.registry.io.commit_buffer import CommitBuffer, DecidedVisit, VisitReport
@@ -28,6 +27,7 @@ from core.registry.io.items import LeasedItem
 from core.registry.io.link_visits import LinkVisits
 from core.registry.outcomes import Broken, Changed, Excluded, Outcome, Parked, Unchanged
 from core.registry.record import ARTICLES_SOURCE, PageVisit
+from core.registry.status_table import ResponseKind
 from core.runtime.context import Context
 from core.sources.io.link_follower import LinkFollower
 from core.sources.io.open_sources import OpenSources
@@ -38,7 +38,6 @@ from core.urls.normalise import host_of
 
 log = logging.getLogger("refresh")
 
-MOST_DEATHS = 3
 OFFLINE = Deferred(60.0, "our own network looked down")
 NOINDEX = "The page asks not to be indexed (noindex)."
 
@@ -82,7 +81,7 @@ class VisitEngine:
             await self._context.leases.commit_many([Commit(leased.lease, self._context.items.retire(item))])
             return
         report: VisitReport | None
-        if leased.deaths >= MOST_DEATHS:  # a force resets the count
+        if leased.deaths >= schedule.MAX_CRASHES:  # a force resets the count
             report = VisitReport(leased, Parked(leased.deaths))
         else:
             report = await self._alias_finder.confirm(leased, source) or await self._fetch(leased, source)
@@ -120,7 +119,7 @@ class VisitEngine:
             if isinstance(answer, Deferred):
                 await self._postpone(leased, answer)
                 return None
-            is_unreached = isinstance(answer, Failed) and classify.is_unreached(answer)
+            is_unreached = isinstance(answer, Failed) and status_table.is_unreached(answer)
             self.network.record(host_of(item.fetch_url), was_reached=not is_unreached)
             if isinstance(answer, Failed) and is_unreached:
                 self._unreached.append((leased, source, answer))
@@ -164,7 +163,7 @@ class VisitEngine:
             return VisitReport(leased, outcome)
         if isinstance(outcome, Unchanged):
             return await self._unchanged(leased, source, answer, outcome)
-        if isinstance(outcome, Broken) and classify.failure(outcome.failed).kind is ResponseKind.FORBIDDEN:
+        if isinstance(outcome, Broken) and status_table.failure(outcome.failed).kind is ResponseKind.FORBIDDEN:
             return await self._forbidden(leased, source, answer, outcome)
         if outcome is not None:
             return VisitReport(leased, outcome)
@@ -263,7 +262,7 @@ class VisitEngine:
         if isinstance(document, Document) and item.has_text and item.content_hash == document.content_hash:
             before = leased.article or await self._context.documents.metadata(item)
             is_article = bool(leased.article)
-            is_new_metadata = stored_fields.is_new_metadata(document, before, is_article=is_article, now=now)
+            is_new_metadata = article_fields.is_new_metadata(document, before, is_article=is_article, now=now)
         return outcomes.from_document(
             item,
             visit,

@@ -16,7 +16,7 @@ from core.registry.io.items import LeasedItem
 from core.registry.io.link_visits import LinkVisits
 from core.registry.io.visit_engine import VisitEngine
 from core.registry.record import Item
-from core.runtime import per_domain
+from core.runtime import domain_concurrency
 from core.runtime.context import Context, domain_of
 from core.sources.io.open_sources import OpenSources
 from core.store import cancellation
@@ -103,8 +103,10 @@ class Visitor:
     ) -> None:
         settings = self._context.settings
         should_stop = lambda: self.network.should_stop or is_over()  # noqa: E731
-        by_domain = per_domain.group(waiting, domain)
-        await per_domain.run(by_domain, visit, settings.parallel_per_domain, should_stop, settings.visits_at_once)
+        by_domain = domain_concurrency.group(waiting, domain)
+        await domain_concurrency.run(
+            by_domain, visit, settings.parallel_per_domain, should_stop, settings.visits_at_once
+        )
 
     async def _skip_visited(self, waiting: dict[str, LeasedItem], picked_ts: float | None) -> None:
         """Drop what was visited since the job was created: the job was late, or sent twice."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from tantivy import Searcher
 
-from core.search import fusion
-from core.search.fusion import FusedHit
+from core.search import ranking
 from core.search.io import replica_terms, replica_vectors
 from core.search.io.replica_graph import Matrix, VectorGraph
 from core.search.io.replica_lexical import LexicalIndex, reading
@@ -17,6 +16,7 @@ from core.search.io.replica_state import ReplicaState
 from core.search.io.replica_table import ChunkColumns, Mask
 from core.search.models import ChunkText, Filters, Hit, Hits
 from core.search.protocols import Vector
+from core.search.ranking import FusedHit
 
 FUSION_DEPTH = 200
 """How many chunks each side contributes to the fusion. Further down there are words alone."""
@@ -67,8 +67,8 @@ class ReplicaSnapshot:
         by_words = self._by_words(terms, filters, most) if weight > 0 or words_only is not None else []
         depth = FUSION_DEPTH if weight > 0 else limit  # whatever the limit, the same are fused
         by_vector = self._by_vector(vector, filters, foreign, depth) if vector is not None and weight < 1 else []
-        weight = fusion.comparable_weight(by_words[:FUSION_DEPTH], weight, _is_in(pending))
-        fused = fusion.weighted(by_words[:FUSION_DEPTH], by_vector, weight, _is_in(words_only))
+        weight = ranking.comparable_weight(by_words[:FUSION_DEPTH], weight, _is_in(pending))
+        fused = ranking.weighted(by_words[:FUSION_DEPTH], by_vector, weight, _is_in(words_only))
         return Hits(self._hits([*fused, *_below(by_words, fused)][:limit]), has_more=len(by_words) >= most)
 
     def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:

@@ -28,7 +28,7 @@ from core.sources.io.heartbeat import Heartbeat
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.reachability import Reachability
 from core.sources.io.source import UNCHANGED, Source, describe_end
-from core.sources.io.unlist import Unlister
+from core.sources.io.unlisted_items import Unlister
 from core.store import cancellation
 from core.store.clock import ServerClock
 from core.store.commit import Lease, new_token

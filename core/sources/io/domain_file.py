@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError, create_model
 
 from core.settings import Settings
-from core.sources.domain import GITHUB_URL, SLUG, SOURCES_SUFFIX, Domain, DomainFileError, slug
+from core.sources.domain_schema import GITHUB_URL, SLUG, SOURCES_SUFFIX, Domain, DomainFileError, slug
 from core.sources.io import source_kinds
 
 MOST_FILE_BYTES = 1_000_000

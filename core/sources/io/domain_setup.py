@@ -10,7 +10,7 @@ from core.keys import Keys
 from core.registry.io.item_forgetter import ForgetCounts, ItemForgetter
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.settings import Settings
-from core.sources.domain import Domain, DomainFileError, SourceRecord
+from core.sources.domain_schema import Domain, DomainFileError, SourceRecord
 from core.sources.io import read_permission
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.io.source_kinds import source_class

@@ -8,7 +8,7 @@ from typing import cast
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.sources.domain import Domain
+from core.sources.domain_schema import Domain
 from core.store.connect import Client, HashFields, texts
 
 FIELDS = ("name", "description", "sources", "config")

@@ -29,7 +29,7 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
 from core.net.fetcher import BodySlot
 from core.registry.record import Item
-from core.sources.domain import Globs, SourceConfig, slug
+from core.sources.domain_schema import Globs, SourceConfig, slug
 from core.sources.io import read_permission
 from core.sources.io.folder_walk import FolderWalk, is_utf8, is_young, printable_path, version
 from core.sources.io.source import Source

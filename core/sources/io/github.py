@@ -22,9 +22,9 @@ from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, Li
 from core.net.fetcher import BodySlot, Fetcher
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources import github_rest
-from core.sources.domain import GITHUB_URL, Globs, SourceConfig
-from core.sources.github_rest import BranchFilter, GitTree, Repository
+from core.sources import github_responses
+from core.sources.domain_schema import GITHUB_URL, Globs, SourceConfig
+from core.sources.github_responses import BranchFilter, GitTree, Repository
 from core.sources.io.github_client import RAW, SHA, GithubClient
 from core.sources.io.source import UNCHANGED, Source
 from core.sources.io.web import WebConfig
@@ -65,14 +65,14 @@ class BranchHead:
 
 
 def _repo_name(repo: str) -> str:
-    repository = github_rest.parse_repository(repo, GITHUB_URL)
+    repository = github_responses.parse_repository(repo, GITHUB_URL)
     if isinstance(repository, RejectedUrl) or repository.branch:
         raise ValueError("is no repository; write owner/name")
     return repository.full_name
 
 
 def _branch_name(branch: str) -> str:
-    if branch and not github_rest.is_branch(branch):
+    if branch and not github_responses.is_branch(branch):
         raise ValueError("is no name of a branch")
     return branch
 
@@ -127,7 +127,7 @@ class GithubSource(Source):
         self._max_bytes = settings.fetch_max_bytes
         self._clock = clock
         web, raw, api = (
-            github_rest.base_url(getattr(settings, name), name.upper())
+            github_responses.base_url(getattr(settings, name), name.upper())
             for name in ("github_web_url", "github_raw_url", "github_api_url")
         )
         self._blobs_url = f"{web}/{self._repo.full_name}/blob/"
@@ -145,7 +145,9 @@ class GithubSource(Source):
 
     def exclusion_reason(self, address: str) -> str:
         at = address.removeprefix(self._blobs_url)
-        branch = f"{github_rest.quote_path(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
+        branch = (
+            f"{github_responses.quote_path(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
+        )
         is_ours = address.startswith(self._blobs_url) and at.startswith(branch)
         return EXCLUDED if is_ours and not self._patterns.matches(unquote(at.removeprefix(branch))) else ""
 
@@ -160,7 +162,7 @@ class GithubSource(Source):
                 yield ListingEnd(False, UNCHANGED, self._memory(head, known.get("branch", "")))
                 return
             branch = self._repo.branch or await self._default_branch()
-            files_url = f"{self._blobs_url}{github_rest.quote_path(branch)}/"
+            files_url = f"{self._blobs_url}{github_responses.quote_path(branch)}/"
             async for batch in self._walk(head.commit, BranchFilter(files_url, self._patterns, self._max_bytes)):
                 yield batch
         except _ListingFailed as failure:
@@ -174,7 +176,7 @@ class GithubSource(Source):
         branch = self._repo.branch or "HEAD"
         etag, url = known.get("etag", ""), known.get("etag_url", "")
         answer = await self._github.get(
-            f"{self._api_url}/commits/{github_rest.quote_path(branch)}",
+            f"{self._api_url}/commits/{github_responses.quote_path(branch)}",
             accept=SHA,
             conditional={"If-None-Match": etag} if etag else {},
             conditional_url=url,
@@ -188,12 +190,12 @@ class GithubSource(Source):
             case Fetched(status=409):
                 raise _ListingFailed(f"{self._repo.full_name} has no commit yet.")
         good = self._good(answer, f"the commit of {branch}")
-        commit = self._parsed(github_rest.parse_commit(good.body), "commit")
+        commit = self._parsed(github_responses.parse_commit(good.body), "commit")
         return BranchHead(commit, good.header("etag"), good.final_url)
 
     async def _default_branch(self) -> str:
         good = self._good(await self._github.get(self._api_url, max_bytes=SMALL_BYTES), "the repository")
-        return self._parsed(github_rest.parse_default_branch(good.body), "repository")
+        return self._parsed(github_responses.parse_default_branch(good.body), "repository")
 
     async def _walk(self, commit: str, branch_filter: BranchFilter) -> AsyncIterator[ListingBatch]:
         """List all folders at once; where that is too much for one answer, folder by folder."""
@@ -203,16 +205,16 @@ class GithubSource(Source):
             tree = await self._tree(sha, is_deep=True)
             if tree.truncated:
                 tree = await self._tree(sha, is_deep=False)
-                pending += github_rest.folders(tree, prefix, branch_filter.patterns)
+                pending += github_responses.folders(tree, prefix, branch_filter.patterns)
             if tree.truncated:
                 raise _ListingFailed(f"The folder {prefix or '/'} has more entries than GitHub lists.")
-            for batch in github_rest.batches(tree, prefix, branch_filter):
+            for batch in github_responses.batches(tree, prefix, branch_filter):
                 yield batch
 
     async def _tree(self, sha: str, *, is_deep: bool) -> GitTree:
         url = f"{self._api_url}/git/trees/{sha}" + ("?recursive=1" if is_deep else "")
         good = self._good(await self._github.get(url, max_bytes=TREE_BYTES), "a part of the tree")
-        return self._parsed(github_rest.parse_tree(good.body), "tree")
+        return self._parsed(github_responses.parse_tree(good.body), "tree")
 
     def _good(self, answer: FetchResult, what: str) -> Fetched:
         match answer:
@@ -256,7 +258,7 @@ class GithubSource(Source):
             request = FetchRequest(url, conditional=conditional, conditional_url=item.validators_url)
             return await self._fetcher.fetch(request, slot)
         headers = {name.lower(): value for name, value in conditional.items()}
-        known = github_rest.sha_of_etag(headers.get("if-none-match", ""))
+        known = github_responses.sha_of_etag(headers.get("if-none-match", ""))
         if known and known == item.listed_version:
             return _unchanged(url, known)
         answer = await self._github.get(self._raw_url + url.removeprefix(self._blobs_url), accept="*/*", slot=slot)
@@ -269,16 +271,16 @@ class GithubSource(Source):
         answer = await self._as_listed(item, answer, slot)
         if not isinstance(answer, Fetched):
             return answer
-        sha = github_rest.blob_sha(answer.body)
+        sha = github_responses.blob_sha(answer.body)
         if sha == known:
             return _unchanged(url, sha)
-        kind = github_rest.content_type(answer.header("content-type"), url, answer.body)
+        kind = github_responses.content_type(answer.header("content-type"), url, answer.body)
         return replace(_at(answer, url), headers={**answer.headers, "etag": f'"{sha}"', "content-type": kind})
 
     async def _as_listed(self, item: Item, answer: Fetched, slot: BodySlot | None) -> FetchResult:
         """Return the version that the listing saw: raw files come from a cache that may be five minutes behind."""
         listed = item.listed_version
-        if not github_rest.is_sha(listed) or github_rest.blob_sha(answer.body) == listed:
+        if not github_responses.is_sha(listed) or github_responses.blob_sha(answer.body) == listed:
             return answer
         exact = await self._github.get(f"{self._api_url}/git/blobs/{listed}", accept=RAW, slot=slot)
         # Gone from the repository, by a force push: then the listing is what is old.
@@ -297,10 +299,10 @@ class GithubSource(Source):
 
 
 def _checked(repo: str, branch: str, web_url: str) -> Repository:
-    repository = github_rest.parse_repository(repo, web_url)
+    repository = github_responses.parse_repository(repo, web_url)
     if isinstance(repository, RejectedUrl):
         raise ValueError(f"{repository.reason} (got {repo[:80]!r})")
-    if branch and not github_rest.is_branch(branch):
+    if branch and not github_responses.is_branch(branch):
         raise ValueError(f"A branch cannot have this name. (got {branch[:80]!r})")
     return repository._replace(branch=branch or repository.branch)
 
@@ -317,11 +319,11 @@ def _unchanged(url: str, sha: str) -> Fetched:
 def _named_repository(url: str, web_url: str) -> dict[str, Any] | None:
     """Return the repository that an address on GitHub names, with branch and folder; None for any other page."""
     cleaned = clean_url(url)
-    inside = None if isinstance(cleaned, RejectedUrl) else github_rest.path_below(cleaned, web_url)
+    inside = None if isinstance(cleaned, RejectedUrl) else github_responses.path_below(cleaned, web_url)
     if inside is None:
         return None
     owner, name, view, branch, *below = [*filter(None, inside.split("/")), *[""] * 4]
-    repository = github_rest.parse_repository(f"{owner}/{name}", web_url)
+    repository = github_responses.parse_repository(f"{owner}/{name}", web_url)
     is_other_page = owner in _NO_OWNERS or bool(view and not (view == "tree" and branch))
     if isinstance(repository, RejectedUrl) or is_other_page:
         return None

@@ -11,8 +11,8 @@ from core.errors import FailCode, FailDetail
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
 from core.net.fetcher import BodySlot, Fetcher
 from core.settings import Settings
-from core.sources import github_rest
-from core.sources.github_rest import Repository
+from core.sources import github_responses
+from core.sources.github_responses import Repository
 
 JSON = "application/vnd.github+json"
 SHA = "application/vnd.github.sha"
@@ -59,10 +59,10 @@ class GithubClient:
         answer = await self._fetcher.fetch(request, slot)
         if not isinstance(answer, Fetched):
             return answer
-        wait = github_rest.limit_seconds(answer.status, answer.headers, answer.body, self._clock())
+        wait = github_responses.limit_seconds(answer.status, answer.headers, answer.body, self._clock())
         if wait:
             await self._fetcher.hold_off(answer.final_url, wait, LIMIT_REASON)
-            if answer.status in github_rest.LIMIT_STATUSES:
+            if answer.status in github_responses.LIMIT_STATUSES:
                 return Deferred(wait, LIMIT_REASON)
         return self.denial(answer.status) if answer.status in (401, 403) else answer
 

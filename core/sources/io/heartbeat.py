@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from redis.exceptions import RedisError
 
-from core.net.gate import DomainPace
+from core.net.rate_limit import DomainPace
 from core.registry.io.due import RUN_HOLD_SECONDS
 from core.registry.io.visitor import Visitor
 from core.runtime import progress

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from core.errors import FreshetError
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Item
 from core.runtime.context import Context
-from core.sources.domain import DomainFileError, SourceRecord
+from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io import source_kinds
 from core.sources.io.source import Source
 from core.sources.source_state import SourceState

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from core.errors import FreshetError
 from core.settings import Settings
-from core.sources.domain import SourceRecord
+from core.sources.domain_schema import SourceRecord
 
 KEY_FILE = "folder.key"
 _KEY_BYTES = 32

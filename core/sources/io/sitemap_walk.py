@@ -14,9 +14,9 @@ import msgspec
 from core import ids
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
 from core.net.fetcher import Fetcher
-from core.registry import classify
-from core.registry.classify import ResponseKind
+from core.registry import status_table
 from core.registry.record import iso
+from core.registry.status_table import ResponseKind
 from core.runtime.parse_pool import ParsePool
 from core.sources.sitemap_pages import MAX_BYTES, MOST_LISTED, Listed, SitemapResult, SitemapTask
 from core.urls import secrets
@@ -146,7 +146,7 @@ class SitemapWalk:
             )
         )
         if isinstance(answer, Fetched):
-            match classify.status(answer.status).kind:
+            match status_table.status(answer.status).kind:
                 case ResponseKind.UNCHANGED if known and conditional:
                     return msgspec.structs.replace(known, lastmod=step.lastmod, asked_ts=self.clock()), ()
                 case ResponseKind.OK:

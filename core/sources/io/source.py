@@ -17,7 +17,7 @@ from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref
 from core.net.fetcher import BodySlot
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.domain import SourceConfig
+from core.sources.domain_schema import SourceConfig
 from core.sources.source_state import SourceState
 from core.urls.scope import Scope
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.sources.domain import SourceConfig, SourceRecord
+from core.sources.domain_schema import SourceConfig, SourceRecord
 from core.sources.io.folder import FolderSource
 from core.sources.io.github import GithubSource
 from core.sources.io.single_items import SingleItemSource

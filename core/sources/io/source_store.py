@@ -10,7 +10,7 @@ from typing import cast
 from core.keys import Keys
 from core.models import RejectedUrl
 from core.registry import field_parsing
-from core.sources.domain import DomainFileError, SourceRecord
+from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io import domain_file
 from core.sources.source_state import LastmodTrust, LossLimit, SourceState
 from core.store.commit import DONE_MILLISECONDS, Command, new_token

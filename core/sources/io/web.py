@@ -18,10 +18,10 @@ from pydantic import AfterValidator, Field
 
 from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
 from core.net.fetcher import BodySlot, Fetcher
-from core.pages.canonical import is_login_or_error_url
+from core.pages.canonical_link import is_login_or_error_url
 from core.registry.record import Item
 from core.runtime.parse_pool import ParsePool
-from core.sources.domain import SourceConfig, UrlGlobs, slug
+from core.sources.domain_schema import SourceConfig, UrlGlobs, slug
 from core.sources.io.single_items import look_and_fetch, page_request
 from core.sources.io.sitemap_walk import SitemapWalk, lastmod_versions
 from core.sources.io.source import LINKS_DECIDE, Source

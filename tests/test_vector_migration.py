@@ -12,8 +12,8 @@ import redis
 
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embedders import open_embedder
-from core.search.io.migrate import Migration, NothingToMigrate
 from core.search.io.page_contents import PageContentReader
+from core.search.io.vector_migration import Migration, NothingToMigrate
 from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
 from core.store import connect

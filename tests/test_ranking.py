@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.cranfield import by_rank
-from core.search import fusion
+from core.search import ranking
 
 WORDS = [("a", 10.0), ("b", 5.0)]
 MEANING = [("b", 0.8), ("c", 0.4)]
@@ -18,7 +18,7 @@ FOUND = st.dictionaries(st.integers(0, 20), st.floats(0.001, 1e6)).map(
 
 def test_weighted_adds_what_each_side_gives() -> None:
     """Each side counts by score / best score, and what both found comes first."""
-    found = fusion.weighted(WORDS, MEANING, 0.5)
+    found = ranking.weighted(WORDS, MEANING, 0.5)
 
     assert [(hit.key, hit.score) for hit in found] == [("b", 0.75), ("a", 0.5), ("c", 0.25)]
     assert (found[0].lexical, found[0].semantic) == (0.5, 1.0)
@@ -38,35 +38,35 @@ def test_reciprocal_looks_at_ranks_alone() -> None:
 )
 def test_a_weight_of_one_or_zero_is_one_side_alone(weight: float, keys: list[str]) -> None:
     """What only the other side found is not there."""
-    assert [hit.key for hit in fusion.weighted(WORDS, MEANING, weight)] == keys
+    assert [hit.key for hit in ranking.weighted(WORDS, MEANING, weight)] == keys
 
 
 def test_a_side_may_have_found_nothing() -> None:
     """One empty side leaves the order of the other; two give nothing."""
-    assert [hit.key for hit in fusion.weighted([], MEANING)] == ["b", "c"]
-    assert [hit.key for hit in fusion.weighted(WORDS, [])] == ["a", "b"]
-    assert fusion.weighted([], []) == []
+    assert [hit.key for hit in ranking.weighted([], MEANING)] == ["b", "c"]
+    assert [hit.key for hit in ranking.weighted(WORDS, [])] == ["a", "b"]
+    assert ranking.weighted([], []) == []
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
 def test_what_has_words_alone_is_scored_by_them_alone(weight: float) -> None:
     """Its words count in full whatever the weight, and a vector that found it counts nothing; others are as before."""
-    found = {hit.key: hit for hit in fusion.weighted(WORDS, [*MEANING, ("d", 0.1)], weight, {"b", "d"}.__contains__)}
-    before = {hit.key: hit for hit in fusion.weighted(WORDS, MEANING, weight)}
+    found = {hit.key: hit for hit in ranking.weighted(WORDS, [*MEANING, ("d", 0.1)], weight, {"b", "d"}.__contains__)}
+    before = {hit.key: hit for hit in ranking.weighted(WORDS, MEANING, weight)}
 
-    assert found.pop("b") == fusion.FusedHit("b", 0.5, 0.5, 0.0)
+    assert found.pop("b") == ranking.FusedHit("b", 0.5, 0.5, 0.0)
     assert found == {key: hit for key, hit in before.items() if key != "b"}
 
 
 def test_scores_without_a_best_are_nothing() -> None:
     """A side whose best score is 0 has found nothing."""
-    assert fusion.weighted([("a", 0.0)], []) == []
+    assert ranking.weighted([("a", 0.0)], []) == []
 
 
 @given(FOUND, FOUND, st.floats(0, 1))
 def test_scores_lie_between_zero_and_one(words, meaning, weight: float) -> None:  # type: ignore[no-untyped-def]
     """Whatever the sides give: score and parts are between 0 and 1, best first, each key once."""
-    found = fusion.weighted(words, meaning, weight)
+    found = ranking.weighted(words, meaning, weight)
 
     assert all(0 <= value <= 1.000001 for hit in found for value in (hit.score, hit.lexical, hit.semantic))
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
@@ -78,12 +78,12 @@ def test_scores_lie_between_zero_and_one(words, meaning, weight: float) -> None:
     [
         ([], 0.55),
         ([("a", 1.0)], 0.55),
-        ([("p", 1.0)], 0.55 / (0.55 + 0.45 * fusion.LEAST_SHARE)),
+        ([("p", 1.0)], 0.55 / (0.55 + 0.45 * ranking.LEAST_SHARE)),
         ([("a", 1.0), ("p", 1.0)], 0.55 / (0.55 + 0.45 / 2)),
     ],
 )
 def test_meaning_counts_as_far_as_it_can_be_compared(words: list[tuple[str, float]], weight: float) -> None:
     """All that words found has a vector: the weight is as it was; half of it: meaning counts half; none: hardly."""
-    assert fusion.comparable_weight(words, 0.55, "p".__eq__) == pytest.approx(weight)
-    assert fusion.comparable_weight(words, 0.0, "p".__eq__) == 0.0
-    assert fusion.comparable_weight(words, 1.0, "p".__eq__) == 1.0
+    assert ranking.comparable_weight(words, 0.55, "p".__eq__) == pytest.approx(weight)
+    assert ranking.comparable_weight(words, 0.0, "p".__eq__) == 0.0
+    assert ranking.comparable_weight(words, 1.0, "p".__eq__) == 1.0

@@ -11,8 +11,8 @@ import pytest
 from core.documents.extract_file import extract_file
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
+from core.pages.data_detection import is_noise
 from core.pages.extract import extract_page
-from core.pages.raw_data import is_noise
 
 STORY = "".join(
     f"<p>Paragraph {number} of the story about the river, which rose again in the night and took a bridge.</p>"

@@ -10,7 +10,7 @@ import pytest
 
 from core.keys import Keys
 from core.models import Deferred
-from core.net.gate import Admission, Gate, GateReply
+from core.net.rate_limit import Admission, Gate, GateReply
 from core.store.connect import Client
 
 GAP = 1_000.0
@@ -338,7 +338,7 @@ async def test_who_waits_for_the_wire_hears_of_a_shut_meanwhile(redis: Client, k
 
 async def test_the_memory_of_open_gates_is_bounded(redis: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crawl of the whole web does not fill a process with domains."""
-    monkeypatch.setattr("core.net.gate.MEMORY_DOMAINS", 3)
+    monkeypatch.setattr("core.net.rate_limit.MEMORY_DOMAINS", 3)
     g, work, slots = Gate(redis, keys, 0.0, None), Work(), asyncio.Semaphore(1)
 
     for number in range(10):

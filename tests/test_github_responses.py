@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from core.models import Ref, RejectedUrl
-from core.sources import github_rest
-from core.sources.github_rest import BranchFilter, Repository, TreeEntry
+from core.sources import github_responses
+from core.sources.github_responses import BranchFilter, Repository, TreeEntry
 from core.urls.patterns import DOCUMENTS, PathPatterns
 from tests.github_server import Branch
 
@@ -38,7 +38,7 @@ NOW = 1_700_000_000.0
 )
 def test_repositories(text: str, web: str, expected: Repository) -> None:
     """A name or a URL, as people copy them."""
-    assert github_rest.parse_repository(text, web) == expected
+    assert github_responses.parse_repository(text, web) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_repositories(text: str, web: str, expected: Repository) -> None:
 )
 def test_no_repositories(text: str) -> None:
     """What names no repository is turned away with a sentence."""
-    found = github_rest.parse_repository(text, WEB)
+    found = github_responses.parse_repository(text, WEB)
 
     assert isinstance(found, RejectedUrl)
     assert found.reason.endswith(".")
@@ -76,7 +76,7 @@ def test_no_repositories(text: str) -> None:
 )
 def test_branches(name: str, expected: bool) -> None:
     """As `git check-ref-format` has it."""
-    assert github_rest.is_branch(name) is expected
+    assert github_responses.is_branch(name) is expected
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_branches(name: str, expected: bool) -> None:
 )
 def test_base_urls_are_cleaned(url: str, expected: str) -> None:
     """However the setting is written, the URLs that begin with it are clean."""
-    assert github_rest.base_url(url, "GITHUB_WEB_URL") == expected
+    assert github_responses.base_url(url, "GITHUB_WEB_URL") == expected
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_base_urls_are_cleaned(url: str, expected: str) -> None:
 def test_base_urls_that_cannot_be(url: str) -> None:
     """The sentence names the setting and not its value, which could hold a password."""
     with pytest.raises(ValueError, match=r"^GITHUB_API_URL is no URL that others can begin with\.$"):
-        github_rest.base_url(url, "GITHUB_API_URL")
+        github_responses.base_url(url, "GITHUB_API_URL")
 
 
 # ── trees ───────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +170,7 @@ ROW = {"path": "a", "mode": "100644", "type": "blob", "sha": SHA, "size": 1, "ur
 )
 def test_trees(body: object, expected: tuple[TreeEntry, ...] | None) -> None:
     """Read with types; one that does not say whether it is whole is none."""
-    found = github_rest.parse_tree(json.dumps(body).encode())
+    found = github_responses.parse_tree(json.dumps(body).encode())
 
     assert (found.tree if found else None) == expected
 
@@ -180,7 +180,11 @@ def test_trees(body: object, expected: tuple[TreeEntry, ...] | None) -> None:
 )
 def test_broken_answers(body: bytes) -> None:
     """Whatever comes, nothing is raised."""
-    assert (github_rest.parse_tree(body), github_rest.parse_default_branch(body), github_rest.parse_commit(body)) == (
+    assert (
+        github_responses.parse_tree(body),
+        github_responses.parse_default_branch(body),
+        github_responses.parse_commit(body),
+    ) == (
         None,
         None,
         None,
@@ -189,10 +193,10 @@ def test_broken_answers(body: bytes) -> None:
 
 def test_small_answers() -> None:
     """A default branch must be a branch, and a sha a sha."""
-    assert github_rest.parse_default_branch(b'{"default_branch": "trunk", "x": 1}') == "trunk"
-    assert github_rest.parse_default_branch(b'{"default_branch": "../x"}') is None
-    assert github_rest.parse_commit(f"{SHA}\n".encode()) == SHA
-    assert github_rest.parse_commit(b"<html>") is None
+    assert github_responses.parse_default_branch(b'{"default_branch": "trunk", "x": 1}') == "trunk"
+    assert github_responses.parse_default_branch(b'{"default_branch": "../x"}') is None
+    assert github_responses.parse_commit(f"{SHA}\n".encode()) == SHA
+    assert github_responses.parse_commit(b"<html>") is None
 
 
 def test_shas_are_gits(tmp_path: Path) -> None:
@@ -212,8 +216,8 @@ def test_shas_are_gits(tmp_path: Path) -> None:
     branch = Branch({name: ("100644", content) for name, content in files.items()})
 
     assert branch.commits[branch.head()] == git("write-tree")
-    assert github_rest.blob_sha(files["a/b.md"]) == git("hash-object", "a/b.md")
-    assert github_rest.blob_sha(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    assert github_responses.blob_sha(files["a/b.md"]) == git("hash-object", "a/b.md")
+    assert github_responses.blob_sha(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────
@@ -236,13 +240,13 @@ def test_shas_are_gits(tmp_path: Path) -> None:
 )
 def test_content_types(stated: str, url: str, body: bytes, expected: str) -> None:
     """By the name where the server says nothing; a charset only where it is true, and never over a page's own."""
-    assert github_rest.content_type(stated, url, body) == expected
+    assert github_responses.content_type(stated, url, body) == expected
 
 
 @pytest.mark.parametrize(("etag", "expected"), [(f'"{SHA}"', SHA), (f'W/"{SHA}"', SHA), (SHA, SHA), ("", "")])
 def test_shas_come_back_from_etags(etag: str, expected: str) -> None:
     """Also when a proxy made them weak."""
-    assert github_rest.sha_of_etag(etag) == expected
+    assert github_responses.sha_of_etag(etag) == expected
 
 
 @pytest.mark.parametrize(
@@ -267,4 +271,4 @@ def test_shas_come_back_from_etags(etag: str, expected: str) -> None:
 )
 def test_limits(name: str, status: int, headers: dict[str, str], body: bytes, expected: float) -> None:
     """Both kinds of rate limit, by header or by word."""
-    assert github_rest.limit_seconds(status, headers, body, NOW) == expected, name
+    assert github_responses.limit_seconds(status, headers, body, NOW) == expected, name

@@ -18,7 +18,7 @@ from core.models import Failed
 from core.net.failures import AddressBlocked
 from core.registry.field_parsing import is_text
 from core.settings import Settings
-from core.urls.addresses import AllowList, is_address, is_forbidden
+from core.urls.ip_addresses import AllowList, is_address, is_forbidden
 from core.urls.normalise import MAX_URL_CHARS, host_and_port, serialise_url
 
 _DEFAULT_PORTS = {"http:": 80, "https:": 443}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from core.net.fetcher import BodySlot
-from core.runtime import per_domain
+from core.runtime import domain_concurrency
 
 
 async def test_room_is_taken_on_the_wire_and_given_back_at_the_end() -> None:
@@ -50,7 +50,9 @@ async def test_lanes_keep_their_width_and_the_limit_of_all() -> None:
         done.append(item)
 
     items = [f"{lane}{n}" for lane in "abc" for n in range(10)]
-    await per_domain.run(per_domain.group(items, lambda item: item[0]), work, 2, lambda: False, at_once=3)
+    await domain_concurrency.run(
+        domain_concurrency.group(items, lambda item: item[0]), work, 2, lambda: False, at_once=3
+    )
 
     assert sorted(done) == sorted(items)
     assert most == {"lane": 2, "all": 3}
@@ -63,8 +65,8 @@ async def test_stopped_lanes_leave_the_rest() -> None:
     async def work(item: int) -> None:
         done.append(item)
 
-    queues = per_domain.group(range(10), lambda _: "x")
-    await per_domain.run(queues, work, 1, lambda: len(done) >= 3)
+    queues = domain_concurrency.group(range(10), lambda _: "x")
+    await domain_concurrency.run(queues, work, 1, lambda: len(done) >= 3)
 
     assert done == [0, 1, 2]
     assert len(queues["x"]) == 7
