@@ -562,6 +562,7 @@ async def test_stored_anew_keeps_its_history(context: Context, web: FakeWeb) -> 
     assert await context.client.exists(context.keys.status("Indexed")) == 0
 
 
+@pytest.mark.parse_children
 async def test_stop_ends_within_moments_and_leaves_no_lease(context: Context, web: FakeWeb) -> None:
     """Cancelled again and again as a signal does: nothing new begins, and everything is given back."""
     for n in range(200):
