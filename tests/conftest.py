@@ -28,7 +28,7 @@ hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
 
 RUNAWAY_CPU_SECONDS = 30.0
-FULL = """the long version: crashes, lost replies and kills at every point instead of at every so manieth; load tests
+FULL = """the long version: crashes, lost replies and kills at every point instead of at some of them; load tests
 with their full counts; every hostile input, corpus page and member of a long list of like cases instead of a choice;
 and the tests marked `full`"""
 
