@@ -28,7 +28,7 @@ LONG_TROUBLE_WEIGHT = 30.0
 LONGEST_BACKOFF_SECONDS = 30 * DAY_SECONDS
 
 MAX_CRASHES = 3
-"""What kills so many workers is parked: no longer due until somebody asks for it."""
+"""An item that killed so many workers is parked: not due until a reindex asks for it. A feed counts as broken."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from core.settings import Settings
 from core.store import connect, embedded, redis_health
 from scripts.launch_processes import Process, StopRequest, UpProcesses
 
-log = logging.getLogger("up")
+log = logging.getLogger("sample")
 
 SAMPLE_PORT = 8765
 WATCH_SECONDS = 2.0
@@ -43,8 +43,8 @@ def running(settings: Settings, processes: UpProcesses, stop: StopRequest, patie
     changes = ["--change-every", str(seconds)] if seconds else []
     command = [sys.executable, "-m", "scripts.sample_site", "--port", str(port), *changes]
     site = processes.start(command, stdout=subprocess.DEVNULL)
-    _wait_until_open(port, stop)
-    log.info("🗞️ Serving the sample site → http://127.0.0.1:%d/", port)
+    if _wait_until_open(port, stop):
+        log.info("🗞️ Serving the sample site → http://127.0.0.1:%d/", port)
     sample.write_url(settings, f"http://127.0.0.1:{port}")
     asyncio.run(_subscribe(settings, stop))
     done = threading.Event()
@@ -55,13 +55,14 @@ def running(settings: Settings, processes: UpProcesses, stop: StopRequest, patie
         done.set()
 
 
-def _wait_until_open(port: int, stop: StopRequest) -> None:
+def _wait_until_open(port: int, stop: StopRequest) -> bool:
     """Wait so that the first poll finds it open; if it never opens, the feeds' health shows it."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
+            return True
         stop.pause(0.05)
+    return False
 
 
 async def _wants_sample(settings: Settings, stop: StopRequest, patient: bool) -> bool:

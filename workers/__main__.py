@@ -40,7 +40,8 @@ def main(
         settings = load()
         logs.configure(settings)
         async with redis_health.open_when_ready(settings, once=options.burst):
-            ready.append(settings)
+            pass
+        ready.append(settings)  # last: a signal until here ends the process
 
     code = signals.run_until_stopped(get_ready)
     return _serve(ready[0], options, allowed, timing) if ready else code

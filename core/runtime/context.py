@@ -1,7 +1,8 @@
 """The context: everything that a process works with, opened together and closed together.
 
-Start reading here. Every worker and most scripts run inside `async with open_context(settings) as context`, and pass
-the context on to the code that does the work. Each attribute is one store or tool; its class says what it does.
+Start reading here. Workers run inside `async with open_context(settings) as context`, or `build_context` on a client
+that is open already, and pass the context on to the code that does the work. Each attribute is one store or tool; its
+class says what it does.
 """
 
 from __future__ import annotations
@@ -74,10 +75,11 @@ class Context:
 async def open_context(settings: Settings, *, once: bool = False) -> AsyncIterator[Context]:
     """Wait for the server (for ever, or `once` for a while), check it, and yield the context of this process."""
     logs.configure(settings)
-    async with redis_health.open_when_ready(settings, once=once) as (client, keys):
-        await redis_health.log_dangers(client)
-        async with build_context(settings, client, keys) as context:
-            yield context
+    async with (
+        redis_health.open_when_ready(settings, once=once, should_warn=True) as (client, keys),
+        build_context(settings, client, keys) as context,
+    ):
+        yield context
 
 
 @asynccontextmanager

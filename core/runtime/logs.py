@@ -21,7 +21,10 @@ from core.settings import Settings, misnamed_settings
 from core.urls import redis_url
 from core.urls.secrets import redact
 
-LOGGERS = ("ingest", "canon", "refresh", "embed", "search", "timer", "queue", "store", "net", "settings", "up")
+LOGGERS = (
+    *("ingest", "canon", "refresh", "embed", "search", "timer", "queue"),
+    *("store", "net", "sample", "settings", "up"),
+)
 REPORTED_VARIABLE = "FRESHET_REPORTED_NAMES"
 """In the environment of processes that we start: the unknown setting names that were reported already."""
 _reported: set[str] = set()

@@ -72,6 +72,7 @@ class QueueWorker(ForkingWorker):
         self._modules = sorted({name.rpartition(".")[0] for name, spec in allowed.items() if spec.queue in queues})
         self._cut_off_since: float | None = None
         self._is_registered = False
+        self._is_burst = False
         self._errors = 0
         self.jobs_taken = 0
         client = self._client = connect.open_queue(settings)
@@ -94,6 +95,7 @@ class QueueWorker(ForkingWorker):
 
     def serve(self, burst: bool = False) -> int:
         """Work; return how many jobs were taken."""
+        self._is_burst = burst
         for name in self._modules:  # once here, so that a job costs no imports
             try:
                 importlib.import_module(name)
@@ -127,9 +129,6 @@ class QueueWorker(ForkingWorker):
             return taken is not None or not burst
         except RedisError as error:
             self._note_cut_off(error)
-            since = self._cut_off_since or 0.0
-            if burst and time.monotonic() - since > redis_health.ONCE_WAIT_SECONDS:
-                raise StoreUnreachable(redis_health.explain(error, self._url)) from error
         except Exception as error:
             # Whatever is in Redis, by whomever: one bad entry does not end the worker.
             self._errors += 1
@@ -190,9 +189,8 @@ class QueueWorker(ForkingWorker):
         try:
             self.prepare_execution(job)
         except RedisError:
-            # Taken, and it counts as running nowhere. If it cannot be put back, the timer enqueues its work again.
-            with contextlib.suppress(RedisError):
-                self._put_back(job, queue)
+            self._put_back_when_possible(job, queue)
+            self.jobs_taken -= 1
             raise
         self.fork_work_horse(job, queue)
         self.monitor_work_horse(job, queue)
@@ -201,6 +199,18 @@ class QueueWorker(ForkingWorker):
     def _put_back(self, job: Job, queue: Queue) -> None:
         queue.push_job_id(job.id, at_front=True)
         queue.intermediate_queue.remove(job.id)
+
+    def _put_back_when_possible(self, job: Job, queue: Queue) -> None:
+        """Wait for the server with a job that was taken and counts as running nowhere."""
+        while True:
+            try:
+                return self._put_back(job, queue)
+            except RedisError as error:
+                self._note_cut_off(error)
+            if self._stop_requested:
+                log.warning("⚠️ Job %s could not be put back; the timer will bring its work again.", job.id)
+                return None
+            time.sleep(PAUSE_SECONDS)
 
     # ── maintenance ──
 
@@ -262,9 +272,12 @@ class QueueWorker(ForkingWorker):
             super()._set_ip_address(connection)
 
     def _note_cut_off(self, error: RedisError) -> None:
+        """Log it once; a burst does not wait for ever."""
         if self._cut_off_since is None:
             self._cut_off_since = time.monotonic()
             log.error("⚠️ %s The worker goes on when it is back.", redis_health.explain(error, self._url))
+        elif self._is_burst and time.monotonic() - self._cut_off_since > redis_health.ONCE_WAIT_SECONDS:
+            raise StoreUnreachable(redis_health.explain(error, self._url)) from error
 
     def _note_connected(self) -> None:
         if self._cut_off_since is not None:

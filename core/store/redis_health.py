@@ -68,11 +68,18 @@ async def wait_for_server(
 
 
 @contextlib.asynccontextmanager
-async def open_when_ready(settings: Settings, *, once: bool) -> AsyncIterator[tuple[Client, Keys]]:
-    """Open the store when its server answers and its schema is known; `once`: give up after a few seconds."""
+async def open_when_ready(
+    settings: Settings, *, once: bool, should_warn: bool = False
+) -> AsyncIterator[tuple[Client, Keys]]:
+    """Open the store when its server answers and its schema is known; `once`: give up after a few seconds.
+
+    `should_warn`: log what is dangerous about the server, before anything is written that it may refuse.
+    """
     client, keys = open_store(settings), Keys.of(settings)
     try:
         await wait_for_server(client, settings, give_up_seconds=ONCE_WAIT_SECONDS if once else None)
+        if should_warn:
+            await log_dangers(client)
         await _check_version(client, keys)
         yield client, keys
     finally:

@@ -80,7 +80,7 @@ class ArticleExpiry:
         rows = await self._client.eval(_WITHOUT_ARTICLE, 1, self._keys.refs(ARTICLES_SOURCE), *words)
         expired = {item_id: fields for item_id, *fields in cast(list[list[str]], rows)}
         old = {item_id: fields[0] or "0" for item_id, fields in expired.items() if self._is_old(fields, now)}
-        count = await _remove(self._remover, "status", old)
+        count = await _remove(self._remover, old)
         # Those whose end is not noted yet. The status of what a 404 or 410 took away says so itself.
         ending = [
             item_id
@@ -127,22 +127,21 @@ class Purger:
     async def _purge(self, status: Status, now: float) -> int:
         members, cursors = self._keys.status(str(status)), self._keys.prune_cursors
         item_ids = await scanning.next_set_members(self._client, members, cursors, PURGED[status], PURGE_BATCH)
-        fields = ("goneTs", "checkedTs", "sources")
+        fields = ("goneTs", "checkedTs", "sources", "normalizedSource")
         rows = await read_many(self._client, [("HMGET", self._keys.item(item_id), *fields) for item_id in item_ids])
         old = {}
-        for item_id, (gone_ts, checked_ts, sources) in zip(item_ids, rows, strict=True):
+        for item_id, (gone_ts, checked_ts, sources, address) in zip(item_ids, rows, strict=True):
             since = field_parsing.timestamp(gone_ts or checked_ts or "0", now)  # a damaged time is not old
             # Of what is out of scope only what no source lists any more.
             if now - since > self._ttl and (status is Status.GONE or not sources):
-                old[item_id] = str(status)
-        return await _remove(self._remover, "status", old)
+                old[item_id] = "0" if address is None else str(status)  # 0: an id without a record
+        return await _remove(self._remover, old)
 
 
-async def _remove(remover: Remover, field: str, values: dict[str, str]) -> int:
+async def _remove(remover: Remover, statuses: dict[str, str]) -> int:
     """Remove these items, with or without a record; one that has been revived has another status, and stays."""
-    known = {record.id: record for record in await remover.read(list(values))}
-    values = {item_id: value if item_id in known else "0" for item_id, value in values.items()}
-    return await remover.remove([known.get(item_id, RemovableItem(item_id)) for item_id in values], field, values)
+    known = {record.id: record for record in await remover.read(list(statuses))}
+    return await remover.remove([known.get(one, RemovableItem(one)) for one in statuses], "status", statuses)
 
 
 class Pruner:

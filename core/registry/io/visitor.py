@@ -1,4 +1,4 @@
-"""Visit many: items that are due and links that are new, each domain in its lane, a batch at a time.
+"""Visit many: items that are due and links that are new, many domains side by side, a batch at a time.
 
 An interrupted batch releases what it has leased, as it was.
 """
