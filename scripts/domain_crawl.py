@@ -64,7 +64,7 @@ async def crawl(
         build_context(settings, client, keys) as context,
     ):
         domain = await DomainStore(client, keys).require(domain_id)
-        sids = [domain.source_id(source)] if source else list(domain.sources)
+        sids = [domain.source_id(source)] if source is not None else list(domain.sources)
         if dry_run:
             echo(_preview([await dry_run_source(context, sid, CrawlMode(mode)) for sid in sids]))
             return 0

@@ -1,1 +1,1 @@
-"""What the doctor and the timer check and heal."""
+"""What the doctor and the timer check and repair."""

@@ -1,4 +1,4 @@
-"""Exceptions of a fetch as `Failed` values; what a failure means for an item or a feed is in `registry.classify`.
+"""Exceptions of a fetch as `Failed` values; what a failure means for an item or a feed is in `registry.status_table`.
 
 Sentences are fixed: no URL, no header and no body of the other side gets into a log through them.
 """

@@ -276,7 +276,7 @@ class Gate:
 
     async def leave(self, domain: str, token: str) -> None:
         """Free the place. Twice does no harm."""
-        pipe = self._redis.pipeline(transaction=False)
+        pipe = self._redis.pipeline(transaction=True)
         pipe.zrem(self._keys.gate_line(domain), token)
         pipe.zrem(self._keys.gate_busy(domain), token)
         await pipe.execute()

@@ -1,8 +1,8 @@
 """Decode a page's bytes: by byte order mark, as UTF-8 if valid, by header, meta tag, XML declaration, then by a guess.
 
-Codecs come from the fixed list of `feed_encoding`, never from the page's own words: `hex_codec` or `unicode_escape`
-in a meta tag is just an unknown name. What no codec explains becomes U+FFFD. Control characters go here, in bytes,
-where it is cheap; those that come back as character references are removed by `strip_unstorable`.
+Codecs come from the fixed list of `core.feeds.encoding`, never from the page's own words: `hex_codec` or
+`unicode_escape` in a meta tag is just an unknown name. What no codec explains becomes U+FFFD. Control characters go
+here, in bytes, where it is cheap; those that come back as character references are removed by `strip_unstorable`.
 """
 
 from __future__ import annotations

@@ -122,6 +122,8 @@ def _image(element: ImageElement, metadata: PageMetadata) -> Image | None:
     if _is_ornament(attributes):
         return None
     width, height = (_pixels(attributes.get(side) or "") for side in ("width", "height"))
+    if _has_refused_size(width, height):  # before any address is parsed, which takes longer
+        return None
     for address in _addresses(element):
         url = metadata.absolute(address)
         if url and _is_content_image(url):
@@ -141,12 +143,15 @@ def _addresses(element: ImageElement) -> Iterable[str]:
     return filter(_is_address, (*largest, *lazy, *last))
 
 
+def _has_refused_size(width: int, height: int) -> bool:
+    is_small = any(0 < side < MIN_PIXELS for side in (width, height))  # 0 is not stated
+    return is_small or (bool(width and height) and max(width, height) > MAX_ASPECT * min(width, height))
+
+
 def _accepted(url: str, alt: str, width: int, height: int) -> Image | None:
     path = url.partition("//")[2].partition("/")[2].partition("?")[0]
     ending = path.rpartition("/")[2].rpartition(".")[2].lower()
-    is_small = any(0 < side < MIN_PIXELS for side in (width, height))  # 0 is not stated
-    is_long = bool(width and height) and max(width, height) > MAX_ASPECT * min(width, height)
-    if ending in REFUSED_ENDINGS or is_small or is_long:
+    if ending in REFUSED_ENDINGS or _has_refused_size(width, height):
         return None
     words = truncate(collapse_whitespace(strip_unstorable(alt[: 10 * MAX_ALT_CHARS])), MAX_ALT_CHARS)
     return Image(url, words, width, height, TYPES.get(ending, ""))

@@ -122,7 +122,8 @@ class Doctor:
         for name in dict.fromkeys(names):
             family = self._families.of(name)
             if family is None:
-                if len(self.unknown) < MOST_UNKNOWN and not name.startswith("rq:"):
+                is_new = name not in self.unknown and not name.startswith("rq:")
+                if is_new and len(self.unknown) < MOST_UNKNOWN:
                     self.unknown.append(name)
                 continue
             by_family.setdefault(family.name, []).append(family.id_in(name))

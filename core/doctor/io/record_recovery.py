@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from core import ids
 from core.doctor.invariants import Finding, Problem, findings_of
 from core.keys import Keys
-from core.registry import item_keys
-from core.registry.record import ARTICLES_SOURCE, Status, blank_record
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, blank_record
 from core.sources.io.source_store import SourceStore
 from core.store.commit import Command, Commit, CommitResult, Leases, flat
 from core.store.connect import Client
@@ -69,7 +68,7 @@ class RecordRecovery:
 
     async def _commands(self, uid: str, article: dict[str, str], now: float) -> list[Command]:
         item_id = article["item_id"]
-        known = item_keys.every_source(await self._sources.ids())
+        known = [ARTICLES_SOURCE, URLS_SOURCE, *sorted(await self._sources.ids())]
         scores = await read_many(self._client, [("ZSCORE", self._keys.refs(sid), item_id) for sid in known])
         listing = [sid for sid, score in zip(known, scores, strict=True) if score is not None]
         sources = list(dict.fromkeys([ARTICLES_SOURCE, *listing]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 from core.errors import FreshetError
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Item
@@ -65,6 +66,8 @@ class OpenSources:
             state = await self._context.sources.read(sid)
         if state is None:
             return None
+        # The id it is stored under counts, whatever its record says.
+        state = replace(state, record=replace(state.record, sid=sid))
         try:
             source = source_kinds.source_class(state.record.kind).open(state, self._context, self._now)
         except (ValueError, KeyError) as error:
