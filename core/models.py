@@ -199,7 +199,7 @@ class Link:
 
     @property
     def feed(self) -> str:
-        """The feed that listed it; empty if somebody added it by hand."""
+        """The feed that listed it; empty if someone added it by hand."""
         return self.entry.get("feed", "")
 
 

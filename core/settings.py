@@ -156,7 +156,7 @@ class Settings(BaseSettings):
 
     @property
     def registry_name(self) -> str:
-        """How the registry's keys begin: `ingest`, unless somebody named their table."""
+        """How the registry's keys begin: `ingest`, unless someone named their table."""
         return "ingest" if self.registry_table_name == "IngestItems" else self.registry_table_name
 
     @property
@@ -307,7 +307,7 @@ def _nearest_of_kin(name: str, known: Collection[str]) -> str | None:
 
 
 def _misspelt(name: str, known: Collection[str]) -> str | None:
-    """Return ours with the same words in another order, or nearly the same letters; DB_LOG_LEVEL is somebody else's."""
+    """Return ours with the same words in another order, or nearly the same letters; DB_LOG_LEVEL is someone else's."""
     words = sorted(name.split("_"))
     if any(name.endswith(f"_{ours}") for ours in known):
         return None

@@ -1,7 +1,7 @@
 """Find what does not fit together in the store, and repair it.
 
 python -m scripts.doctor          report, and change nothing
-python -m scripts.doctor --fix    repair; what cannot be derived again is put aside (freshet:quarantine)
+python -m scripts.doctor --fix    repair; what cannot be derived again is quarantined (freshet:quarantine)
 
 Exit code 0: nothing is wrong, or everything is repaired. 1: something is left. 2: the store could not be checked.
 """
@@ -106,7 +106,7 @@ async def _compare_replica(settings: Settings, keys: Keys, client: connect.Clien
     async with open_searcher(settings, client, keys) as searcher:
         report.replica = await searcher.follower.compare(fix=fix)
         wrong = left = _differ(report.replica)
-        if fix and wrong:  # somebody else may have the right to write it
+        if fix and wrong:  # someone else may have the right to write it
             left = min(_differ(await searcher.follower.compare()), wrong)
     report.left += left
     report.healed += wrong - left

@@ -4,7 +4,7 @@ python -m scripts.domain add FILE          a domain.json, the address of a site 
 python -m scripts.domain add URL --id NAME the same, under a name of your own
 python -m scripts.domain list
 python -m scripts.domain crawl ID          visit what is new, check what is known, take away what is gone
-    --mode full                            read everything anew, whatever validators say
+    --mode full                            read everything again, whatever validators say
     --source ID                            one of its sources only
     --dry-run                              tell what a crawl would find and ask for; changes nothing
     --yes                                  it may lose more than the guard lets it, for a day

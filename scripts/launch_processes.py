@@ -36,7 +36,7 @@ Process = subprocess.Popen[bytes]
 
 
 class Stopped(Exception):
-    """Somebody wants `up` to end."""
+    """Someone wants `up` to end."""
 
 
 class StopRequest:

@@ -1,4 +1,4 @@
-"""Read items anew: at once by their validators, or with --force whatever those say.
+"""Read items again: at once by their validators, or with --force whatever those say.
 
 python -m scripts.reindex ID|UID|URL|PATH    one item, by any of its names
 python -m scripts.reindex --category world   the articles of a category

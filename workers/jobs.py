@@ -37,7 +37,7 @@ def refresh(item_ids: list[str], picked_ts: float, source: str = "") -> None:
 
 
 def reindex(item_ids: list[str], picked_ts: float) -> None:
-    """Visit items that somebody asked for."""
+    """Visit items that someone asked for."""
     asyncio.run(_job(lambda context, limit: _visit(context, limit, item_ids, picked_ts, "")))
 
 
@@ -110,7 +110,7 @@ async def _crawl(context: Context, limit: JobLimit, source_id: str) -> None:
         if await context.sources.read(source_id) is None:
             return  # removed since the job was sent
     except DomainFileError:
-        return  # its record was put aside, and named then
+        return  # its record was quarantined, and named then
     run = await crawl_source(context, source_id, CrawlMode.SCHEDULED, should_stop=limit.is_over)
     if run["status"] == "finished" and run.get("message"):
         log.warning("⚠️ %s: %s", source_id, run["message"])

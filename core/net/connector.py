@@ -33,7 +33,7 @@ _LOGIN_STATUS = 407
 _LOGIN_ERROR = "it wants a name and a password (407)"
 _HTTP_ERROR = "it does not speak HTTP"
 _DNS_CACHE_SECONDS = 60
-"""Longer than aiohttp's ten: a stale answer is harmless, since the address of every connection is checked anew."""
+"""Longer than aiohttp's ten: a stale answer is harmless, since the address of every connection is checked again."""
 _DNS_THREADS = 32
 _FREE_BYTES = 1_000_000
 """Headers, trailers and interim responses of any honest server fit in here many times."""
@@ -131,7 +131,7 @@ class _FramingLimit(ResponseHandler):
     _received = 0
 
     def set_response_params(self, **params: Any) -> None:
-        """Count anew for the next request on this connection."""
+        """Reset the count for the next request on this connection."""
         self._received = 0
         super().set_response_params(**params)
 

@@ -21,7 +21,7 @@ from core.urls.normalise import display_url, host_of, split_url
 ARTICLES_SOURCE = "rss"
 """The source of everything that feeds list."""
 URLS_SOURCE = "urls"
-"""The source of single URLs and files that somebody registered."""
+"""The source of single URLs and files that someone registered."""
 BASE_INTERVAL_SECONDS = 86_400
 ERROR_CHARS = 1_024
 

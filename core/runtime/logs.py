@@ -58,7 +58,7 @@ class _LineHandler(logging.Handler):
 
 
 class _TextFormatter(logging.Formatter):
-    """A line break in somebody's URL becomes a blank, so that it cannot forge a record; in a traceback it is `\\n`."""
+    """A line break in someone's URL becomes a blank, so that it cannot forge a record; in a traceback it is `\\n`."""
 
     def __init__(self, secrets: tuple[str, ...]) -> None:
         super().__init__("%(asctime)s %(levelname)s [%(name)s] %(message)s", "%Y-%m-%d %H:%M:%S")

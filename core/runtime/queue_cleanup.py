@@ -46,7 +46,7 @@ class TolerantQueue(Queue):
         """Return True if nobody else looks after the queue now."""
         if self.connection.set(self.registry_cleaning_key, 1, nx=True, ex=self.lock_seconds):
             return True
-        if self.connection.ttl(self.registry_cleaning_key) == -1:  # written by somebody else: it would never expire
+        if self.connection.ttl(self.registry_cleaning_key) == -1:  # written by someone else: it would never expire
             self.connection.expire(self.registry_cleaning_key, self.lock_seconds)
         return False
 

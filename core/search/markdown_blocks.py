@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 MAX_HEADING_CHARS = 200
-"""What is longer is a paragraph that somebody made large; every chunk below a heading carries it."""
+"""What is longer is a paragraph that someone made large; every chunk below a heading carries it."""
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _FENCE = re.compile(r"[ \t]*(`{3,}+(?=[^`]*$)|~{3,}+)")

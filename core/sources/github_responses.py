@@ -55,7 +55,7 @@ _UNSPECIFIC = frozenset({"", "text/plain", "application/octet-stream"})
 
 
 class Repository(NamedTuple):
-    """A repository, and the branch somebody named; empty means its default branch."""
+    """A repository, and the branch someone named; empty means its default branch."""
 
     owner: str
     name: str

@@ -238,7 +238,7 @@ class Leases:
     async def renew(self) -> None:
         """Give every held lease its full TTL again, and release what could not be released before.
 
-        A lease that somebody else has taken is dropped: its commit will be refused.
+        A lease that someone else has taken is dropped: its commit will be refused.
         """
         await self._release_pending()
         held = [(key, token) for token, keys in self._held.items() for key in keys]

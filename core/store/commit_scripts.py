@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # KEYS[1] lease, KEYS[2] crash counter · ARGV[1] token, ARGV[2] milliseconds, ARGV[3] TTL of the counter.
-# 0 = somebody else has it; else how many workers took it since the last commit, this one included. Called again with
+# 0 = someone else has it; else how many workers took it since the last commit, this one included. Called again with
 # the same token, nothing is counted.
 ACQUIRE = """
 local holder = redis.call('GET', KEYS[1])
@@ -27,7 +27,7 @@ return renewed
 """
 
 # KEYS triples of lease, crash counter, record · ARGV[1] token, ARGV[2] milliseconds, ARGV[3] until when, for people.
-# For each: 0 = somebody else has it; else 1 + how many workers died over it. Nothing is counted here: of a whole batch
+# For each: 0 = someone else has it; else 1 + how many workers died over it. Nothing is counted here: of a whole batch
 # only what is being read can be to blame (`Leases.count_crash`).
 ACQUIRE_MANY = """
 local taken = {}

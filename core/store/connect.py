@@ -121,7 +121,7 @@ def _options(settings: Settings) -> dict[str, Any]:
     return {
         "socket_timeout": settings.redis_timeout_seconds,
         "socket_connect_timeout": settings.redis_timeout_seconds,
-        # No health check: it is a PING, which a server with a full disk refuses, and a lost connection is made anew by
+        # No health check: it is a PING, which a server with a full disk refuses, and a lost connection is made again by
         # the retry of whatever is sent next.
         "health_check_interval": 0,
         "retry_on_error": [BusyLoadingError, ReadOnlyError],

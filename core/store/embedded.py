@@ -220,7 +220,7 @@ def check_data_is_there(server_folder: Path) -> None:
 
 
 def _rewrite_command(manifest: Path, parts: list[str]) -> str:
-    """Return how to write the manifest anew, if the files leave no doubt."""
+    """Return how to write the manifest again, if the files leave no doubt."""
     matches = [match for match in map(_AOF_PART.fullmatch, parts) if match]
     bases = [match for match in matches if match["kind"] == "base"]
     rest = sorted((match for match in matches if match["kind"] == "incr"), key=lambda match: int(match["number"]))

@@ -38,10 +38,10 @@ class GuardedClient(redis.Redis):
 
     our_keys = Keys()
     is_read_only = False
-    """Nothing is put aside: to a command, a key of another type is not there."""
+    """Nothing is quarantined: to a command, a key of another type is not there."""
 
     def guard(self, our_keys: Keys, *, is_read_only: bool = False) -> GuardedClient:
-        """Set the names of this deployment's keys, and whether damaged ones may be put aside."""
+        """Set the names of this deployment's keys, and whether damaged ones may be quarantined."""
         self.our_keys, self.is_read_only = our_keys, is_read_only
         return self
 
@@ -64,7 +64,7 @@ class GuardedClient(redis.Redis):
         for _ in range(MOST_TRIES):
             if is_last or not any(sign in str(error) for sign in _DAMAGE):
                 break
-            # Nothing to put aside: another process may just have done it, so it is tried once more all the same.
+            # Nothing to quarantine: another process may just have done it, so it is tried once more all the same.
             is_last = not await quarantine.put_aside(await _suspects(plain, families, args))
             try:
                 return await plain.execute_command(*args, **options)
@@ -172,7 +172,7 @@ def _text(word: object) -> str:
 
 
 class GuardedQueueClient(sync_redis.Redis):
-    """The client of RQ; only keys of another type than RQ gives them are put aside."""
+    """The client of RQ; only keys of another type than RQ gives them are quarantined."""
 
     our_keys = Keys()
 
@@ -189,7 +189,7 @@ class GuardedQueueClient(sync_redis.Redis):
         for _ in range(MOST_TRIES):
             if is_last or "WRONGTYPE" not in str(error):
                 break
-            # Nothing to put aside: another process may just have done it, so it is tried once more all the same.
+            # Nothing to quarantine: another process may just have done it, so it is tried once more all the same.
             is_last = not self.put_aside(self._suspects(args))
             try:
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]

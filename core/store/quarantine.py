@@ -1,6 +1,6 @@
 """Put aside what is damaged, so that everything else goes on: keys of another type, and fields that cannot be read.
 
-Nothing is deleted. What was put aside stays for 30 days under `freshet:quarantine:<milliseconds>:<key>`.
+Nothing is deleted. What was quarantined stays for 30 days under `freshet:quarantine:<milliseconds>:<key>`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ QUARANTINE_SECONDS = 30 * 86_400
 AT_ONCE = 1_000
 
 # ARGV: index of the quarantine, how its keys begin, TTL in seconds; then pairs of key and the type it has to be.
-# Names of the keys that were of another type, and are put aside.
+# Names of the keys that were of another type, and are quarantined.
 MOVE = """
 local call = redis.call
 local clock = call('TIME')
@@ -46,7 +46,7 @@ return moved
 """
 
 # ARGV: index, how keys begin, TTL; the hash; then triples of field, the value that is damaged, what to put there
-# (empty: nothing). A field that has changed since is left alone. How many were put aside.
+# (empty: nothing). A field that has changed since is left alone. How many were quarantined.
 _MOVE_FIELDS = """
 local call = redis.call
 if call('TYPE', ARGV[4]).ok ~= 'hash' then return 0 end

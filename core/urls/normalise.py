@@ -123,7 +123,7 @@ def clean_url(url: str, trackers: Trackers | None = None) -> str | RejectedUrl:
 
 
 def public_url(url: str, trackers: Trackers | None = None) -> str | RejectedUrl:
-    """Return what is stored of a link that somebody else wrote: clean, without credentials; or why there is none."""
+    """Return what is stored of a link that someone else wrote: clean, without credentials; or why there is none."""
     cleaned = clean_url(url, trackers)
     return cleaned if isinstance(cleaned, RejectedUrl) else without_credentials(cleaned)
 

@@ -41,7 +41,7 @@ class CheckGroup(Protocol):
         """Return those of the findings that are still there."""
 
     async def repair(self, findings: Sequence[Finding], now: float) -> object:
-        """Repair what is still there; what cannot be derived again is put aside."""
+        """Repair what is still there; what cannot be derived again is quarantined."""
 
 
 class Doctor:
@@ -170,7 +170,7 @@ class Doctor:
         return [one for one in findings if one in still]
 
     async def repair(self, findings: Sequence[Finding], now: float) -> None:
-        """Repair what is still wrong; what cannot be derived again is put aside."""
+        """Repair what is still wrong; what cannot be derived again is quarantined."""
         for group in self._groups:
             own = [one for one in findings if one.problem in group.problems]
             if own:

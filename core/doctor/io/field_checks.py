@@ -94,7 +94,7 @@ class FieldChecks:
             elif problem is Problem.CREDENTIALS:
                 await self._cut_secrets_out(name)
             else:
-                with contextlib.suppress(DomainFileError):  # nobody knows it any more: it was put aside, and named
+                with contextlib.suppress(DomainFileError):  # nobody knows it any more: it was quarantined, and named
                     await self._sources.read(self._families["source"].id_in(name))
 
     async def _cut_secrets_out(self, name: str) -> None:

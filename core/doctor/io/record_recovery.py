@@ -53,7 +53,7 @@ class RecordRecovery:
         return await self.check([one.name for one in findings])
 
     async def repair(self, findings: Sequence[Finding], now: float) -> None:
-        """Write the records, unless somebody has just done it."""
+        """Write the records, unless someone has just done it."""
         leases = Leases(self._client, self._keys)
         for uid in [one.name for one in await self.recheck(findings)]:
             values = await self._client.hmget(self._keys.article(uid), list(_FIELDS))

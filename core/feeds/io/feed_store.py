@@ -100,7 +100,7 @@ class FeedStore:
         state = from_hash(url, stored)
         if stored.get("categories", "") != ",".join(categories):
             state = replace(state, renewed_ts=0.0)  # a 304 must still bring its links into the new category
-        # Somebody who sets the score to 0 wants a poll now, whatever the state says.
+        # Someone who sets the score to 0 wants a poll now, whatever the state says.
         leased = LeasedFeed(state, fid, *acquired, is_poll_due=score == 0 or state.next_poll_ts <= now)
         if score is None or score > now:
             await self.release(leased)

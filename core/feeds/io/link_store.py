@@ -107,7 +107,7 @@ class LinkStore:
         return commands
 
     async def added_by_hand(self, category: str) -> list[str]:
-        """Return links that somebody added with SADD since the last run: they have no last-seen time yet."""
+        """Return links that someone added with SADD since the last run: they have no last-seen time yet."""
         members, seen = self._keys.category_links(category), self._keys.category_links_seen(category)
         if await self._client.scard(members) == await self._client.zcard(seen):
             return []
@@ -166,7 +166,7 @@ class LinkStore:
     # ── ageing ──
 
     async def prune(self, category: str, now: float) -> int:
-        """Remove links whose TTL has passed; give a last-seen time to those that somebody added by hand."""
+        """Remove links whose TTL has passed; give a last-seen time to those that someone added by hand."""
         members, seen = self._keys.category_links(category), self._keys.category_links_seen(category)
         return await self._prune(members, seen, now, self._ttls.link)
 

@@ -31,7 +31,7 @@ class Subscriptions:
         return sorted(texts(await self._client.smembers(self._keys.categories)))
 
     async def find_categories(self) -> None:
-        """Add categories that somebody made by hand with SADD, or that a late worker has just filled again."""
+        """Add categories that someone made by hand with SADD, or that a late worker has just filled again."""
         keys = self._keys
         for family in (keys.feeds, keys.category_links, keys.articles_by_category):
             async for sets in scanning.keys(self._client, keys.pattern(family), kind="SET"):

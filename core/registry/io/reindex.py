@@ -1,4 +1,4 @@
-"""Reindex items: select what somebody means, count it, make it due, and send the first jobs.
+"""Reindex items: select what someone means, count it, make it due, and send the first jobs.
 
 The registry is marked first, then the workers are woken; what no job names the timer picks up, so nothing is lost
 where nobody listens.

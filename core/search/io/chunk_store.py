@@ -47,7 +47,7 @@ return reply
 # KEYS chunk, vector, the page's list · ARGV[1] JSON: the chunk's id, text hash and space, its TTL until the swap and in
 # the cache, how keys of the cache are spelt; ARGV[2] the vector or nothing, then fields. A chunk in the page's list
 # has no TTL, any other has. Text, space and vector change together; a vector of another space goes to the cache, since
-# somebody may go back to that model. The TTL of what the cache has of the text is renewed: it is in use.
+# someone may go back to that model. The TTL of what the cache has of the text is renewed: it is in use.
 _WRITE = """
 local call = redis.call
 local args = cjson.decode(ARGV[1])
@@ -169,7 +169,7 @@ class ChunkStore:
     async def drop_vectors(self, damaged: Mapping[str, bytes], space: VectorSpace) -> None:
         """Delete damaged vectors, by chunk id, here and in the cache; their chunks are then in no space.
 
-        What somebody has written since is left as it is.
+        What someone has written since is left as it is.
         """
         cache, cache_hash, _ = self._keys.embed_cache("\n", "\n").split("\n")
         heads = (self._keys.chunk(""), self._keys.vector(""), f"{cache}{space.name}{cache_hash}", space.name)

@@ -208,7 +208,7 @@ class EmbedRun:
                 continue
             self.counts["superseded"] += 1
             if result is CommitResult.OUTDATED:
-                # Refused would mean that somebody else may be writing the same chunks; those expire.
+                # Refused would mean that someone else may be writing the same chunks; those expire.
                 await self._store.discard(page.item.id, page.chunks)
             log.debug("🔁 Changed meanwhile → %s", page.item.fetch_url)
 

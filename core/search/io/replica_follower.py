@@ -180,7 +180,7 @@ class ReplicaFollower:
     async def _sync(self) -> int | None:
         """Return how many items were read; None: another process is writing."""
         live, last = await self._space_and_position()
-        if live != self.space:  # somebody cut over to another model, or to none
+        if live != self.space:  # someone cut over to another model, or to none
             self.space = live
             await self._reopen()
         if self.replica.checkpoint == Checkpoint(last, self._space_name):

@@ -49,7 +49,7 @@ class CrawlMode(StrEnum):
     INCREMENTAL = "incremental"
     """Check everything that is known, by validators and versions."""
     FULL = "full"
-    """Read everything anew."""
+    """Read everything again."""
 
 
 async def crawl_source(

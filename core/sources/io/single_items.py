@@ -1,4 +1,4 @@
-"""Single items: articles of feeds, and URLs, files and blobs that somebody registered. Nobody lists them.
+"""Single items: articles of feeds, and URLs, files and blobs that someone registered. Nobody lists them.
 
 A blob is a file behind HTTP: it is fetched with the SAS token of the settings, which is stored nowhere.
 """

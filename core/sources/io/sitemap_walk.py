@@ -188,7 +188,7 @@ def _decode_state(text: str | None) -> SitemapState | None:
     try:
         return msgspec.json.decode(text, type=SitemapState) if text else None
     except msgspec.MsgspecError:
-        return None  # written by another version: then it is read anew
+        return None  # written by another version: then it is read again
 
 
 def _trouble(answer: FetchResult) -> str:

@@ -79,7 +79,7 @@ class SourceStore:
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.hset(self._keys.source(record.sid), mapping=fields)
             pipe.hsetnx(self._keys.source(record.sid), "added_ts", f"{now:.3f}")
-            pipe.delete(self._keys.listed(record.sid))  # sitemaps are read anew, by the scope it has now
+            pipe.delete(self._keys.listed(record.sid))  # sitemaps are read again, by the scope it has now
             pipe.sadd(self._keys.sources, record.sid)
             pipe.zadd(self._keys.sources_due, {record.sid: now})
             await pipe.execute()
@@ -189,7 +189,7 @@ class SourceStore:
         return ("HSET", self._keys.source(sid), "links_dirty", "1")
 
     async def begin_link_check(self, sid: str) -> None:
-        """Note that somebody checks which pages are linked; the source stays dirty until that has come to its end."""
+        """Note that someone checks which pages are linked; the source stays dirty until that has come to its end."""
         await self._client.hset(self._keys.source(sid), "links_dirty", "looking")
 
     async def end_link_check(self, sid: str) -> None:

@@ -153,7 +153,7 @@ class WebSource(Source):
         if not self._sitemap:
             yield ListingEnd(is_complete=False, reason=LINKS_DECIDE, memory=dict(memory))
             return
-        # Another scope admits other pages: then everything is read anew.
+        # Another scope admits other pages: then everything is read again.
         remembered = memory if memory.get(_SCOPE) == self._scope.version else {}
         walk = SitemapWalk(self._fetcher, self._pool, remembered, self._tracking_params, self._clock)
         sitemap_filter = _SitemapFilter(self._scope, self._max_pages, {self._scope.root})
