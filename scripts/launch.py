@@ -33,7 +33,7 @@ from core.runtime.sidecar import describe_exit
 from core.runtime.terminal import echo
 from core.settings import Settings, load
 from core.store import connect, private_files
-from scripts import launch_guard, launch_sample
+from scripts import guard, launch_sample
 from scripts.launch_processes import ROOT, Stopped, StopRequest, UpProcesses
 from scripts.launch_server import SupervisedServer
 
@@ -147,7 +147,7 @@ def _try_lock(lock: IO[str]) -> bool:
 def _is_alive(path: Path) -> bool:
     """Does the process live that wrote its number into the lock? One that has not yet written it does."""
     number = path.read_text() or str(os.getpid())
-    return number.isdecimal() and launch_guard.is_running(int(number))
+    return number.isdecimal() and guard.is_running(int(number))
 
 
 def _refusal(folder: Path) -> str:
@@ -179,7 +179,7 @@ class _Work:
             name, code = self.processes.watch(running, self.check_server)
         except Stopped:
             log.info("👋 Stopping")
-            self.processes.end_all(launch_guard.WORKER)
+            self.processes.end_all(guard.WORKER)
             raise
         log.error("💥 %s ended (%s); everything else is stopped", name, describe_exit(code))
         return code if code > 0 else 1

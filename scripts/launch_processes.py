@@ -1,7 +1,7 @@
 """The processes that `./scripts/up` starts, and when it has to stop: none outlives `up`.
 
 Each runs in a session of its own, so that Ctrl-C reaches `up` alone and it decides the order, and below a keeper
-(`scripts/launch_keeper.py`), which ends it when `up` and the guard are both killed. The guard knows of it before it
+(`scripts/keeper.py`), which ends it when `up` and the guard are both killed. The guard knows of it before it
 runs.
 """
 
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Self
 
 from core.store.embedded import Wrapper
-from scripts import launch_guard
-from scripts.launch_guard import ProcessTree
+from scripts import guard
+from scripts.guard import ProcessTree
 
 ROOT = Path(__file__).resolve().parents[1]
-KEEPER = ROOT / "scripts" / "launch_keeper.py"
+KEEPER = ROOT / "scripts" / "keeper.py"
 CHECK_SECONDS = 1.0
 POLL_SECONDS = 0.1
 LOG_LINE = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]+ \[|\{")
@@ -93,9 +93,9 @@ class UpProcesses:
         """`lock` is an open, locked file that the guard keeps until everything has ended."""
         self._lock = lock
         self._stop = stop
-        self._lifelines = {role: os.pipe() for role in launch_guard.PATIENCE_SECONDS}
+        self._lifelines = {role: os.pipe() for role in guard.PATIENCE_SECONDS}
         self._members: dict[int, tuple[str, Process]] = {}
-        self._trees = {role: ProcessTree() for role in launch_guard.PATIENCE_SECONDS}
+        self._trees = {role: ProcessTree() for role in guard.PATIENCE_SECONDS}
         self._guard: Process | None = None
         self._checked_at = 0.0
         self._telling_guard = threading.Lock()
@@ -106,7 +106,7 @@ class UpProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for role in launch_guard.PATIENCE_SECONDS:
+        for role in guard.PATIENCE_SECONDS:
             self.end_all(role)
         if self._guard and self._guard.stdin:
             with contextlib.suppress(BrokenPipeError):
@@ -119,7 +119,7 @@ class UpProcesses:
 
     def _start_guard(self) -> Process:
         return subprocess.Popen(
-            [sys.executable, "-m", "scripts.launch_guard"],
+            [sys.executable, "-m", "scripts.guard"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -153,7 +153,7 @@ class UpProcesses:
         self, words: Sequence[str], environment: Mapping[str, str] | None = None, stdout: int | None = None
     ) -> Process:
         """Start a worker; with `subprocess.PIPE` all that it prints is ours to read."""
-        keeper = self.keeper(launch_guard.WORKER)
+        keeper = self.keeper(guard.WORKER)
         process = subprocess.Popen(
             keeper.words,
             cwd=ROOT,
@@ -164,7 +164,7 @@ class UpProcesses:
             start_new_session=True,
             pass_fds=keeper.files,
         )
-        self.adopt(process, launch_guard.WORKER)
+        self.adopt(process, guard.WORKER)
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError), process.stdin:
             process.stdin.write(json.dumps(words).encode() + b"\n")
@@ -176,9 +176,9 @@ class UpProcesses:
         A worker's keeper holds the lifeline of the servers too, so that those end after the workers. All keepers hold
         the lock, so that the next `up` waits for them.
         """
-        reader, writer = self._lifelines[role][0], self._lifelines[launch_guard.SERVER][1]
-        words = [sys.executable, "-I", "-S", str(KEEPER), str(reader), str(launch_guard.PATIENCE_SECONDS[role])]
-        return Wrapper(words, (self._lock, reader, *([writer] if role == launch_guard.WORKER else [])))
+        reader, writer = self._lifelines[role][0], self._lifelines[guard.SERVER][1]
+        words = [sys.executable, "-I", "-S", str(KEEPER), str(reader), str(guard.PATIENCE_SECONDS[role])]
+        return Wrapper(words, (self._lock, reader, *([writer] if role == guard.WORKER else [])))
 
     def adopt(self, process: Process, role: str) -> None:
         """Let a process end with us; it waits for its first input, so it does nothing before."""
@@ -220,14 +220,14 @@ class UpProcesses:
     def end_all(self, role: str) -> None:
         """End the processes of a role with everything that they started."""
         pids = [pid for pid, (known, _) in list(self._members.items()) if known == role]
-        self._trees[role].end(pids, launch_guard.PATIENCE_SECONDS[role])
+        self._trees[role].end(pids, guard.PATIENCE_SECONDS[role])
         for pid in pids:
             self.forget(pid)
 
     def end(self, process: Process) -> None:
         """End one worker with everything that it started."""
         if process.pid in self._members:
-            launch_guard.end([process.pid], launch_guard.PATIENCE_SECONDS[launch_guard.WORKER])
+            guard.end([process.pid], guard.PATIENCE_SECONDS[guard.WORKER])
             self.forget(process.pid)
 
     def forget(self, pid: int) -> None:
@@ -235,4 +235,4 @@ class UpProcesses:
         member = self._members.pop(pid, None)  # another thread may have ended it too
         if member:
             member[1].poll()
-            self._tell_guard(f"{launch_guard.GONE} {pid}")
+            self._tell_guard(f"{guard.GONE} {pid}")

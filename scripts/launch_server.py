@@ -11,7 +11,7 @@ from core.errors import StoreUnreachable
 from core.runtime.sidecar import RestartBackoff, describe_exit
 from core.settings import Settings
 from core.store import connect, embedded
-from scripts import launch_guard
+from scripts import guard
 from scripts.launch_processes import Process, StopRequest, UpProcesses
 
 log = logging.getLogger("up")
@@ -50,8 +50,8 @@ class SupervisedServer:
 
     def __exit__(self, *_: object) -> None:
         """End the workers first: they may have something to release."""
-        self._processes.end_all(launch_guard.WORKER)
-        self._processes.end_all(launch_guard.SERVER)
+        self._processes.end_all(guard.WORKER)
+        self._processes.end_all(guard.SERVER)
         log.info("🟥 Embedded Redis stopped, everything is on disk")
 
     def check(self) -> None:
@@ -67,16 +67,16 @@ class SupervisedServer:
                 self._running = self._start()
                 log.info("✅ Embedded Redis is back → 127.0.0.1:%d", self._port)
             except StoreUnreachable as error:
-                self._processes.end_all(launch_guard.SERVER)
+                self._processes.end_all(guard.SERVER)
                 log.error("⚠️ %s Trying again in %.0f s.", error, self._backoff.note_end())
 
     def _start(self) -> embedded.EmbeddedServer:
         self._backoff.note_start()
-        keeper = self._processes.keeper(launch_guard.SERVER)
+        keeper = self._processes.keeper(guard.SERVER)
         server = embedded.start(self._folder, self._port, self._password, self._watch_start, keeper)
         connect.write_url(self._home, server.url)
         return server
 
     def _watch_start(self, process: Process) -> None:
-        self._processes.adopt(process, launch_guard.SERVER)
+        self._processes.adopt(process, guard.SERVER)
         self._stop.check()

@@ -170,7 +170,7 @@ def _kill(up: Up) -> None:
 
 def _kill_with_guard(up: Up) -> None:
     """In one moment, so that neither can act on the death of the other."""
-    guards = [one for one in up.processes() if "scripts.launch_guard" in _words(one)]
+    guards = [one for one in up.processes() if "scripts.guard" in _words(one)]
     both = [up.pid, *(one.pid for one in guards)]
     subprocess.run(["kill", "-STOP", *map(str, both)], check=True)
     subprocess.run(["kill", "-KILL", *map(str, both)], check=True)
@@ -178,7 +178,7 @@ def _kill_with_guard(up: Up) -> None:
 
 def _kill_with_keepers(up: Up) -> None:
     """Everything that looks after others."""
-    names = ("scripts.launch", "scripts.launch_guard", "launch_keeper.py")
+    names = ("scripts.launch", "scripts.guard", "keeper.py")
     pids = [one.pid for one in up.processes() if any(name in _words(one) for name in names)]
     subprocess.run(["kill", "-STOP", *map(str, pids)], check=True)
     subprocess.run(["kill", "-KILL", *map(str, pids)], check=True)
@@ -299,10 +299,10 @@ def test_killed_guard_is_replaced(ups: Callable[..., Up]) -> None:
     """Who kills the guard, and later `up`, leaves nothing behind either."""
     up = ups(f"exec {UP}")
     up.until_busy()
-    first = up.find("scripts.launch_guard")
+    first = up.find("scripts.guard")
     assert first
     first.kill()
-    up.until(lambda: (found := up.find("scripts.launch_guard")) and found.pid != first.pid)
+    up.until(lambda: (found := up.find("scripts.guard")) and found.pid != first.pid)
     _kill(up)
 
     up.assert_everything_ends()

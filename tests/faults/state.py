@@ -288,7 +288,7 @@ def moment(ts: float, now: float) -> str:
     """A time as two runs can share it: never, later, just now; what is long past or no time at all, exactly."""
     if math.isinf(ts):
         return "never"
-    if ts > now:
+    if ts > now + 1:  # some times are rounded to the next second
         return "later"
     return "just now" if ts > now - HOUR else f"{ts:g}"
 

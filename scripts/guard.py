@@ -5,7 +5,7 @@ are ended, after them the servers, so that workers can still release what they h
 where no signal for the terminal or for the group of `up` arrives. It keeps the lock of the data folder until it is
 done, so that the next `up` waits for it.
 
-python -m scripts.launch_guard    lines on standard input: `worker PID`, `server PID`, `gone PID`
+python -m scripts.guard    lines on standard input: `worker PID`, `server PID`, `gone PID`
 """
 
 from __future__ import annotations

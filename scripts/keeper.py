@@ -4,7 +4,7 @@ Both hold the writing end of a pipe, the lifeline: its end of file means that no
 Signals are passed on to the command's process group, and its exit is this process's exit. When this process itself is
 killed, the kernel tells the command (Linux). Nothing but the standard library is imported: there is one per command.
 
-python -I -S scripts/launch_keeper.py LIFELINE_FD PATIENCE_SECONDS    line 1 of standard input: the command as JSON
+python -I -S scripts/keeper.py LIFELINE_FD PATIENCE_SECONDS    line 1 of standard input: the command as JSON
 """
 
 from __future__ import annotations
