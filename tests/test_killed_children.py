@@ -38,13 +38,15 @@ class Killer:
         self._under_way: Counter[int] = Counter()
         """By call: how many kills may have hit it."""
         self._calls = 0
+        self._victims: set[int] = set()
         self.kills = 0
         pool.run = self.run  # type: ignore[method-assign]
 
     async def run(self, task: str, request: object) -> Any:
         self._calls += 1
         call = self._calls
-        self._under_way[call] = 0
+        # An idle child that was just killed may be taken before anyone notices.
+        self._under_way[call] = len(self._victims.intersection(self._pool.pids))
         try:
             return await self._run(task, request)
         finally:
@@ -57,7 +59,9 @@ class Killer:
         at_work = list(self._under_way)[:PROCESSES]  # the others queue
         is_enough = any(self._under_way[call] >= MOST_CRASHES - 1 for call in at_work)
         if pids and not is_enough and self._random.random() < 0.3:
-            os.kill(self._random.choice(pids), signal.SIGKILL)
+            victim = self._random.choice(pids)
+            os.kill(victim, signal.SIGKILL)
+            self._victims.add(victim)
             self._under_way.update(at_work)
             self.kills += 1
 
