@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -414,6 +415,21 @@ async def test_stopped_run_gives_its_links_back(context: Context, web: FakeWeb) 
 
     assert leases == []
     assert nonzero(await run(context)) == {"stored": 1}
+
+
+async def test_log_lines(context: Context, web: FakeWeb, caplog: pytest.LogCaptureFixture) -> None:
+    """One line when a link is fetched and one when it ends; people search for these words."""
+    web.page("/good", article())
+    web.page("/short", "<html><body>hello</body></html>")
+    good, short = web.url("/good"), web.url("/short")
+    await add(context, good, short)
+    with caplog.at_level(logging.INFO, "canon"):
+        await run(context)
+
+    lines = {record.getMessage() for record in caplog.records if record.name == "canon"}
+    assert {f"🌐 Fetching → {good}", f"🌐 Fetching → {short}"} < lines
+    assert f"✅ Stored canonical → {ids.article_uid(good)}  Lock gates reopen" in lines
+    assert f"⚠️ Bad HTML → skip  {short}" in lines
 
 
 async def test_quiet_without_new_links(context: Context, web: FakeWeb, caplog: pytest.LogCaptureFixture) -> None:

@@ -197,7 +197,8 @@ class LinkVisits:
         commands = self._context.articles.fail(link, failed, link.earlier_tries + 1, retry_at, now)
         if await self._commit(link, leased.lease, commands, LinkResult.RETRY if retry_at else LinkResult.FAILED):
             name = f"{failed.code}/{failed.detail}" if failed.detail else str(failed.code)
-            log.warning("⚠️ %s %s → %s", name, "later again" if retry_at else "skip", link.url)
+            reason = "Bad HTML" if failed.code is FailCode.BAD_HTML else name
+            log.warning("⚠️ %s → %s  %s", reason, "retry later" if retry_at else "skip", link.url)
 
     async def postpone(self, leased: LeasedItem, deferred: Deferred) -> None:
         """Leave a link for the next run; nothing is written."""
