@@ -44,8 +44,7 @@ class PollingPolicy:
     """What the settings say about polling."""
 
     bounds: schedule.Bounds = field(default_factory=schedule.Bounds)
-    renew_seconds: float = 6 * schedule.HOUR_SECONDS
-    """Last-seen times are renewed at most this often, which is well within the TTL of a link."""
+    renew_seconds: float = schedule.RENEW_SECONDS
 
 
 def decide(state: FeedState, result: PollResult, now: float, chance: float, policy: PollingPolicy) -> PollDecision:
