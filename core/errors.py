@@ -4,6 +4,7 @@ An expected failure is data: a `FailCode` with a `FailDetail` (see `models.Faile
 
     FreshetError
     ├── SettingsError        a setting has a value we cannot use; names the variable
+    ├── NotFound             what was asked for by its id is not there
     ├── StoreUnreachable     the Redis server does not answer
     ├── FeedFileError        feeds.toml or an OPML file cannot be read
     ├── ParserUnavailable    no parse child can be started, or the pool is closed; never the body's fault
@@ -56,6 +57,10 @@ class FreshetError(Exception):
 
 class SettingsError(FreshetError):
     """A setting cannot be used. The message names the variable and what it may be."""
+
+
+class NotFound(FreshetError):
+    """There is nothing of that id. The message says how to see what there is."""
 
 
 class StoreUnreachable(FreshetError):

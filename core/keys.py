@@ -52,6 +52,11 @@ class Keys:
         """ZSET, no expiry: feed id by next poll (epoch seconds); 0 means now, inf means retired."""
         return f"{self.prefix}rss:feeds_due"
 
+    @property
+    def category_changes(self) -> str:
+        """HASH, no expiry: categories that were renamed or dropped, until late workers are done: name → JSON."""
+        return f"{self.prefix}rss:category_changes"
+
     # ── links ──
 
     def category_links(self, category: str) -> str:
@@ -240,12 +245,51 @@ class Keys:
 
     @property
     def runs(self) -> str:
-        """ZSET, no expiry: the last hundred runs by their start."""
+        """ZSET, no expiry: the last thousand runs by their start."""
         return f"{self.prefix}runs"
 
+    def runs_of_kind(self, kind: str) -> str:
+        """ZSET, no expiry: the last hundred runs of a kind by their start."""
+        return f"{self.prefix}runs:kind:{kind}"
+
+    @property
+    def runs_open(self) -> str:
+        """HASH, no expiry: id of the run that has not ended, by what it works on: `source:<sid>`, `domain:<id>`, …"""
+        return f"{self.prefix}runs:open"
+
+    @property
+    def runs_paused(self) -> str:
+        """HASH, no expiry: what is paused (`source:<sid>`, `domain:<id>`, `ingest`) and since when."""
+        return f"{self.prefix}runs:paused"
+
+    @property
+    def runs_cancelled(self) -> str:
+        """HASH, no expiry: the cancelled run, by what it worked on; no job is sent for that until its next run."""
+        return f"{self.prefix}runs:cancelled"
+
     def run(self, run_id: str) -> str:
-        """HASH, 30 d: progress of a run: discovered, visited, changed, unchanged, gone, failed."""
+        """HASH, 30 d: a run's kind, status, progress, counts; `control` is the flag that pauses or cancels it."""
         return f"{self.prefix}run:{run_id}"
+
+    def run_log(self, run_id: str) -> str:
+        """LIST, 30 d: the last 200 lines that a run logged."""
+        return f"{self.prefix}run:{run_id}:log"
+
+    def run_failed(self, run_id: str) -> str:
+        """HASH, 30 d: items that failed in a run, with the reason."""
+        return f"{self.prefix}run:{run_id}:failed"
+
+    def run_items(self, run_id: str) -> str:
+        """ZSET, 30 d: items that a reindex has made due and not visited, by when they were asked for."""
+        return f"{self.prefix}run:{run_id}:items"
+
+    def run_workers(self, run_id: str) -> str:
+        """HASH, 30 d: workers of a run with their heartbeat and how many items they have in flight."""
+        return f"{self.prefix}run:{run_id}:workers"
+
+    def kb_state(self, domain: str) -> str:
+        """HASH, no expiry: the unified state of a domain (knowledge base): job, crawl, processing, metrics."""
+        return f"{self.prefix}kb:{domain}:state"
 
     def refs(self, source: str) -> str:
         """ZSET, no expiry: items of a source by depth; feeds are the source `rss`."""
@@ -294,6 +338,11 @@ class Keys:
         return f"{self.prefix}freshet:version"
 
     @property
+    def processes(self) -> str:
+        """ZSET, no expiry: `<name>@<host>:<pid>` of running processes by their last heartbeat; a day is kept."""
+        return f"{self.prefix}freshet:processes"
+
+    @property
     def quarantine(self) -> str:
         """ZSET, 30 d: names of keys that hold quarantined data, by when."""
         return f"{self.prefix}freshet:quarantine"
@@ -305,7 +354,7 @@ class Keys:
     # ── politeness, shared by every process ──
 
     def gate(self, domain: str) -> str:
-        """HASH, a day at most: when the next request to this registrable domain may start, and why."""
+        """HASH, a day at most: when the next request to a registrable domain (or `host:<host>`) may start, and why."""
         return f"{self.prefix}fetch:gate:{domain}"
 
     def gate_line(self, domain: str) -> str:
@@ -315,6 +364,11 @@ class Keys:
     def gate_busy(self, domain: str) -> str:
         """ZSET, minutes: requests under way to this domain, by when they count as lost."""
         return f"{self.prefix}fetch:busy:{domain}"
+
+    @property
+    def paces(self) -> str:
+        """HASH, no expiry: gaps, limits and intervals that people set: `<host|feed|source> <name> <who>` → JSON."""
+        return f"{self.prefix}fetch:pace"
 
     def robots(self, origin: str) -> str:
         """HASH, 24 h: robots.txt of an origin as last fetched."""

@@ -102,6 +102,9 @@ class Deferred:
     reason: str
 
 
+STOPPED = Deferred(0.0, "the run was paused or stopped")
+"""No request was sent, because the run was asked to pause or to stop; nothing is to be counted against anybody."""
+
 FetchResult = Fetched | Failed | Deferred
 
 

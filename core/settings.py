@@ -7,6 +7,7 @@ that names the variable.
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -68,6 +69,7 @@ class Settings(BaseSettings):
     # ── files ──
     persistent_storage_path: Path = Field(default=Path("data"), validate_default=True)
     feeds_file: Path = Field(default=Path("feeds.toml"), validate_default=True)
+    use_unified_state: bool = True
 
     # ── TTLs ──
     link_ttl_seconds: int = Field(default=2 * DAY_SECONDS, gt=0)
@@ -140,6 +142,14 @@ class Settings(BaseSettings):
     parse_cpu_seconds: float = Field(default=5.0, gt=0)
     parse_memory_bytes: int = Field(default=1_000_000_000, ge=200_000_000)
 
+    # ── HTTP API ──
+    api_bind: str = "127.0.0.1:8080"
+    api_token: SecretStr | None = None
+    api_allowed_hosts: CommaSeparated = ()
+    api_requests_per_minute: int = Field(default=6000, ge=0)
+    freshet_url: str = ""
+    api_max_body_bytes: int = Field(default=5_000_000, ge=1024)
+
     # ── the sample site ──
     sample_change_seconds: float = Field(default=0.0, ge=0)
 
@@ -158,6 +168,12 @@ class Settings(BaseSettings):
     def registry_name(self) -> str:
         """How the registry's keys begin: `ingest`, unless someone named their table."""
         return "ingest" if self.registry_table_name == "IngestItems" else self.registry_table_name
+
+    @property
+    def api_address(self) -> tuple[str, int]:
+        """Return host and port of API_BIND, an IPv6 address without its brackets."""
+        parts = urlsplit(f"//{self.api_bind}")
+        return str(parts.hostname), int(parts.port or 0)
 
     @property
     def host_parallel(self) -> int | None:
@@ -181,7 +197,8 @@ class Settings(BaseSettings):
         return self.host_parallel or self.fetch_concurrency
 
     @field_validator(
-        "fetch_allowed_hosts", "fetch_allowed_ports", "tracking_param_prefixes", "folder_roots", mode="before"
+        *("fetch_allowed_hosts", "fetch_allowed_ports", "tracking_param_prefixes", "folder_roots", "api_allowed_hosts"),
+        mode="before",
     )
     @classmethod
     def _split(cls, value: object) -> object:
@@ -206,6 +223,16 @@ class Settings(BaseSettings):
                 raise ValueError("has a line break or another control character in it; write it on one line")
         return value
 
+    @field_validator("use_unified_state")
+    @classmethod
+    def _unified_state(cls, value: bool) -> bool:
+        if not value:
+            raise ValueError(
+                "there is one state per knowledge base now, and no other way; "
+                "`python -m scripts.migrate_to_unified_state --back` writes the three old files from it"
+            )
+        return value
+
     @field_validator("fetch_proxy_url")
     @classmethod
     def _proxy(cls, value: SecretStr | None) -> SecretStr | None:
@@ -225,6 +252,30 @@ class Settings(BaseSettings):
     @classmethod
     def _hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         AllowList.parse(value)
+        return value
+
+    @field_validator("api_bind")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        parts = urlsplit(f"//{value}")
+        try:
+            is_address = bool(parts.hostname and parts.port) and value == parts.netloc and "@" not in value
+        except ValueError:
+            is_address = False
+        if not is_address:
+            raise ValueError("write host:port, such as 127.0.0.1:8080 or [::1]:8080")
+        return value
+
+    @field_validator("freshet_url")
+    @classmethod
+    def _base_url(cls, value: str) -> str:
+        try:
+            parts = urlsplit(value)
+            is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        except ValueError:
+            is_url = False
+        if value and (not is_url or "@" in parts.netloc or parts.query or parts.fragment):
+            raise ValueError("write the address of a Freshet's HTTP API, such as http://127.0.0.1:8080")
         return value
 
     @field_validator("ingest_max_interval_seconds")
@@ -279,7 +330,7 @@ def misnamed(file_names: Iterable[str], environment_names: Iterable[str], known:
     Every foreign name in `.env` counts, since that file is ours. The environment is everybody's: there only a name
     counts that is plainly one of ours, misspelt.
     """
-    ours = {name.upper() for name in known}
+    ours = frozenset(name.upper() for name in known)
     foreign = {name.upper() for name in file_names} - ours
     sentences = {name: _sentence(f".env: {name}", _nearest(name, ours, FILE_SIMILARITY)) for name in sorted(foreign)}
     for name in sorted({name.upper() for name in environment_names} - ours - foreign):
@@ -306,7 +357,8 @@ def _nearest_of_kin(name: str, known: Collection[str]) -> str | None:
     return _nearest(name, kin, ENVIRONMENT_SIMILARITY) if rest and kin else None
 
 
-def _misspelt(name: str, known: Collection[str]) -> str | None:
+@functools.cache
+def _misspelt(name: str, known: frozenset[str]) -> str | None:
     """Return ours with the same words in another order, or nearly the same letters; DB_LOG_LEVEL is someone else's."""
     words = sorted(name.split("_"))
     if any(name.endswith(f"_{ours}") for ours in known):

@@ -20,6 +20,8 @@ from core.keys import Keys
 from core.models import LinkResult
 from core.registry.io.articles import ArticleStore
 from core.registry.io.cleanup import Pruner
+from core.runs.io.run_store import RunStore
+from core.runs.run import RunKind
 from core.runtime import logs, progress, signals
 from core.settings import Settings, load
 from core.store import connect, redis_health
@@ -39,6 +41,8 @@ class FetchRun:
     clock: ServerClock
     categories: list[str]
     new: NewLinks
+    is_continued: bool = False
+    """A run was paused or interrupted; this is its end, also if nothing is left."""
     started: float = field(default_factory=time.monotonic)
     results: Counter[LinkResult] = field(default_factory=Counter)
 
@@ -61,21 +65,18 @@ async def find_links(client: connect.Client, keys: Keys, settings: Settings) -> 
     for category in categories:
         await pruner.drop_stale_stamps(category)
         await articles.renewal([category], await links.added_by_hand(category), clock.now())
-    return FetchRun(clock, categories, await links.find_new(categories, clock.now()))
+    open_run = await RunStore(client, keys).open_run(str(RunKind.CANONICAL), clock.now())
+    return FetchRun(clock, categories, await links.find_new(categories, clock.now()), open_run is not None)
 
 
 async def fetch_links(context: Context, run: FetchRun, budget_seconds: float) -> None:
     """Visit every new link, the domains side by side, until the time is over."""
-    from core.registry.io.visitor import Visitor
-    from core.sources.io.open_sources import OpenSources
+    from core.registry.io.link_run import visit_links_as_run
 
     links, end = run.new.links, run.started + budget_seconds
-    visitor = Visitor(context, run.clock, OpenSources(context, run.clock.now()))
     with progress.bar(len(links), "articles") as bar:
-        held = await visitor.visit_links(links, is_over=lambda: time.monotonic() > end, watch=bar.update)
-    run.results.update(visitor.link_results)
-    run.results[LinkResult.KNOWN] += await context.articles.count_attempted(held)
-    run.results[LinkResult.DEFERRED] += len(links) - run.results.total()
+        is_over = lambda: time.monotonic() > end  # noqa: E731
+        run.results.update(await visit_links_as_run(context, run.clock, links, is_over=is_over, watch=bar.update))
 
 
 async def finish(client: connect.Client, keys: Keys, settings: Settings, run: FetchRun) -> Mapping[str, int]:
@@ -95,7 +96,7 @@ async def finish(client: connect.Client, keys: Keys, settings: Settings, run: Fe
 async def run_once(context: Context, budget_seconds: float) -> Mapping[str, int]:
     """Run once with an open context: the ingestor does so after its cycles."""
     run = await find_links(context.client, context.keys, context.settings)
-    if run.new.links:
+    if run.new.links or run.is_continued:
         await fetch_links(context, run, budget_seconds)
     return await finish(context.client, context.keys, context.settings, run)
 
@@ -105,7 +106,7 @@ async def _main(settings: Settings) -> None:
     logs.configure(settings)
     async with redis_health.open_when_ready(settings, once=True) as (client, keys):
         run = await find_links(client, keys, settings)
-        if run.new.links:
+        if run.new.links or run.is_continued:
             from core.runtime.context import build_context
 
             async with build_context(settings, client, keys) as context:

@@ -17,7 +17,7 @@ from core.runtime.job_queues import JobQueues
 from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings
 from core.store import connect
-from workers.timer import EMBED_BATCH, MOST_EMBED_JOBS, Timer
+from workers.due_jobs import EMBED_BATCH, MOST_EMBED_JOBS, DueJobs
 
 log = logging.getLogger("embed")
 
@@ -73,6 +73,6 @@ async def send(settings: Settings, client: connect.Client, keys: Keys) -> int:
     """Send jobs for what waits, as far as there is room; return how many."""
     queues = JobQueues(settings)
     try:
-        return await Timer(settings, client, keys, queues).send_embeds()
+        return await DueJobs(settings, client, keys, queues).send_embeds()
     finally:
         queues.close()

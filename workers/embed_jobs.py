@@ -12,7 +12,9 @@ from collections import Counter
 
 from core.errors import FreshetError, SettingsError
 from core.keys import Keys
+from core.runs.io.state_saver import StateSaver
 from core.runtime import logs, progress, signals
+from core.runtime.allowed_jobs import JobRefused
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embed_run import EmbedRun
@@ -23,6 +25,7 @@ from core.settings import Settings, load
 from core.store import connect, redis_health
 from core.store.clock import ServerClock
 from core.store.commit import Leases
+from core.urls.secrets import redact
 from workers import embed_dispatch
 
 log = logging.getLogger("embed")
@@ -34,11 +37,14 @@ REFUSED_SECONDS = 60.0
 _kept: list[LocalEmbedder] = []
 
 
-def embed(item_ids: list[str]) -> None:
+def embed(item_ids: list[str] | str) -> None:
     """Embed what is new in these items."""
     settings = load()
     logs.configure(settings)
-    asyncio.run(embed_items(settings, item_ids, time.monotonic() + BUDGET_SECONDS))
+    names = [item_ids] if isinstance(item_ids, str) else item_ids
+    counts = asyncio.run(embed_items(settings, names, time.monotonic() + BUDGET_SECONDS))
+    if isinstance(item_ids, str) and not counts:  # a person wrote it: the dispatcher sends lists
+        raise JobRefused(f"{redact(item_ids)} has no text to embed. `freshet why` says what became of it.")
 
 
 async def embed_items(settings: Settings, item_ids: list[str], ends_at: float) -> Counter[str]:
@@ -66,6 +72,8 @@ async def embed_items(settings: Settings, item_ids: list[str], ends_at: float) -
                         await embed_dispatch.send(settings, client, keys)
         if run.counts["indexed"] or run.counts["superseded"]:
             _log_summary(run.counts)
+        for kb_id in sorted(run.kb_ids):
+            await StateSaver(settings, client, keys).save_index(kb_id, clock.now())
         return run.counts
     finally:
         if embedder not in _kept:

@@ -16,12 +16,15 @@ from collections.abc import Coroutine
 from redis.exceptions import RedisError
 
 from core.errors import FreshetError, ParserUnavailable
-from core.feeds.io.poller import COUNTERS, PollCycle
+from core.feeds.io.ingest_cycle import run_cycle
 from core.runtime import signals
 from core.runtime.context import Context, open_context
+from core.runtime.process_beats import INGESTOR, ProcessBeats
 from core.settings import Settings, load
 from core.store import cancellation, connect, redis_health
 from workers import canonical_fetcher
+
+__all__ = ["main", "run_cycle", "run_forever", "run_once"]
 
 log = logging.getLogger("ingest")
 
@@ -31,36 +34,19 @@ HELD_PAUSE_SECONDS = 2.0
 MAX_LATE_CYCLES = 3
 """After so many cycles with polls that outlived their lease, `--once` fails."""
 REFUSED_PAUSE_SECONDS = 10.0
-SUMMARY = (
-    "🏁 %(polled)d feeds polled: %(changed)d changed, %(unchanged)d unchanged, %(errors)d failed, "
-    "%(gone)d retired, %(deferred)d put off, %(held)d held elsewhere, %(left)d left. "
-    "%(links_found)d links: %(links_new)d new, %(links_known)d known, %(links_rejected)d rejected"
-)
+REQUEST_CHECK_SECONDS = 1.0
+"""How often the pause between two cycles looks for feeds that someone wants polled now."""
 
 
 class PollsDiscarded(FreshetError):
     """Polls outlived their leases again and again."""
 
 
-async def run_cycle(context: Context) -> PollCycle:
-    """Poll every due feed once, remove links that aged out, and record what was counted."""
-    started = time.monotonic()
-    await context.subscription_sync.refresh()
-    cycle = await PollCycle.start(context)
-    await cycle.poll_due_feeds()
-    await cycle.prune_links()
-    counts = {name: cycle.counts[name] for name in COUNTERS}
-    if any(counts.values()):
-        await context.feeds.record_cycle(counts, cycle.clock.now(), time.monotonic() - started)
-        log.info(SUMMARY, counts)
-    return cycle
-
-
 async def run_once(context: Context) -> None:
     """Run cycles until no due feed is left: politeness, or the lease of a dead worker, may defer a feed."""
     end, late_cycles = time.monotonic() + ONCE_SECONDS, 0
     while True:
-        cycle = await run_cycle(context)
+        cycle = await run_cycle(context, stays=False)
         late = cycle.counts["left"]
         left = cycle.counts["deferred"] + cycle.counts["held"] + late
         if cycle.network.is_down or not left:
@@ -89,12 +75,31 @@ async def run_forever(context: Context) -> None:
                 # Concurrently: articles of a slow host must not keep the feeds of all others waiting.
                 articles = canonical_fetcher.run_once(context, context.settings.canonical_budget_seconds)
                 fetching = asyncio.create_task(_until_unavailable(context, articles))
-            await asyncio.sleep(context.settings.ingest_cycle_seconds)
+            await _sleep(context)
             if fetching and fetching.done():
                 fetching.result()
     finally:
         if fetching:
             await cancellation.cancel_and_wait(fetching)
+
+
+async def _sleep(context: Context) -> None:
+    """Wait for the next cycle, or until someone asks for a poll."""
+    end = time.monotonic() + context.settings.ingest_cycle_seconds
+    known = await _requested(context)
+    while (left := end - time.monotonic()) > 0:
+        await asyncio.sleep(min(left, REQUEST_CHECK_SECONDS))
+        requested = await _requested(context)
+        if requested > known:
+            return
+        known = requested
+
+
+async def _requested(context: Context) -> int:
+    try:
+        return await context.feeds.count_requested()
+    except (RedisError, OSError):  # the next cycle meets the same error and reports it
+        return 0
 
 
 async def _until_unavailable(context: Context, work: Coroutine[object, object, object]) -> bool:
@@ -118,7 +123,10 @@ async def _main(settings: Settings, once: bool) -> None:
             await run_once(context)
     while not once:
         try:
-            async with open_context(settings) as context:
+            async with (
+                open_context(settings) as context,
+                ProcessBeats(context.client, context.keys).running(INGESTOR),
+            ):
                 await run_forever(context)
         except RedisError as error:  # it answers, and refuses what we need to begin: a replica, or full
             log.error("⚠️ %s Trying again.", redis_health.explain(error, connect.url_of(settings)))

@@ -6,115 +6,73 @@ It ends when its time is over or a SIGTERM comes; what is left is due again at o
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
-import signal
+import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 
-from core.registry.io.visitor import Visitor
 from core.runtime.context import Context, open_context
+from core.runtime.job_limit import JobLimit, stoppable
 from core.runtime.job_queues import JobQueues
+from core.search.io.index_rebuild import IndexRebuild
 from core.settings import load
-from core.sources.domain_schema import DomainFileError
-from core.sources.io.crawl import CrawlMode, crawl_source
-from core.sources.io.open_sources import OpenSources
-from core.store import connect
-from core.store.cancellation import Canceller
-from core.store.clock import ServerClock
+from core.sources.io.crawl_runs import CrawlMode
+from workers import canonical_fetcher, crawl_jobs, item_jobs
 from workers.timer import Timer
 
-log = logging.getLogger("refresh")
 
-STOP_SECONDS = 2.0
-"""How long a job may take to end after a SIGTERM; then it is cancelled and releases its leases."""
-
-
-def refresh(item_ids: list[str], picked_ts: float, source: str = "") -> None:
-    """Visit these items, unless they were visited since they were picked."""
-    asyncio.run(_job(lambda context, limit: _visit(context, limit, item_ids, picked_ts, source)))
+def refresh(item_ids: list[str], picked_ts: float, source: str = "", run_id: str = "") -> None:
+    """Visit these items, unless they were visited since they were picked; a part of the source's run."""
+    asyncio.run(_job(lambda context, limit: item_jobs.refresh(context, limit, item_ids, picked_ts, source, run_id)))
 
 
-def reindex(item_ids: list[str], picked_ts: float) -> None:
-    """Visit items that someone asked for."""
-    asyncio.run(_job(lambda context, limit: _visit(context, limit, item_ids, picked_ts, "")))
+def reindex(item_ids: list[str] | str, picked_ts: float | None = None, force: bool = False, run_id: str = "") -> None:
+    """Visit items that someone asked for, by id, uid, URL or path; with `force` whatever their servers say.
+
+    `run_id`: go on with this reindex, with these items of it or with some that are left.
+    """
+    names = [item_ids] if isinstance(item_ids, str) else item_ids
+    asyncio.run(_job(lambda context, limit: item_jobs.reindex(context, limit, names, picked_ts, force, run_id)))
 
 
-def crawl(source_id: str) -> None:
-    """Crawl a source by its schedule."""
-    asyncio.run(_job(lambda context, limit: _crawl(context, limit, source_id)))
+def crawl(source_id: str, run_id: str = "", mode: CrawlMode = CrawlMode.SCHEDULED, picked_ts: float = math.inf) -> None:
+    """Crawl a source: by its schedule, unless it was crawled since it was picked, or on with a run of it."""
+    asyncio.run(
+        _job(lambda context, limit: crawl_jobs.crawl(context, limit, source_id, run_id, CrawlMode(mode), picked_ts))
+    )
 
 
-@dataclass(slots=True)
-class JobLimit:
-    """When a job should end: at a time, or after a SIGTERM."""
+def crawl_domain(domain_id: str, run_id: str = "", mode: str = CrawlMode.INCREMENTAL) -> None:
+    """Crawl the sources of a domain, or go on with that."""
+    asyncio.run(
+        _job(lambda context, limit: crawl_jobs.crawl_domain(context, limit, domain_id, run_id, CrawlMode(mode)))
+    )
 
-    ends_at: float
-    is_stopped: bool = False
 
-    def is_over(self) -> bool:
-        """Should the job end now?"""
-        return self.is_stopped or time.monotonic() > self.ends_at
+def fetch_links() -> None:
+    """Fetch links that someone added to a category, and whatever else is new."""
+    asyncio.run(_job(_fetch_links))
+
+
+def rebuild(run_id: str) -> None:
+    """Rebuild due sets or chunks, as the run says."""
+    asyncio.run(_job(lambda context, limit: _rebuild(context, limit, run_id)))
 
 
 async def _job(work: Callable[[Context, JobLimit], Awaitable[None]]) -> None:
     settings = load()
-    limit = JobLimit(time.monotonic() + settings.refresh_budget_seconds)
-    async with open_context(settings, once=True) as context, _stoppable(limit):
-        await work(context, limit)
+    async with open_context(settings, once=True) as context:
+        limit = JobLimit(time.monotonic() + settings.refresh_budget_seconds)
+        async with stoppable(limit):
+            await work(context, limit)
 
 
-@contextlib.asynccontextmanager
-async def _stoppable(limit: JobLimit) -> AsyncIterator[None]:
-    """On SIGTERM set the limit, and cancel the job some seconds later."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    canceller = Canceller(task)
-
-    def stop() -> None:
-        limit.is_stopped = True
-        loop.call_later(STOP_SECONDS, canceller.cancel)
-
-    loop.add_signal_handler(signal.SIGTERM, stop)
-    try:
-        yield
-    except asyncio.CancelledError:
-        if not limit.is_stopped:
-            raise
-    finally:
-        canceller.disarm()
-        loop.remove_signal_handler(signal.SIGTERM)
+async def _fetch_links(context: Context, limit: JobLimit) -> None:
+    await canonical_fetcher.run_once(context, max(limit.ends_at - time.monotonic(), 1.0))
 
 
-async def _visit(context: Context, limit: JobLimit, item_ids: list[str], picked_ts: float, source: str) -> None:
-    clock = await ServerClock.ask(context.client)
-    visitor = Visitor(context, clock, OpenSources(context, clock.now()))
-    await visitor.visit_many(item_ids, picked_ts=picked_ts, via=source, is_over=limit.is_over)
-    log.info(
-        "🏁 %d visited = %d changed, %d unchanged, %d gone, %d failed, %d not for us",
-        *(visitor.counts[name] for name in ("visited", "changed", "unchanged", "gone", "failed", "excluded")),
-    )
-    if source and not limit.is_stopped and visitor.counts["changed"]:
-        await _send_due(context, source)
-
-
-async def _send_due(context: Context, source: str) -> None:
-    """Send jobs for the new pages that visited ones led to, without waiting for the timer."""
-    timer = Timer(context.settings, context.client, context.keys, JobQueues(context.settings))
-    await timer.send_due([source], await connect.now(context.client))
-
-
-async def _crawl(context: Context, limit: JobLimit, source_id: str) -> None:
-    try:
-        if await context.sources.read(source_id) is None:
-            return  # removed since the job was sent
-    except DomainFileError:
-        return  # its record was quarantined, and named then
-    run = await crawl_source(context, source_id, CrawlMode.SCHEDULED, should_stop=limit.is_over)
-    if run["status"] == "finished" and run.get("message"):
-        log.warning("⚠️ %s: %s", source_id, run["message"])
-    elif run["status"] != "stopped" and run.get("message"):
-        log.error("🛑 %s", run["message"])
-    if not limit.is_stopped:
-        await _send_due(context, source_id)
+async def _rebuild(context: Context, limit: JobLimit, run_id: str) -> None:
+    """Rebuild to the end, however long that takes; only a SIGTERM ends it before, and the timer continues it."""
+    index = IndexRebuild(context.settings, context.client, context.keys)
+    if await index.work(run_id, lambda: limit.is_stopped) is not None:
+        timer = Timer(context.settings, context.client, context.keys, JobQueues(context.settings))
+        await timer.tick()

@@ -1,16 +1,19 @@
 """The functions that may run as jobs, and a job class that runs nothing else.
 
 Who can write to Redis can name any function of any module in a job, and RQ would call it. So a job is checked against
-the list when it is made and again when it is read. It carries JSON only: a pickle is never opened.
+the list when it is made and again when it is read. It carries JSON only: a pickle is never opened. Anybody may enqueue
+a listed function with RQ's own client; how long it may run and how often it is tried again is what the list says.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
+from pydantic import TypeAdapter, ValidationError
 from redis import Redis
 from rq.exceptions import DeserializationError, NoSuchJobError
 from rq.job import Job, Retry
@@ -52,8 +55,23 @@ ALLOWED_JOBS: AllowedJobs = {
     "workers.jobs.refresh": JobSpec(QueueName.REFRESH, timeout_seconds=600),
     "workers.jobs.reindex": JobSpec(QueueName.REINDEX, timeout_seconds=600),
     "workers.jobs.crawl": JobSpec(QueueName.REFRESH, timeout_seconds=600),
+    "workers.jobs.crawl_domain": JobSpec(QueueName.REFRESH, timeout_seconds=600),
+    "workers.jobs.fetch_links": JobSpec(QueueName.REFRESH, timeout_seconds=600),
+    "workers.jobs.rebuild": JobSpec(QueueName.REINDEX, timeout_seconds=3_600),
     "workers.embed_jobs.embed": JobSpec(QueueName.EMBED, timeout_seconds=60),
 }
+
+
+PICKLED = (
+    "its payload is not JSON, and nothing else is opened; "
+    "enqueue it with Queue(…, serializer=JSONSerializer) from rq.serializers"
+)
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def not_listed(name: str, allowed: AllowedJobs) -> str:
+    """Return why a function does not run, and which ones do."""
+    return f"{name[:80]!r} is not one of the functions that may run: {', '.join(sorted(allowed))}"
 
 
 class JobRefused(FreshetError):
@@ -109,15 +127,52 @@ class AllowedJob(Job):
             self.webhooks = []
             self.retries_left = self.repeats_left = None
             self.failure_ttl = FAILURE_SECONDS
-        elif self.retries_left:
-            # Whatever a stranger wrote: no job comes again more often than the list says.
-            self.retries_left = min(self.retries_left, len(self.allowed[str(self.func_name)].retry_seconds))
+        else:
+            self._apply_spec(self.allowed[str(self.func_name)])
+
+    def _apply_spec(self, spec: JobSpec) -> None:
+        """Whatever whoever enqueued it wrote: a job runs as long and comes again as often as the list says."""
+        self.timeout = spec.timeout_seconds
+        if self.retries_left is None:  # without retries RQ never again runs a job whose worker died
+            self.retries_left, self.retry_intervals = len(spec.retry_seconds), list(spec.retry_seconds)
+        self.retries_left = min(self.retries_left, len(spec.retry_seconds))
+        self.failure_ttl = FAILURE_SECONDS
+        if self.result_ttl is not None:
+            seconds = FAILURE_SECONDS if self.result_ttl < 0 else self.result_ttl  # below 0: for ever
+            self.result_ttl = min(max(seconds, RESULT_SECONDS), FAILURE_SECONDS)
 
     @property
     def func(self) -> Any:
         """The function itself: the one way to it leads past the list."""
         self.require_allowed()
         return super().func
+
+    def perform(self) -> Any:
+        """Run it. What is refused would be refused again, so it is not retried."""
+        try:
+            self._check_arguments()
+            return super().perform()
+        except JobRefused:
+            self.retries_left = None
+            raise
+
+    def _check_arguments(self) -> None:
+        """Compare the arguments with the function's own types; raise JobRefused."""
+        function, signature = self.func, inspect.signature(self.func)
+        try:
+            given = signature.bind(*self.args, **self.kwargs).arguments
+            hints = get_type_hints(function)
+            for name, value in given.items():
+                if signature.parameters[name].kind not in _VARIABLE:
+                    TypeAdapter(hints[name]).validate_python(value)
+        except TypeError as error:
+            reason = str(error)
+        except ValidationError as error:
+            reason = f"{name}: {error.errors()[0]['msg']}"
+        else:
+            return
+        shown = str(signature).partition(" ->")[0].replace("'", "")
+        raise JobRefused(f"Refused job {self.id}: wrong arguments ({reason}). It is {self.func_name}{shown}.")
 
     def require_allowed(self) -> None:
         """Raise `JobRefused` unless it may run."""
@@ -128,18 +183,18 @@ class AllowedJob(Job):
         try:
             name, instance, args, kwargs = self.func_name, self.instance, self.args, self.kwargs
         except DeserializationError:
-            return "its payload is not JSON of ours, and nothing else is opened"
+            return PICKLED
         if not isinstance(name, str) or name not in self.allowed:
-            return f"{str(name)[:80]!r} is not on the list of functions that may run"
+            return not_listed(str(name), self.allowed)
         if instance is not None:
             return f"it calls {name} on an object, and only plain functions may run"
         if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
             return f"its arguments for {name} are no arguments"
         if self.repeats_left:
-            return "it wants to repeat itself, and what is due again the timer sends"
+            return "it wants to repeat itself; leave `repeat` out, the timer sends what is due again"
         # A callback is a function too, and a webhook a request to any address.
         if self._success_callback_name or self._failure_callback_name or self._stopped_callback_name or self.webhooks:
-            return "it brings callbacks or webhooks"
+            return "it brings callbacks or webhooks; enqueue it without them, and look at the job's status instead"
         return _excess([*args, *kwargs.values()])
 
 

@@ -23,13 +23,15 @@ from core.feeds.io.subscription_sync import SubscriptionSync
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.net.fetcher import Fetcher
+from core.net.pace_store import PaceStore
 from core.registry import decide
 from core.registry.io.articles import ArticleStore
 from core.registry.io.documents import DocumentStore
 from core.registry.io.due import DueItems
 from core.registry.io.items import ItemStore
 from core.registry.io.registrar import Registrar
-from core.registry.io.runs import RunStore
+from core.runs.io.run_store import RunStore
+from core.runs.io.state_saver import StateSaver
 from core.runtime import logs
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
@@ -39,7 +41,6 @@ from core.sources.io.source_store import SourceStore
 from core.sources.source_state import LossLimit
 from core.store import connect, redis_health
 from core.store.commit import Leases
-from core.urls.normalise import politeness_key, split_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class Context:
     source_items: SourceItems
     due: DueItems
     runs: RunStore
+    state_saver: StateSaver
+    paces: PaceStore
     fetcher: Fetcher
     pool: ParsePool
     body_slots: asyncio.Semaphore
@@ -90,11 +93,13 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
     allowed_hosts = (*settings.fetch_allowed_hosts, *sample_hosts)
     fetch_settings = settings.model_copy(update={"fetch_allowed_hosts": allowed_hosts})
     leases = Leases(client, keys)
-    fetching = Fetcher(fetch_settings, client, keys, exempt=sample_hosts)
+    paces = PaceStore(client, keys, settings)
+    fetching = Fetcher(fetch_settings, client, keys, exempt=sample_hosts, paces=paces, token_prefix=leases.prefix)
     async with fetching as fetcher, pool, leases.keep_alive():
         ttls = Ttls.of(settings)
         subscriptions = Subscriptions(client, keys)
         links = LinkStore(client, keys, ttls)
+        state_saver = StateSaver(settings, client, keys)
         bounds = schedule.Bounds(settings.ingest_min_interval_seconds, settings.ingest_max_interval_seconds)
         yield Context(
             settings=settings,
@@ -102,7 +107,7 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
             client=client,
             leases=leases,
             subscriptions=subscriptions,
-            subscription_sync=SubscriptionSync(client, subscriptions, links, settings),
+            subscription_sync=SubscriptionSync(client, subscriptions, settings),
             links=links,
             feeds=FeedStore(client, keys, ttls, leases),
             articles=ArticleStore(client, keys, ttls),
@@ -118,7 +123,9 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
             sources=SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent)),
             source_items=SourceItems(client, keys),
             due=DueItems(client, keys),
-            runs=RunStore(client, keys),
+            runs=RunStore(client, keys, state_saver.save_step),
+            state_saver=state_saver,
+            paces=paces,
             fetcher=fetcher,
             pool=pool,
             body_slots=asyncio.Semaphore(settings.fetch_concurrency),
@@ -131,9 +138,3 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
                 gone_after_checks=settings.gone_after_checks,
             ),
         )
-
-
-def domain_of(url: str) -> str:
-    """Return the domain of a URL as the rate limits know it; empty if it has none."""
-    parts = split_url(url)
-    return politeness_key(parts.host, parts.port) if parts else ""

@@ -1,4 +1,7 @@
-"""Work on the items of many domains at once, so that a slow or rate-limited domain holds up no other."""
+"""Work on the items of many domains at once, so that a slow or rate-limited domain holds up no other.
+
+A domain here is what passes one gate: a registrable domain, or a host with a pace of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
+from core.runtime import interruptible
+from core.settings import Settings
 from core.store import cancellation
+from core.urls.pace import HostPace, Paces
 
 T = TypeVar("T")
 
@@ -19,6 +25,32 @@ def group(items: Iterable[T], domain_of: Callable[[T], str]) -> dict[str, deque[
     for item in items:
         domains.setdefault(domain_of(item), deque()).append(item)
     return domains
+
+
+class GateLanes:
+    """Says which gate a URL passes, how many items of a gate are worked on at once, and how far apart they start."""
+
+    def __init__(self, paces: Paces, settings: Settings) -> None:
+        self._paces = paces
+        self._settings = settings
+        self._seen: dict[str, HostPace] = {}
+
+    def gate_of(self, url: str) -> str:
+        """Return the gate of a URL; empty if it has no host."""
+        pace = self._paces.of_url(url)
+        if pace is None:
+            return ""
+        self._seen[pace.gate] = pace
+        return pace.gate
+
+    def limit_of(self, gate: str) -> int:
+        """Return how many items of a gate are worked on at once."""
+        pace = self._seen.get(gate)
+        return pace.parallel or self._settings.fetch_concurrency if pace else self._settings.parallel_per_domain
+
+    def gap_of(self, gate: str) -> float:
+        """Return the gap at a gate."""
+        return self._seen[gate].gap_seconds if gate in self._seen else 0.0
 
 
 class _StartGap:
@@ -35,18 +67,18 @@ class _StartGap:
         now = asyncio.get_running_loop().time()
         at = max(now, self._next_at)
         self._next_at = at + self._gap
-        await asyncio.sleep(at - now)
+        await interruptible.sleep(at - now)
 
 
 async def run(
     domains: Mapping[str, deque[T]],
     work: Callable[[T], Awaitable[None]],
-    per_domain: int,
+    limit_of: Callable[[str], int],
     should_stop: Callable[[], bool],
     at_once: int | None = None,
     gap_of: Callable[[str], float] = lambda domain: 0.0,
 ) -> None:
-    """Run `work` for every item, at most `per_domain` at a time of each domain; the first exception ends all.
+    """Run `work` for every item, at most `limit_of` at a time of each domain; the first exception ends all.
 
     `at_once` limits all domains together. Work that waits at its domain's gate occupies one of these places;
     `gap_of` a domain delays its items before they start, when they occupy nothing yet.
@@ -68,7 +100,7 @@ async def run(
     tasks = []
     for domain, items in domains.items():
         gap = _StartGap(gap_of(domain))
-        tasks += [asyncio.create_task(work_through(items, gap)) for _ in range(min(per_domain, len(items)))]
+        tasks += [asyncio.create_task(work_through(items, gap)) for _ in range(min(limit_of(domain), len(items)))]
     await _wait_for_all(tasks)
 
 

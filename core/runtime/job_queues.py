@@ -17,6 +17,7 @@ from core.runtime.allowed_jobs import (
     AllowedJobs,
     JobRefused,
     job_class,
+    not_listed,
 )
 from core.runtime.queue_names import QueueName, job_id, rq_queue_name
 from core.settings import Settings
@@ -78,7 +79,7 @@ class JobQueues:
         arguments are not JSON.
         """
         if function not in self._allowed:
-            raise JobRefused(f"{function!r} is not on the list of functions that may run.")
+            raise JobRefused(f"{not_listed(function, self._allowed)}.")
         spec = self._allowed[function]
         queue = self._queues[spec.queue]
         job = queue.create_job(

@@ -17,12 +17,13 @@ from pydantic import SecretStr
 from tqdm import tqdm
 
 from core.pages.text_cleaning import printable
+from core.runtime.log_capture import CaptureHandler
 from core.settings import Settings, misnamed_settings
 from core.urls import redis_url
 from core.urls.secrets import redact
 
 LOGGERS = (
-    *("ingest", "canon", "refresh", "embed", "search", "timer", "queue"),
+    *("ingest", "canon", "refresh", "embed", "search", "timer", "queue", "web"),
     *("store", "net", "sample", "settings", "up"),
 )
 REPORTED_VARIABLE = "FRESHET_REPORTED_NAMES"
@@ -36,7 +37,9 @@ def configure(settings: Settings, stream: TextIO | None = None) -> None:
     handler = _LineHandler(stream or sys.stderr)
     handler.setFormatter(formatter(secret_values(settings)))
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    captured = CaptureHandler()
+    captured.setFormatter(_TextFormatter(secret_values(settings)))
+    root.handlers[:] = [handler, captured]
     root.setLevel(logging.WARNING)
     for name in LOGGERS:
         logging.getLogger(name).setLevel(settings.log_level)

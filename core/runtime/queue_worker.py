@@ -70,6 +70,8 @@ class QueueWorker(ForkingWorker):
         secret = settings.queue_redis_url
         self._url = secret.get_secret_value() if secret else connect.url_of(settings)
         self._modules = sorted({name.rpartition(".")[0] for name, spec in allowed.items() if spec.queue in queues})
+        self._prefix = settings.key_prefix
+        self._warned_of: set[str] = set()
         self._cut_off_since: float | None = None
         self._is_registered = False
         self._is_burst = False
@@ -102,7 +104,6 @@ class QueueWorker(ForkingWorker):
             except ImportError as error:
                 raise PreloadFailed(f"Cannot start. Jobs need {name}, which cannot be imported ({error}).") from error
         self._install_signal_handlers()  # type: ignore[no-untyped-call]
-        log.info("👂 Waiting for jobs → %s", ", ".join(self.queue_names()))
         try:
             while not self._stop_requested and self._pass(burst):
                 pass
@@ -119,6 +120,7 @@ class QueueWorker(ForkingWorker):
                 with contextlib.suppress(ValueError):  # registered already: only the reply was lost
                     self.register_birth()  # type: ignore[no-untyped-call]
                 self._is_registered = True
+                log.info("👂 Waiting for jobs → %s", ", ".join(self.queue_names()))
             self._on_every_pass()
             self._maintain()
             taken = self._next(burst)
@@ -226,6 +228,21 @@ class QueueWorker(ForkingWorker):
                 self._client.put_aside(queue_cleanup.queue_keys(queue))
                 queue_cleanup.drop_unreadable(self.connection, queue)
             self.clean_registries()  # type: ignore[no-untyped-call]
+            self._warn_of_jobs_without_prefix()
+
+    def _warn_of_jobs_without_prefix(self) -> None:
+        """Name the queue's real name to whoever enqueued a job under the bare one, where nobody takes it."""
+        for queue in self.queues:
+            bare = queue.name.removeprefix(self._prefix)
+            if not self._prefix or bare in self._warned_of:
+                continue
+            waiting = self._client.llen(f"{Queue.redis_queue_namespace_prefix}{bare}")
+            if waiting and not self._client.exists(f"{worker_registration.WORKERS_BY_QUEUE_KEY % bare}"):
+                self._warned_of.add(bare)
+                log.warning(
+                    "⚠️ %s jobs wait in the queue %s, which has no worker. With KEY_PREFIX=%s its name is %s.",
+                    waiting, bare, self._prefix, queue.name,
+                )  # fmt: skip
 
     def maintain_heartbeats(self, job: Job) -> None:
         """Do every beat what a running job needs: renew it, look after the queues, end it if a stop takes too long."""

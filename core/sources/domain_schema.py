@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
 from core.errors import FreshetError
+from core.urls.pace import LONGEST_GAP_SECONDS, LONGEST_INTERVAL_SECONDS, hosts_of_url
 from core.urls.patterns import PathPatterns, UrlPatterns
 
 GITHUB_URL = "https://github.com"
@@ -40,6 +41,17 @@ class SourceRecord:
     config: Mapping[str, Any]
     signature: str = ""
     """Of the command that added it, where its kind needs one (`core.sources.io.read_permission`)."""
+
+    @property
+    def gap_seconds(self) -> float | None:
+        """The gap between requests that was set for it; None: nothing was."""
+        gap = self.config.get("gap_seconds")
+        return None if gap is None else float(gap)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts for which its gap holds; none if it has no URL."""
+        return hosts_of_url(str(self.config.get("url", "")), whole_domain=self.config.get("scope") == "domain")
 
     def to_json(self) -> str:
         """Return one line, the same for the same source."""
@@ -73,6 +85,8 @@ def _url_globs(patterns: tuple[str, ...]) -> tuple[str, ...]:
 
 Slug = Annotated[str, Field(pattern=SLUG)]
 Globs = Annotated[tuple[str, ...], AfterValidator(_globs)]
+GapSeconds = Annotated[float, Field(ge=0, le=LONGEST_GAP_SECONDS)]
+"""The shortest time between two requests to the hosts of a source."""
 UrlGlobs = Annotated[tuple[str, ...], AfterValidator(_url_globs)]
 
 
@@ -87,8 +101,8 @@ class SourceConfig(BaseModel):
     """How the names of sources end that may come with it."""
 
     id: Slug | None = Field(default=None, validation_alias=AliasChoices("id", "source_id"))
-    interval_seconds: float | None = Field(default=None, gt=0)
-    """How often it is listed; None takes the setting."""
+    interval_seconds: float | None = Field(default=None, gt=0, le=LONGEST_INTERVAL_SECONDS)
+    """How often it is listed, and how soon a page that is found by links is checked again; None takes the settings."""
 
     @classmethod
     def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
@@ -109,6 +123,10 @@ class SourceConfig(BaseModel):
     def title(self) -> str:
         """Return what it points at, for people."""
         return str(getattr(self, self.location_field))
+
+    def url_prefix(self) -> str:
+        """Return what the addresses of its items begin with, for people."""
+        return self.title()
 
     def problem(self) -> str:
         """Return why it cannot be there, as far as this machine can tell; for what a person has just typed."""

@@ -84,6 +84,8 @@ class Leases:
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
+        self.prefix = secrets.token_hex(4)
+        """How the tokens begin that are made here: those of one process are known by it."""
         self._held: dict[str, set[str]] = {}
         """Token → lease keys that we hold and renew."""
         self._to_release: list[Lease] = []
@@ -102,7 +104,7 @@ class Leases:
         self, ask: Callable[[Pipeline], object], item: str, token: str = ""
     ) -> tuple[tuple[Lease, int] | None, list[Any]]:
         """Acquire, and return with it the replies to what `ask` puts into the same pipeline."""
-        lease = Lease((self._keys.lease(item),), token or new_token())
+        lease = Lease((self._keys.lease(item),), token or self._new_token())
         pipe = self._client.pipeline(transaction=False)
         words = (lease.token, LEASE_MILLISECONDS, CRASH_MEMORY_SECONDS * 1000)
         pipe.eval(commit_scripts.ACQUIRE, 2, *lease.keys, self._keys.crashes(item), *map(str, words))
@@ -119,7 +121,7 @@ class Leases:
 
     async def acquire_many(self, items: Sequence[str], until_text: str) -> list[tuple[Lease, int] | None]:
         """Acquire leases of registry items under one token; with each comes how many workers died over it."""
-        token = new_token()
+        token = self._new_token()
         groups = [(self._keys.lease(item), self._keys.crashes(item), self._keys.item(item)) for item in items]
         keys = [key for group in groups for key in group]
         leases = [Lease((lease,), token) for lease, _, _ in groups]
@@ -133,6 +135,13 @@ class Leases:
         if ours := {lease.keys[0] for lease, count in taken if count}:
             self._held[token] = ours
         return [(lease, count - 1) if count else None for lease, count in taken]
+
+    def _new_token(self) -> str:
+        return f"{self.prefix}{new_token()}"
+
+    async def release_of(self, item: str, prefix: str) -> None:
+        """Release a lease that a process with this prefix has left behind."""
+        await self._client.eval(commit_scripts.RELEASE_OF, 1, self._keys.lease(item), prefix)
 
     async def count_crash(self, item: str) -> None:
         """Count a crash before a dangerous step; `clear_crashes` takes it back when the step was survived."""

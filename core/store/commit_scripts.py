@@ -26,6 +26,13 @@ end
 return renewed
 """
 
+# KEYS[1] lease · ARGV[1] how its token begins, if it is to be deleted.
+RELEASE_OF = """
+local holder = redis.call('GET', KEYS[1])
+if holder and string.sub(holder, 1, #ARGV[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0
+"""
+
 # KEYS triples of lease, crash counter, record · ARGV[1] token, ARGV[2] milliseconds, ARGV[3] until when, for people.
 # For each: 0 = someone else has it; else 1 + how many workers died over it. Nothing is counted here: of a whole batch
 # only what is being read can be to blame (`Leases.count_crash`).

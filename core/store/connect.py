@@ -75,13 +75,25 @@ def open_store(settings: Settings) -> Client:
     return _open_async(settings, decode_responses=True, encoding_errors="surrogateescape")
 
 
+def read_only(client: Client, keys: Keys) -> Client:
+    """Return a client on the same connections that quarantines nothing: to it, a damaged key is not there."""
+    return GuardedClient(connection_pool=client.connection_pool).guard(keys, is_read_only=True)
+
+
 def open_raw(settings: Settings) -> Client:
     """Return an asyncio client that reads bytes: for vectors."""
     return _open_async(settings)
 
 
-def _open_async(settings: Settings, **options: Any) -> Client:
-    url = url_of(settings)
+def open_queue_reader(settings: Settings) -> Client:
+    """Return an asyncio client that reads text, on the queues' own server: to look at RQ's keys, not to run jobs."""
+    secret = settings.queue_redis_url
+    url = secret.get_secret_value() if secret else None
+    return _open_async(settings, url, decode_responses=True, encoding_errors="replace")
+
+
+def _open_async(settings: Settings, queue_url: str | None = None, **options: Any) -> Client:
+    url = queue_url or url_of(settings)
     options |= _options(settings) | {"retry": AsyncRetry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES)}
     with _usable_url(settings, url):
         if "sentinel" in urlsplit(url).scheme:

@@ -11,6 +11,7 @@ from dataclasses import fields
 from core.feeds.feed_state import FeedState, FeedStatus
 from core.registry import field_parsing
 from core.registry.record import INTEGER_FIELDS, TIME_FIELDS, Status
+from core.runs import state_fields
 
 FieldCheck = Callable[[str], bool]
 """Tells whether a value is of the type; empty always is."""
@@ -48,7 +49,7 @@ KINDS: Mapping[str, Mapping[str, FieldCheck]] = {
     "item": {
         "status": STATUS,
         **_all(INTEGER, *INTEGER_FIELDS, "chunkCount", "imageCount"),
-        **_all(TIME, *TIME_FIELDS, "goneTs", "addedTs"),
+        **_all(TIME, *TIME_FIELDS, "goneTs", "addedTs", "verifiedTs"),
         **_all(NUMBER, "crawlIntervalSeconds"),
         **_all(ISO, "nextCrawlAt", "firstSeen", "lastChecked", "lastChanged", "lastIndexed", "lockedUntil"),
         "httpRedirectChain": SEQUENCE,
@@ -65,17 +66,22 @@ KINDS: Mapping[str, Mapping[str, FieldCheck]] = {
     },
     "source": {
         **_all(INTEGER, "lastmod_right", "lastmod_wrong"),
-        **_all(TIME, "loss_allowed_until", "last_listed_ts", "added_ts"),
+        **_all(TIME, "loss_allowed_until", "last_listed_ts", "last_success_ts", "added_ts"),
         "memory": MAPPING,
     },
     "domain": _all(TIME, "added_ts", "updated_ts"),
+    "kb_state": {**_all(INTEGER, *state_fields.INTEGER_FIELDS), state_fields.PENDING: SEQUENCE},
     "run": {
         **_all(INTEGER, "discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded"),
-        **_all(TIME, "started_ts", "heartbeat_ts"),
+        **_all(INTEGER, "progress", "in_flight", "left"),
+        **_all(TIME, "created_ts", "started_ts", "ended_ts", "heartbeat_ts"),
+        **_all(MAPPING, "parameters", "metrics"),
     },
     "chunk": {"headings": SEQUENCE, "types": SEQUENCE, "level": INTEGER},
     "trust": {"false_304": INTEGER, "untrusted_until": TIME},
-    "gate": _all(TIME, "next_at", "last_at", "until"),
+    "gate": {**_all(TIME, "next_at", "last_at", "until"), "gap": NUMBER},
+    "paces": {EVERY_FIELD: MAPPING},
+    "category_changes": {EVERY_FIELD: MAPPING},
     "robots": _all(TIME, "fetched_ts"),
     "version": {"schema": INTEGER},
     "canonical_stats": {EVERY_FIELD: INTEGER},

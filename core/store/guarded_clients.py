@@ -21,7 +21,7 @@ from redis.exceptions import ResponseError
 from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
 from core.store import rq_keys
-from core.store.key_families import KeyFamilies
+from core.store.key_families import KeyFamilies, key_families
 from core.store.quarantine import MOVE, QUARANTINE_SECONDS, Quarantine
 
 log = logging.getLogger("queue")
@@ -54,7 +54,7 @@ class GuardedClient(redis.Redis):
 
     async def retry_without_damage(self, args: Sequence[Any], options: Mapping[str, Any], error: ResponseError) -> Any:
         """Put aside what made a command fail and send it again; raise the error if that is not the reason."""
-        plain, families = _Unguarded(self), KeyFamilies(self.our_keys)
+        plain, families = _Unguarded(self), key_families(self.our_keys)
         if self.is_read_only:
             if str(args[0]).upper() in _SCRIPTS or "WRONGTYPE" not in str(error):
                 raise error
@@ -128,8 +128,9 @@ async def _suspects(client: _Unguarded, families: KeyFamilies, args: Sequence[An
 
 async def _source_keys(client: _Unguarded, families: KeyFamilies) -> list[str]:
     """Return all keys of all sources: some scripts learn from a record which of them they need."""
-    sources = families["sources"]
-    names = [ARTICLES_SOURCE, URLS_SOURCE, *await _members(client, sources.type, sources.head)]
+    names = {ARTICLES_SOURCE, URLS_SOURCE}
+    for lists in (families["sources"], families["sources_due"]):  # one of them may be damaged, too
+        names.update(await _members(client, lists.type, lists.head))
     return [family.head + name + family.tail for name in names for family in families if family.tail]
 
 

@@ -6,11 +6,12 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from core.keys import Keys
 
 _MARK = "\n"
-_TYPE = re.compile(r"(SET|ZSET|HASH|STRING|STREAM|Any type)\b")
+_TYPE = re.compile(r"(SET|ZSET|HASH|LIST|STRING|STREAM|Any type)\b")
 ANY = "any"
 
 
@@ -78,6 +79,12 @@ class KeyFamilies:
     def heads(self) -> frozenset[str]:
         """The beginnings of keys to which an id is added; scripts are given these."""
         return frozenset(self._by_head)
+
+
+@cache
+def key_families(keys: Keys) -> KeyFamilies:
+    """Return all families of a deployment, made once: reading a hundred signatures takes longer than most commands."""
+    return KeyFamilies(keys)
 
 
 def _family(keys: Keys, name: str, member: object) -> KeyFamily | None:

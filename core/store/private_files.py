@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -33,10 +34,34 @@ def tighten(path: Path) -> None:
             place.chmod(mode & 0o700)
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file that only we can read, whole or not at all."""
+def write(path: Path, text: str, *, is_durable: bool = False) -> None:
+    """Write a text file that only we can read, whole or not at all; a durable one survives a power cut as well."""
+    write_bytes(path, text.encode(), is_durable=is_durable)
+
+
+def write_bytes(path: Path, data: bytes, *, is_durable: bool = False) -> None:
+    """Write a file that only we can read, whole or not at all; a durable one survives a power cut as well."""
     whole = path.with_name(f"{path.name}.{os.getpid()}.new")
     whole.unlink(missing_ok=True)
-    with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "w", encoding="utf-8") as file:
-        file.write(text)
-    whole.replace(path)
+    try:
+        with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
+            file.write(data)
+            if is_durable:
+                file.flush()
+                os.fsync(file.fileno())
+        whole.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            whole.unlink(missing_ok=True)
+        raise
+    if is_durable:
+        _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

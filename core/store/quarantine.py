@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 from core.keys import Keys
 from core.registry.record import Status
 from core.store import field_types
-from core.store.key_families import KeyFamilies
+from core.store.key_families import KeyFamilies, key_families
 
 log = logging.getLogger("store")
 
@@ -81,7 +81,7 @@ class Quarantine:
 
     def __init__(self, client: CommandClient, keys: Keys, families: KeyFamilies | None = None) -> None:
         self._client = client
-        self._families = families or KeyFamilies(keys)
+        self._families = families or key_families(keys)
         self._place = (keys.quarantine, keys.quarantined(""), str(QUARANTINE_SECONDS))
 
     async def put_aside(self, names: Iterable[str]) -> list[str]:

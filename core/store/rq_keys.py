@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 JOB_HEAD = "rq:job:"
+QUEUE_HEAD = "rq:queue:"
 
 # The first that matches. A queue's name holds KEY_PREFIX, and so any character.
 _TYPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(

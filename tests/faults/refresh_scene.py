@@ -27,9 +27,9 @@ from core.keys import Keys
 from core.models import Ref
 from core.registry.io.due import HOLD_SECONDS, DueItems
 from core.registry.io.registrar import Listing, item_id_of
-from core.registry.io.runs import COUNTERS
 from core.registry.io.visitor import Visitor
 from core.registry.record import ARTICLES_SOURCE
+from core.runs.run import COUNTERS
 from core.runtime.context import Context, open_context
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings, load
@@ -47,7 +47,10 @@ from workers import canonical_fetcher
 from workers.timer import Timer
 
 WEB, FOLDER = "docs.site", "docs.files"
-OF_RUNS = ("run", "runs", "refresh_stats", "events", "prune_cursors")
+OF_RUNS = (
+    *("run", "run_log", "run_failed", "run_workers", "runs", "runs_of_kind", "runs_open", "kb_state"),
+    *("refresh_stats", "events", "prune_cursors"),
+)
 """A run that was broken off stays as it was, and the next one counts for itself. Events are compared on their own.
 The cursor of the timer's purging is no business of a refresh."""
 FILE_TS = 1_700_000_000
@@ -199,9 +202,10 @@ class Scene:
 
     async def counts(self) -> tuple[dict[str, str], list[tuple[str, ...]]]:
         """What was counted in all, and in each run."""
-        runs = [await self.client.hgetall(key) async for key in self.client.scan_iter(match=self.keys.run("*"))]
+        run_ids = await self.client.zrange(self.keys.runs, 0, -1)
+        runs = [await self.client.hgetall(self.keys.run(run_id)) for run_id in run_ids]
         names = ("source", "mode", "status", "message", *COUNTERS)
-        told = sorted(tuple(run[name] for name in names) for run in runs)
+        told = sorted(tuple(run[name] for name in names) for run in runs if "discovered" in run)
         return await self.client.hgetall(self.keys.refresh_stats), told
 
     async def broken(self) -> list[str]:
@@ -213,7 +217,7 @@ class Scene:
         picture = await self.look()
         wrong = [*state.problems(picture, is_settled=False), *state.unsettled_items(picture)]
         ours = state.dump(picture, without=(*state.POLITENESS, *OF_RUNS))
-        ignored = {"links_dirty", *(without_fields or ())}
+        ignored = {"links_dirty", "verifiedBy", *(without_fields or ())}
         wrong.append(state.difference(without(self.fault_free, ignored), without(ours, ignored)))
         told = await self.events()
         if told != self.told:

@@ -27,6 +27,12 @@ FOREVER = -1
 POLITENESS = ("gate", "gate_line", "gate_busy", "done")
 """Left out of comparisons: they last minutes and say nothing about the work."""
 COUNTERS = ("ingest_stats", "ingest_last_run")
+HISTORY = ("run", "run_log", "run_failed", "run_workers", "runs", "runs_of_kind", "runs_open", "runs_cancelled")
+"""Never compared: which runs there were, and how often one had to be continued, depends on the fault."""
+STATE_FIELDS = frozenset(
+    {"crawl.last_doc_id", "processing.documents_saved", "processing.last_indexed_id", "processing.chunks_total"}
+)
+"""Of the state of a knowledge base: what depends on the work alone, however often it was interrupted."""
 FETCHERS_OWN = (
     *("attempted", "attempted_at", "retry", "failures", "failure", "entry", "canonical_stats", "canonical_last_run"),
     *("article", "article_index", "articles_by_category", "alias", "aliases", "content", "events"),
@@ -117,9 +123,11 @@ async def restore(raw: Redis, saved: Saved) -> None:
 
 async def let_leases_end(client: Client, keys: Keys) -> int:
     """As if minutes had passed: what a dead process held is free. Returns how many leases there were."""
+    async for key in client.scan_iter(match=keys.run_workers("*")):  # nobody hears of those that died
+        await client.delete(key)
     leases = [key async for key in client.scan_iter(match=keys.pattern(keys.lease), count=1000)]
     polite = [key async for key in client.scan_iter(match=keys.all_pattern[:-1] + "fetch:*", count=1000)]
-    gates = [key for key in polite if not key.startswith(keys.robots(""))]
+    gates = [key for key in polite if not key.startswith(keys.robots("")) and key != keys.paces]
     if leases or gates:
         await client.delete(*leases, *gates)
     return len(leases)
@@ -218,9 +226,19 @@ def dump(picture: Picture, *, without: Collection[str] = POLITENESS) -> Dump:
     found: Dump = {}
     for key, held in picture.held.items():
         family = family_of(key, picture.families)
-        if family is None or family.name not in without:
-            found[key] = (held.type, held.hours, _masked(held, picture.now))
+        name = family.name if family else ""
+        if name not in without and name not in HISTORY:
+            found[key] = (held.type, held.hours, _of_work(name, _masked(held, picture.now)))
     return found
+
+
+def _of_work(family: str, content: Any) -> Any:
+    """What a key says about the work, without the history of runs."""
+    if family == "events":
+        return [event for event in content if event["type"] != "run.finished"]
+    if family == "kb_state":
+        return {name: value for name, value in content.items() if name in STATE_FIELDS}
+    return content
 
 
 def only_families_of(expected: Dump, keys: Keys, without: Collection[str]) -> Dump:

@@ -54,7 +54,8 @@ class Press:
         return {key: (kind, hours, _masked(content)) for key, (kind, hours, content) in dump.items()}
 
     async def events(self) -> list[str]:
-        return sorted(fields["uid"] for _, fields in await self.client.xrange(self.keys.events))
+        told = [fields for _, fields in await self.client.xrange(self.keys.events)]
+        return sorted(fields["uid"] for fields in told if fields["type"] != "run.finished")
 
     async def sums(self) -> tuple[int, int, int]:
         """How far the counters are from adding up, and how often an article was counted."""

@@ -21,7 +21,7 @@ from core.settings import Settings
 from core.sources.io.source_store import SourceStore
 from core.store import connect, redis_health, scanning
 from core.store.connect import Client
-from core.store.key_families import KeyFamilies
+from core.store.key_families import key_families
 
 MOST_SKEW_SECONDS = 5.0
 CONFIRM_SECONDS = 0.5
@@ -53,7 +53,7 @@ class Doctor:
         self._client = client
         self._keys = keys
         self._sleep = sleep
-        self._families = KeyFamilies(keys)
+        self._families = key_families(keys)
         self._types = KeyTypes(client, keys)
         self._sources = SourceStore(client, keys)
         self._lua = LuaChecks(client, keys, settings)

@@ -14,7 +14,7 @@ from core.sources.io.source_store import SourceStore
 from core.store import field_types
 from core.store.connect import Client
 from core.store.field_types import KINDS
-from core.store.key_families import KeyFamilies
+from core.store.key_families import key_families
 from core.store.quarantine import Quarantine
 from core.urls.secrets import redact, without_credentials
 
@@ -60,7 +60,7 @@ class FieldChecks:
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
-        self._families = KeyFamilies(keys)
+        self._families = key_families(keys)
         self._quarantine = Quarantine(client, keys)
         self._sources = SourceStore(client, keys)
 

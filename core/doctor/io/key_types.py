@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from core.keys import Keys
 from core.store.connect import Client, texts
-from core.store.key_families import KeyFamilies
+from core.store.key_families import key_families
 
 AT_ONCE = 1_000
 NOTHING = "none"
@@ -25,7 +25,7 @@ class KeyTypes:
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
-        self._families = KeyFamilies(keys)
+        self._families = key_families(keys)
 
     async def types_of(self, names: Sequence[str]) -> list[str]:
         """Return the type of each key; `NOTHING` for those that do not exist."""

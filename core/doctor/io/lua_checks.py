@@ -15,7 +15,7 @@ from core.settings import Settings
 from core.store import connect
 from core.store.commit import CRASH_MEMORY_SECONDS, LEASE_SECONDS
 from core.store.connect import Client, texts
-from core.store.key_families import KeyFamilies
+from core.store.key_families import key_families
 from core.store.packing import packed_json
 from core.store.quarantine import QUARANTINE_SECONDS
 
@@ -62,7 +62,7 @@ class LuaChecks:
 
     def __init__(self, client: Client, keys: Keys, settings: Settings) -> None:
         self._client = client
-        families = list(KeyFamilies(keys))
+        families = list(key_families(keys))
         self._args = {
             "keys": {one.name: one.head for one in families},
             "tails": {one.name: one.tail for one in families},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from redis.exceptions import RedisError
@@ -16,15 +16,17 @@ from redis.exceptions import RedisError
 from core import ids, schedule
 from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.feeds import polling
-from core.feeds.feed_state import FeedChanged, FeedUnchanged, PollResult
+from core.feeds.feed_state import FeedChanged, PollResult
 from core.feeds.io import sample
 from core.feeds.io.feed_store import LeasedElsewhere, LeasedFeed
-from core.models import Deferred, Failed
+from core.feeds.poll_report import PollEnd, PollReport, report_of
+from core.models import STOPPED, Deferred, Failed
 from core.net.network_health import NetworkHealth
-from core.registry import outcomes, status_table
-from core.registry.outcomes import Broken, Missing
+from core.registry import status_table
+from core.registry.outcomes import Broken
 from core.runtime import domain_concurrency, progress
-from core.runtime.context import Context, domain_of
+from core.runtime.context import Context
+from core.runtime.domain_concurrency import GateLanes
 from core.store.clock import ServerClock
 from core.urls.normalise import host_of
 
@@ -51,6 +53,10 @@ class PollCycle:
     """Categories by feed URL."""
     network: NetworkHealth = field(default_factory=NetworkHealth)
     counts: Counter[str] = field(default_factory=Counter)
+    watch: Callable[[PollReport], None] = lambda report: None
+    """Is told how each poll ended."""
+    should_stop: Callable[[], bool] = lambda: False
+    """Tells whether no other feed is to be begun."""
     _unreached: list[tuple[LeasedFeed, Broken]] = field(default_factory=list)
     _seen_links: set[str] = field(default_factory=set)
     """Links of this cycle: new in one feed, they are known in the next."""
@@ -60,17 +66,24 @@ class PollCycle:
         """Begin a cycle over all subscribed feeds."""
         return cls(context, await ServerClock.ask(context.client), await context.subscriptions.by_feed())
 
-    async def poll_due_feeds(self) -> None:
-        """Poll every feed that is due once, the domains side by side; feeds without a subscriber are removed."""
-        store, settings = self.context.feeds, self.context.settings
+    async def due_feeds(self) -> list[str]:
+        """Return the URLs of the feeds that are due; feeds without a subscriber are removed."""
+        store = self.context.feeds
         await store.add_to_schedule(self.feeds)
         url_of = {ids.feed_id(url): url for url in self.feeds}
         await store.remove([fid for fid in await store.all_ids() if fid not in url_of])
-        due = [url_of[fid] for fid in await store.due(self.clock.now()) if fid in url_of]
-        # The feeds of a domain wait for each other before they are leased. A gap so long that the gate would defer them
-        # is left to the gate.
-        gap, ours = settings.fetch_host_gap_seconds, sample.hosts(settings)
-        gap = gap if gap < MAX_WAIT_SECONDS else 0.0
+        return [url_of[fid] for fid in await store.due(self.clock.now()) if fid in url_of]
+
+    async def poll_many(self, due: Sequence[str]) -> None:
+        """Poll these feeds once, as far as they are due, the domains side by side."""
+        store, settings = self.context.feeds, self.context.settings
+        lanes, ours = GateLanes(await self.context.paces.current(), settings), sample.hosts(settings)
+
+        def start_gap(gate: str) -> float:
+            """The feeds of a gate wait for each other before they are leased; a gap too long to wait is left to it."""
+            gap = lanes.gap_of(gate)
+            return 0.0 if gate in ours or gap >= MAX_WAIT_SECONDS else gap
+
         with progress.bar(len(due), "feeds") as bar:
 
             async def poll(url: str) -> None:
@@ -79,12 +92,12 @@ class PollCycle:
 
             try:
                 await domain_concurrency.run(
-                    domain_concurrency.group(due, domain_of),
+                    domain_concurrency.group(due, lanes.gate_of),
                     poll,
-                    settings.parallel_per_domain,
-                    lambda: self.network.should_stop,
+                    lanes.limit_of,
+                    lambda: self.network.should_stop or self.should_stop(),
                     settings.polls_at_once,
-                    lambda domain: 0.0 if domain in ours else gap,
+                    start_gap,
                 )
                 if self.network.is_down:
                     log.error(
@@ -109,7 +122,9 @@ class PollCycle:
         """Poll one feed, unless another process holds its lease."""
         leased = await self.context.feeds.lease(url, self.feeds[url], self.clock.now())
         if not isinstance(leased, LeasedFeed):
-            self.counts["held"] += isinstance(leased, LeasedElsewhere)
+            is_held = isinstance(leased, LeasedElsewhere)
+            self.counts["held"] += is_held
+            self.watch(PollReport(url, PollEnd.HELD if is_held else PollEnd.SKIPPED))
             return
         try:
             await self._poll(leased)
@@ -121,9 +136,12 @@ class PollCycle:
         if not leased.is_poll_due:
             now = self.clock.now()
             decision = polling.renewal(leased.state, now)
-            await self.context.feeds.save(leased, decision, self.feeds[leased.state.url], now)
+            await self.context.feeds.save(leased, decision, leased.categories, now)
             return
         result = await self._fetch(leased)
+        if result == STOPPED:
+            await self.context.feeds.release(leased)  # due as before
+            return
         is_unreached = isinstance(result, Broken) and status_table.is_unreached(result.failed)
         if not isinstance(result, Deferred):
             self.network.record(host_of(leased.state.address), not is_unreached)
@@ -144,7 +162,7 @@ class PollCycle:
             if not isinstance(result, FeedChanged):
                 return result
             links, feed_links_key = result.feed.links, context.keys.feed_links(leased.fid)
-            known = await context.links.known(self.feeds[state.url], feed_links_key, links)
+            known = await context.links.known(leased.categories, feed_links_key, links)
             known |= self._seen_links.intersection(links)
             self._seen_links.update(links)
             return replace(result, known=frozenset(known))
@@ -156,15 +174,18 @@ class PollCycle:
 
     async def _commit(self, leased: LeasedFeed, result: PollResult) -> None:
         now, url = self.clock.now(), leased.state.url
-        decision = polling.decide(leased.state, result, now, random.random(), self.context.polling_policy)
-        counts = _counts(result)
-        if not await self.context.feeds.save(leased, decision, self.feeds[url], now, counts):
-            log.warning("⚠️ Lease lost; it is left for another poll → %s", url)
+        option = (await self.context.paces.current()).of_feed(leased.fid)
+        policy = replace(self.context.polling_policy, set_interval_seconds=option.interval_seconds)
+        decision = polling.decide(leased.state, result, now, random.random(), policy)
+        report = report_of(url, result)
+        if not await self.context.feeds.save(leased, decision, leased.categories, now, report.counts):
             self.counts["left"] += 1
-            return
-        self.counts.update(counts)
-        _log_result(url, result)
-        if isinstance(result, FeedChanged) and result.feed.left_out:
+            report = PollReport(url, PollEnd.DISCARDED)
+        else:
+            self.counts.update(report.counts)
+        _log(report)
+        self.watch(report)
+        if report.end is PollEnd.CHANGED and isinstance(result, FeedChanged) and result.feed.left_out:
             entries, left_out = decision.state.entries, result.feed.left_out
             log.warning("✂️ Only %d of %d entries are read → %s", entries, entries + left_out, url)
 
@@ -180,30 +201,17 @@ class PollCycle:
                 raise
 
 
-def _counts(result: PollResult) -> dict[str, int]:
-    match result:
-        case FeedChanged(feed=feed, new_links=new):
-            links, rejected = len(feed.links), feed.rejected_count
-            counts = {"links_found": links + rejected, "links_new": new, "links_known": links - new}
-            return {"polled": 1, "changed": 1, **counts, "links_rejected": rejected}
-        case FeedUnchanged():
-            return {"polled": 1, "unchanged": 1}
-        case Missing() if result.is_certain:
-            return {"polled": 1, "gone": 1}
-        case Deferred():
-            return {"deferred": 1}
-    return {"polled": 1, "errors": 1}
-
-
-def _log_result(url: str, result: PollResult) -> None:
-    match result:
-        case FeedChanged() if result.new_links:
-            log.info("✅ %d new links, %d rejected → %s", result.new_links, result.feed.rejected_count, url)
-        case FeedChanged() | FeedUnchanged():
-            log.debug("💤 Nothing new → %s", url)
-        case Missing() if result.is_certain:
-            log.warning("🪦 Retired by %d → %s", result.http_status, url)
-        case Missing() | Broken():
-            log.warning("⚠️ %s → %s", outcomes.to_failure(result).text, url)
-        case Deferred():
-            log.debug("⏳ %s, %.0f s → %s", result.reason, result.wait_seconds, url)
+def _log(report: PollReport) -> None:
+    match report.end:
+        case PollEnd.CHANGED if report.new_links:
+            log.info("✅ %d new links, %d rejected → %s", report.new_links, report.rejected_links, report.url)
+        case PollEnd.CHANGED | PollEnd.UNCHANGED:
+            log.debug("💤 Nothing new → %s", report.url)
+        case PollEnd.RETIRED:
+            log.warning("🪦 Retired by %s → %s", report.reason, report.url)
+        case PollEnd.FAILED:
+            log.warning("⚠️ %s → %s", report.reason, report.url)
+        case PollEnd.WAITS:
+            log.debug("⏳ %s, %.0f s → %s", report.reason, report.wait_seconds, report.url)
+        case PollEnd.DISCARDED:
+            log.warning("⚠️ Lease lost; it is left for another poll → %s", report.url)

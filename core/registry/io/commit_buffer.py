@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 
 from redis.exceptions import RedisError
 
-from core.registry import decide
+from core.errors import FailCode
+from core.registry import decide, outcomes
 from core.registry.decide import Decision, RecheckPolicy, VisitContext, VisitResult
 from core.registry.io.items import LeasedItem
-from core.registry.outcomes import Moved, Outcome
+from core.registry.outcomes import Broken, Excluded, Missing, Moved, Outcome, Parked
+from core.runs.io.run_tally import RunTally
 from core.runtime.context import Context
 from core.store import cancellation
 from core.store.clock import ServerClock
@@ -27,8 +29,8 @@ from core.store.commit import Command, Commit, CommitResult
 log = logging.getLogger("refresh")
 
 VISITS_PER_COMMIT = 100
-COMMIT_SECONDS = 2.0
-"""A decision is written after this at the latest, however few there are."""
+COMMIT_SECONDS = 0.5
+"""A decision is written after this at the latest, however few there are: a killed process visits few pages again."""
 AGAIN_SECONDS = 2.0
 """An alias whose target has no text yet is visited again after this."""
 
@@ -74,13 +76,19 @@ class CommitBuffer:
     """Collects decided visits and commits them together."""
 
     def __init__(
-        self, context: Context, clock: ServerClock, run_id: str = "", watch: Callable[[Progress], None] | None = None
+        self,
+        context: Context,
+        clock: ServerClock,
+        tally: RunTally | None = None,
+        watch: Callable[[Progress], None] | None = None,
     ) -> None:
+        """`tally`: of the run that the visits belong to."""
         self._context = context
         self._clock = clock
-        self._run_id = run_id
+        self._tally = tally
         self._watch = watch
         self._visits: list[DecidedVisit] = []
+        self._being_written = 0
         self._writing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._late: asyncio.Task[None] | None = None
@@ -88,6 +96,11 @@ class CommitBuffer:
         self.counts: Counter[str] = Counter()
         self.decided = 0
         """How many visits were decided, written or not yet."""
+
+    @property
+    def waiting(self) -> int:
+        """How many visits are decided and not yet written."""
+        return len(self._visits) + self._being_written
 
     async def add(self, *visits: DecidedVisit) -> None:
         """Keep visits for the next commit, which comes when there are enough of them or after some seconds."""
@@ -128,19 +141,23 @@ class CommitBuffer:
         async with self._writing:
             while self._visits:
                 some, self._visits = self._visits[:VISITS_PER_COMMIT], self._visits[VISITS_PER_COMMIT:]
+                self._being_written = len(some)
                 try:
                     await self._write(some)
                 except BaseException:
                     rest, self._visits = self._visits, []
                     await self._context.leases.release_many([visit.leased.lease for visit in (*some, *rest)])
                     raise
+                finally:
+                    self._being_written = 0
 
     async def _write(self, visits: Sequence[DecidedVisit]) -> None:
         """Write one commit; what was forced, listed or embedded meanwhile is decided once more."""
         while visits:
             counts = Counter(str(visit.decision.count) for visit in visits)
             commits = [self._commit(visit) for visit in visits]
-            results = await self._context.leases.commit_many(commits, self._counted(counts))
+            also = [*self._counted(counts), *self._succeeded(visits)]
+            results = await self._context.leases.commit_many(commits, also)
             by_result: dict[CommitResult, list[DecidedVisit]] = {result: [] for result in CommitResult}
             for visit, result in zip(visits, results, strict=True):
                 by_result[result].append(visit)
@@ -154,7 +171,7 @@ class CommitBuffer:
 
     def _commit(self, visit: DecidedVisit) -> Commit:
         item, outcome, generation = visit.leased.item, visit.outcome, visit.visit_context.generation
-        commands = [*self._context.items.apply(item, visit.decision), *visit.commands]
+        commands = [*self._context.items.apply(item, visit.decision), *visit.commands, *self._of_run(visit)]
         expected = self._context.items.expected(item, item.generation if generation is None else generation)
         if isinstance(outcome, Moved):  # a page gives up its text only while its target has one
             expected += (self._context.keys.document(outcome.target_id), "content_hash", outcome.target_hash)
@@ -183,9 +200,29 @@ class CommitBuffer:
     def _counted(self, counts: Counter[str]) -> list[Command]:
         total = {"visited": sum(counts.values()), **counts}
         commands = self._context.items.counted(total)
-        if self._run_id:
-            commands += self._context.runs.counted(self._run_id, total, self._clock.now())
+        if self._tally:
+            commands += self._tally.counted(total)
         return commands
+
+    def _of_run(self, visit: DecidedVisit) -> list[Command]:
+        """Commands for the run, in the commit of the visit: that it was visited, and the reason of a failure."""
+        outcome = visit.outcome
+        if not self._tally:
+            return []
+        taken_out = self._tally.visited(visit.leased.item.id)
+        if visit.decision.count is not VisitResult.FAILED:
+            return taken_out
+        code = FailCode.HTTP
+        if isinstance(outcome, Missing | Broken | Excluded | Parked):
+            code = outcomes.to_failure(outcome).code
+        item, text = visit.leased.item, visit.decision.fields.get("errorMessage", "")
+        return [*taken_out, *self._tally.failed(item.id, item.fetch_url, str(code), text, self._clock.now())]
+
+    def _succeeded(self, visits: Sequence[DecidedVisit]) -> list[Command]:
+        if not self._tally:
+            return []
+        done = [visit.leased.item.id for visit in visits if visit.decision.count is not VisitResult.FAILED]
+        return self._tally.succeeded(done)
 
     async def _uncount(self, visits: Sequence[DecidedVisit]) -> None:
         """Take back what was counted with the commit and then not written; rare."""

@@ -7,14 +7,19 @@ never pick the same. The record's `nextCrawlAt` keeps saying when the item becam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from core.keys import Keys
+from core.registry import field_parsing
 from core.registry.record import iso
 from core.store.commit import DONE_MILLISECONDS, LEASE_SECONDS, new_token
-from core.store.connect import Client
+from core.store.connect import Client, texts
 from core.store.packing import packed_json
+from core.store.pipeline import read_many
+from core.urls.pace import Paces
 
 LOOK = 5_000
 """How many of the oldest one pick looks at; a host's items beyond its share are skipped."""
@@ -26,7 +31,9 @@ RUN_HOLD_SECONDS = 1.5 * LEASE_SECONDS
 """How long a pass holds back what it picked. A running pass renews it; those of a dead one are due again soon."""
 
 # KEYS[1] due, KEYS[2] answer · ARGV: now, new time, wanted, share per host, how many to look at, beginning of record
-# keys, TTL of the answer. Returns the ids, oldest first; a resend gets the same.
+# keys, TTL of the answer, JSON of shares by host (`*.` and a domain: all hosts below it), the key of items that are
+# paused (empty: none) and until when these are held back.
+# Returns the ids, oldest first; a resend gets the same.
 # If one host fills all that was looked at, the skipped items go to the end of the line, in their order: otherwise
 # nobody behind them would be seen before that host is done.
 _PICK = """
@@ -34,18 +41,29 @@ local call = redis.call
 local before = call('GET', KEYS[2])
 if before then return cjson.decode(before) end
 local wanted, share, look = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local is_shared = share < 1000000
+local shares = cjson.decode(ARGV[8])
+local is_shared = share < 1000000 or next(shares) ~= nil or ARGV[9] ~= ''
 local oldest = call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, is_shared and look or wanted)
 local picked, skipped, by_host = {}, {}, {}
+local function share_of(host)
+  local own, domain = shares[host], host
+  while not own and domain do
+    own = shares['*.' .. domain]
+    domain = string.match(domain, '^[^.]+%.(.+)$')
+  end
+  return own or share
+end
 for _, id in ipairs(oldest) do
   if #picked >= wanted then break end
-  local is_taken = true
-  if is_shared then
+  local is_taken, is_paused = true, ARGV[9] ~= '' and call('ZSCORE', ARGV[9], id)
+  if is_shared and not is_paused then
     local host = call('HGET', ARGV[6] .. id, 'sourceHost') or ''
     by_host[host] = (by_host[host] or 0) + 1
-    is_taken = by_host[host] <= share
+    is_taken = by_host[host] <= share_of(host)
   end
-  if is_taken then
+  if is_paused then
+    call('ZADD', KEYS[1], 'XX', ARGV[10], id)
+  elseif is_taken then
     call('ZADD', KEYS[1], 'XX', ARGV[2], id)
     picked[#picked + 1] = id
   else
@@ -63,7 +81,8 @@ return picked
 
 # KEYS: records · ARGV[1] JSON: ids, now, iso, force, token, beginning and end of due keys, beginning of crash counters,
 # since. Returns for each 1 = done (also by an earlier copy of this call), 0 = no such record. A parked item is free
-# again, except for a pass (since), which leaves alone what is parked and what was checked since it was requested.
+# again, except for a pass (since), which leaves alone what is parked and what was checked since it was requested; a
+# pass by force leaves alone what was processed since it forced it.
 _MAKE_DUE = """
 local call = redis.call
 local request = cjson.decode(ARGV[1])
@@ -73,6 +92,10 @@ for i, id in ipairs(request.ids) do
   -- A record without the field was written before there were other sources than feeds.
   if not sources and call('EXISTS', KEYS[i]) == 1 then sources = 'rss' end
   local is_left = request.since and not request.force and (next_at == '' or tonumber(checked or 0) >= request.since)
+  if request.since and request.force then
+    local forced = call('HMGET', KEYS[i], 'forcedBy', 'reindexGeneration', 'processedGeneration')
+    is_left = forced[1] == request.token and tonumber(forced[3] or 0) >= tonumber(forced[2] or 0)
+  end
   if not sources then
     answers[#answers + 1] = '0'
   elseif is_left then
@@ -100,6 +123,52 @@ return table.concat(answers)
 """
 
 
+# KEYS[1] due · ARGV: now, until, how many to look at, beginning of lease keys, of record keys, now and until in ISO,
+# then beginnings of tokens. What someone has picked and does not visit is due now: nobody has leased it, or only a
+# process with such tokens. Its record still says when it was due, or, where it was made due in the due set alone, when
+# it would have been; of one that was visited or put off, record and due set agree. Returns how many.
+_TAKE_BACK = """
+local call, taken = redis.call, 0
+local function is_left(holder)
+  if not holder then return true end
+  for i = 8, #ARGV do
+    if string.sub(holder, 1, #ARGV[i]) == ARGV[i] then return true end
+  end
+  return false
+end
+for _, id in ipairs(call('ZRANGEBYSCORE', KEYS[1], '(' .. ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])) do
+  local next_at = call('HGET', ARGV[5] .. id, 'nextCrawlAt')
+  local is_picked = next_at and next_at ~= '' and (next_at <= ARGV[6] or next_at > ARGV[7])
+  if is_picked and is_left(call('GET', ARGV[4] .. id)) then
+    call('DEL', ARGV[4] .. id)
+    call('ZADD', KEYS[1], 'XX', ARGV[1], id)
+    call('HSET', ARGV[5] .. id, 'lockedUntil', '')
+    taken = taken + 1
+  end
+end
+return taken
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HostShares:
+    """How many items of one host are picked at once."""
+
+    each: int = NO_SHARE
+    by_host: Mapping[str, int] = field(default_factory=dict)
+    """Of hosts with a pace of their own; `*.` and a registrable domain stands for all hosts below it."""
+
+    @classmethod
+    def within(cls, seconds: float, paces: Paces) -> HostShares:
+        """Return as many of each host as its gap lets through within this time."""
+
+        def share(gap: float) -> int:
+            return max(int(seconds / gap), 1) if gap else NO_SHARE
+
+        own = {host: share(gap) for host, gap in paces.gaps_by_host().items()}
+        return cls(share(paces.default_gap_seconds), own)
+
+
 class DueItems:
     """The due sets of all sources."""
 
@@ -108,10 +177,25 @@ class DueItems:
         self._keys = keys
 
     async def pick(
-        self, source: str, now: float, wanted: int, hold_seconds: float, share_per_host: int = NO_SHARE
+        self,
+        source: str,
+        now: float,
+        wanted: int,
+        hold_seconds: float,
+        shares: HostShares | None = None,
+        *,
+        paused_run: str = "",
     ) -> list[str]:
-        """Return ids of the source that are due, and hold them back for so long."""
-        words = (now, now + hold_seconds, wanted, share_per_host, LOOK, self._keys.item(""), DONE_MILLISECONDS)
+        """Return ids of the source that are due, and hold them back for so long.
+
+        `paused_run`: a reindex whose items nobody visits; they are held back as well.
+        """
+        shares = shares or HostShares()
+        words = (
+            *(now, now + hold_seconds, wanted, shares.each, LOOK, self._keys.item(""), DONE_MILLISECONDS),
+            json.dumps(dict(shares.by_host)),
+            *(self._keys.run_items(paused_run) if paused_run else "", now + HOLD_SECONDS),
+        )
         keys = (self._keys.due(source), self._keys.done(new_token()))
         return cast(list[str], await self._client.eval(_PICK, len(keys), *keys, *map(str, words)))
 
@@ -121,6 +205,21 @@ class DueItems:
             some = item_ids[start : start + HOLD_AT_ONCE]
             await self._client.zadd(self._keys.due(source), dict.fromkeys(some, until), xx=True, gt=True)
 
+    async def take_back(self, source: str, now: float, within_seconds: float, dead: Sequence[str] = ()) -> int:
+        """Make due now what was picked, held back for at most so long, and is not visited; return how many.
+
+        `dead`: beginnings of the lease tokens of processes that are known to be dead.
+        """
+        until = now + within_seconds
+        heads = (self._keys.lease(""), self._keys.item(""))
+        words = (now, until, LOOK, *heads, iso(now), iso(until), *dead)
+        return int(await self._client.eval(_TAKE_BACK, 1, self._keys.due(source), *map(str, words)))
+
+    async def has_unvisited(self, item_ids: Sequence[str], since: float) -> bool:
+        """Has nobody visited one of these since then?"""
+        commands = [("HGET", self._keys.item(item_id), "checkedTs") for item_id in item_ids]
+        return any(field_parsing.timestamp(one) < since for one in await read_many(self._client, commands))
+
     async def count(self, source: str, now: float) -> int:
         """Return how many items are due."""
         return int(await self._client.zcount(self._keys.due(source), "-inf", now))
@@ -129,6 +228,17 @@ class DueItems:
         """Return when the next item is due; None if there is none."""
         first = cast(list[tuple[str, float]], await self._client.zrange(self._keys.due(source), 0, 0, withscores=True))
         return float(first[0][1]) if first else None
+
+    async def addresses(self, source: str, until: float) -> list[str]:
+        """Return the addresses of all items that are due by that time, oldest first."""
+        found: list[str] = []
+        while True:
+            window = (len(found), HOLD_AT_ONCE)
+            some = texts(await self._client.zrangebyscore(self._keys.due(source), "-inf", until, *window))
+            rows = await read_many(self._client, [("HGET", self._keys.item(one), "displaySource") for one in some])
+            found += [address or item_id for address, item_id in zip(rows, some, strict=True)]
+            if len(some) < HOLD_AT_ONCE:
+                return found
 
     async def make_due(
         self, item_ids: Sequence[str], now: float, *, force: bool = False, token: str = "", since: float | None = None

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
-from core.models import Deferred, Document, Failed, Fetched, Link
+from core.models import STOPPED, Deferred, Document, Failed, Fetched, Link
 from core.net.fetcher import BodySlot
 from core.net.network_health import NetworkHealth
 from core.pages.extraction_result import EXTRACTOR_VERSION
@@ -140,6 +140,10 @@ class VisitEngine:
         if leased.is_first_visit:
             await self._links.postpone(leased, deferred)
             return
+        if deferred == STOPPED:
+            due_now = self._context.items.postpone(leased.item, self._clock.now())
+            await self._context.leases.commit_many([Commit(leased.lease, due_now)])
+            return
         log.debug("⏳ %s, not before %.0f s → %s", deferred.reason, deferred.wait_seconds, leased.item.fetch_url)
         self._postponed[deferred.reason] += 1
         wait = max(deferred.wait_seconds, 1.0)
@@ -192,7 +196,7 @@ class VisitEngine:
     ) -> VisitReport | None:
         """The page is kept from us: the text that its feed published stands in for it, now or since its first visit."""
         if _has_feed_text(leased):
-            return VisitReport(leased, Unchanged(answer.status))
+            return VisitReport(leased, Unchanged(answer.status, is_feed_text=True))
         if leased.link and leased.link.entry.get("html"):
             report = await self._read(leased, source, replace(answer, body=b""))
             if report is None or isinstance(report.outcome, Changed):
@@ -255,7 +259,7 @@ class VisitEngine:
             else:
                 is_less = document.text_len < field_parsing.integer(leased.article.get("text_len"))
             if is_less:
-                return Unchanged(visit.http_status)
+                return Unchanged(visit.http_status, is_feed_text=True)
         if leased.link and isinstance(document, Document):
             return Changed(document, visit)
         is_new_metadata = False
@@ -298,6 +302,8 @@ class VisitEngine:
         leased, outcome = report.leased, report.outcome
         visit_context = await self._guard.visit_context(leased.item, outcome)
         policy, chance, now = self._context.recheck_policy, random.random(), self._clock.now()
+        if interval := await self._open_sources.recheck_seconds(leased.item):
+            policy = policy.every(interval)
         if leased.item.article_uid:
             # Within its TTL, so that a correction is seen before the article ends.
             policy = policy.capped(self._context.settings.article_ttl_seconds * 3 / 7)

@@ -5,7 +5,8 @@ An interrupted batch releases what it has leased, as it was.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -16,8 +17,11 @@ from core.registry.io.items import LeasedItem
 from core.registry.io.link_visits import LinkVisits
 from core.registry.io.visit_engine import VisitEngine
 from core.registry.record import Item
+from core.runs.io.run_tally import RunTally
+from core.runs.run import FailedItem
 from core.runtime import domain_concurrency
-from core.runtime.context import Context, domain_of
+from core.runtime.context import Context
+from core.runtime.domain_concurrency import GateLanes
 from core.sources.io.open_sources import OpenSources
 from core.store import cancellation
 from core.store.clock import ServerClock
@@ -38,15 +42,18 @@ class Visitor:
         clock: ServerClock,
         open_sources: OpenSources,
         *,
-        run_id: str = "",
+        tally: RunTally | None = None,
+        is_run: bool = False,
         watch: Callable[[Progress], None] | None = None,
     ) -> None:
+        """`tally`: of the run that this is a part of. `is_run`: that reports at its end what is not logged here."""
         self._context = context
         self._clock = clock
-        self._buffer = CommitBuffer(context, clock, run_id, watch)
+        self._buffer = CommitBuffer(context, clock, tally, watch)
         self._links = LinkVisits(context, clock)
-        self._engine = VisitEngine(context, clock, open_sources, self._buffer, self._links, is_run=bool(run_id))
+        self._engine = VisitEngine(context, clock, open_sources, self._buffer, self._links, is_run=is_run)
         self._leased: Mapping[str, LeasedItem] = {}
+        self._begun = 0
         self.counts = self._buffer.counts
         self.link_results = self._links.results
         self.network = self._engine.network
@@ -55,6 +62,19 @@ class Visitor:
     def unfinished(self) -> list[Item]:
         """Leased items whose visit is not done."""
         return [one.item for one in self._leased.values()]
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._begun += 1
+        try:
+            yield
+        finally:
+            self._begun -= 1
+
+    @property
+    def in_flight(self) -> int:
+        """How many visits have begun and are not written yet."""
+        return self._begun + self._buffer.waiting
 
     @property
     def decided(self) -> int:
@@ -79,10 +99,11 @@ class Visitor:
             wanted = len(waiting)
 
             async def visit(one: LeasedItem) -> None:
-                await self._engine.visit(one)
+                with self._counted():
+                    await self._engine.visit(one)
                 waiting.pop(one.item.id, None)
 
-            await self._run(list(waiting.values()), _domain_of, visit, is_over)
+            await self._run(list(waiting.values()), _address, visit, is_over)
             await self._engine.settle_unreached()
             await self._buffer.flush()
         except BaseException:
@@ -97,16 +118,15 @@ class Visitor:
     async def _run(
         self,
         waiting: Iterable[T],
-        domain: Callable[[T], str],
+        address: Callable[[T], str],
         visit: Callable[[T], Awaitable[None]],
         is_over: Callable[[], bool],
     ) -> None:
         settings = self._context.settings
         should_stop = lambda: self.network.should_stop or is_over()  # noqa: E731
-        by_domain = domain_concurrency.group(waiting, domain)
-        await domain_concurrency.run(
-            by_domain, visit, settings.parallel_per_domain, should_stop, settings.visits_at_once
-        )
+        lanes = GateLanes(await self._context.paces.current(), settings)
+        by_gate = domain_concurrency.group(waiting, lambda one: lanes.gate_of(address(one)))
+        await domain_concurrency.run(by_gate, visit, lanes.limit_of, should_stop, settings.visits_at_once)
 
     async def _skip_visited(self, waiting: dict[str, LeasedItem], picked_ts: float | None) -> None:
         """Drop what was visited since the job was created: the job was late, or sent twice."""
@@ -140,6 +160,10 @@ class Visitor:
 
     # ── links ──
 
+    def watch_links(self, on_failed: Callable[[FailedItem], None], on_stored: Callable[[str], None]) -> None:
+        """Report links that give no article, and the uids of those that give one."""
+        self._links.on_failed, self._links.on_stored = on_failed, on_stored
+
     async def visit_links(
         self,
         links: Mapping[str, Sequence[str]],
@@ -157,7 +181,8 @@ class Visitor:
             leased = await self._links.begin(url, links[url])
             if leased is not None:
                 try:
-                    await self._engine.visit(leased)
+                    with self._counted():
+                        await self._engine.visit(leased)
                 except BaseException:
                     await self._context.leases.release(leased.lease)
                     raise
@@ -165,7 +190,7 @@ class Visitor:
 
         try:
             for _ in range(LINK_ROUNDS):
-                await self._run(waiting, domain_of, visit, is_over)
+                await self._run(waiting, str, visit, is_over)
                 waiting, self._links.busy = self._links.busy, []
             await self._engine.settle_unreached()
         except BaseException:
@@ -182,6 +207,5 @@ def _is_done(item: Item, picked_ts: float, now: float) -> bool:
     return item.checked_ts >= picked_ts and not (item.is_forced or is_awaited or has_moved)
 
 
-def _domain_of(leased: LeasedItem) -> str:
-    address = leased.item.fetch_url
-    return domain_of(address) if address.startswith("http") else "file"
+def _address(leased: LeasedItem) -> str:
+    return leased.item.fetch_url

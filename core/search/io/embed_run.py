@@ -17,6 +17,7 @@ from core.keys import Keys
 from core.models import Chunk, VectorSpace
 from core.registry.io.items import ItemStore
 from core.registry.record import MAY_HAVE_TEXT, Item, Status
+from core.runs.io.state_tally import KbTally, kb_ids_of
 from core.search import chunking
 from core.search.io.chunk_remover import ChunkRefs
 from core.search.io.chunk_store import ChunkStore
@@ -24,7 +25,7 @@ from core.search.io.live_pages import LivePageReader, LiveText
 from core.search.io.vector_space import VectorSpaceStore
 from core.search.protocols import Embedder, EmbedderUnavailable
 from core.store.clock import ServerClock
-from core.store.commit import Commit, CommitResult, Lease, Leases
+from core.store.commit import Command, Commit, CommitResult, Lease, Leases
 from core.store.connect import Client
 
 log = logging.getLogger("embed")
@@ -85,7 +86,10 @@ class EmbedRun:
         self._items = ItemStore(client, keys)
         self._texts = LivePageReader(client, keys)
         self._spaces = VectorSpaceStore(client, keys)
+        self._tally = KbTally(keys)
         self.counts: Counter[str] = Counter()
+        self.kb_ids: set[str] = set()
+        """Knowledge bases whose items were indexed or dequeued."""
 
     async def embed_many(self, item_ids: Sequence[str], should_stop: ShouldStop) -> None:
         """Embed those that nobody else embeds; raises EmbedderUnavailable with the rest untouched."""
@@ -146,6 +150,7 @@ class EmbedRun:
             key = self._keys.item(item_id)
             expected: tuple[str, ...] = (key, "status", str(item.status) if item else "0")
             if item:
+                self.kb_ids.update(kb_ids_of(item.sources))
                 expected += (key, "contentHash", item.content_hash)
             if item and item.indexed_hash:
                 expected += (key, "indexedHash", item.indexed_hash)
@@ -200,8 +205,12 @@ class EmbedRun:
             is_same = (key, "contentHash", item.content_hash, key, "status", str(item.status))
             expected = (*is_same, *self._spaces.expectation(self._embedder.space))
             commands = self._store.swap(item, page.chunks, page.stored, now)
+            more = len(page.chunks) - len(page.stored)
+            commands += self._tally.indexed(item.sources, more, is_new=not item.indexed_hash)
             commits[item.id] = Commit(held[item.id], commands, expected)
-        for page, result in zip(pages, await self._commit(commits, held), strict=True):
+        kb_ids = kb_ids_of(sid for page in pages for sid in page.item.sources)
+        self.kb_ids.update(kb_ids)
+        for page, result in zip(pages, await self._commit(commits, held, self._tally.batch(kb_ids)), strict=True):
             if result is CommitResult.WRITTEN:
                 self.counts["indexed"] += 1
                 log.debug("🧭 Indexed %d chunks → %s", len(page.chunks), page.item.fetch_url)
@@ -212,9 +221,11 @@ class EmbedRun:
                 await self._store.discard(page.item.id, page.chunks)
             log.debug("🔁 Changed meanwhile → %s", page.item.fetch_url)
 
-    async def _commit(self, commits: Mapping[str, Commit], held: LeasesByItem) -> list[CommitResult]:
+    async def _commit(
+        self, commits: Mapping[str, Commit], held: LeasesByItem, also: Sequence[Command] = ()
+    ) -> list[CommitResult]:
         """Run the commits in one step, each by itself; the leases of those that are outdated stay ours."""
-        results = await self._leases.commit_many(list(commits.values())) if commits else []
+        results = await self._leases.commit_many(list(commits.values()), also) if commits else []
         self._report_progress(len(commits))
         for item_id, result in zip(commits, results, strict=True):
             if result is not CommitResult.OUTDATED:

@@ -41,10 +41,15 @@ LONGEST_FIRST_WAIT_SECONDS = 30.0
 and a person wants to hear of it at once."""
 
 Sleep = Callable[[float], Awaitable[None]]
+GoOn = Callable[[], Awaitable[None]]
 _T = TypeVar("_T")
 
 
 def _ignore(_: int) -> None:
+    pass
+
+
+async def _go_on() -> None:
     pass
 
 
@@ -90,16 +95,17 @@ class Migration:
             estimate.cached += sum(chunk.text_hash in known for chunk, _ in chunks)
         return estimate
 
-    async def run(self, report_progress: Callable[[int], object] = _ignore) -> tuple[int, int]:
+    async def run(self, report_progress: Callable[[int], object] = _ignore, go_on: GoOn = _go_on) -> tuple[int, int]:
         """Build, cut over, make pages due; return how many chunks were embedded and how many pages wait.
 
-        `report_progress` is called with the number of chunks that have just been looked at.
-        Raises NothingToMigrate where there are no vectors and none are wanted.
+        `report_progress` is called with the number of chunks that have just been looked at; `go_on` before each request
+        to the model: it may wait, or raise to stop. Raises NothingToMigrate where there are no vectors and none are
+        wanted.
         """
         space, before = await self.space(), await self._spaces.current()
         made = 0
         for _ in range(MOST_ROUNDS):
-            new = await self.build(space, report_progress) if space else 0
+            new = await self.build(space, report_progress, go_on) if space else 0
             made += new
             if not new:
                 break
@@ -111,12 +117,14 @@ class Migration:
         log.info("🔀 The live vectors are of %s now", space.name if space else "no model")
         return made, waiting
 
-    async def build(self, space: VectorSpace, report_progress: Callable[[int], object]) -> int:
+    async def build(self, space: VectorSpace, report_progress: Callable[[int], object], go_on: GoOn = _go_on) -> int:
         """Embed into the cache what is not there; return how many chunks."""
         made = 0
         async for chunks, known in self._batches(space):
+            await go_on()
             new = {chunk.text_hash: (chunk, text) for chunk, text in chunks if chunk.text_hash not in known}
             for start in range(0, len(new), TEXTS_AT_ONCE):
+                await go_on()
                 hashes = list(new)[start : start + TEXTS_AT_ONCE]
                 texts = [text_for_model(*new[text_hash], self._embedder) for text_hash in hashes]
                 vectors = await self._with_retries(partial(self._embedder.embed, texts), LONGEST_WAIT_SECONDS)

@@ -7,7 +7,7 @@ and one that should have none any more loses them: `None` is the space of no vec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import cast
 
 from core.errors import SettingsError
@@ -18,10 +18,12 @@ from core.search.protocols import MOST_DIMENSIONS
 from core.store import scanning
 from core.store.connect import Client
 from core.store.packing import packed_json
+from core.store.pipeline import read_many
 
 SPACE_FIELD = "space"
 
 BATCH = 500
+_INDEXED = ("indexedHash", "parentPageId", "aliasOf")
 MAY_BE_INDEXED = (Status.INDEXED, Status.ERROR, Status.OUT_OF_SCOPE)
 """Statuses of pages whose chunks search may have; what is Crawled waits already."""
 
@@ -101,11 +103,26 @@ class VectorSpaceStore:
 
     async def make_all_due(self, space: VectorSpace | None, now: float) -> int:
         """Queue every page with chunks that are not of this space for embedding; return how many."""
-        changed = 0
+        return sum([await self.make_due(item_ids, space, now) async for item_ids in self._may_be_indexed()])
+
+    async def rebuild_all(self, now: float, should_stop: Callable[[], bool] = lambda: False) -> AsyncIterator[int]:
+        """Queue every page for embedding, whatever its chunks say; yield how many each batch had.
+
+        A worker cuts the text anew and swaps the new chunks in; until then search has the old ones.
+        """
+        space = await self.live()
+        async for item_ids in self._may_be_indexed():
+            if should_stop():
+                return
+            rows = await read_many(self._client, [("HMGET", self._keys.item(one), *_INDEXED) for one in item_ids])
+            # Images and aliases have no text of their own.
+            pages = [one for one, row in zip(item_ids, rows, strict=True) if row[0] and not (row[1] or row[2])]
+            yield await self.make_due(pages, space, now, is_damaged=True)
+
+    async def _may_be_indexed(self) -> AsyncIterator[list[str]]:
         for status in MAY_BE_INDEXED:
             async for item_ids in scanning.set_members(self._client, self._keys.status(str(status)), BATCH):
-                changed += await self.make_due(item_ids, space, now)
-        return changed
+                yield item_ids
 
     async def make_due(
         self, item_ids: Sequence[str], space: VectorSpace | None, now: float, *, is_damaged: bool = False

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from core.models import Deferred, Failed, ListingEnd
+from core.runs.run import RunStatus
 from core.runtime.context import Context
 from core.sources.io.source import CUT_SHORT, LINKS_DECIDE, UNCHANGED, Source
+
+HELD, INCOMPLETE = "held", "incomplete"
+"""Problems of a partial run: the loss guard kept what would have been removed; the listing did not come to its end."""
 
 
 def notes(source: Source, end: ListingEnd | None, details: Mapping[str, str]) -> list[str]:
@@ -22,10 +27,49 @@ def is_listing_incomplete(source: Source, end: ListingEnd | None) -> bool:
     return source.is_listing_evidence and not is_whole
 
 
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended."""
+
+    status: RunStatus
+    problem: str = ""
+    """Why it is partial: `held` or `incomplete`; empty if only items failed."""
+    sentence: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        """Was the source listed as far as it can be, though some of its items may have failed?"""
+        return self.status is RunStatus.SUCCEEDED or (self.status is RunStatus.PARTIAL and not self.problem)
+
+
+async def end_of_run(
+    context: Context,
+    source: Source,
+    end: ListingEnd | None,
+    counts: Mapping[str, int],
+    details: Mapping[str, str],
+    *,
+    is_network_down: bool,
+    is_root_due: bool,
+    since: float,
+) -> RunEnd:
+    """Return how a run ended that nobody stopped, the worst first."""
+    if is_network_down:
+        return RunEnd(RunStatus.PARTIAL, INCOMPLETE, "nearly no host answers: our own network looks down")
+    trouble = await root_trouble(context, source, counts, is_root_due=is_root_due, since=since)
+    if trouble:
+        return trouble
+    if details.get("held"):
+        return RunEnd(RunStatus.PARTIAL, HELD)
+    if is_listing_incomplete(source, end):
+        return RunEnd(RunStatus.PARTIAL, INCOMPLETE)
+    return RunEnd(RunStatus.PARTIAL if counts.get("failed") else RunStatus.SUCCEEDED)
+
+
 async def root_trouble(
     context: Context, source: Source, counts: Mapping[str, int], *, is_root_due: bool, since: float
-) -> tuple[str, str] | None:
-    """Return a run status and a sentence if the site could not be read: every visit failed, or its root was put off.
+) -> RunEnd | None:
+    """Return the end of a run whose site could not be read: every visit failed, or its root was put off.
 
     `is_root_due`: did this run ask for the root, whatever its own schedule says? `since`: when the run began.
     """
@@ -36,14 +80,16 @@ async def root_trouble(
         return None
     visited = counts.get("visited", 0)
     if visited and counts.get("failed", 0) == visited:
-        return "failed", f"nothing could be read. {await context.source_items.error_of(root.id)}".strip()
+        sentence = f"nothing could be read. {await context.source_items.error_of(root.id)}".strip()
+        return RunEnd(RunStatus.FAILED, sentence=sentence)
     if root.checked_ts >= since or (root.checked_ts and not is_root_due):
         return None
     # Put off, and nobody wrote down why. Politeness is remembered, so this sends no second request.
-    status = "incomplete" if visited else "failed"
+    ended = RunEnd(RunStatus.PARTIAL, INCOMPLETE) if visited else RunEnd(RunStatus.FAILED)
     match await source.fetch(root, root.validators):
         case Deferred() as deferred:
-            return status, f"the root could not be read: {deferred.reason}, {deferred.wait_seconds:.0f} s more"
+            wait = f"{deferred.reason}, {deferred.wait_seconds:.0f} s more"
+            return replace(ended, sentence=f"the root could not be read: {wait}")
         case Failed() as failed:
-            return status, f"the root could not be read: {failed.text or failed.detail}"
+            return replace(ended, sentence=f"the root could not be read: {failed.text or failed.detail}")
     return None

@@ -1,19 +1,21 @@
-"""Add a domain to the store: save it, sign and register its sources, and remove those that it no longer has."""
+"""Add a domain to the store: save it, sign and register its sources, and remove those that it no longer has; or remove
+it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.keys import Keys
 from core.registry.io.item_forgetter import ForgetCounts, ItemForgetter
 from core.registry.io.registrar import Listing, Registrar, item_id_of
+from core.runs.io.state_file import StateFiles
 from core.settings import Settings
 from core.sources.domain_schema import Domain, DomainFileError, SourceRecord
 from core.sources.io import read_permission
 from core.sources.io.domain_store import DomainStore, StoredDomain
-from core.sources.io.source_kinds import source_class
+from core.sources.io.source_kinds import location, source_class
 from core.sources.io.source_store import SourceStore
 from core.store import connect
 
@@ -29,20 +31,27 @@ class AddedDomain:
 
 
 async def add_domain(
-    settings: Settings, client: connect.Client, keys: Keys, domain: Domain, *, derived_from: str = ""
+    settings: Settings,
+    client: connect.Client,
+    keys: Keys,
+    domain: Domain,
+    *,
+    derived_from: str = "",
+    is_own_command: bool = True,
 ) -> AddedDomain:
     """Add a domain, or give a known one the configuration it has now.
 
     `derived_from`: what its id was made of, if nobody chose one; then another domain of that id is never replaced.
+    `is_own_command`: a person typed it on this machine, so the folders that it names may be read. Without that they
+    have to be below FOLDER_ROOTS, or be there already as they are; else DomainFileError.
     """
     store, now = DomainStore(client, keys), await connect.now(client)
     before = await store.read(domain.id)
     if before and derived_from:
         _refuse_another(domain, before, derived_from)
-    # Only a person's own command adds domains: what it names may be read.
+    permit = _signed if is_own_command else _permitted
     sources = [
-        read_permission.sign_source(settings, record) if source_class(record.kind).needs_signature else record
-        for record in domain.sources(settings.github_web_url)
+        await permit(settings, SourceStore(client, keys), record) for record in domain.sources(settings.github_web_url)
     ]
     sids = [record.sid for record in sources]
     dropped = [sid for sid in (before.sources if before else ()) if sid not in sids]
@@ -62,6 +71,35 @@ async def add_domain(
         removed[sid] = forgetter.counts
     await store.save(domain, sids, now)
     return AddedDomain(before is None, sources, removed)
+
+
+async def remove_domain(
+    settings: Settings, client: connect.Client, keys: Keys, domain_id: str, *, dry_run: bool = False
+) -> ForgetCounts:
+    """Remove a domain with its sources, items, runs and state; raise FreshetError if there is none of that id."""
+    domain = await DomainStore(client, keys).require(domain_id)
+    forgetter = ItemForgetter(client, keys, dry_run=dry_run)
+    await forgetter.domain(domain)
+    if not dry_run:
+        StateFiles(settings.persistent_storage_path).remove(domain_id)
+    return forgetter.counts
+
+
+async def _signed(settings: Settings, _: SourceStore, record: SourceRecord) -> SourceRecord:
+    return read_permission.sign_source(settings, record) if source_class(record.kind).needs_signature else record
+
+
+async def _permitted(settings: Settings, store: SourceStore, record: SourceRecord) -> SourceRecord:
+    """Return the record if it may be read without a new signature; raise DomainFileError if not."""
+    if not source_class(record.kind).needs_signature:
+        return record
+    known = await store.read(record.sid) if await store.has(record.sid) else None
+    if known and replace(known.record, signature="") == record:
+        return known.record
+    refusal = read_permission.folder_refusal(settings, record, location(record))
+    if refusal:
+        raise DomainFileError(f"{refusal}.")
+    return record
 
 
 def _refuse_another(domain: Domain, before: StoredDomain, derived_from: str) -> None:

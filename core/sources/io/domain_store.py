@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from core.errors import FreshetError
+from core.errors import NotFound
 from core.keys import Keys
 from core.sources.domain_schema import Domain
 from core.store.connect import Client, HashFields, texts
@@ -26,11 +26,11 @@ class StoredDomain:
     config: str = ""
 
     def source_id(self, name: str) -> str:
-        """Return the full id of a source of this domain, from that or from its own name; raise FreshetError if none."""
+        """Return the full id of a source of this domain, from that or from its own name; raise NotFound if none."""
         sid = name if name in self.sources else f"{self.id}.{name}"
         if sid not in self.sources:
             names = ", ".join(one.partition(".")[2] for one in self.sources)
-            raise FreshetError(f"{self.id} has no source {name}; it has {names}.")
+            raise NotFound(f"{self.id} has no source {name}; it has {names}.")
         return sid
 
 
@@ -54,10 +54,10 @@ class DomainStore:
         return StoredDomain(domain_id, name, description, tuple(filter(None, sources.split(","))), config)
 
     async def require(self, domain_id: str) -> StoredDomain:
-        """Return a domain; raise FreshetError if there is none of that id."""
+        """Return a domain; raise NotFound if there is none of that id."""
         domain = await self.read(domain_id)
         if domain is None:
-            raise FreshetError(f"There is no domain {domain_id}. `python -m scripts.domain list` shows what there is.")
+            raise NotFound(f"There is no domain {domain_id}. `python -m scripts.domain list` shows what there is.")
         return domain
 
     async def save(self, domain: Domain, sources: Sequence[str], now: float) -> None:
@@ -78,8 +78,8 @@ class DomainStore:
             await pipe.execute()
 
     async def remove(self, domain_id: str) -> None:
-        """Remove the domain itself; its sources are the caller's to remove."""
+        """Remove the domain itself and its state; its sources are the caller's to remove."""
         async with self._client.pipeline(transaction=True) as pipe:
-            pipe.delete(self._keys.domain(domain_id))
+            pipe.delete(self._keys.domain(domain_id), self._keys.kb_state(domain_id))
             pipe.srem(self._keys.domains, domain_id)
             await pipe.execute()

@@ -27,8 +27,8 @@ from pydantic import AfterValidator, Field, ValidationInfo
 
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
-from core.net.fetcher import BodySlot
 from core.registry.record import Item
+from core.settings import Settings
 from core.sources.domain_schema import Globs, SourceConfig, slug
 from core.sources.io import read_permission
 from core.sources.io.folder_walk import FolderWalk, is_utf8, is_young, printable_path, version
@@ -36,9 +36,10 @@ from core.sources.io.source import Source
 from core.sources.source_state import SourceState
 from core.urls.file_paths import file_identity
 from core.urls.patterns import DOCUMENTS, PathPatterns
-from core.urls.scope import EXCLUDED
+from core.urls.scope import EXCLUDED, NOT_INCLUDED, Judgement
 
 if TYPE_CHECKING:
+    from core.net.fetcher import BodySlot
     from core.runtime.context import Context
 
 BATCH_ITEMS = 500
@@ -144,6 +145,16 @@ class FolderSource(Source):
         refusal = read_permission.folder_refusal(context.settings, state.record, config["path"])
         return cls(Path(config["path"]), include, exclude, max_bytes=context.settings.fetch_max_bytes, refusal=refusal)
 
+    @classmethod
+    def judge(cls, state: SourceState, settings: Settings, address: str, depth: int, now: float) -> Judgement | None:
+        config = state.record.config
+        root = f"{config['path'].rstrip('/')}/"
+        if not address.startswith(root):
+            return None
+        patterns = PathPatterns(config.get("include", ()), config.get("exclude", ()))
+        refusal = read_permission.folder_refusal(settings, state.record, config["path"])
+        return Judgement("not allowed", refusal) if refusal else judge_path(patterns, address.removeprefix(root))
+
     def exclusion_reason(self, address: str) -> str:
         inside = address.removeprefix(f"{str(self._root).rstrip('/')}/")
         return "" if self._patterns.matches(inside) else EXCLUDED
@@ -227,6 +238,16 @@ class FolderSource(Source):
             if next(entries, None) is not None:
                 return _answer(path, 404)
         return Failed(FailCode.HTTP, FailDetail.REFUSED, f"the folder {self._root} is missing or empty; is it mounted?")
+
+
+def judge_path(patterns: PathPatterns, path: str) -> Judgement:
+    """Say whether patterns take a path, and which one does not."""
+    if patterns.matches(path):
+        return Judgement()
+    pattern = patterns.excluded_by(path)
+    if pattern:
+        return Judgement(EXCLUDED, f"exclude {pattern}")
+    return Judgement(NOT_INCLUDED, f"include {', '.join(patterns.include)}")
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────

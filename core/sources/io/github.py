@@ -19,21 +19,22 @@ import msgspec
 from pydantic import AfterValidator
 
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, ListingBatch, ListingEnd, RejectedUrl
-from core.net.fetcher import BodySlot, Fetcher
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources import github_responses
-from core.sources.domain_schema import GITHUB_URL, Globs, SourceConfig
+from core.sources.domain_schema import GITHUB_URL, GapSeconds, Globs, SourceConfig
 from core.sources.github_responses import BranchFilter, GitTree, Repository
+from core.sources.io.folder import judge_path
 from core.sources.io.github_client import RAW, SHA, GithubClient
 from core.sources.io.source import UNCHANGED, Source
 from core.sources.io.web import WebConfig
 from core.sources.source_state import SourceState
 from core.urls.normalise import clean_url
 from core.urls.patterns import DOCUMENTS, PathPatterns
-from core.urls.scope import EXCLUDED
+from core.urls.scope import EXCLUDED, Judgement
 
 if TYPE_CHECKING:
+    from core.net.fetcher import BodySlot, Fetcher
     from core.runtime.context import Context
 
 T = TypeVar("T")
@@ -89,6 +90,8 @@ class GithubConfig(SourceConfig):
     include: Globs = DOCUMENTS
     exclude: Globs = ()
     wiki: bool = False
+    gap_seconds: GapSeconds | None = None
+    """Between requests to its wiki; the API counts requests itself."""
 
     @classmethod
     def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
@@ -100,7 +103,8 @@ class GithubConfig(SourceConfig):
         if not self.wiki:
             return ()
         url = f"{web_url.rstrip('/')}/{self.repo}/wiki"
-        return ((WIKI_SUFFIX, "web", WebConfig(url=url, sitemap=False, interval_seconds=self.interval_seconds)),)
+        pace: dict[str, Any] = {"interval_seconds": self.interval_seconds, "gap_seconds": self.gap_seconds}
+        return ((WIKI_SUFFIX, "web", WebConfig(url=url, sitemap=False, **pace)),)
 
 
 class GithubSource(Source):
@@ -143,13 +147,18 @@ class GithubSource(Source):
         include, exclude = config.get("include", ()), config.get("exclude", ())
         return cls(context.settings, context.fetcher, config["repo"], config["branch"], include, exclude)
 
+    @classmethod
+    def judge(cls, state: SourceState, settings: Settings, address: str, depth: int, now: float) -> Judgement | None:
+        config = state.record.config
+        repo = _checked(config["repo"], config["branch"], settings.github_web_url)
+        web = github_responses.base_url(settings.github_web_url, "GITHUB_WEB_URL")
+        path = _path_inside(address, f"{web}/{repo.full_name}/blob/", repo.branch)
+        patterns = PathPatterns(config.get("include", ()) or DOCUMENTS, config.get("exclude", ()))
+        return judge_path(patterns, path) if path else None
+
     def exclusion_reason(self, address: str) -> str:
-        at = address.removeprefix(self._blobs_url)
-        branch = (
-            f"{github_responses.quote_path(self._repo.branch)}/" if self._repo.branch else f"{at.partition('/')[0]}/"
-        )
-        is_ours = address.startswith(self._blobs_url) and at.startswith(branch)
-        return EXCLUDED if is_ours and not self._patterns.matches(unquote(at.removeprefix(branch))) else ""
+        path = _path_inside(address, self._blobs_url, self._repo.branch)
+        return EXCLUDED if path and not self._patterns.matches(path) else ""
 
     # ── listing ──
 
@@ -305,6 +314,14 @@ def _checked(repo: str, branch: str, web_url: str) -> Repository:
     if branch and not github_responses.is_branch(branch):
         raise ValueError(f"A branch cannot have this name. (got {branch[:80]!r})")
     return repository._replace(branch=branch or repository.branch)
+
+
+def _path_inside(address: str, blobs_url: str, branch: str) -> str:
+    """Return the path in the repository of a file's URL; empty if it is of another repository or branch."""
+    at = address.removeprefix(blobs_url)
+    start = f"{github_responses.quote_path(branch)}/" if branch else f"{at.partition('/')[0]}/"
+    is_ours = address.startswith(blobs_url) and at.startswith(start)
+    return unquote(at.removeprefix(start)) if is_ours else ""
 
 
 def _at(answer: Fetched, url: str) -> Fetched:

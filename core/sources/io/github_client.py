@@ -6,13 +6,16 @@ The token goes to the API and to raw files, nowhere else: the fetcher drops it w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from core.errors import FailCode, FailDetail
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
-from core.net.fetcher import BodySlot, Fetcher
 from core.settings import Settings
 from core.sources import github_responses
 from core.sources.github_responses import Repository
+
+if TYPE_CHECKING:
+    from core.net.fetcher import BodySlot, Fetcher
 
 JSON = "application/vnd.github+json"
 SHA = "application/vnd.github.sha"

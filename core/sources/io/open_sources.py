@@ -36,6 +36,11 @@ class OpenSources:
         opened = [source for sid in item.sources if (source := await self._readable(sid))]
         return next((source for source in opened if source.follows_links), opened[0] if opened else None)
 
+    async def recheck_seconds(self, item: Item) -> float | None:
+        """Return the shortest interval that a source of the item asks for; None if none does."""
+        opened = [source for sid in item.sources if (source := await self._readable(sid))]
+        return min((seconds for source in opened if (seconds := source.recheck_seconds)), default=None)
+
     async def _readable(self, sid: str) -> Source | None:
         """Open a source; one that is damaged is logged, and as good as none."""
         try:

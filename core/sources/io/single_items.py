@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, ListingBatch, ListingEnd
-from core.net.fetcher import BodySlot, Fetcher
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.io import read_permission
@@ -21,6 +20,7 @@ from core.sources.source_state import SourceState
 from core.urls import file_paths
 
 if TYPE_CHECKING:
+    from core.net.fetcher import BodySlot, Fetcher
     from core.runtime.context import Context
 
 MAX_WAIT_SECONDS = 60.0

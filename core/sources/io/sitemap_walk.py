@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from core import ids
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
-from core.net.fetcher import Fetcher
 from core.registry import status_table
 from core.registry.record import iso
 from core.registry.status_table import ResponseKind
@@ -21,6 +21,9 @@ from core.runtime.parse_pool import ParsePool
 from core.sources.sitemap_pages import MAX_BYTES, MOST_LISTED, Listed, SitemapResult, SitemapTask
 from core.urls import secrets
 from core.urls.normalise import registrable_domain
+
+if TYPE_CHECKING:
+    from core.net.fetcher import Fetcher
 
 TASK = "sitemap"
 MOST_SITEMAPS = 500

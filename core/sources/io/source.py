@@ -14,14 +14,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref
-from core.net.fetcher import BodySlot
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.domain_schema import SourceConfig
 from core.sources.source_state import SourceState
-from core.urls.scope import Scope
+from core.urls.scope import Judgement, Scope
 
 if TYPE_CHECKING:
+    from core.net.fetcher import BodySlot
     from core.runtime.context import Context
 
 MOST_ITEMS = 10_000_000
@@ -90,13 +90,28 @@ class Source(ABC):
     def open(cls, state: SourceState, context: Context, now: float) -> Self:
         """Open a stored source at this time; raise ValueError, a sentence, if its configuration cannot be used."""
 
+    @classmethod
+    def listing_interval_seconds(cls, config: Mapping[str, Any], settings: Settings) -> float:
+        """How often a source with this configuration is listed: as that says, else as the settings do."""
+        return float(config.get("interval_seconds") or getattr(settings, cls.interval_setting))
+
     def interval_seconds(self, settings: Settings) -> float:
         """How often it is listed: as its configuration says, else as the settings do."""
-        return float(self.state.record.config.get("interval_seconds") or getattr(settings, self.interval_setting))
+        return self.listing_interval_seconds(self.state.record.config, settings)
+
+    @property
+    def recheck_seconds(self) -> float | None:
+        """How soon its items are checked again, if it says so; where a listing is evidence, that finds changes."""
+        return None if self.is_listing_evidence else self.state.record.config.get("interval_seconds")
 
     @classmethod
     def root(cls, config: Mapping[str, Any]) -> Ref | None:
         """Return the item from which all others are found, where there is one."""
+        return None
+
+    @classmethod
+    def judge(cls, state: SourceState, settings: Settings, address: str, depth: int, now: float) -> Judgement | None:
+        """Say whether a stored source would take an address, without opening it; None: it is of another place."""
         return None
 
     def exclusion_reason(self, address: str) -> str:

@@ -5,6 +5,7 @@ The order counts where a person names a source in one word: the last line that r
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from core.sources.domain_schema import SourceConfig, SourceRecord
@@ -39,3 +40,13 @@ def location(source: SourceRecord) -> str:
     """Return what a source points at, for people."""
     model = source_class(source.kind).config_model
     return str(source.config.get(model.location_field, "")) if model else ""
+
+
+def start_of(source: SourceRecord) -> tuple[str, str]:
+    """Return where a source begins and what its addresses have in common, for people; empty if it cannot be read."""
+    try:
+        model = source_class(source.kind).config_model
+        config = model.model_validate_json(json.dumps(dict(source.config))) if model else None
+    except ValueError:
+        return "", ""
+    return (config.title(), config.url_prefix()) if config else ("", "")

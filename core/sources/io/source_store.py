@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 from core.keys import Keys
-from core.models import RejectedUrl
+from core.models import ListingEnd, RejectedUrl
+from core.net import pace_store
 from core.registry import field_parsing
 from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io import domain_file
@@ -28,13 +29,20 @@ STATE = (
     *("last_listed_ts", "notes"),
 )
 
-# KEYS[1] sources by next listing, KEYS[2] reply · ARGV: now, new stamp, TTL of the reply.
-# Returns the ids that are due, moved ahead in the same step; a command sent twice gets the same reply.
+# KEYS[1] sources by next listing, KEYS[2] reply · ARGV: now, new stamp, TTL of the reply, then paused scopes.
+# Returns the ids that are due and not paused, moved ahead in the same step; a command sent twice gets the same reply.
 _CLAIM_DUE = """
 local before = redis.call('GET', KEYS[2])
 if before then return cjson.decode(before) end
-local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
-for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], 'XX', ARGV[2], id) end
+local paused, due = {}, {}
+for i = 4, #ARGV do paused[ARGV[i]] = true end
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])) do
+  local domain = string.match(id, '^[^.]*')
+  if not (paused['crawl'] or paused['source:' .. id] or paused['domain:' .. domain]) then
+    redis.call('ZADD', KEYS[1], 'XX', ARGV[2], id)
+    due[#due + 1] = id
+  end
+end
 if #due > 0 then redis.call('SET', KEYS[2], cjson.encode(due), 'PX', ARGV[3]) end
 return due
 """
@@ -82,6 +90,8 @@ class SourceStore:
             pipe.delete(self._keys.listed(record.sid))  # sitemaps are read again, by the scope it has now
             pipe.sadd(self._keys.sources, record.sid)
             pipe.zadd(self._keys.sources_due, {record.sid: now})
+            for words in pace_store.source_commands(self._keys, record.sid, record.hosts, record.gap_seconds):
+                pipe.execute_command(*words)
             await pipe.execute()
 
     async def remove(self, sid: str) -> None:
@@ -91,6 +101,8 @@ class SourceStore:
             pipe.delete(*(getattr(self._keys, name)(sid) for name in names))
             pipe.srem(self._keys.sources, sid)
             pipe.zrem(self._keys.sources_due, sid)
+            for words in pace_store.source_commands(self._keys, sid):
+                pipe.execute_command(*words)
             await pipe.execute()
 
     async def read(self, sid: str) -> SourceState | None:
@@ -142,11 +154,29 @@ class SourceStore:
 
     # ── listing ──
 
-    async def claim_due(self, now: float, hold_seconds: float) -> list[str]:
-        """Return the sources that are due to be listed, each put off by so long: nobody else claims it meanwhile."""
-        words = (str(now), str(now + hold_seconds), str(DONE_MILLISECONDS))
+    async def claim_due(self, now: float, hold_seconds: float, paused: Collection[str] = ()) -> list[str]:
+        """Return the sources that are due to be listed, each put off by so long: nobody else claims it meanwhile.
+
+        `paused`: scopes whose sources stay due.
+        """
+        words = (str(now), str(now + hold_seconds), str(DONE_MILLISECONDS), *paused)
         keys = (self._keys.sources_due, self._keys.done(new_token()))
         return texts(await self._client.eval(_CLAIM_DUE, len(keys), *keys, *words))
+
+    async def keep_listing(self, sid: str, run_id: str, end: ListingEnd, now: float) -> None:
+        """Remember how the listing of a run ended, until the run does: continued, it needs no second one."""
+        kept = {"run": run_id, "ts": now, "is_complete": end.is_complete, "reason": end.reason, "memory": end.memory}
+        await self._client.hset(self._keys.source(sid), "run_listing", json.dumps(kept))
+
+    async def kept_listing(self, sid: str, run_id: str, since: float) -> ListingEnd | None:
+        """Return how the listing of this run ended, if that was after this time."""
+        kept = field_parsing.mapping(await self._client.hget(self._keys.source(sid), "run_listing"))
+        if kept.get("run") != run_id or field_parsing.timestamp(kept.get("ts")) < since:
+            return None
+        memory = kept.get("memory")
+        if not isinstance(memory, dict):
+            return None
+        return ListingEnd(bool(kept.get("is_complete")), str(kept.get("reason")), memory)
 
     async def finish_listing(
         self, sid: str, memory: Mapping[str, str] | None, how: str, now: float, next_at: float
@@ -157,8 +187,17 @@ class SourceStore:
             fields["memory"] = json.dumps(dict(memory))
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.hset(self._keys.source(sid), mapping=fields)
+            pipe.hdel(self._keys.source(sid), "run_listing")
             pipe.zadd(self._keys.sources_due, {sid: next_at}, xx=True)
             await pipe.execute()
+
+    async def mark_success(self, sid: str, now: float) -> None:
+        """Note that a pass came to its end without trouble of the source itself."""
+        await self._client.hset(self._keys.source(sid), "last_success_ts", f"{now:.3f}")
+
+    async def postpone_listing(self, sid: str, next_at: float) -> None:
+        """List a source not before this time: someone cancelled its crawl."""
+        await self._client.zadd(self._keys.sources_due, {sid: next_at}, xx=True, gt=True)
 
     async def add_refused(self, sid: str, refused: Sequence[RejectedUrl]) -> None:
         """Keep why these are not taken, the first thousand of a listing."""

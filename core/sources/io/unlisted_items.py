@@ -13,14 +13,18 @@ from core.registry.io.deletion_guard import DeletionGuard, PossibleLoss, count_p
 from core.registry.io.items import LeasedItem
 from core.registry.outcomes import Excluded, Missing
 from core.registry.record import Item, Status
+from core.runs.io.run_tally import RunTally
 from core.runtime.context import Context
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
 from core.store.clock import ServerClock
+from core.store.commit import Command
 
 log = logging.getLogger("refresh")
 
 MOST_RENAMES = 5_000
+UNLISTED = "unlisted"
+"""Field of a run: how many items the source has lost in it."""
 
 
 class Unlister:
@@ -32,21 +36,19 @@ class Unlister:
         source: Source,
         open_sources: OpenSources,
         clock: ServerClock,
-        run_id: str,
+        tally: RunTally,
         run_began: float,
         watch: Callable[[Progress], None] | None = None,
     ) -> None:
         self._context = context
         self._source = source
         self._clock = clock
-        self._run_id = run_id
+        self._tally = tally
         self._run_began = run_began
         self._guard = DeletionGuard(context, open_sources, clock, is_run=True)
-        self._buffer = CommitBuffer(context, clock, run_id, watch)
+        self._buffer = CommitBuffer(context, clock, tally, watch)
         self._added: Mapping[str, str] = {}
         """By the hash of their bytes, items that this source did not have before."""
-        self.unlisted = 0
-        """How many items the source has lost in this run."""
 
     async def unlist_unseen(self, before: float) -> str:
         """Remove everything not listed or linked since then; return why not, if that would be too much."""
@@ -64,11 +66,11 @@ class Unlister:
             leased = await self._context.items.lease(self._context.leases, item_ids, self._clock.now())
             for one in leased:
                 if set(one.item.sources) - {sid}:
-                    await self._context.leases.commit(one.lease, self._context.items.unlist(one.item, sid))
+                    commands = [*self._context.items.unlist(one.item, sid), *self._unlisted()]
+                    await self._context.leases.commit(one.lease, commands)
                 else:
                     await self._remove(one)
             await self._buffer.flush()
-            self.unlisted += len(leased)
         return ""
 
     async def _remove(self, leased: LeasedItem) -> None:
@@ -84,11 +86,15 @@ class Unlister:
         if moved_to:
             log.info("🔀 Renamed: %s is now %s", item.fetch_url, moved_to)
             commands += self._context.source_items.record_rename(item, moved_to)
-        commands += self._context.items.unlist(item, self._source.sid)
+        commands += [*self._context.items.unlist(item, self._source.sid), *self._unlisted()]
         if item.checked_ts >= self._run_began:  # counted already in this run: as what it is now, and not twice
             counted_as = self._visited_as(item) if item.has_text else decision.count
-            commands += self._context.runs.counted(self._run_id, {"visited": -1, str(counted_as): -1}, now)
+            commands += self._tally.counted({"visited": -1, str(counted_as): -1})
         await self._buffer.add(DecidedVisit(leased, outcome, policy, around, chance, decision, commands))
+
+    def _unlisted(self) -> list[Command]:
+        """Commands that count in the run what the source has lost."""
+        return self._tally.counted({UNLISTED: 1})
 
     def _visited_as(self, item: Item) -> VisitResult:
         """Return how the visit of an item with a text was counted."""

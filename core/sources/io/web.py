@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field
 
 from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
-from core.net.fetcher import BodySlot, Fetcher
 from core.pages.canonical_link import is_login_or_error_url
 from core.registry.record import Item
 from core.runtime.parse_pool import ParsePool
-from core.sources.domain_schema import SourceConfig, UrlGlobs, slug
+from core.settings import Settings
+from core.sources.domain_schema import GapSeconds, SourceConfig, UrlGlobs, slug
 from core.sources.io.single_items import look_and_fetch, page_request
 from core.sources.io.sitemap_walk import SitemapWalk, lastmod_versions
 from core.sources.io.source import LINKS_DECIDE, Source
@@ -29,9 +29,10 @@ from core.sources.sitemap_pages import Listed
 from core.sources.source_state import SourceState
 from core.urls import secrets
 from core.urls.normalise import clean_url, display_url, origin_of
-from core.urls.scope import OUT_OF_SCOPE, Scope
+from core.urls.scope import OUT_OF_SCOPE, Judgement, RootUrl, Scope
 
 if TYPE_CHECKING:
+    from core.net.fetcher import BodySlot, Fetcher
     from core.runtime.context import Context
 
 log = logging.getLogger("refresh")
@@ -74,6 +75,8 @@ class WebConfig(SourceConfig):
     max_depth: int = Field(default=MAX_DEPTH, ge=0, le=1_000)
     max_pages: int = Field(default=MAX_PAGES, ge=1, le=10_000_000)
     sitemap: bool = True
+    gap_seconds: GapSeconds | None = None
+    """None takes the setting."""
 
     @classmethod
     def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
@@ -84,6 +87,10 @@ class WebConfig(SourceConfig):
 
     def title(self) -> str:
         return display_url(self.url)
+
+    def url_prefix(self) -> str:
+        folder = RootUrl.parse(self.url).folder if self.scope == "subpages" else ""
+        return display_url(origin_of(self.url) + folder).rstrip("/")
 
 
 class WebSource(Source):
@@ -117,18 +124,19 @@ class WebSource(Source):
     @classmethod
     def open(cls, state: SourceState, context: Context, now: float) -> Self:
         config = state.record.config
-        include, exclude = config.get("include", ()), config.get("exclude", ())
-        landings = state.notes.get(_LANDINGS, "").split() if state.notes.get(_ROOT) == config["url"] else ()
-        scope = Scope(config["url"], config["scope"], include, exclude, config["max_depth"], now=now, landings=landings)
         return cls(
             context.fetcher,
             context.pool,
-            scope,
+            _scope_of(state, now),
             max_pages=config["max_pages"],
             sitemap=config["sitemap"],
             named_sitemaps=context.fetcher.sitemaps_of,
             tracking_params=context.settings.tracking_param_prefixes,
         )
+
+    @classmethod
+    def judge(cls, state: SourceState, settings: Settings, address: str, depth: int, now: float) -> Judgement | None:
+        return _scope_of(state, now).judge(address, depth)
 
     @classmethod
     def root(cls, config: Mapping[str, Any]) -> Ref | None:
@@ -222,6 +230,13 @@ class WebSource(Source):
         if news not in self._warned:
             self._warned.add(news)
             log.warning("↪️ %s: %s", display_url(self._scope.root), news)
+
+
+def _scope_of(state: SourceState, now: float) -> Scope:
+    config = state.record.config
+    include, exclude = config.get("include", ()), config.get("exclude", ())
+    landings = state.notes.get(_LANDINGS, "").split() if state.notes.get(_ROOT) == config["url"] else ()
+    return Scope(config["url"], config["scope"], include, exclude, config["max_depth"], now=now, landings=landings)
 
 
 @dataclass(slots=True)

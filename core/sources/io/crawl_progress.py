@@ -1,80 +1,69 @@
-"""The heartbeat of a run: it shows that the run is alive, extends its hold on picked items, and says why it waits."""
+"""What a crawl does with each heartbeat: extend its hold on picked items, tell how far it is and why it waits."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from redis.exceptions import RedisError
 
 from core.net.rate_limit import DomainPace
 from core.registry.io.due import RUN_HOLD_SECONDS
 from core.registry.io.visitor import Visitor
+from core.runs.run import Run, RunPhase
 from core.runtime import progress
 from core.runtime.context import Context
-from core.store import cancellation
-from core.store.clock import ServerClock
 
 log = logging.getLogger("refresh")
 
-BEAT_SECONDS = 3.0
 HOLD_EVERY_SECONDS = 15.0
 FIRST_LOG_SECONDS = 10.0
 LOG_EVERY_SECONDS = 60.0
+PERCENT_OF_VISITS = 95
+"""The rest is for what comes after the visits."""
 
 
 @dataclass(slots=True)
-class Heartbeat:
-    """Beats beside one run."""
+class CrawlProgress:
+    """The progress of one crawl; `joined` is its run as it was when this process joined it."""
 
     context: Context
-    clock: ServerClock
     visitor: Visitor
     sid: str
-    run_id: str
+    joined: Run
     bar: progress.Bar
+    phase: RunPhase = RunPhase.CRAWLING
     began: float = field(default_factory=time.monotonic)
     _held_at: float = 0.0
     _logged_at: float = 0.0
 
-    @contextlib.asynccontextmanager
-    async def beating(self) -> AsyncIterator[None]:
-        """Beat until the run ends."""
-
-        async def beat_forever() -> None:
-            while True:
-                await asyncio.sleep(BEAT_SECONDS)
-                with contextlib.suppress(RedisError, OSError):  # the run meets the same trouble and reports it
-                    await self.beat()
-
-        beats = asyncio.create_task(beat_forever())
-        try:
-            yield
-        finally:
-            await cancellation.cancel_and_wait(beats)
-
-    async def beat(self) -> None:
-        """Write the heartbeat, extend the hold, show the progress."""
-        now, held = self.clock.now(), self.visitor.unfinished
+    async def tell(self, now: float) -> Mapping[str, str]:
+        """Return phase, percent and message of the run."""
+        held, done = self.visitor.unfinished, self.joined.counts.get("visited", 0) + self.visitor.decided
         left = await self.context.due.count(self.sid, now) + len(held)
         pace = await self.context.fetcher.pace_of(held[0].fetch_url) if held else None
         spent = time.monotonic() - self.began
         reason = waiting_reason(pace, self.visitor.decided, left, spent)
-        await self.context.runs.update(self.run_id, {"heartbeat_ts": f"{now:.3f}", "message": reason})
         if spent - self._held_at >= HOLD_EVERY_SECONDS:
             self._held_at = spent
             await self.context.due.hold(self.sid, [item.id for item in held], now + RUN_HOLD_SECONDS)
-        self.bar.n = self.visitor.decided
-        self.bar.total = self.visitor.decided + left
+        self._show(done, left, reason, spent)
+        percent = int(PERCENT_OF_VISITS * done / (done + left)) if done else 0
+        message = f"Crawling: {done}/{done + left} pages"
+        return {
+            "phase": str(self.phase),
+            "progress": str(percent if self.phase is RunPhase.CRAWLING else PERCENT_OF_VISITS),
+            "message": f"{message}; {reason}" if reason else message,
+        }
+
+    def _show(self, done: int, left: int, reason: str, spent: float) -> None:
+        self.bar.n = done
+        self.bar.total = done + left
         self.bar.set_postfix_str(reason)
         next_log = self._logged_at + LOG_EVERY_SECONDS if self._logged_at else FIRST_LOG_SECONDS
         if reason and spent >= next_log:
             self._logged_at = spent
-            log.info("⏳ %s: %d read, %d to go; %s", self.sid, self.visitor.decided, left, reason)
+            log.info("⏳ %s: %d read, %d to go; %s", self.sid, done, left, reason)
 
 
 def waiting_reason(pace: DomainPace | None, done: int, left: int, spent_seconds: float) -> str:

@@ -1,0 +1,74 @@
+"""The RQ jobs that continue runs which no process holds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from redis.exceptions import RedisError
+
+from core.runs.run import Run, RunKind, RunStatus
+from core.runtime.job_queues import Argument, JobQueues
+from core.settings import Settings
+
+log = logging.getLogger("queue")
+
+
+@dataclass(frozen=True, slots=True)
+class RunJob:
+    """A job: its function, its arguments, and the words of its id."""
+
+    function: str
+    arguments: list[Argument]
+    id_words: tuple[str, ...]
+
+
+def job_of(run: Run) -> RunJob | None:
+    """Return the job that continues a run; None: the timer sends what is due, or the process itself goes on."""
+    if run.kind is RunKind.CRAWL:
+        return RunJob("workers.jobs.crawl", [run.source, run.id, run.mode], ("crawl", run.source))
+    if run.kind is RunKind.DOMAIN:
+        return RunJob("workers.jobs.crawl_domain", [run.domain, run.id, run.mode], ("domain", run.domain))
+    if run.kind is RunKind.REINDEX:
+        return RunJob("workers.jobs.reindex", [[], None, False, run.id], ("reindex", run.id))
+    if run.kind is RunKind.REBUILD:
+        return RunJob("workers.jobs.rebuild", [run.id], ("rebuild",))
+    return None
+
+
+def second_job(job: RunJob) -> RunJob:
+    """Return the same job under another id: while a job runs, or is not known to be lost, its own id is taken."""
+    return RunJob(job.function, job.arguments, (*job.id_words, "more"))
+
+
+def is_continued_by_job(run: Run, open_ids: Collection[str]) -> bool:
+    """Does an open run that nobody works on wait for a job? The part of an open run waits for that one's."""
+    is_idle = run.status in (RunStatus.QUEUED, RunStatus.INTERRUPTED)
+    return is_idle and job_of(run) is not None and run.parent not in open_ids
+
+
+async def continue_run(settings: Settings, run: Run) -> None:
+    """Send the next job of a run whose time was over; under another id while this one's job still runs."""
+    job = job_of(run)
+    if run.status is RunStatus.QUEUED and job:
+        await send_jobs(settings, [job]) or await send_jobs(settings, [second_job(job)])
+
+
+async def send_jobs(settings: Settings, jobs: Sequence[RunJob]) -> int:
+    """Enqueue jobs; return how many. Without the queue's server the timer sends them when it is back."""
+    try:
+        return await asyncio.to_thread(_send, settings, jobs)
+    except (RedisError, OSError) as error:
+        name = type(error).__name__
+        log.warning("⚠️ The queue's server does not answer (%s); the timer goes on when it is back", name)
+        return 0
+
+
+def _send(settings: Settings, jobs: Sequence[RunJob]) -> int:
+    queues = JobQueues(settings)
+    try:
+        return sum(queues.enqueue(job.function, *job.arguments, id_words=job.id_words) for job in jobs)
+    finally:
+        queues.close()

@@ -1,0 +1,375 @@
+"""Runs in Redis: opened, counted, listed. Every change of a status is one step of `run_step.lua`."""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from core.errors import NotFound
+from core.keys import Keys
+from core.registry import field_parsing
+from core.registry.io.due import HOLD_SECONDS
+from core.registry.record import iso
+from core.runs.io import run_scripts
+from core.runs.io.state_store import KbStateStore
+from core.runs.run import (
+    COUNTERS,
+    SILENT_SECONDS,
+    FailedItem,
+    Run,
+    RunKind,
+    RunStatus,
+    domain_scope,
+    parse_run,
+    scope_of,
+)
+from core.runs.run_request import BlockedScopes, RunReply, RunRequest
+from core.runtime import process_identity
+from core.runtime.log_capture import MOST_LINES
+from core.store.commit import DONE_MILLISECONDS, new_token
+from core.store.connect import Client, HashFields, texts
+from core.store.events import EVENTS_KEPT
+from core.store.packing import packed_json
+from core.store.pipeline import read_many
+
+KEPT = 1_000
+KEPT_OF_KIND = 100
+TTL_SECONDS = 30 * 86_400
+FAILED_KEPT = 10_000
+CHILD = "child:"
+"""Fields of a domain's run that name the run of a source begin so."""
+FRESH_SECONDS = 15.0
+"""A worker whose last heartbeat is younger than this is at work."""
+OnStep = Callable[[Run, float, str], Awaitable[None]]
+"""Is told which run took a step, when, and which: `beat`, `finish` and the like."""
+_STOPPED = frozenset(RunStatus) - {RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.INTERRUPTED}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEntry:
+    """A worker as it is stored with its run."""
+
+    token: str
+    beat_ts: float
+    in_flight: int
+    is_waiting: bool
+    process: str
+    lease_prefix: str
+
+    @property
+    def is_dead(self) -> bool:
+        """Is it known to have ended? Of another machine nobody knows."""
+        return process_identity.is_dead(self.process)
+
+
+def new_run_id(now: float) -> str:
+    """Return an id that sorts by time."""
+    return f"jb_{int(now)}_{secrets.token_hex(4)}"
+
+
+class RunStore:
+    """Reads and writes `run:<id>` and the lists of runs."""
+
+    def __init__(self, client: Client, keys: Keys, on_step: OnStep | None = None) -> None:
+        """`on_step` is called after each step: it saves the state of the domain."""
+        self._client = client
+        self._keys = keys
+        self._states = KbStateStore(client, keys)
+        self._on_step = on_step
+
+    # ── open ──
+
+    async def open(
+        self,
+        kind: RunKind,
+        now: float,
+        *,
+        source: str = "",
+        domain: str = "",
+        mode: str = "",
+        parent: str = "",
+        started_by: str = "",
+        parameters: Mapping[str, str] | None = None,
+        counters: Sequence[str] = COUNTERS,
+    ) -> tuple[Run, bool]:
+        """Return the open run of this scope, or a new one that is queued and counts these; True if it is new."""
+        run_id, scope = new_run_id(now), scope_of(kind, source, domain)
+        fields = {
+            "id": run_id,
+            "kind": str(kind),
+            "scope": scope,
+            "source": source,
+            "domain": domain,
+            "mode": mode,
+            "parent": parent,
+            "started_by": started_by,
+            "parameters": json.dumps(dict(parameters or {})),
+            "status": str(RunStatus.QUEUED),
+            "control": "",
+            "phase": "crawling",
+            "progress": "0",
+            "created_ts": f"{now:.3f}",
+            "heartbeat_ts": f"{now:.3f}",
+            **dict.fromkeys(counters, "0"),
+        }
+        keys = (self._keys.runs_open, self._keys.runs, self._keys.runs_of_kind(str(kind)), self._keys.runs_cancelled)
+        ends_cancellation = str(int(kind is not RunKind.REFRESH))
+        words = (scope, run_id, self._keys.run(""), str(now), TTL_SECONDS, KEPT, KEPT_OF_KIND, ends_cancellation)
+        pairs = [word for pair in fields.items() for word in pair]
+        opened = str(await self._client.eval(run_scripts.OPEN, len(keys), *keys, *map(str, words), *pairs))
+        run = await self.require(opened, now)
+        await self._states.follow(run, now)
+        return run, opened == run_id
+
+    async def open_run(self, scope: str, now: float) -> Run | None:
+        """Return the run of this scope that has not ended, if there is one."""
+        run_id = await self._client.hget(self._keys.runs_open, scope)
+        run = await self.read(str(run_id), now) if run_id else None
+        return run if run and run.is_open else None
+
+    async def blocked(self) -> BlockedScopes:
+        """Return what nobody may work on now, and which runs are open."""
+        keys = (self._keys.runs_paused, self._keys.runs_cancelled, self._keys.runs_open)
+        paused, cancelled, opened = await read_many(self._client, [("HGETALL", key) for key in keys])
+        return BlockedScopes(frozenset(paused), frozenset(cancelled), opened)
+
+    async def count_jobs(self, run_id: str, jobs: int) -> None:
+        """Count jobs that are about to be sent for a refresh; it ends when as many are done."""
+        keys = (self._keys.run(run_id), self._keys.done(new_token()))
+        await self._client.eval(run_scripts.COUNT_JOBS, len(keys), *keys, str(jobs), str(DONE_MILLISECONDS))
+
+    async def open_ids(self) -> dict[str, str]:
+        """Return the ids of all open runs by their scope."""
+        return cast(dict[str, str], await self._client.hgetall(self._keys.runs_open))
+
+    # ── steps ──
+
+    async def step(
+        self,
+        what: str,
+        run: Run,
+        now: float,
+        *,
+        token: str = "",
+        worker: Mapping[str, object] | None = None,
+        fields: Mapping[str, str] | None = None,
+        status: str = "",
+        lines: Sequence[str] = (),
+    ) -> RunReply:
+        """Take one step of `run_step.lua`, which says what each does; the state of the domain follows."""
+        due_head, due_tail = self._keys.due("\n").split("\n")
+        ask = {
+            "id": run.id,
+            "due_head": due_head,
+            "due_tail": due_tail,
+            "now": now,
+            "stamp": f"{math.floor(now * 1000) / 1000:.3f}",  # rounded up, it would be later than what it began
+            "iso": iso(now),
+            "token": token,
+            "worker": json.dumps(dict(worker or {})),
+            "fields": dict(fields or {}),
+            "status": status,
+            "lines": list(lines),
+            "head": self._keys.run(""),
+            "source": run.source,
+            "silent": SILENT_SECONDS,
+            "job_hold": HOLD_SECONDS,
+            "ttl": TTL_SECONDS,
+            "marker_ttl": DONE_MILLISECONDS,
+            "events_kept": EVENTS_KEPT,
+            "lines_kept": MOST_LINES,
+        }
+        keys = (
+            *(self._keys.run(run.id), self._keys.run_workers(run.id), self._keys.runs_paused, self._keys.runs_open),
+            *(self._left(run), self._keys.events, self._keys.runs_cancelled),
+            *(self._keys.run_log(run.id), self._keys.run_failed(run.id), self._keys.done(new_token())),
+        )
+        reply = cast(list[Any], await self._client.eval(run_scripts.STEP, len(keys), *keys, what, packed_json(ask)))
+        await self._states.follow(run, now)
+        if self._on_step:
+            await self._on_step(run, now, what)
+        state, request, working, waiting, other, failed = reply
+        return RunReply(str(state), RunRequest(request), int(working), int(waiting), str(other), int(failed))
+
+    async def is_stop_asked(self, run: Run) -> bool:
+        """Tell by one small read whether someone asks for a pause or cancel; the next step says for which."""
+        asked = [
+            ("HMGET", self._keys.run(run.id), "control", "status"),
+            ("HMGET", self._keys.runs_paused, run.scope, domain_scope(run.domain), str(run.kind)),
+            ("HMGET", self._keys.run(run.parent), "control", "status"),
+        ]
+        own, paused, parent = await read_many(self._client, asked)
+        stops = {"pause", "cancel", *(str(status) for status in _STOPPED)}
+        return any(paused) or not stops.isdisjoint(own) or not {"cancel", "cancelling"}.isdisjoint(parent)
+
+    def _left(self, run: Run) -> str:
+        """Return the key of what a run has left to do."""
+        return self._keys.run_items(run.id) if run.kind is RunKind.REINDEX else self._keys.due(run.source)
+
+    async def finish(self, run: Run, status: RunStatus, now: float, fields: Mapping[str, str] | None = None) -> None:
+        """End a run. One that has ended already stays as it is."""
+        await self.step("finish", run, now, status=str(status), fields=fields)
+
+    async def update(self, run_id: str, fields: Mapping[str, str]) -> None:
+        """Set fields of a run."""
+        await self._client.hset(self._keys.run(run_id), mapping=HashFields(fields))
+
+    async def check_open(self, now: float) -> list[Run]:
+        """Write down what became of open runs without their workers' help; return those that are open then."""
+        found: list[Run] = []
+        for scope, run_id in (await self.open_ids()).items():
+            run = await self.read(run_id, now)
+            if run is None:  # it has expired, or someone deleted it
+                await self._client.hdel(self._keys.runs_open, scope)
+                continue
+            found.append(await self.checked(run, now))
+        return [run for run in found if run.is_open]
+
+    async def checked(self, run: Run, now: float) -> Run:
+        """Note which workers of this machine are dead, and return the run as it is then."""
+        workers = await self.workers(run.id)
+        dead = [worker for worker in workers if worker.is_dead]
+        for worker in dead:
+            await self._client.eval(run_scripts.MARK_DEAD, 1, self._keys.run_workers(run.id), worker.token)
+        if dead and len(dead) == len(workers):  # nobody else can tell that it goes on
+            await self.update(run.id, {"heartbeat_ts": f"{min(run.heartbeat_ts, now - SILENT_SECONDS - 1):.3f}"})
+        await self.step("check", run, now)
+        return await self.read(run.id, now) or run
+
+    # ── children ──
+
+    async def set_child(self, run_id: str, child: Run) -> None:
+        """Note which crawl of a source belongs to the run of a domain."""
+        await self.update(run_id, {f"{CHILD}{child.source}": child.id})
+
+    async def children(self, run_id: str, now: float) -> list[Run]:
+        """Return the crawls that belong to the run of a domain, in the order in which they began."""
+        fields = await self.fields(run_id)
+        found = [await self.read(value, now) for name, value in fields.items() if name.startswith(CHILD)]
+        return sorted((child for child in found if child), key=lambda child: (child.created_ts, child.id))
+
+    # ── workers ──
+
+    async def workers(self, run_id: str) -> list[WorkerEntry]:
+        """Return who works on a run, or waits for the end of its pause."""
+        stored = cast(dict[str, str], await self._client.hgetall(self._keys.run_workers(run_id)))
+        return [_worker_entry(token, field_parsing.mapping(text)) for token, text in stored.items()]
+
+    async def other_workers(self, run_id: str, token: str, now: float) -> int:
+        """Return how many others work on a run."""
+        workers = await self.workers(run_id)
+        others = [one for one in workers if one.token != token and not one.is_waiting and not one.is_dead]
+        return sum(now - one.beat_ts <= SILENT_SECONDS for one in others)
+
+    async def is_worked_on(self, scope: str, now: float) -> bool:
+        """Does someone work on the open run of this scope, by a heartbeat of the last seconds?"""
+        run_id = await self._client.hget(self._keys.runs_open, scope)
+        workers = await self.workers(str(run_id)) if run_id else []
+        return any(now - one.beat_ts <= FRESH_SECONDS and not one.is_dead for one in workers)
+
+    async def dead_workers(self, run_id: str) -> list[WorkerEntry]:
+        """Return workers of this machine whose process has ended without leaving."""
+        return [one for one in await self.workers(run_id) if one.is_dead]
+
+    async def drop_worker(self, run_id: str, token: str) -> None:
+        """Forget a worker that is dead."""
+        await self._client.hdel(self._keys.run_workers(run_id), token)
+
+    # ── read ──
+
+    async def read(self, run_id: str, now: float) -> Run | None:
+        """Return a run, or None; without a heartbeat it is interrupted."""
+        fields = await self.fields(run_id)
+        return parse_run(run_id, fields, now) if fields else None
+
+    async def fields(self, run_id: str) -> dict[str, str]:
+        """Return everything stored of a run."""
+        return cast(dict[str, str], await self._client.hgetall(self._keys.run(run_id)))
+
+    async def require(self, run_id: str, now: float) -> Run:
+        """Return a run; raise NotFound if there is none of that id."""
+        run = await self.read(run_id, now)
+        if run is None:
+            raise NotFound(f"There is no run {run_id}. `python -m scripts.runs list` shows the last ones.")
+        return run
+
+    async def newest(
+        self, count: int, now: float, *, kind: RunKind | None = None, domain: str | None = None
+    ) -> list[Run]:
+        """Return the last runs, newest first: all, those of a kind, those of a domain."""
+        key = self._keys.runs_of_kind(str(kind)) if kind else self._keys.runs
+        most = KEPT if domain is not None else count
+        run_ids = texts(await self._client.zrange(key, 0, most - 1, desc=True)) if most > 0 else []
+        hashes = await read_many(self._client, [("HGETALL", self._keys.run(run_id)) for run_id in run_ids])
+        runs = [parse_run(run_id, fields, now) for run_id, fields in zip(run_ids, hashes, strict=True) if fields]
+        return [run for run in runs if domain is None or run.domain == domain][:count]
+
+    async def log_lines(self, run_id: str) -> list[str]:
+        """Return the last lines that the run logged, oldest first."""
+        return texts(await self._client.lrange(self._keys.run_log(run_id), 0, -1))
+
+    async def forget_domain(self, domain_id: str, *, dry_run: bool = False) -> int:
+        """Remove the runs of a domain, and what is open, paused or cancelled of it; return how many runs."""
+        runs = await self.newest(KEPT, 0.0, domain=domain_id)
+        names = ("run", "run_log", "run_failed", "run_workers")
+        scopes = {scope_of(RunKind.DOMAIN, domain=domain_id), *(run.scope for run in runs)}
+        if dry_run:
+            return len(runs)
+        async with self._client.pipeline(transaction=True) as pipe:
+            for run in runs:
+                pipe.delete(*(getattr(self._keys, name)(run.id) for name in names))
+                pipe.zrem(self._keys.runs, run.id)
+                pipe.zrem(self._keys.runs_of_kind(str(run.kind)), run.id)
+            for key in (self._keys.runs_open, self._keys.runs_paused, self._keys.runs_cancelled):
+                pipe.hdel(key, *scopes)
+            await pipe.execute()
+        return len(runs)
+
+    # ── failed items ──
+
+    async def uncount_failed(self, run_id: str, count: int) -> None:
+        """Take failed visits out of the counters of a run: they are made again, and counted then."""
+        keys = (self._keys.run(run_id), self._keys.done(new_token()))
+        await self._client.eval(run_scripts.UNCOUNT_FAILED, len(keys), *keys, str(count), str(DONE_MILLISECONDS))
+
+    async def failed_items(
+        self, run_id: str, *, code: str | None = None, since_ts: float | None = None, most: int = 1_000
+    ) -> list[FailedItem]:
+        """Return items that failed in the run, the last first: with this code, or since then."""
+        return await self._failed_items([run_id], code, since_ts, most)
+
+    async def all_failed_items(
+        self, run: Run, now: float, *, code: str | None = None, since_ts: float | None = None, most: int = 1_000
+    ) -> list[FailedItem]:
+        """Return the same of a run and of its parts."""
+        parts = await self.children(run.id, now) if run.kind is RunKind.DOMAIN else []
+        return await self._failed_items([run.id, *(part.id for part in parts)], code, since_ts, most)
+
+    async def _failed_items(
+        self, run_ids: Sequence[str], code: str | None, since_ts: float | None, most: int
+    ) -> list[FailedItem]:
+        hashes = await read_many(self._client, [("HGETALL", self._keys.run_failed(run_id)) for run_id in run_ids])
+        stored = {item_id: text for one in hashes for item_id, text in one.items()}
+        items = [_failed_item(item_id, field_parsing.mapping(text)) for item_id, text in stored.items()]
+        wanted = [one for one in items if code in (None, one.code) and one.failed_ts >= (since_ts or 0.0)]
+        return sorted(wanted, key=lambda one: (-one.failed_ts, one.item_id))[:most]
+
+
+def _worker_entry(token: str, fields: Mapping[str, Any]) -> WorkerEntry:
+    return WorkerEntry(
+        token,
+        field_parsing.timestamp(fields.get("ts")),
+        field_parsing.integer(fields.get("in_flight")),
+        bool(fields.get("waiting")),
+        str(fields.get("process", "")),
+        str(fields.get("leases", "")),
+    )
+
+
+def _failed_item(item_id: str, fields: Mapping[str, str]) -> FailedItem:
+    url, code, text = (str(fields.get(name, "")) for name in ("url", "code", "text"))
+    return FailedItem(item_id, url, code, text, field_parsing.timestamp(fields.get("ts")))

@@ -1,0 +1,94 @@
+"""`state.json`: the state of a knowledge base as a file, for people and programs without a Redis client.
+
+Written whole or not at all. A lock on the folder makes sure that of two processes the one that read last writes last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from core.store import private_files
+
+FOLDER = "knowledge_bases"
+FILE = "state.json"
+LOCK_SECONDS = 2.0
+LOCK_PAUSE_SECONDS = 0.01
+
+
+class StateFiles:
+    """The files of all knowledge bases below PERSISTENT_STORAGE_PATH."""
+
+    def __init__(self, storage: Path) -> None:
+        self._root = storage / FOLDER
+
+    def path(self, kb_id: str) -> Path:
+        """Return where the file of a knowledge base is; raise ValueError if its id cannot be a folder's name."""
+        if not is_file_name(kb_id):
+            raise ValueError(f"{kb_id!r} cannot be the name of a folder")
+        return self._root / kb_id / FILE
+
+    def kb_ids(self) -> list[str]:
+        """Return the knowledge bases that have a folder."""
+        with contextlib.suppress(OSError):
+            return sorted(path.name for path in self._root.iterdir() if path.is_dir() and is_file_name(path.name))
+        return []
+
+    @contextlib.contextmanager
+    def lock(self, kb_id: str) -> Iterator[None]:
+        """Hold the folder of a knowledge base; raises OSError if it cannot be made or another process keeps it."""
+        descriptor = self.acquire(kb_id)
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def acquire(self, kb_id: str) -> int:
+        """Take the lock and return its descriptor; closing that releases it."""
+        folder = self.path(kb_id).parent
+        self._root.mkdir(parents=True, exist_ok=True, mode=private_files.FOLDER_MODE)
+        folder.mkdir(exist_ok=True, mode=private_files.FOLDER_MODE)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        end = time.monotonic() + LOCK_SECONDS
+        try:
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return descriptor
+                except BlockingIOError:
+                    if time.monotonic() > end:
+                        raise
+                time.sleep(LOCK_PAUSE_SECONDS)
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def write(self, kb_id: str, text: str) -> None:
+        """Write the file; the caller holds the lock. What a killed process left half written is removed."""
+        path = self.path(kb_id)
+        for left in path.parent.glob(f"{FILE}.*.new"):
+            left.unlink(missing_ok=True)
+        private_files.write(path, text + "\n", is_durable=True)
+
+    def read(self, kb_id: str) -> str | None:
+        """Return the text of the file, None without one."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            return self.path(kb_id).read_text(encoding="utf-8")
+        return None
+
+    def remove(self, kb_id: str) -> None:
+        """Remove the file, and the folder if nothing else is in it."""
+        path = self.path(kb_id)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()
+
+
+def is_file_name(name: str) -> bool:
+    """Tell whether a name can be one folder's or file's."""
+    is_plain = name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"} and name.isprintable()
+    return is_plain and len(name.encode("utf-8", "surrogateescape")) <= 200

@@ -1,0 +1,251 @@
+"""What a run is: its kind, its status, and the values that are stored of it.
+
+A run is one pass: an ingest cycle, a crawl, a reindex. It is stored in `run:<id>` and can be watched, paused, resumed
+and cancelled. Reads no clock, opens no connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
+from enum import StrEnum
+from typing import TypeVar
+
+from core.registry import field_parsing
+from core.registry.record import iso
+
+COUNTERS = ("discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded")
+"""Counters of a run that visits items; `visited = changed + unchanged + gone + failed + excluded`."""
+SILENT_SECONDS = 90.0
+"""A run without a heartbeat for so long was interrupted; a worker of it, too."""
+Word = TypeVar("Word", bound=StrEnum)
+
+
+class RunKind(StrEnum):
+    """What a run does."""
+
+    INGEST = "ingest"
+    """One cycle of the ingestor over the feeds that are due."""
+    CANONICAL = "canonical"
+    """One run of the canonical fetcher."""
+    CRAWL = "crawl"
+    """One pass over a source: list, visit, remove."""
+    DOMAIN = "domain"
+    """The crawls of a domain's sources, one after the other; their runs name it as their parent."""
+    REFRESH = "refresh"
+    """Jobs of the timer over one source, until nothing of it is due."""
+    REINDEX = "reindex"
+    """Items that someone asked for."""
+    REBUILD = "rebuild"
+    """The due sets or the chunks of the whole store, made anew."""
+    MIGRATION = "migration"
+    """All texts into another vector space."""
+    DOCTOR = "doctor"
+    """A check of the whole store."""
+
+
+class RunStatus(StrEnum):
+    """Where a run is."""
+
+    QUEUED = "queued"
+    """Requested; no worker has begun it."""
+    RUNNING = "running"
+    PAUSING = "pausing"
+    """A pause was requested; workers finish the items they have in flight."""
+    PAUSED = "paused"
+    """Every worker has acknowledged the pause. Survives restarts."""
+    CANCELLING = "cancelling"
+    CANCELLED = "cancelled"
+    SUCCEEDED = "succeeded"
+    PARTIAL = "partial"
+    """It came to its end, but items failed, the listing was incomplete or the loss guard held removals back."""
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    """Its heartbeat stopped. The timer takes it up again."""
+
+
+ENDED = frozenset({RunStatus.CANCELLED, RunStatus.SUCCEEDED, RunStatus.PARTIAL, RunStatus.FAILED})
+"""Nobody works on such a run, and nobody will unless a person asks for it."""
+
+
+class RunPhase(StrEnum):
+    """What a run is doing, in this order."""
+
+    CRAWLING = "crawling"
+    PROCESSING = "processing"
+    INDEXING = "indexing"
+    DONE = "done"
+
+
+ProgressCallback = Callable[[RunPhase, int, str, Mapping[str, float]], None]
+"""Called with phase, percent, message and metrics, the percent never lower than before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as it is stored."""
+
+    id: str
+    """`jb_` and digits and letters that sort by time; the same in Redis, in scripts and in the API."""
+    kind: RunKind
+    status: RunStatus
+    domain: str = ""
+    source: str = ""
+    mode: str = ""
+    parent: str = ""
+    """The run of the domain that this crawl of a source is a part of."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    started_by: str = ""
+    """`timer`, `script`, `api`, or who else asked for it."""
+    phase: RunPhase = RunPhase.CRAWLING
+    progress: int = 0
+    """Percent."""
+    message: str = ""
+    error: str = ""
+    problem: str = ""
+    """Why it is only partial: `held` by the loss guard, `incomplete` listing; empty if only items failed."""
+    created_ts: float = 0.0
+    started_ts: float = 0.0
+    ended_ts: float = 0.0
+    heartbeat_ts: float = 0.0
+    in_flight: int = 0
+    """Items that workers have leased at the moment."""
+    left: int = 0
+    """Items that were still due at its end."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Of a crawl: discovered, visited = changed + unchanged + gone + failed + excluded."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """What its workers measured, by name."""
+    receipt: str = ""
+    """`<items>:<digest>` over item ids and content hashes at its end; equal results have equal receipts."""
+
+    @property
+    def is_open(self) -> bool:
+        """Is it not at its end?"""
+        return self.status not in ENDED
+
+    @property
+    def scope(self) -> str:
+        """What it works on."""
+        return scope_of(self.kind, self.source, self.domain)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedItem:
+    """An item that failed in a run."""
+
+    item_id: str
+    url: str
+    code: str
+    """`FAIL_TIMEOUT` and the like."""
+    text: str
+    failed_ts: float
+
+
+def source_scope(sid: str) -> str:
+    """Return the scope of work on a source."""
+    return f"source:{sid}"
+
+
+def domain_scope(domain_id: str) -> str:
+    """Return the scope of work on a whole domain."""
+    return f"domain:{domain_id}"
+
+
+def scope_of(kind: RunKind, source: str = "", domain: str = "") -> str:
+    """Return what a run works on: a source, a domain, or all that its kind is about. One run at a time has it."""
+    if kind in (RunKind.CRAWL, RunKind.REFRESH):
+        return source_scope(source)
+    return domain_scope(domain) if kind is RunKind.DOMAIN else str(kind)
+
+
+def parse_run(run_id: str, fields: Mapping[str, str], now: float) -> Run:
+    """Return a stored run as it is at this time: without a heartbeat it is interrupted. Damaged fields are defaults."""
+
+    def text(name: str) -> str:
+        return fields.get(name, "")
+
+    def time(name: str) -> float:
+        return field_parsing.timestamp(fields.get(name))
+
+    def integer(name: str) -> int:
+        return field_parsing.integer(fields.get(name))
+
+    status = _word(RunStatus, fields.get("status"), RunStatus.INTERRUPTED)
+    return Run(
+        id=run_id,
+        kind=_word(RunKind, fields.get("kind"), RunKind.CRAWL),
+        status=status_at(status, time("heartbeat_ts"), now),
+        domain=text("domain"),
+        source=text("source"),
+        mode=text("mode"),
+        parent=text("parent"),
+        parameters=field_parsing.mapping(fields.get("parameters")),
+        started_by=text("started_by"),
+        phase=_word(RunPhase, fields.get("phase"), RunPhase.CRAWLING),
+        progress=min(max(integer("progress"), 0), 100),
+        message=text("message"),
+        error=text("error"),
+        problem=text("problem"),
+        created_ts=time("created_ts"),
+        started_ts=time("started_ts"),
+        ended_ts=time("ended_ts"),
+        heartbeat_ts=time("heartbeat_ts"),
+        in_flight=integer("in_flight"),
+        left=integer("left"),
+        counts={name: integer(name) for name in fields if name not in NO_COUNTERS and fields[name].isdigit()},
+        metrics=field_parsing.mapping(fields.get("metrics")),
+        receipt=text("receipt"),
+    )
+
+
+def status_at(status: RunStatus, heartbeat_ts: float, now: float) -> RunStatus:
+    """Return what a stored status means at this time: without a heartbeat nobody works on the run."""
+    if now - heartbeat_ts <= SILENT_SECONDS:
+        return status
+    silent = {RunStatus.RUNNING: RunStatus.INTERRUPTED, RunStatus.PAUSING: RunStatus.PAUSED}
+    return silent.get(status, status)
+
+
+def run_json(run: Run) -> dict[str, object]:
+    """Return a run as scripts print it and the API sends it; times are ISO 8601, null where there is none."""
+    return {
+        "id": run.id,
+        "kind": str(run.kind),
+        "status": str(run.status),
+        "domain": run.domain,
+        "source": run.source,
+        "mode": run.mode,
+        "parent": run.parent,
+        "parameters": dict(run.parameters),
+        "started_by": run.started_by,
+        "phase": str(run.phase),
+        "progress": run.progress,
+        "message": run.message,
+        "error": run.error,
+        "problem": run.problem,
+        "created_at": _time(run.created_ts),
+        "started_at": _time(run.started_ts),
+        "ended_at": _time(run.ended_ts),
+        "heartbeat_at": _time(run.heartbeat_ts),
+        "in_flight": run.in_flight,
+        "left": run.left,
+        "counts": dict(run.counts),
+        "metrics": dict(run.metrics),
+        "receipt": run.receipt,
+    }
+
+
+NO_COUNTERS = frozenset({one.name for one in dataclass_fields(Run)}) | {
+    *("scope", "control", "started", "ended", "begun", "made_due", "untouched", "unlisted", "jobs_sent", "jobs_done"),
+}
+"""Every other field of a stored run that holds a number is a counter."""
+
+
+def _word(kind: type[Word], value: str | None, default: Word) -> Word:
+    return kind(value) if value in set(kind) else default
+
+
+def _time(stamp: float) -> str | None:
+    return iso(stamp) if stamp else None

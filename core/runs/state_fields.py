@@ -1,0 +1,82 @@
+"""The state of a knowledge base as the hash `kb:<id>:state`: one field per value, `job.status` and the like."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from core.registry import field_parsing
+from core.runs.kb_state import MOST_PENDING, SECTIONS, KbState
+
+
+def field(section: str, name: str) -> str:
+    """Return the hash field of a value: `job.status`."""
+    return f"{section}.{name}"
+
+
+INTEGER_FIELDS = frozenset(
+    field(section, name)
+    for section, model in SECTIONS.items()
+    for name, info in model.model_fields.items()
+    if info.annotation is int
+)
+"""The hash fields that hold whole numbers."""
+PENDING = field("crawl", "pending_urls")
+
+
+def to_fields(state: KbState) -> dict[str, str]:
+    """Return the state as fields of its hash."""
+    fields = {"kb_id": state.kb_id, "version": str(state.version), "updated_at": state.updated_at or ""}
+    for section in SECTIONS:
+        values = getattr(state, section)
+        fields |= section_fields(section, {name: getattr(values, name) for name in type(values).model_fields})
+    return fields
+
+
+def section_fields(section: str, values: Mapping[str, object]) -> dict[str, str]:
+    """Return values of a section as fields of the hash."""
+    return {field(section, name): stored(value) for name, value in values.items()}
+
+
+def stored(value: object) -> str:
+    """Return a value as the hash has it."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case tuple() | list():
+            return json.dumps(list(value), ensure_ascii=False)
+    return str(value)
+
+
+def from_fields(kb_id: str, fields: Mapping[str, str]) -> KbState:
+    """Return the state from its hash; a field that is missing or cannot be read has its default."""
+    sections = {
+        section: {
+            name: _read(fields[field(section, name)], info.annotation)
+            for name, info in model.model_fields.items()
+            if field(section, name) in fields
+        }
+        for section, model in SECTIONS.items()
+    }
+    return build(kb_id, fields.get("updated_at"), sections)
+
+
+def _read(value: str, annotation: Any) -> object:
+    if annotation is int:
+        return field_parsing.integer(value)
+    if annotation is bool:
+        return value == "true"
+    if annotation == tuple[str, ...]:
+        urls = [field_parsing.text(url) for url in field_parsing.sequence(value) if isinstance(url, str)]
+        return tuple(urls[:MOST_PENDING])
+    text = field_parsing.text(value)
+    return text if annotation is str else text or None
+
+
+def build(kb_id: str, updated_at: object, sections: Mapping[str, Mapping[str, object]]) -> KbState:
+    """Return the state from the values of its sections; raise ValueError if one is of another type."""
+    parts = {section: SECTIONS[section].model_validate(values) for section, values in sections.items()}
+    return KbState.model_validate({"kb_id": kb_id, "updated_at": updated_at or None, **parts})

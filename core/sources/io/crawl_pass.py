@@ -1,0 +1,313 @@
+"""One pass over a source: list it, register and visit what is due, remove what is gone, report.
+
+Everything that a pass must know to go on in another process is in its run: when it began, how its listing ended,
+whether its items were made due, and its counters.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from core.models import ListingBatch, ListingEnd
+from core.registry.io.commit_buffer import Progress
+from core.registry.io.due import HOLD_SECONDS, RUN_HOLD_SECONDS
+from core.registry.io.registrar import Listing
+from core.registry.io.visitor import Visitor
+from core.runs.io.receipts import receipt_of
+from core.runs.io.run_tally import RunTally
+from core.runs.io.run_worker import RunWorker
+from core.runs.run import COUNTERS, Run, RunPhase, RunStatus
+from core.runtime import interruptible, progress
+from core.runtime.context import Context
+from core.sources.io import crawl_result
+from core.sources.io.crawl_progress import CrawlProgress
+from core.sources.io.crawl_runs import CrawlMode
+from core.sources.io.open_sources import OpenSources
+from core.sources.io.reachability import Reachability
+from core.sources.io.source import UNCHANGED, Source, describe_end
+from core.sources.io.unlisted_items import UNLISTED, Unlister
+from core.store.clock import ServerClock
+
+log = logging.getLogger("refresh")
+
+PATIENCE_SECONDS = 65.0
+"""A run waits for items that politeness put off by less than this."""
+CONTINUED_SECONDS = RUN_HOLD_SECONDS + 5.0
+"""One that is continued waits for what a dead worker had picked."""
+RETRY_PAUSE_SECONDS = 1.0
+BEGUN, MADE_DUE, UNTOUCHED = "begun", "made_due", "untouched"
+"""Fields of a run: it was begun, its items were made due, what nobody opened was counted. Neither is done twice."""
+
+
+async def crawl_once(
+    context: Context,
+    clock: ServerClock,
+    worker: RunWorker,
+    source: Source,
+    open_sources: OpenSources,
+    should_stop: Callable[[], bool],
+    watch: Callable[[Progress], None] | None,
+) -> None:
+    """Work on a run that this worker has joined, and end it, unless someone stops or pauses it."""
+    run = await context.runs.require(worker.run.id, clock.now())
+    tally = RunTally(context.keys, run.id, worker.failed_items, run.domain)
+    visitor = Visitor(context, clock, open_sources, tally=tally, is_run=True, watch=watch)
+    unlister = Unlister(context, source, open_sources, clock, tally, run.started_ts, watch)
+    with progress.bar(0, source.sid) as bar:
+        shown = CrawlProgress(context, visitor, source.sid, run, bar)
+        worker.in_flight, worker.tell = lambda: visitor.in_flight, shown.tell
+        crawl = CrawlPass(
+            context, source, open_sources, clock, run, worker, should_stop, visitor, unlister, tally, shown
+        )
+        async with worker.whole_pass():
+            await crawl.run()
+
+
+@dataclass(slots=True)
+class CrawlPass:
+    """One process's pass over one source."""
+
+    context: Context
+    source: Source
+    open_sources: OpenSources
+    clock: ServerClock
+    joined: Run
+    """The run as it was when this process joined it."""
+    worker: RunWorker
+    is_stopped: Callable[[], bool]
+    visitor: Visitor
+    unlister: Unlister
+    tally: RunTally
+    shown: CrawlProgress
+    is_continued: bool = False
+    end: ListingEnd | None = None
+    """How the listing ended; None while it goes on, and if it was cut short."""
+
+    @property
+    def sid(self) -> str:
+        """The id of the source."""
+        return self.source.sid
+
+    @property
+    def mode(self) -> CrawlMode:
+        """How much is visited."""
+        return CrawlMode.of(self.joined)
+
+    @property
+    def began(self) -> float:
+        """When the run was requested: what was visited since then need not be visited for it."""
+        return self.joined.created_ts
+
+    def should_stop(self) -> bool:
+        """Should the work end here: by a signal, by time, or because the run is paused or cancelled?"""
+        return self.is_stopped() or self.worker.should_stop()
+
+    async def run(self) -> None:
+        """List, visit, remove and report."""
+        await self._begin()
+        await self._list()
+        await self._make_due()
+        await self._visit_due()
+        if not self.should_stop():
+            self.shown.phase = RunPhase.PROCESSING
+            await self._remove_gone()
+        await self._report()
+
+    async def _begin(self) -> None:
+        """Say where a run is continued; a new one forgets what earlier runs told people."""
+        sources, runs, run = self.context.sources, self.context.runs, self.joined
+        self.is_continued = bool((await runs.fields(run.id)).get(BEGUN))
+        if self.is_continued:
+            await self._take_back()
+            await self.context.state_saver.log_resumed(run.domain, self.clock.now())
+            return
+        await sources.clear_refused(self.sid)
+        await sources.clear_notices(self.sid)
+        await runs.update(run.id, {BEGUN: "1"})
+
+    async def _take_back(self) -> int:
+        """Make due at once what was picked and nobody visits: by earlier workers, or for jobs that still wait."""
+        dead = await self.context.runs.dead_workers(self.joined.id)
+        prefixes = [worker.lease_prefix for worker in dead if worker.lease_prefix]
+        taken = await self.context.due.take_back(self.sid, self.clock.now(), HOLD_SECONDS, prefixes)
+        if dead:
+            root = (await self.context.items.read([self.source.state.root_id]))[0]
+            await self.context.fetcher.forget_requests(root.fetch_url if root else "", prefixes)
+        for worker in dead:
+            await self.context.runs.drop_worker(self.joined.id, worker.token)
+        return taken
+
+    # ── list and register ──
+
+    async def _list(self) -> None:
+        oldest = self.clock.now() - self.source.interval_seconds(self.context.settings)
+        self.end = await self.context.sources.kept_listing(self.sid, self.joined.id, oldest)
+        if self.end is not None or self.should_stop():
+            return
+        source = self.source
+        listing = Listing(
+            self.sid,
+            most=source.most_items,
+            revives=source.is_listing_evidence,
+            believes_versions=source.is_listing_evidence or source.state.lastmod_trust.is_trusted,
+            must_exist=True,
+        )
+        async for part in source.list(source.state.memory):
+            if self.should_stop():
+                return  # an end that comes now may be one that the stop has made
+            if isinstance(part, ListingEnd):
+                self.end = part
+                if not crawl_result.is_listing_incomplete(source, part):
+                    await self.context.sources.keep_listing(self.sid, self.joined.id, part, self.clock.now())
+                return
+            await self._register(part, listing)
+
+    async def _register(self, part: ListingBatch, listing: Listing) -> None:
+        registered = await self.context.registrar.register(part.refs, listing, self.clock.now())
+        await self.context.sources.add_refused(self.sid, part.refused)
+        for refused in part.refused[:5]:
+            log.warning("🚫 %s → %s", refused.reason, refused.url)
+        if registered.left_out:
+            await self.context.sources.mark_full(self.sid, listing.most)
+        if self.source.follows_links and part.refs:
+            named = [*registered.new, *registered.moved, *registered.known]
+            await self.context.source_items.mark_listed(self.sid, named)
+        await self._count_discovered()
+
+    async def _count_discovered(self) -> None:
+        """Count what the source has, and what this run removed from it: that was known, and perhaps visited."""
+        unlisted = int((await self.context.runs.fields(self.joined.id)).get(UNLISTED, "0"))
+        known = await self.context.source_items.count(self.sid) + unlisted
+        await self.context.runs.update(self.joined.id, {"discovered": str(known)})
+
+    # ── visit ──
+
+    async def _make_due(self) -> None:
+        """Make everything due that the mode asks for; folders and repositories are compared by their listing."""
+        runs, run = self.context.runs, self.joined
+        is_compared = self.source.is_listing_evidence and self.mode is CrawlMode.INCREMENTAL
+        if self.mode is CrawlMode.SCHEDULED or is_compared or (await runs.fields(run.id)).get(MADE_DUE):
+            return
+        async for item_ids in self.context.source_items.batches(self.sid):
+            if self.should_stop():
+                return
+            now, is_full = self.clock.now(), self.mode is CrawlMode.FULL
+            await self.context.due.make_due(item_ids, now, force=is_full, token=run.id, since=self.began)
+        await runs.update(run.id, {MADE_DUE: "1"})
+
+    async def _visit_due(self) -> None:
+        """Visit until nothing is due; wait for what politeness put off for a moment, and for other workers."""
+        context, batch = self.context, self.context.settings.refresh_batch_items
+        while not self.should_stop() and not self.visitor.network.should_stop:
+            now = self.clock.now()
+            picked = await context.due.pick(self.sid, now, batch, RUN_HOLD_SECONDS)
+            if picked:
+                await self.visitor.visit_many(picked, picked_ts=self.began, via=self.sid, is_over=self.should_stop)
+                await self._count_discovered()
+                continue  # picking moved their stamps ahead, so this comes to an end
+            if await self._take_back():
+                continue
+            next_at = await context.due.next_at(self.sid)
+            wait, patience = RETRY_PAUSE_SECONDS, CONTINUED_SECONDS if self.is_continued else PATIENCE_SECONDS
+            if next_at is None or next_at > now + patience:
+                if not await context.runs.other_workers(self.joined.id, self.worker.token, now):
+                    return
+            else:
+                wait = min(max(next_at - now, 0.05), wait)
+            await interruptible.sleep(wait)
+
+    # ── remove ──
+
+    async def _remove_gone(self) -> None:
+        """Remove what is no longer there, as far as there is evidence."""
+        end = self.end
+        await self._count_untouched()
+        refusal = ""
+        if self.source.follows_links:
+            refusal = await self._remove_orphans()
+        elif end and end.is_complete:
+            refusal = await self.unlister.unlist_unseen(self.began)
+        if self.should_stop():
+            return  # whoever continues the run goes on from here
+        now = self.clock.now()
+        memory = end.memory if end and not refusal else None
+        next_at = now + self.source.interval_seconds(self.context.settings)
+        await self.context.sources.finish_listing(self.sid, memory, describe_end(end), now, next_at)
+
+    async def _count_untouched(self) -> None:
+        """Count as visited and unchanged what the listing proved to be as it was, though nobody opened it."""
+        is_same = self.end is not None and self.end.reason == UNCHANGED
+        is_proved = is_same or (self.end is not None and self.end.is_complete)
+        fields = await self.context.runs.fields(self.joined.id)
+        if not self.source.is_listing_evidence or not is_proved or fields.get(UNTOUCHED):
+            return
+        source_items, seen = self.context.source_items, await self._counts()
+        missing = 0 if is_same else await source_items.count_unseen(self.sid, self.began)
+        untouched = await source_items.count(self.sid) - missing - (seen["visited"] - seen["gone"])
+        if untouched > 0:
+            counts = {"visited": untouched, "unchanged": untouched, UNTOUCHED: untouched}
+            await self.context.leases.run(self.tally.counted(counts))
+
+    async def _remove_orphans(self) -> str:
+        """Remove pages that nothing leads to; visit pages that stored links lead to and nobody registered.
+
+        Returns why nothing was removed, if that would have been too much.
+        """
+        sources = self.context.sources
+        await self.open_sources.keep_notes(self.source)
+        current = await sources.read(self.sid)
+        if current is None or not current.is_dirty or self.should_stop() or not self.end:
+            return ""
+        while True:
+            await sources.begin_link_check(self.sid)
+            reachability = Reachability(self.context, self.source, self.open_sources, self.clock)
+            has_new = await reachability.walk()
+            if not has_new or self.should_stop():
+                break
+            await self._visit_due()
+        if self.should_stop() or not await reachability.is_complete():
+            return ""
+        refusal = await self.unlister.unlist_unseen(reachability.began)
+        if not refusal:
+            await sources.end_link_check(self.sid)
+        return refusal
+
+    # ── report ──
+
+    async def _counts(self) -> dict[str, int]:
+        """Return the counters of the run, whoever counted."""
+        run = await self.context.runs.require(self.joined.id, self.clock.now())
+        return dict.fromkeys(COUNTERS, 0) | dict(run.counts)
+
+    async def _report(self) -> None:
+        """Count a last time, and say how the run ended, unless it goes on elsewhere."""
+        await self._count_discovered()
+        counts = await self._counts()
+        details = await self.context.sources.details(self.sid)
+        notes = crawl_result.notes(self.source, self.end, details)
+        if self.should_stop():
+            self.worker.end = self.worker.left_as
+        else:
+            is_root_due = self.mode is not CrawlMode.SCHEDULED
+            end = await crawl_result.end_of_run(
+                *(self.context, self.source, self.end, counts, details),
+                is_network_down=self.visitor.network.is_down,
+                is_root_due=is_root_due,
+                since=self.began,
+            )
+            self.worker.end = end.status
+            if end.is_success:
+                await self.context.sources.mark_success(self.sid, self.clock.now())
+            notes = [phrase for phrase in (end.sentence, *notes) if phrase]
+            receipt = await receipt_of(self.context.client, self.context.keys, self.sid)
+            self.worker.end_fields |= {"problem": end.problem, "receipt": receipt}
+            if end.status is RunStatus.FAILED:
+                self.worker.end_fields["error"] = "; ".join(notes)
+        self.worker.end_fields["message"] = "; ".join(notes)
+        sign = "⏹️" if self.should_stop() else "🏁"
+        log.info(
+            "%s %s: %s known, %s visited = %s changed, %s unchanged, %s gone, %s failed, %s not for us",
+            *(sign, self.sid, *(counts[name] for name in COUNTERS)),
+        )

@@ -1,0 +1,64 @@
+"""Open the run of a crawl, or continue the one that is open: who asks for more than that reads gets a new one."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from core.runs.io.run_store import RunStore
+from core.runs.run import Run, RunKind, RunStatus
+
+
+class CrawlMode(StrEnum):
+    """How much a run visits, from little to all."""
+
+    SCHEDULED = "scheduled"
+    """List, and visit what is due by its own schedule."""
+    INCREMENTAL = "incremental"
+    """Check everything that is known, by validators and versions."""
+    FULL = "full"
+    """Read everything again."""
+
+    @classmethod
+    def of(cls, run: Run) -> CrawlMode:
+        """Return the mode of a run."""
+        return cls(run.mode) if run.mode in set(cls) else cls.SCHEDULED
+
+
+_STRENGTH = {mode: place for place, mode in enumerate(CrawlMode)}
+
+
+async def open_crawl_run(
+    runs: RunStore,
+    kind: RunKind,
+    mode: CrawlMode,
+    now: float,
+    *,
+    domain: str,
+    source: str = "",
+    parent: str = "",
+    started_by: str = "",
+) -> Run:
+    """Return the open run of the source or domain, or a new one. Nobody else may work on the source meanwhile."""
+
+    async def opened() -> Run:
+        run, _ = await runs.open(
+            kind, now, source=source, domain=domain, mode=str(mode), parent=parent, started_by=started_by
+        )
+        return run
+
+    run = await opened()
+    if run.kind is RunKind.REFRESH and kind is not RunKind.REFRESH:
+        await end_refresh(runs, run, now)
+        run = await opened()
+    elif _STRENGTH[CrawlMode.of(run)] < _STRENGTH[mode]:
+        await runs.finish(run, RunStatus.CANCELLED, now, {"message": f"superseded by a crawl with mode {mode}"})
+        run = await opened()
+    if parent and run.parent != parent:
+        await runs.update(run.id, {"parent": parent})
+    return run
+
+
+async def end_refresh(runs: RunStore, run: Run, now: float) -> None:
+    """End a refresh because a crawl takes its place; jobs of it that still come join the crawl."""
+    end = RunStatus.PARTIAL if run.counts.get("failed") else RunStatus.SUCCEEDED
+    await runs.finish(run, end, now, {"message": "a crawl of the source took over"})

@@ -1,0 +1,218 @@
+"""Crawl a domain: the crawls of its sources one after the other, as one run whose children they are.
+
+What is asked of the domain's run is asked of its children too: they are paused and cancelled with it. Continued, it
+goes on with the source that it was at, and repeats none that has come to its end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.errors import FreshetError
+from core.runs.io import receipts
+from core.runs.io.run_store import RunStore
+from core.runs.io.run_worker import RunWorker
+from core.runs.run import COUNTERS, ENDED, Run, RunKind, RunPhase, RunStatus, source_scope
+from core.runs.run_request import RunRequest
+from core.runtime.context import Context
+from core.sources.io.crawl import crawl_source
+from core.sources.io.crawl_runs import CrawlMode, open_crawl_run
+from core.store import cancellation
+from core.store.clock import ServerClock
+
+
+@dataclass(frozen=True, slots=True)
+class SourceResult:
+    """How the crawl of one source ended, or how it was left."""
+
+    sid: str
+    run: Run | None
+    error: str = ""
+    """Why there is no run: the source cannot be opened."""
+
+    @property
+    def status(self) -> RunStatus:
+        """The status of its run."""
+        return self.run.status if self.run else RunStatus.FAILED
+
+    @property
+    def problem(self) -> str:
+        """Why it is only partial."""
+        return self.run.problem if self.run else ""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The counters of its run."""
+        return self.run.counts if self.run else {}
+
+    @property
+    def is_trouble(self) -> bool:
+        """Should a person look at it: it failed, its listing was incomplete, or the loss guard held it?"""
+        return bool(self.error or self.problem or self.status is RunStatus.FAILED)
+
+
+@dataclass(slots=True)
+class DomainCrawl:
+    """One process's part in the crawl of a domain."""
+
+    context: Context
+    domain_id: str
+    sids: Sequence[str]
+    mode: CrawlMode
+    stays: bool = True
+    """Wait here while it is paused; a job does not, since another one continues the run."""
+    should_stop: Callable[[], bool] = lambda: False
+    started_by: str = "script"
+    results: dict[str, SourceResult] = field(default_factory=dict)
+    _is_waiting: bool = False
+    _in_flight: int = 0
+    """Items that its children had in flight when it was last looked."""
+
+    async def run(self, run_id: str = "") -> Run:
+        """Open the domain's run or continue it; return it as it is at its end, or as it was left."""
+        clock, runs = await ServerClock.ask(self.context.client), self.context.runs
+        now = clock.now()
+        if run_id:
+            run = await runs.require(run_id, now)
+        else:
+            run = await open_crawl_run(
+                runs, RunKind.DOMAIN, self.mode, now, domain=self.domain_id, started_by=self.started_by
+            )
+        worker = RunWorker(runs, clock, run, self.context.leases.prefix)
+        worker.left_as = RunStatus.INTERRUPTED if self.stays else RunStatus.QUEUED
+        await self._drop_dead(run)
+        if await worker.join() is RunRequest.PAUSE and self.stays:
+            await self._stay(worker)
+        if worker.requested is RunRequest.NONE:
+            await self._work(worker, clock)
+        return await runs.require(run.id, clock.now())
+
+    async def run_source(self, sid: str) -> None:
+        """Crawl one source, as a run of its own."""
+        clock = await ServerClock.ask(self.context.client)
+        await self._crawl_source(sid, self.mode, clock)
+
+    async def _stay(self, worker: RunWorker) -> None:
+        try:
+            await worker.wait_while_paused(self.should_stop)
+        finally:
+            if worker.should_stop():
+                await cancellation.finish(worker.leave())
+
+    async def _drop_dead(self, run: Run) -> None:
+        for dead in await self.context.runs.dead_workers(run.id):
+            await self.context.runs.drop_worker(run.id, dead.token)
+
+    async def _work(self, worker: RunWorker, clock: ServerClock) -> None:
+        runs, run = self.context.runs, worker.run
+
+        async def tell(now: float) -> Mapping[str, str]:
+            worker.is_waiting = self._is_waiting
+            return await self._totals(runs, run.id, now)
+
+        worker.tell, worker.in_flight = tell, lambda: self._in_flight
+        async with worker.whole_pass():
+            for sid in self.sids:
+                if self._should_stop(worker):
+                    break
+                await self._crawl(worker, sid, clock)
+                await worker.beat()  # what is asked of the domain is known before the next source begins
+            worker.end = worker.left_as if self._should_stop(worker) else self._end()
+            worker.end_fields |= await self._totals(runs, run.id, clock.now())
+            worker.end_fields |= {"problem": self._problem(), "message": self._message()}
+            worker.end_fields["receipt"] = receipts.joined(self._receipts())
+
+    def _should_stop(self, worker: RunWorker) -> bool:
+        return self.should_stop() or worker.should_stop()
+
+    async def _crawl(self, worker: RunWorker, sid: str, clock: ServerClock) -> None:
+        runs, parent = self.context.runs, worker.run.id
+        before = await self._child(runs, parent, sid, clock.now())
+        if before is not None and before.status in ENDED:
+            self.results[sid] = SourceResult(sid, before)
+            return
+
+        async def on_open(child: Run) -> None:
+            await runs.set_child(parent, child)
+
+        async def on_wait(is_waiting: bool) -> None:
+            self._is_waiting = is_waiting
+            await worker.beat()
+
+        run_id = before.id if before else ""
+        mode = CrawlMode.of(worker.run)
+        await self._crawl_source(sid, mode, clock, run_id=run_id, parent=parent, on_open=on_open, on_wait=on_wait)
+
+    async def _crawl_source(self, sid: str, mode: CrawlMode, clock: ServerClock, **more: Any) -> None:
+        """Crawl a source and keep how that ended, also if it is interrupted."""
+        runs, scope = self.context.runs, source_scope(sid)
+        opened = more.pop("on_open", None)
+        run_ids: list[str] = []
+
+        async def on_open(run: Run) -> None:
+            run_ids.append(run.id)
+            if opened:
+                await opened(run)
+
+        error = ""
+        try:
+            await crawl_source(
+                self.context,
+                sid,
+                mode,
+                started_by=self.started_by,
+                stays=self.stays,
+                should_stop=self.should_stop,
+                on_open=on_open,
+                **more,
+            )
+        except FreshetError as failure:
+            error = str(failure)
+        finally:
+            run_id = run_ids[0] if run_ids else (await runs.open_ids()).get(scope, "")
+            run = await cancellation.finish(runs.read(run_id, clock.now())) if run_id else None
+            self.results[sid] = SourceResult(sid, run, error)
+
+    def _receipts(self) -> list[str]:
+        return [result.run.receipt if result.run else "" for result in self.results.values()]
+
+    async def _child(self, runs: RunStore, run_id: str, sid: str, now: float) -> Run | None:
+        children = await runs.children(run_id, now)
+        return next((child for child in children if child.source == sid), None)
+
+    # ── totals ──
+
+    async def _totals(self, runs: RunStore, run_id: str, now: float) -> Mapping[str, str]:
+        """Return the fields of the domain's run that follow from its children."""
+        children = await runs.children(run_id, now)
+        self._in_flight = sum(child.in_flight for child in children)
+        totals: Counter[str] = Counter()
+        for child in children:
+            totals.update({name: child.counts.get(name, 0) for name in COUNTERS})
+        complete = [child for child in children if child.status in ENDED and child.status is not RunStatus.CANCELLED]
+        done = sum(1.0 if child in complete else child.progress / 100 for child in children)
+        current = next((child for child in children if child.is_open), None)
+        what = f"; {current.source}: {current.message}" if current and current.message else ""
+        return {
+            **{name: str(totals[name]) for name in COUNTERS},
+            "phase": str(RunPhase.CRAWLING),
+            "progress": str(min(int(100 * done / max(len(self.sids), 1)), 99)),
+            "message": f"{len(complete)}/{len(self.sids)} sources{what}",
+        }
+
+    def _end(self) -> RunStatus:
+        statuses = [result.status for result in self.results.values()]
+        if all(status is RunStatus.SUCCEEDED for status in statuses):
+            return RunStatus.SUCCEEDED
+        return RunStatus.FAILED if all(one is RunStatus.FAILED for one in statuses) else RunStatus.PARTIAL
+
+    def _problem(self) -> str:
+        return next((result.problem for result in self.results.values() if result.problem), "")
+
+    def _message(self) -> str:
+        """Name the sources that did not succeed; their own runs say why."""
+        others = [one for one in self.results.values() if one.status is not RunStatus.SUCCEEDED]
+        return "; ".join(f"{one.sid}: {one.error or one.status}" for one in others)

@@ -1,0 +1,98 @@
+"""Everything a person asks of one domain: its last runs, what it refused, what is in error."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from core.keys import Keys
+from core.registry.io.item_queries import ItemQueries
+from core.registry.record import Status
+from core.runs.io.run_store import RunStore
+from core.runs.run import Run, run_json
+from core.sources.io.domain_overview import DomainOverview, read_domain
+from core.sources.io.domain_store import DomainStore
+from core.sources.io.source_items import SourceItems
+from core.sources.io.source_store import SourceStore
+from core.store import connect
+from core.store.connect import Client
+from core.urls.secrets import redact
+
+MOST_RUNS = 10
+MOST_SHOWN = 20
+"""Refused links of a source, and items in error."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedLinks:
+    """Links that a source found and does not take."""
+
+    total: int
+    examples: tuple[tuple[str, str], ...]
+    """URL and reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainReport:
+    """A report on one domain."""
+
+    now: float
+    overview: DomainOverview
+    runs: tuple[Run, ...]
+    """Newest first."""
+    refused: Mapping[str, RefusedLinks]
+    """By source, of those that refused something."""
+    items: Mapping[str, int]
+    """By status."""
+    errors: tuple[tuple[str, str], ...]
+    """URL and message of items in error or out of scope, some of them."""
+
+
+async def read_report(client: Client, keys: Keys, domain_id: str) -> DomainReport:
+    """Return the report; raise NotFound if there is no such domain."""
+    domain = await DomainStore(client, keys).require(domain_id)
+    now = await connect.now(client)
+    refused = {sid: await _refused(client, keys, sid) for sid in domain.sources}
+    items, troubled = await _items(client, keys, domain.sources)
+    errors = await SourceItems(client, keys).errors_of(troubled)
+    return DomainReport(
+        now=now,
+        overview=await read_domain(client, keys, domain),
+        runs=tuple(await RunStore(client, keys).newest(MOST_RUNS, now, domain=domain_id)),
+        refused={sid: links for sid, links in refused.items() if links.total},
+        items=dict(sorted(items.items())),
+        errors=tuple((redact(shown), redact(message)) for shown, message in errors),
+    )
+
+
+def report_json(report: DomainReport) -> dict[str, object]:
+    """Return the report as plain values, as `freshet domain report --json` and the API print it."""
+    return {
+        **asdict(report.overview),
+        "items": dict(report.items),
+        "runs": [run_json(run) for run in report.runs],
+        "refused": {
+            sid: {"total": links.total, "examples": [{"url": url, "reason": reason} for url, reason in links.examples]}
+            for sid, links in report.refused.items()
+        },
+        "errors": [{"url": url, "message": message} for url, message in report.errors],
+    }
+
+
+async def _refused(client: Client, keys: Keys, sid: str) -> RefusedLinks:
+    total, some = await SourceStore(client, keys).refused(sid, MOST_SHOWN)
+    return RefusedLinks(total, tuple((redact(link), reason) for link, reason in some))
+
+
+async def _items(client: Client, keys: Keys, sources: tuple[str, ...]) -> tuple[Counter[str], list[str]]:
+    """Return how many items there are by status, and some of those in error or out of scope."""
+    counts: Counter[str] = Counter()
+    troubled: list[str] = []
+    queries = ItemQueries(client, keys)
+    async for item_ids in queries.of_sources(sources):
+        rows = await queries.summaries(item_ids)
+        counts.update(row.status for row in rows)
+        room = MOST_SHOWN - len(troubled)
+        troubled += [row.item_id for row in rows if row.status in (Status.ERROR, Status.OUT_OF_SCOPE)][:room]
+    return counts, troubled

@@ -1,0 +1,64 @@
+"""What `runs show` prints: the facts of a run, what failed in it, what is left, the end of its log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from core.runs.run import FailedItem, Run
+from core.urls.secrets import redact
+from scripts.command_names import command
+from scripts.tables import ago, counted, span, table
+
+MOST_FAILED_SHOWN = 20
+LOG_LINES_SHOWN = 20
+
+
+def run_page(run: Run, failed: Sequence[FailedItem], left: Sequence[str], log: Sequence[str], now: float) -> str:
+    """Return everything about a run, for people."""
+    return "\n".join([*_facts(run, now), *_failures(run, failed), *_left(run, left), *_log(log)])
+
+
+def counts_of(run: Run) -> str:
+    """Return the counters of a run that are not zero."""
+    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in run.counts.items() if count)
+
+
+def _facts(run: Run, now: float) -> list[str]:
+    end = run.ended_ts or now
+    facts = {
+        "kind": f"{run.kind} of {run.source or run.domain}" if run.source or run.domain else str(run.kind),
+        "mode": run.mode,
+        "status": f"{run.status}, {run.progress} %, {run.phase}",
+        "in flight": counted(run.in_flight, "item") if run.in_flight else "",
+        "started": f"{ago(run.started_ts, now)} by {run.started_by or 'someone'}" if run.started_ts else "not yet",
+        "took": span(end - run.started_ts) if run.started_ts else "",
+        "heartbeat": ago(run.heartbeat_ts, now) if run.is_open else "",
+        "counts": counts_of(run),
+        "left": counted(run.left, "item") if run.left else "",
+        "message": redact(run.message),
+        "error": redact(run.error),
+        "part of": run.parent,
+        "receipt": run.receipt,
+    }
+    return [run.id, *(f"  {name:<10} {value}" for name, value in facts.items() if value)]
+
+
+def _failures(run: Run, failed: Sequence[FailedItem]) -> list[str]:
+    if not failed:
+        return []
+    codes = ", ".join(f"{count} {code}" for code, count in Counter(one.code for one in failed).most_common())
+    rows = [(one.code, redact(one.url), redact(one.text)) for one in failed[:MOST_FAILED_SHOWN]]
+    retry = f"Again: {command(f'runs retry {run.id}')}"
+    return ["", f"{counted(len(failed), 'item')} failed: {codes}", table(("CODE", "URL", "WHY"), rows), retry]
+
+
+def _left(run: Run, urls: Sequence[str]) -> list[str]:
+    if not urls:
+        return []
+    again = f"Go on: {command(f'runs resume {run.id}')}"
+    return ["", "Left, the first of them:", *(f"  {redact(url)}" for url in urls), again]
+
+
+def _log(lines: Sequence[str]) -> list[str]:
+    return ["", "The end of its log:", *lines[-LOG_LINES_SHOWN:]] if lines else []

@@ -1,0 +1,368 @@
+"""Runs of crawls and refreshes: continued where they stopped, counted once, with a receipt and what failed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from core.errors import FreshetError
+from core.registry.io.commit_buffer import Progress
+from core.registry.io.due import DueItems
+from core.runs.io.receipts import receipt_of
+from core.runs.io.run_control import RunControl
+from core.runs.io.run_store import RunStore
+from core.runs.io.run_tally import RunTally
+from core.runs.run import Run, RunKind, RunStatus
+from core.runtime.context import Context
+from core.runtime.job_limit import JobLimit
+from core.runtime.job_queues import JobQueues
+from core.settings import Settings
+from core.sources.io.crawl import CrawlMode, crawl_source
+from core.sources.io.domain_crawl import DomainCrawl
+from core.store import connect
+from tests.crawled_site import SID, add_site, crawl_context
+from tests.site import Site
+from workers import item_jobs
+from workers.timer import Timer
+
+PATHS = ["/", *(f"/{n}" for n in range(12))]
+
+
+@pytest.fixture
+async def crawled(settings: Settings, site: Site) -> AsyncIterator[Context]:
+    """A context with a site of thirteen pages that nobody has crawled yet; three pages are picked at a time."""
+    site.page("/", links=PATHS[1:])
+    for path in PATHS[1:]:
+        site.page(path)
+    async with crawl_context(settings, refresh_batch_items=3) as context:
+        await add_site(context, site.url())
+        yield context
+
+
+class StopAfter:
+    """Stops a crawl after so many pages."""
+
+    def __init__(self, pages: int) -> None:
+        self._left = pages
+
+    def watch(self, done: Progress) -> None:
+        self._left -= 1
+
+    def is_over(self) -> bool:
+        return self._left <= 0
+
+
+async def crawl(context: Context, mode: CrawlMode = CrawlMode.INCREMENTAL, stop_after: int = 10_000) -> Run:
+    stop = StopAfter(stop_after)
+    fields = await crawl_source(context, SID, mode, should_stop=stop.is_over, watch=stop.watch)
+    return await context.runs.require(fields["id"], await connect.now(context.client))
+
+
+async def newest(context: Context, kind: RunKind) -> list[Run]:
+    return await context.runs.newest(9, await connect.now(context.client), kind=kind)
+
+
+def control_of(context: Context) -> RunControl:
+    return RunControl(context.settings, context.client, context.keys)
+
+
+# ── continued ──
+
+
+@pytest.mark.parametrize("mode", [CrawlMode.INCREMENTAL, CrawlMode.FULL])
+async def test_continued_run_is_the_same_run(crawled: Context, site: Site, mode: CrawlMode) -> None:
+    """The same id, beginning and counters; nothing is asked twice, also where everything is forced."""
+    await crawl(crawled)
+    site.forget_requests()
+    first = await crawl(crawled, mode, stop_after=4)
+    second = await crawl(crawled, mode)
+    asked = [path for path in site.web.paths if path in PATHS]
+
+    assert (first.status, second.status) == (RunStatus.INTERRUPTED, RunStatus.SUCCEEDED)
+    assert (first.id, first.started_ts) == (second.id, second.started_ts)
+    assert 0 < first.counts["visited"] < second.counts["visited"] == second.counts["discovered"] == len(PATHS)
+    assert sorted(asked) == sorted(PATHS)
+    assert await crawled.runs.open_ids() == {}
+
+
+async def test_listing_that_came_to_its_end_is_not_made_again(crawled: Context, site: Site) -> None:
+    """A run that is continued knows how its listing ended."""
+    site.web.page("/sitemap.xml", f"<urlset><url><loc>{site.url('/11')}</loc></url></urlset>")
+    await crawl(crawled, stop_after=4)
+    await crawl(crawled)
+
+    assert site.web.paths.count("/sitemap.xml") == 1
+
+
+async def test_stronger_mode_is_a_run_of_its_own(crawled: Context) -> None:
+    """Who asks for a full crawl gets one, with its own counters; the interrupted one says what became of it."""
+    weak = await crawl(crawled, stop_after=4)
+    strong = await crawl(crawled, CrawlMode.FULL)
+    ended = await crawled.runs.require(weak.id, 0.0)
+
+    assert strong.id != weak.id
+    assert (ended.status, ended.message) == (RunStatus.CANCELLED, "superseded by a crawl with mode full")
+    assert (strong.status, strong.counts["visited"]) == (RunStatus.SUCCEEDED, len(PATHS))
+
+
+async def test_domain_goes_on_with_the_source_it_was_at(crawled: Context, site: Site) -> None:
+    """Its run counts what its children count; a source that has come to its end is not crawled again."""
+    stop = StopAfter(1)
+    first = DomainCrawl(crawled, "docs", [SID], CrawlMode.INCREMENTAL, should_stop=stop.is_over)
+    stop._left = 0
+    interrupted = await first.run()
+    again = DomainCrawl(crawled, "docs", [SID], CrawlMode.INCREMENTAL)
+    done = await again.run()
+    requests = len(site.web.requests)
+    repeated = await DomainCrawl(crawled, "docs", [SID], CrawlMode.INCREMENTAL).run(done.id)
+    [child] = await crawled.runs.children(done.id, 0.0)
+
+    assert (interrupted.status, interrupted.id) == (RunStatus.INTERRUPTED, done.id)
+    assert (done.status, done.counts["visited"], child.parent) == (RunStatus.SUCCEEDED, len(PATHS), done.id)
+    assert (repeated.id, len(site.web.requests)) == (done.id, requests)
+
+
+# ── receipts ──
+
+
+async def test_equal_results_have_equal_receipts(crawled: Context, site: Site) -> None:
+    """In pieces or in one go; a changed text changes the receipt, and the old text brings it back."""
+    for _ in range(4):
+        last = await crawl(crawled, stop_after=4)
+    in_pieces = await crawl(crawled)
+    in_one_go = await crawl(crawled, CrawlMode.FULL)
+    site.page("/3", "Another text.")
+    changed = await crawl(crawled)
+    site.page("/3")
+    back = await crawl(crawled)
+
+    assert last.id == in_pieces.id
+    assert in_pieces.receipt == in_one_go.receipt == back.receipt != changed.receipt
+    assert in_pieces.receipt.startswith(f"{len(PATHS)}:")
+
+
+async def test_receipt_is_the_sum_that_is_documented(context: Context) -> None:
+    """Anybody can make it: sha256 over `<item id> <content hash>` of each item, added up modulo 2^256."""
+    total = 0
+    for n in range(2_500):
+        content_hash = f"{n:x}" if n % 3 else ""
+        await context.client.zadd(context.keys.refs("s"), {f"url_{n}": 0})
+        await context.client.hset(context.keys.item(f"url_{n}"), mapping={"contentHash": content_hash, "status": "x"})
+        total += int(hashlib.sha256(f"url_{n} {content_hash}".encode()).hexdigest(), 16)
+
+    assert await receipt_of(context.client, context.keys, "s") == f"2500:{total % 2**256:064x}"
+
+
+# ── failed items ──
+
+
+async def test_failed_items_are_listed_and_tried_again_alone(crawled: Context, site: Site) -> None:
+    """With their reason; a retry visits them and nothing else, and the counters of the run add up then too."""
+    site.remove("/1", 500)
+    site.remove("/2", 503)
+    partial = await crawl(crawled)
+    failed = await crawled.runs.failed_items(partial.id)
+    site.page("/1")
+    site.page("/2")
+    site.forget_requests()
+    result = await control_of(crawled).retry(partial.id)
+    again = await crawl_source(crawled, SID, CrawlMode.INCREMENTAL, run_id=partial.id)
+
+    assert (partial.status, partial.problem, partial.counts["failed"]) == (RunStatus.PARTIAL, "", 2)
+    assert {(one.url, one.code, one.text) for one in failed} == {
+        (site.url("/1"), "FAIL_HTTP", "HTTP 500"),
+        (site.url("/2"), "FAIL_HTTP", "HTTP 503"),
+    }
+    assert (result.run.id, result.items) == (partial.id, 2)
+    assert sorted(path for path in site.web.paths if path in PATHS) == ["/1", "/2"]
+    assert (again["status"], again["visited"], again["failed"]) == ("succeeded", str(len(PATHS)), "0")
+    assert await crawled.runs.failed_items(partial.id) == []
+
+
+async def test_items_of_a_cancelled_run_are_retried_alone(crawled: Context, site: Site) -> None:
+    """What else was left when it was cancelled stays left: a reindex has just the items that failed."""
+    run, _ = await crawled.runs.open(RunKind.CRAWL, await connect.now(crawled.client), source=SID)
+    item_id = (await crawled.client.zrange(crawled.keys.refs(SID), 0, 0))[0]
+    await crawled.client.hset(crawled.keys.run_failed(run.id), item_id, '{"code": "FAIL_TIMEOUT"}')
+    await control_of(crawled).cancel(run.id)
+    result = await control_of(crawled).retry(run.id)
+    cancelled = await crawled.runs.require(run.id, await connect.now(crawled.client))
+
+    assert (result.run.kind, result.items, result.run.parameters) == (RunKind.REINDEX, 1, {"retry": run.id})
+    assert cancelled.status is RunStatus.CANCELLED
+
+
+async def test_retry_may_choose(crawled: Context, site: Site) -> None:
+    """By the code and by the time of the failure; without any it says so."""
+    site.remove("/1", 500)
+    run = await crawl(crawled)
+    now = await connect.now(crawled.client)
+    for chosen in ({"code": "FAIL_TIMEOUT"}, {"since_ts": now + 1}):
+        with pytest.raises(FreshetError, match=r"No item of .* has failed that way"):
+            await control_of(crawled).retry(run.id, **chosen)
+
+    assert (await control_of(crawled).retry(run.id, code="FAIL_HTTP", since_ts=now - 60)).items == 1
+
+
+async def test_failed_items_are_bounded(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond ten thousand nothing is remembered; secrets never are."""
+    monkeypatch.setattr("core.runs.io.run_tally.FAILED_KEPT", 3)
+    run, _ = await context.runs.open(RunKind.CRAWL, 1.0, source="s")
+    tally = RunTally(context.keys, run.id)
+    for n in range(5):
+        url = f"https://e.org/{n}?token=hunter2"
+        await context.leases.run(tally.failed(f"url_{n}", url, "FAIL_TIMEOUT", "no answer", 5.0))
+    failed = await context.runs.failed_items(run.id)
+
+    assert [one.item_id for one in failed] == ["url_0", "url_1", "url_2"]
+    assert not any("hunter2" in one.url for one in failed)
+
+
+# ── refreshes ──
+
+
+async def tick(context: Context) -> list[tuple[str, list[object]]]:
+    """What the timer sends for what is due; embedding is another matter."""
+    queues = JobQueues(context.settings)
+    sent: list[tuple[str, list[object]]] = []
+    enqueue = queues.enqueue
+
+    def note(function: str, *args: object, id_words: object) -> bool:
+        sent.append((function.rpartition(".")[2], list(args)))
+        return enqueue(function, *args, id_words=id_words)  # type: ignore[arg-type]
+
+    queues.enqueue = note  # type: ignore[method-assign,assignment]
+    try:
+        await Timer(context.settings, context.client, context.keys, queues).tick()
+    finally:
+        queues.close()
+    return [(name, args) for name, args in sent if name != "embed"]
+
+
+async def make_all_due(context: Context) -> None:
+    """Every page of the site is due."""
+    now = await connect.now(context.client)
+    ids = await context.client.zrange(context.keys.refs(SID), 0, -1)
+    await DueItems(context.client, context.keys).make_due(ids, now)
+
+
+def without_limit() -> JobLimit:
+    return JobLimit(float("inf"))
+
+
+async def test_refresh_is_a_run_of_jobs(crawled: Context, site: Site) -> None:
+    """The timer opens it with its first jobs; it ends when all are done and nothing is due."""
+    await crawl(crawled)
+    await make_all_due(crawled)
+    sent = [args for name, args in await tick(crawled) if name == "refresh"]
+    [opened] = await newest(crawled, RunKind.REFRESH)
+    for place, (ids, picked_ts, sid, run_id) in enumerate(sent):
+        await item_jobs.refresh(crawled, without_limit(), ids, picked_ts, sid, run_id)  # type: ignore[arg-type]
+        [between] = await newest(crawled, RunKind.REFRESH)
+        assert between.is_open == (place < len(sent) - 1)
+
+    assert len(sent) == 5
+    assert opened.status is RunStatus.QUEUED
+    assert {args[3] for args in sent} == {opened.id}
+    assert (between.status, between.counts["visited"], between.counts["unchanged"]) == (RunStatus.SUCCEEDED, 13, 13)
+    assert await crawled.runs.open_ids() == {}
+
+
+async def test_job_of_an_older_version_finds_its_run(crawled: Context) -> None:
+    """A job without a run id visits its items all the same, as a refresh of its source."""
+    await crawl(crawled)
+    await make_all_due(crawled)
+    now = await connect.now(crawled.client)
+    ids = await crawled.due.pick(SID, now, 100, 900.0)
+    await item_jobs.refresh(crawled, without_limit(), ids, now, SID, "")
+    [run] = await newest(crawled, RunKind.REFRESH)
+
+    assert (run.status, run.counts["visited"]) == (RunStatus.SUCCEEDED, 13)
+
+
+@pytest.mark.parametrize("scope", ["source:docs.site", "domain:docs", "refresh"])
+async def test_what_is_paused_is_left_alone(crawled: Context, site: Site, scope: str) -> None:
+    """The timer sends nothing of it, and a job that was sent before makes its items due again."""
+    await crawl(crawled)
+    await make_all_due(crawled)
+    sent = [args for name, args in await tick(crawled) if name == "refresh"]
+    await crawled.client.hset(crawled.keys.runs_paused, scope, "now")
+    site.forget_requests()
+    for ids, picked_ts, sid, run_id in sent:
+        await item_jobs.refresh(crawled, without_limit(), ids, picked_ts, sid, run_id)  # type: ignore[arg-type]
+    [run] = await newest(crawled, RunKind.REFRESH)
+    due = await crawled.due.count(SID, await connect.now(crawled.client))
+
+    assert (run.status, site.web.paths, due) == (RunStatus.PAUSED, [], 13)
+    assert [name for name, _ in await tick(crawled) if name == "refresh"] == []
+
+
+async def test_job_joins_the_crawl_that_took_over(crawled: Context, site: Site) -> None:
+    """A refresh that a crawl supersedes has ended; a job of it that comes late finds nothing left to do."""
+    await crawl(crawled)
+    await make_all_due(crawled)
+    sent = [args for name, args in await tick(crawled) if name == "refresh"]
+    run = await crawl(crawled)
+    [refresh] = await newest(crawled, RunKind.REFRESH)
+    requests = len(site.web.requests)
+    for ids, picked_ts, sid, run_id in sent:
+        await item_jobs.refresh(crawled, without_limit(), ids, picked_ts, sid, run_id)  # type: ignore[arg-type]
+
+    assert (refresh.status, refresh.message) == (RunStatus.SUCCEEDED, "a crawl of the source took over")
+    assert run.counts["visited"] == 13
+    assert len(site.web.requests) == requests
+    assert len(await newest(crawled, RunKind.REFRESH)) == 1
+
+
+async def test_cancelled_source_rests_until_someone_runs_it_again(crawled: Context) -> None:
+    """Nothing of it is sent by the timer, and its listing waits for its turn; a resumed run ends that."""
+    run = await crawl(crawled, stop_after=4)
+    cancelled = await control_of(crawled).cancel(run.id)
+    resting = await tick(crawled)
+    resumed = await control_of(crawled).resume(run.id)
+    again = await crawl(crawled)
+
+    assert (cancelled.status, resting) == (RunStatus.CANCELLED, [])
+    assert cancelled.left == 13 - cancelled.counts["visited"]
+    assert (resumed.id, again.id, again.status) == (run.id, run.id, RunStatus.SUCCEEDED)
+    assert await crawled.client.hgetall(crawled.keys.runs_cancelled) == {}
+
+
+async def test_timer_continues_what_was_interrupted(crawled: Context) -> None:
+    """One job per run and no listing beside it; nothing while it is paused."""
+    run = await crawl(crawled, stop_after=4)
+    sent = [(name, args[:2]) for name, args in await tick(crawled) if name == "crawl"]
+    await control_of(crawled).pause(run.id)
+    paused = await tick(crawled)
+
+    assert sent == [("crawl", [SID, run.id])]
+    assert paused == []
+
+
+# ── keeping ──
+
+
+async def test_removed_domain_leaves_no_run(crawled: Context) -> None:
+    """Neither open nor paused nor in a list."""
+    await crawl(crawled, stop_after=4)
+    await crawled.client.hset(crawled.keys.runs_paused, "domain:docs", "now")
+    await crawled.runs.forget_domain("docs")
+    left = [key async for key in crawled.client.scan_iter("run*")]
+
+    assert left == []
+
+
+async def test_lists_of_runs_are_bounded(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last thousand, and the last hundred of each kind."""
+    monkeypatch.setattr("core.runs.io.run_store.KEPT", 5)
+    monkeypatch.setattr("core.runs.io.run_store.KEPT_OF_KIND", 3)
+    store = RunStore(context.client, context.keys)
+    for n in range(7):
+        run, _ = await store.open(RunKind.CRAWL if n % 2 else RunKind.DOCTOR, float(n + 1), source=str(n))
+        await store.finish(run, RunStatus.SUCCEEDED, float(n + 1))
+    starts: Callable[[list[Run]], list[float]] = lambda runs: [run.created_ts for run in runs]  # noqa: E731
+
+    assert starts(await store.newest(100, 10.0)) == [7.0, 6.0, 5.0, 4.0, 3.0]
+    assert starts(await store.newest(100, 10.0, kind=RunKind.DOCTOR)) == [7.0, 5.0, 3.0]
