@@ -12,13 +12,34 @@ from core.keys import Keys
 from core.models import Deferred
 from core.net.rate_limit import Admission, Gate, GateReply
 from core.store.connect import Client
+from core.urls.pace import HostPace
 
 GAP = 1_000.0
 FOREVER = 1e6
 
 
-def gate(redis: Client, keys: Keys, gap: float = GAP, parallel: int = 2, **options: object) -> Gate:
-    return Gate(redis, keys, gap, parallel, **options)  # type: ignore[arg-type]
+class DomainGate:
+    """A process whose settings give every domain this gap and this limit."""
+
+    def __init__(self, redis: Any, keys: Keys, gap: float = GAP, parallel: int | None = 2) -> None:
+        self._gate = Gate(redis, keys)
+        self._gap = gap
+        self._parallel = parallel
+        self.leave = self._gate.leave
+        self.close_for = self._gate.close_for
+        self.run_unless_closed = self._gate.run_unless_closed
+
+    def pace(self, domain: str, crawl_delay: float = 0.0) -> HostPace:
+        return HostPace(domain, domain, self._gap, self._parallel).with_crawl_delay(crawl_delay)
+
+    async def enter(self, domain: str, token: str, max_wait: float, crawl_delay: float = 0.0) -> GateReply:
+        return await self._gate.enter(self.pace(domain, crawl_delay), token, max_wait)
+
+    async def run_in_turn(self, domain: str, slots: asyncio.Semaphore, work: Any, *, max_wait_seconds: float) -> Any:
+        return await self._gate.run_in_turn(self.pace(domain), slots, work, max_wait_seconds=max_wait_seconds)
+
+
+gate = DomainGate
 
 
 def place(reply: GateReply, gap: float = GAP) -> int:
@@ -164,7 +185,7 @@ async def test_every_key_has_an_end(redis: Client, keys: Keys) -> None:
     found = [key async for key in redis.scan_iter("*")]
     assert sorted(found) == ["fetch:busy:a.example", "fetch:gate:a.example", "fetch:line:a.example"]
     assert all([await redis.ttl(key) > 0 for key in found])
-    assert set(await redis.hgetall(keys.gate("a.example"))) == {"next_at", "last_at"}
+    assert set(await redis.hgetall(keys.gate("a.example"))) == {"gap", "next_at", "last_at"}
 
 
 # ── working in turn ─────────────────────────────────────────────────────────────────────────────
@@ -240,7 +261,7 @@ async def test_work_that_fails_gives_its_place_back(redis: Client, keys: Keys) -
 
 def test_only_the_named_port_is_exempt(keys: Keys) -> None:
     """Our own sample site needs no politeness; its neighbour does."""
-    g = Gate(None, keys, GAP, 2, exempt=("127.0.0.1:8800",))  # type: ignore[arg-type]
+    g = Gate(None, keys, exempt=("127.0.0.1:8800",))  # type: ignore[arg-type]
 
     assert g.is_exempt("127.0.0.1", 8800)
     assert not g.is_exempt("127.0.0.1", 8801)
@@ -248,7 +269,7 @@ def test_only_the_named_port_is_exempt(keys: Keys) -> None:
 
 async def test_open_gate_still_hears_retry_after(redis: Client, keys: Keys) -> None:
     """Without gap and limit nobody stands in line, but a server that shut us out is left in peace."""
-    g = Gate(redis, keys, 0.0, None)
+    g = gate(redis, keys, 0.0, None)
     slots = asyncio.Semaphore(1)
 
     async def work() -> str:
@@ -290,7 +311,7 @@ class CountingRedis:
 async def test_an_open_gate_is_not_asked_for_every_request(redis: Client, keys: Keys) -> None:
     """Within a second Redis is read once for each domain, however many requests there are."""
     counting, work, slots = CountingRedis(redis), Work(), asyncio.Semaphore(10)
-    g = Gate(counting, keys, 0.0, None)  # type: ignore[arg-type]
+    g = gate(counting, keys, 0.0, None)
 
     for domain in ("a.example", "b.example"):
         for _ in range(20):
@@ -302,7 +323,7 @@ async def test_an_open_gate_is_not_asked_for_every_request(redis: Client, keys: 
 async def test_a_process_never_misses_what_it_shut_itself(redis: Client, keys: Keys) -> None:
     """Not even when it was just reading that all is open."""
     counting, work, slots = CountingRedis(redis), Work(), asyncio.Semaphore(10)
-    g = Gate(counting, keys, 0.0, None)  # type: ignore[arg-type]
+    g = gate(counting, keys, 0.0, None)
     counting.before_reply = lambda: g.close_for("a.example", 500, "Retry-After (429)")
 
     under_way = await g.run_in_turn("a.example", slots, work, max_wait_seconds=0)
@@ -313,7 +334,7 @@ async def test_a_process_never_misses_what_it_shut_itself(redis: Client, keys: K
 
 async def test_a_gate_opened_by_hand_is_open_at_once(redis: Client, keys: Keys) -> None:
     """That a domain is shut is never remembered, only that it is open."""
-    g, work, slots = Gate(redis, keys, 0.0, None), Work(), asyncio.Semaphore(1)
+    g, work, slots = gate(redis, keys, 0.0, None), Work(), asyncio.Semaphore(1)
     await g.close_for("a.example", 500, "Retry-After (429)")
     assert isinstance(await g.run_in_turn("a.example", slots, work, max_wait_seconds=0), Deferred)
 
@@ -324,7 +345,7 @@ async def test_a_gate_opened_by_hand_is_open_at_once(redis: Client, keys: Keys) 
 
 async def test_who_waits_for_the_wire_hears_of_a_shut_meanwhile(redis: Client, keys: Keys) -> None:
     """The first answer was 429: of those behind it nobody asks any more."""
-    g, slots, asked = Gate(redis, keys, 0.0, None), asyncio.Semaphore(1), []
+    g, slots, asked = gate(redis, keys, 0.0, None), asyncio.Semaphore(1), []
 
     async def work() -> str:
         asked.append(1)
@@ -339,12 +360,12 @@ async def test_who_waits_for_the_wire_hears_of_a_shut_meanwhile(redis: Client, k
 async def test_the_memory_of_open_gates_is_bounded(redis: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crawl of the whole web does not fill a process with domains."""
     monkeypatch.setattr("core.net.rate_limit.MEMORY_DOMAINS", 3)
-    g, work, slots = Gate(redis, keys, 0.0, None), Work(), asyncio.Semaphore(1)
+    g, work, slots = gate(redis, keys, 0.0, None), Work(), asyncio.Semaphore(1)
 
     for number in range(10):
         await g.run_in_turn(f"{number}.example", slots, work, max_wait_seconds=0)
 
-    assert len(g._open_at) <= 3
+    assert len(g._gate._open_at) <= 3
 
 
 async def test_what_counts_itself_stands_in_no_line(redis: Client, keys: Keys) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.net.robots import RobotsPolicy, RobotsRules, groups_for, policy_of_status, product_name
+from core.net.robots import RobotsPolicy, RobotsRules, deciding_rule, groups_for, policy_of_status, product_name
 
 SITE = "http://a.example"
 
@@ -95,3 +95,38 @@ def test_only_our_groups_reach_the_parser() -> None:
 
     assert groups_for(agents + rules, "freshet").strip() == ""
     assert groups_for("User-agent: *\n" * 10_000 + rules, "freshet").count("User-agent") == 1
+
+
+ROBOTS = """User-agent: *
+Disallow: /every
+User-agent: other
+Disallow: /others
+User-agent: freshet
+User-agent: third
+Disallow: /a
+Allow: /a/b
+Disallow: /a/b/c   # not this
+Disallow: /*.pdf$
+Disallow:
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("/a/x", "Disallow: /a"),
+        ("/a/b/x", "Allow: /a/b"),
+        ("/a/b/c/x", "Disallow: /a/b/c   # not this"),
+        ("/x.pdf", "Disallow: /*.pdf$"),
+        ("/every", ""),
+        ("/others", ""),
+        ("/", ""),
+    ],
+)
+def test_deciding_rule(path: str, rule: str) -> None:
+    """The longest line of our own group that matches; it says the same as the parser."""
+    url = f"https://mill.example{path}"
+
+    assert deciding_rule(ROBOTS, "freshet", url) == rule
+    assert RobotsRules(ROBOTS, "freshet").allows(url) is not rule.startswith("Disallow")
+    assert deciding_rule(ROBOTS, "another", "https://mill.example/every") == "Disallow: /every"

@@ -18,12 +18,14 @@ from redis.asyncio import Redis
 
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
-from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, Hop
+from core.models import STOPPED, Deferred, Failed, Fetched, FetchRequest, FetchResult, Hop
 from core.net.address_guard import Guard, Target
 from core.net.http_session import HttpResponse, HttpSession, RequestLimits
+from core.net.pace_store import PaceStore
 from core.net.rate_limit import DomainPace, Gate
 from core.net.robots import MAX_ROBOTS_BYTES, Robots, RobotsPermit
 from core.registry.http_headers import retry_after_seconds
+from core.runtime import interruptible
 from core.settings import Settings
 from core.urls import secrets
 from core.urls.normalise import politeness_key, public_url
@@ -154,17 +156,19 @@ class Fetcher:
         keys: Keys,
         *,
         exempt: Iterable[str] = (),
+        paces: PaceStore | None = None,
+        token_prefix: str = "",
         resolver: AbstractResolver | None = None,
     ) -> None:
         self._settings = settings
         self._gate = Gate(
             redis,
             keys,
-            settings.fetch_host_gap_seconds,
-            settings.host_parallel,
             exempt,
             hold_seconds=settings.fetch_timeout_seconds + _HOLD_MARGIN_SECONDS,
+            token_prefix=token_prefix,
         )
+        self._paces = paces or PaceStore(redis, keys, settings)
         self._robots = Robots(redis, keys, settings.user_agent)
         self._guard = Guard.of(settings)
         self._session = HttpSession(settings, self._guard, resolver)
@@ -215,8 +219,14 @@ class Fetcher:
         target = self._guard.target(url)
         if not isinstance(target, Target) or self._gate.is_exempt(target.host, target.port):
             return None
-        domain = politeness_key(target.host, target.port)
-        return await self._gate.pace(domain, self._robots.delay_of(target.origin))
+        pace = (await self._paces.current()).of(target.host, target.port)
+        return await self._gate.pace(pace.with_crawl_delay(self._robots.delay_of(target.origin)))
+
+    async def forget_requests(self, url: str, prefixes: Sequence[str]) -> None:
+        """Forget requests to the host of this URL that processes had under way which are known to be dead."""
+        target = self._guard.target(url)
+        if prefixes and isinstance(target, Target):
+            await self._gate.forget((await self._paces.current()).of(target.host, target.port), prefixes)
 
     async def sitemaps_of(self, origin: str) -> Sequence[str]:
         """Return the sitemaps that an origin's robots.txt names; none where the settings ignore robots.txt."""
@@ -238,12 +248,11 @@ class Fetcher:
         if self._gate.is_exempt(target.host, target.port):
             async with self._slots:
                 return await send()
-        domain, max_wait = politeness_key(target.host, target.port), chain.max_wait_seconds
+        pace, max_wait = (await self._paces.current()).of(target.host, target.port), chain.max_wait_seconds
         if chain.is_api:
-            return await self._gate.run_unless_closed(domain, self._slots, send, max_wait_seconds=max_wait)
-        return await self._gate.run_in_turn(
-            domain, self._slots, send, max_wait_seconds=max_wait, min_gap_seconds=permit.gap_seconds
-        )
+            return await self._gate.run_unless_closed(pace.domain, self._slots, send, max_wait_seconds=max_wait)
+        pace = pace.with_crawl_delay(permit.gap_seconds)
+        return await self._gate.run_in_turn(pace, self._slots, send, max_wait_seconds=max_wait)
 
     async def _fetch_robots_txt(self, max_wait_seconds: float, url: str) -> FetchResult:
         request = FetchRequest(url, max_bytes=MAX_ROBOTS_BYTES, respect_robots=False, max_wait_seconds=max_wait_seconds)
@@ -254,6 +263,8 @@ class Fetcher:
     ) -> HttpResponse | Failed | Deferred:
         if slot:
             await slot.take()
+        if interruptible.is_stopping() and not chain.hops:  # a redirect is followed to its end
+            return STOPPED
         began = time.monotonic()
         response = await self._session.send(target, chain.headers_for(target), chain.limits, chain.request.method)
         # A total of zero would mean "no limit" to aiohttp.

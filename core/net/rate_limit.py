@@ -1,7 +1,9 @@
-"""Politeness as shared state: per registrable domain a gap between requests, a limit on parallel ones, and Retry-After.
+"""Politeness as shared state: a gap between requests, a limit on parallel ones, and Retry-After.
 
-The state is in Redis, so that all processes together are as polite as one. `HGETALL fetch:gate:<domain>` shows it:
-`last_at`, `next_at` (the next free place in line), and while a server asked us to stay away `until` and `why`.
+A registrable domain has one gate, and a host with a pace of its own another (`core.urls.pace`); a Retry-After closes
+the whole domain. The state is in Redis, so that all processes together are as polite as one.
+`HGETALL fetch:gate:<domain>` shows it: `gap`, `last_at`, `next_at` (the next free place in line), and while a server
+asked us to stay away `until` and `why`.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import asyncio
 import math
 import time
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,8 +22,11 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.keys import Keys
-from core.models import Deferred
+from core.models import STOPPED, Deferred
+from core.registry import field_parsing
+from core.runtime import interruptible
 from core.store.commit import new_token
+from core.urls.pace import HostPace
 
 MAX_CLOSED_SECONDS = 86_400.0
 UNLIMITED = 1_000_000
@@ -36,7 +41,8 @@ T = TypeVar("T")
 # rounded to less, `last_at` could lie in the future of the very next request. Every script may be resent: redis-py does
 # so by itself after a lost reply, and the same token gets the same reply.
 
-# KEYS 1 gate HASH, 2 line ZSET (token by start), 3 busy ZSET (token by when it counts as lost)
+# KEYS 1 gate HASH, 2 line ZSET (token by start), 3 busy ZSET (token by when it counts as lost), 4 gate HASH of the
+# registrable domain, which a Retry-After closes for all its hosts; mostly the same as 1
 # ARGV 1 token, 2 gap, 3 parallel, 4 longest wait, 5 hold; all in seconds
 # → {go | wait | busy | defer, seconds to wait, reason}
 _ENTER = """
@@ -49,14 +55,15 @@ redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - 60)
 if redis.call('ZSCORE', KEYS[3], token) then return {'go', '0', ''} end
 
-local state = redis.call('HMGET', KEYS[1], 'next_at', 'last_at', 'until', 'why')
+local state = redis.call('HMGET', KEYS[1], 'next_at', 'last_at')
+local closing = redis.call('HMGET', KEYS[4], 'until', 'why')
 local next_at, last_at = tonumber(state[1] or 0), tonumber(state[2] or 0)
-local closed_until = tonumber(state[3] or 0)
+local closed_until = tonumber(closing[1] or 0)
 local slot = tonumber(redis.call('ZSCORE', KEYS[2], token) or nil)
 
 local start = math.max(slot or next_at, last_at + gap, closed_until, now)
 local admission, wait, reason = 'wait', start - now, 'gap'
-if closed_until >= start then reason = state[4] or '' end
+if closed_until >= start then reason = closing[2] or '' end
 
 if wait <= 0 and redis.call('ZCARD', KEYS[3]) >= parallel then
   -- Its moment has passed: it goes to the end of the line, so that two starts are never closer than the gap.
@@ -83,7 +90,8 @@ else
   redis.call('ZADD', KEYS[3], string.format('%.6f', now + hold), token)
 end
 
-redis.call('HSET', KEYS[1], 'next_at', string.format('%.6f', next_at), 'last_at', string.format('%.6f', last_at))
+redis.call('HSET', KEYS[1], 'next_at', string.format('%.6f', next_at), 'last_at', string.format('%.6f', last_at),
+  'gap', ARGV[2])
 redis.call('EXPIRE', KEYS[1], math.ceil(math.max(next_at, closed_until) - now) + 60)
 redis.call('EXPIRE', KEYS[2], 600)
 redis.call('EXPIRE', KEYS[3], math.ceil(hold))
@@ -99,6 +107,18 @@ if closed_until <= tonumber(redis.call('HGET', KEYS[1], 'until') or 0) then retu
 redis.call('HSET', KEYS[1], 'until', string.format('%.6f', closed_until), 'why', ARGV[2])
 local next_at = tonumber(redis.call('HGET', KEYS[1], 'next_at') or 0)
 redis.call('EXPIRE', KEYS[1], math.ceil(math.max(next_at, closed_until) - now) + 60)
+return 1
+"""
+
+# KEYS 1 line, 2 busy · ARGV beginnings of tokens, whose places are free.
+_FORGET = """
+for _, key in ipairs(KEYS) do
+  for _, token in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+    for _, prefix in ipairs(ARGV) do
+      if string.sub(token, 1, #prefix) == prefix then redis.call('ZREM', key, token) end
+    end
+  end
+end
 return 1
 """
 
@@ -136,26 +156,46 @@ class DomainPace:
     reason: str = ""
 
 
-class Gate:
-    """One for all domains.
+@dataclass(frozen=True, slots=True)
+class GateState:
+    """What Redis has of one domain's rate limit, for people; times are epoch seconds."""
 
-    `parallel` None means no limit of its own; `exempt` names `host:port`s of our own, which need no politeness.
-    """
+    last_at: float = 0.0
+    next_at: float = 0.0
+    closed_until: float = 0.0
+    reason: str = ""
+    in_line: int = 0
+    under_way: int = 0
+
+
+async def read_gate(redis: Redis, keys: Keys, pace: HostPace, now: float) -> GateState:
+    """Return the state of the rate limit that a host with this pace is under; changes nothing."""
+    pipe = redis.pipeline(transaction=False)
+    pipe.hmget(keys.gate(pace.gate), ["last_at", "next_at"])
+    pipe.hmget(keys.gate(pace.domain), ["until", "why"])
+    pipe.zcount(keys.gate_line(pace.gate), now - 60, "+inf")
+    pipe.zcount(keys.gate_busy(pace.gate), now, "+inf")
+    (last_at, next_at), (until, why), in_line, under_way = await pipe.execute()
+    last, free, closed = (field_parsing.timestamp(value) for value in (last_at, next_at, until))
+    return GateState(last, free, closed, str(why or ""), int(in_line), int(under_way))
+
+
+class Gate:
+    """One for all domains; `exempt` names `host:port`s of our own, which need no politeness."""
 
     def __init__(
         self,
         redis: Redis,
         keys: Keys,
-        gap_seconds: float,
-        parallel: int | None,
         exempt: Iterable[str] = (),
         *,
         hold_seconds: float = 120.0,
+        token_prefix: str = "",
     ) -> None:
+        """`token_prefix`: how the tokens of this process begin, so that they are known when it is dead."""
         self._redis = redis
         self._keys = keys
-        self._gap = gap_seconds
-        self._parallel = parallel
+        self._prefix = token_prefix
         self._exempt = frozenset(exempt)
         # The place of a process that died during a request is free after this; longer than any request lasts.
         self._hold = hold_seconds
@@ -168,44 +208,45 @@ class Gate:
         """Whether this is one of our own servers."""
         return f"{host}:{port}" in self._exempt
 
-    async def pace(self, domain: str, min_gap_seconds: float = 0.0) -> DomainPace:
-        """Return what a request to this domain has to wait for, for people."""
-        wait, reason = await self._read_closed(domain)
-        return DomainPace(max(self._gap, min_gap_seconds), max(wait, 0.0), reason)
+    async def pace(self, pace: HostPace) -> DomainPace:
+        """Return what a request has to wait for, for people."""
+        wait, reason = await self._read_closed(pace.domain)
+        return DomainPace(pace.gap_seconds, max(wait, 0.0), reason)
 
     # ── running requests ──
 
     async def run_in_turn(
         self,
-        domain: str,
+        pace: HostPace,
         slots: asyncio.Semaphore,
         work: Callable[[], Awaitable[T]],
         *,
         max_wait_seconds: float,
-        min_gap_seconds: float = 0.0,
     ) -> T | Deferred:
-        """Do the work when the domain's turn comes, or return how long that would take.
+        """Do the work when its turn comes, or return how long that would take.
 
         `slots` limits the requests that run; none is held while waiting in line.
         """
-        if self._parallel is None and not max(self._gap, min_gap_seconds):
-            return await self.run_unless_closed(domain, slots, work, max_wait_seconds=max_wait_seconds)
-        token, began = new_token(), time.monotonic()
+        if pace.is_unlimited:
+            return await self.run_unless_closed(pace.domain, slots, work, max_wait_seconds=max_wait_seconds)
+        token, began = f"{self._prefix}{new_token()}", time.monotonic()
         has_place = True
         try:
             while True:
                 async with slots:
                     left = max_wait_seconds - (time.monotonic() - began)
-                    reply = await self.enter(domain, token, left, min_gap_seconds)
+                    reply = await self.enter(pace, token, left)
                     if reply.admission is Admission.GO:
                         return await work()
                 if reply.admission is Admission.DEFER:
                     has_place = False
                     return Deferred(reply.wait_seconds, reply.reason)
-                await self._wait(domain, reply)
+                await self._wait(pace.gate, reply)
+                if interruptible.is_stopping():
+                    return STOPPED
         finally:
             if has_place:
-                await self._leave_and_wake(domain, token)
+                await self._leave_and_wake(pace.gate, token)
 
     async def run_unless_closed(
         self, domain: str, slots: asyncio.Semaphore, work: Callable[[], Awaitable[T]], *, max_wait_seconds: float
@@ -219,7 +260,8 @@ class Gate:
                     return await work()
             if wait > max_wait_seconds - (time.monotonic() - began):
                 return Deferred(wait, reason)
-            await asyncio.sleep(wait)
+            if not await interruptible.sleep(wait):
+                return STOPPED
 
     # ── closed domains ──
 
@@ -265,39 +307,44 @@ class Gate:
 
     # ── the line ──
 
-    async def enter(self, domain: str, token: str, max_wait_seconds: float, min_gap_seconds: float = 0.0) -> GateReply:
+    async def enter(self, pace: HostPace, token: str, max_wait_seconds: float) -> GateReply:
         """Try to enter. The same token gets the same reply, however often it tries."""
-        gap = max(self._gap, min_gap_seconds)
-        arguments = (token, gap, self._parallel or UNLIMITED, max(max_wait_seconds, 0.0), self._hold)
-        keys = (self._keys.gate(domain), self._keys.gate_line(domain), self._keys.gate_busy(domain))
+        arguments = (token, pace.gap_seconds, pace.parallel or UNLIMITED, max(max_wait_seconds, 0.0), self._hold)
+        build = self._keys
+        keys = (*(key(pace.gate) for key in (build.gate, build.gate_line, build.gate_busy)), build.gate(pace.domain))
         reply = await self._redis.eval(_ENTER, len(keys), *keys, *map(str, arguments))
         admission, wait, reason = cast(list[str], reply)
         return GateReply(Admission(admission), float(wait), reason)
 
-    async def leave(self, domain: str, token: str) -> None:
+    async def leave(self, gate: str, token: str) -> None:
         """Free the place. Twice does no harm."""
         pipe = self._redis.pipeline(transaction=True)
-        pipe.zrem(self._keys.gate_line(domain), token)
-        pipe.zrem(self._keys.gate_busy(domain), token)
+        pipe.zrem(self._keys.gate_line(gate), token)
+        pipe.zrem(self._keys.gate_busy(gate), token)
         await pipe.execute()
 
-    async def _leave_and_wake(self, domain: str, token: str) -> None:
+    async def forget(self, pace: HostPace, prefixes: Sequence[str]) -> None:
+        """Free the places of processes that are known to be dead, by the beginning of their tokens."""
+        keys = (self._keys.gate_line(pace.gate), self._keys.gate_busy(pace.gate))
+        await self._redis.eval(_FORGET, len(keys), *keys, *prefixes)
+
+    async def _leave_and_wake(self, gate: str, token: str) -> None:
         # The work is done, and the place expires by itself: no reason to lose the result over it.
         with suppress(RedisError):
-            await self.leave(domain, token)
-        waiters = self._waiters.get(domain)
+            await self.leave(gate, token)
+        waiters = self._waiters.get(gate)
         if waiters:
             waiters.popleft().set_result(None)
 
-    async def _wait(self, domain: str, reply: GateReply) -> None:
+    async def _wait(self, gate: str, reply: GateReply) -> None:
         """Wait for our time, or, when all places are taken, until a request of this process ends."""
         if reply.admission is Admission.WAIT:
-            await asyncio.sleep(reply.wait_seconds)
+            await interruptible.sleep(reply.wait_seconds)
             return
         place_free: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters[domain].append(place_free)
+        self._waiters[gate].append(place_free)
         await asyncio.wait((place_free,), timeout=reply.wait_seconds)
         with suppress(ValueError):
-            self._waiters[domain].remove(place_free)
-        if not self._waiters[domain]:
-            del self._waiters[domain]
+            self._waiters[gate].remove(place_free)
+        if not self._waiters[gate]:
+            del self._waiters[gate]

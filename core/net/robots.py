@@ -32,8 +32,11 @@ MAX_ROBOTS_BYTES = 500 * 1024
 """RFC 9309 §2.5 asks for at least 500 KiB; what comes after is not read."""
 MAX_DELAY_SECONDS = 60.0
 MAX_SITEMAPS = 500
+MAX_RULES_EXPLAINED = 2_000
+"""Rules that are looked at to tell which of them decides."""
 
 _AGENT_LINE = re.compile(r"\s*user[- ]?agents?\s*[:\s]\s*(.*)", re.IGNORECASE)
+_RULE_LINE = re.compile(r"\s*(?:dis)?allow\s*:", re.IGNORECASE)
 _PRODUCT = re.compile(r"[a-z_-]+|\*", re.IGNORECASE)
 # They belong to the whole file and end no group.
 _NO_RULE = re.compile(r"\s*(#|$|site-?maps?\b|host\b)", re.IGNORECASE)
@@ -102,6 +105,29 @@ def groups_for(text: str, our_product: str) -> str:
     return "\n".join(kept)
 
 
+def deciding_rule(text: str, our_product: str, url: str) -> str:
+    """Return the line that decides about this URL, as it is written: the longest that matches; empty if none does."""
+    rules: dict[str, list[str]] = {}
+    names: list[str] = []
+    was_agent = False
+    for line in groups_for(text, our_product).splitlines():
+        agent = _AGENT_LINE.match(line)
+        if agent:
+            names = [*names, agent[1]] if was_agent else [agent[1]]
+        elif _RULE_LINE.match(line):
+            for name in names:
+                rules.setdefault(name, []).append(line.strip())
+        was_agent = bool(agent)
+    ours = rules.get(our_product, rules.get("*", []))[:MAX_RULES_EXPLAINED]
+    matching = [line for line in ours if _matches_alone(line, url)]
+    return max(matching, key=lambda line: (len(line.partition(":")[2].strip()), line[:1] in "aA"), default="")
+
+
+def _matches_alone(line: str, url: str) -> bool:
+    pattern = line.partition(":")[2].partition("#")[0].strip()
+    return bool(pattern) and not Protego.parse(f"User-agent: *\nDisallow: {pattern}").can_fetch(url, "*")
+
+
 def without_credentials_in_sitemaps(text: str) -> str:
     """Return the robots.txt as it is stored: no credentials in its `Sitemap:` lines."""
     lines = text.splitlines(keepends=True)
@@ -157,6 +183,20 @@ class RobotsRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class RobotsExplanation:
+    """What the stored robots.txt of an origin says about a URL, for people."""
+
+    policy: RobotsPolicy
+    is_allowed: bool
+    fetched_ts: float
+    until_ts: float
+    rule: str = ""
+    """The line that decides."""
+    delay_seconds: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RobotsPermit:
     """The URL may be fetched, with at least this gap between requests."""
 
@@ -197,6 +237,20 @@ class Robots:
         if not record.rules.allows(url):
             return Failed(FailCode.HTTP, FailDetail.ROBOTS, "robots.txt does not allow this URL.")
         return RobotsPermit(record.rules.delay_seconds)
+
+    async def explain(self, url: str, origin: str) -> RobotsExplanation | None:
+        """Say what is stored about this URL, without a request; None: nothing is, or it is too old."""
+        fields = cast(dict[str, str], await self._redis.hgetall(self._keys.robots(origin)))
+        record = await self._load(origin)
+        if record is None:
+            return None
+        fetched_ts, body = field_parsing.timestamp(fields.get("fetched_ts")), fields.get("body", "")
+        until_ts = fetched_ts + _TTL_SECONDS[record.policy]
+        if record.rules is None:
+            is_allowed = record.policy is RobotsPolicy.ALLOW
+            return RobotsExplanation(record.policy, is_allowed, fetched_ts, until_ts, problem=record.problem)
+        rule, delay = deciding_rule(body, self._product, url), record.rules.delay_seconds
+        return RobotsExplanation(record.policy, record.rules.allows(url), fetched_ts, until_ts, rule, delay)
 
     def delay_of(self, origin: str) -> float:
         """Return the crawl delay that the origin's robots.txt asks for, as far as this process knows it."""

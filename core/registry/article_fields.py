@@ -30,6 +30,7 @@ def article(
         "categories": before.get("categories") or ",".join(link.categories),
         "status": "success",
         "item_id": item.id,
+        "feed": before.get("feed") or link.feed,
         "duplicate_of": before.get("duplicate_of") or link.duplicate_of,
         **_metadata(document, before or link.entry, now),
         "clean_text": document.clean_text,
@@ -114,6 +115,6 @@ SHARED = ("content_hash", *METADATA, "markdown", "language", "text_len")
 """What an article and a page's own document have in common."""
 ARTICLE_BEFORE = (
     *("status", "url", "category", "categories", "fetched_ts", "text_source", "text_len", "content_hash"),
-    *("duplicate_of", "item_id", "final_url", *METADATA),
+    *("duplicate_of", "item_id", "final_url", "feed", *METADATA),
 )
 """What a visit reads of a stored article; `status` first, which is never missing."""

@@ -12,9 +12,10 @@ from enum import StrEnum
 
 from core import schedule
 from core.errors import FailDetail
-from core.models import Failed
+from core.models import Failed, TextSource
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
 from core.registry.record import ERROR_CHARS, Item, Status, iso, iso_of_http_date, redirects_json, visited_fields
+from core.registry.verification import VerifiedBy
 
 DAY_SECONDS = 86_400.0
 
@@ -50,6 +51,10 @@ class RecheckPolicy:
     longest_seconds: float | None = None
     """A shorter limit for articles, which expire, and for the root of a site."""
 
+    def every(self, seconds: float) -> RecheckPolicy:
+        """Return the policy of a source with an interval of its own: the first wait, and the longest at least."""
+        return replace(self, base_seconds=seconds, max_seconds=max(self.max_seconds, seconds))
+
     def capped(self, seconds: float) -> RecheckPolicy:
         """Return the same policy with at most so long between checks."""
         return replace(self, longest_seconds=seconds)
@@ -84,6 +89,8 @@ class Decision:
     event: str = ""
     is_conclusive: bool = True
     """False: the visit learnt nothing about the item, so a force is not used up."""
+    verified_by: VerifiedBy | None = None
+    """How this visit proved that the stored text is the current one; None: it did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +142,8 @@ def decide(
         "nextCrawlAt": "" if decision.next_at is None else iso(decision.next_at),
         "lockedUntil": "",
     }
+    if decision.verified_by:
+        decision.fields |= {"verifiedTs": f"{now:.3f}", "verifiedBy": str(decision.verified_by)}
     return decision
 
 
@@ -175,7 +184,8 @@ def _changed(item: Item, outcome: Changed, timing: _Timing) -> Decision:
         fields |= {"lastChanged": iso(timing.now), "changedTs": f"{timing.now:.3f}"}
     status = Status.CRAWLED if is_new_text or item.is_forced else _status_of(item)
     count, event = (VisitResult.CHANGED, "item.changed") if is_news else (VisitResult.UNCHANGED, "")
-    return Decision(status, count, TextAction.REPLACE, next_at, fields, event)
+    proof = VerifiedBy.FEED if outcome.document.source is TextSource.FEED else VerifiedBy.READ
+    return Decision(status, count, TextAction.REPLACE, next_at, fields, event, verified_by=proof)
 
 
 def _unchanged(item: Item, outcome: Unchanged, timing: _Timing) -> Decision:
@@ -189,7 +199,8 @@ def _unchanged(item: Item, outcome: Unchanged, timing: _Timing) -> Decision:
         "conditionalStreak": str(item.conditional_streak + 1 if is_304 else 0),
         **(visited_fields(outcome.visit) if outcome.visit else _seen_again(item, outcome)),
     }
-    return Decision(_status_of(item), VisitResult.UNCHANGED, TextAction.KEEP, next_at, fields)
+    proof = VerifiedBy.NOT_MODIFIED if is_304 else VerifiedBy.FEED if outcome.is_feed_text else VerifiedBy.HASH
+    return Decision(_status_of(item), VisitResult.UNCHANGED, TextAction.KEEP, next_at, fields, verified_by=proof)
 
 
 def _seen_again(item: Item, outcome: Unchanged) -> dict[str, str]:

@@ -40,6 +40,8 @@ class Unchanged:
     """The page's canonical URL, as far as the answer tells; empty: nothing new."""
     visit: PageVisit | None = None
     """After a 200 whose text was the same."""
+    is_feed_text: bool = False
+    """The page keeps its text from us, and the feed's own stays."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,7 @@ _EMPTY_FIELDS = (
     *("fileEtag", "fileLastModified", "fileLength", "fileContentType", "contentHash", "textHash", "bodyHash"),
     *("language", "mimeType", "extractorVersion", "articleUid", "articleUrl", "articleCategories", "aliasOf"),
     *("lastIndexedDocId", "indexedHash", "lastChecked", "lastChanged", "lastIndexed", "errorMessage", "lockedUntil"),
-    "sources",
+    *("sources", "verifiedBy", "verifiedTs"),
 )
 _ZERO_FIELDS = (
     *("reindexGeneration", "processedGeneration", "httpContentLength", "httpStatusCode", "imageCount"),

@@ -58,6 +58,12 @@ class PathPatterns:
             return False
         return not self._included or any(_matches(glob, names) for glob in self._included)
 
+    def excluded_by(self, path: str) -> str:
+        """Return the exclude pattern that leaves this file out; empty if none does."""
+        names = path.split("/")
+        pairs = zip(self.exclude, self._excluded, strict=True)
+        return next((pattern for pattern, glob in pairs if _matches(glob, names)), "")
+
     def excludes_folder(self, folder: str) -> bool:
         """Is nothing in this folder wanted, whatever is in it? Never true of the root, an empty path."""
         if not folder:
@@ -79,19 +85,23 @@ class UrlPatterns:
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        self._globs = [glob for pattern in patterns for glob in _url_globs(pattern)]
+        self._globs = [(pattern, glob) for pattern in patterns for glob in _url_globs(pattern)]
 
     def __bool__(self) -> bool:
         return bool(self._globs)
 
     def matches(self, url: str) -> bool:
         """Does one of the patterns match this http(s) URL?"""
+        return bool(self.first_match(url))
+
+    def first_match(self, url: str) -> str:
+        """Return the first pattern that matches this http(s) URL; empty if none does."""
         parts = split_url(url) if self._globs else None
         if parts is None:
-            return False
+            return ""
         forms = [parts.path, f"{parts.path}?{parts.query}"] if parts.query else [parts.path]
         forms += [origin_of(url) + form for form in forms]
-        return any(glob.match(form) for glob in self._globs for form in forms)
+        return next((pattern for pattern, glob in self._globs for form in forms if glob.match(form)), "")
 
 
 def _checked(pattern: str) -> str:

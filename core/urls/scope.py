@@ -116,6 +116,16 @@ class RootUrl:
         return path.startswith(self.folder) or f"{path}/" == self.folder
 
 
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the configuration of a source says about an address."""
+
+    reason: str = ""
+    """Why it is not taken; empty if it is."""
+    rule: str = ""
+    """The part of the configuration that says so, for people."""
+
+
 class Scope:
     """What one web source covers. `root` is always part of it.
 
@@ -167,6 +177,20 @@ class Scope:
         if self.max_depth is not None and depth > self.max_depth:
             return TOO_DEEP
         return NO_DOCUMENT if _is_no_document(parts.path) else spider_traps.trap_reason(url, self._now)
+
+    def judge(self, url: str, depth: int) -> Judgement | None:
+        """Say why the URL does not belong to the source, and by which rule; None: it is of another site altogether."""
+        reason, parts = self.rejection_reason(url, depth), split_url(url)
+        if parts is None or registrable_domain(parts.host) not in {root.domain for root in self._roots}:
+            return None
+        rules = {
+            OUTSIDE[self.kind]: f"scope {self.kind} of {self.root}",
+            EXCLUDED: f"exclude {self._exclude.first_match(url)}",
+            NOT_INCLUDED: f"include {', '.join(self._patterns[0])}",
+            TOO_DEEP: f"max_depth {self.max_depth}",
+            NO_DOCUMENT: f"names that end in .{parts.path.rpartition('.')[2].lower()} have no text",
+        }
+        return Judgement(reason, rules.get(reason, f"spider trap: {reason}") if reason else "")
 
     # ── a root that redirects ──
 

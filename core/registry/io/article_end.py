@@ -68,7 +68,7 @@ class ArticleEnd:
     async def _gone(self, item: Item, now: float, why: str) -> list[Command]:
         fields = {"errorMessage": why, "goneTs": f"{now:.3f}", "nextCrawlAt": "", "lockedUntil": ""}
         return [
-            *await self._remover.text(item.id),
+            *await self._remover.text(item),
             *self._set_status(item, Status.GONE, fields),
             ("ZREM", self._keys.due(ARTICLES_SOURCE), item.id),
             self._expired(item),
@@ -89,7 +89,7 @@ class ArticleEnd:
                 event(self._keys, "item.changed", id=item.id, source=item.source),
             ]
         elif item.status is not Status.GONE:
-            commands += await self._remover.visible_text(item.id)
+            commands += await self._remover.visible_text(item)
             commands += [self._set(item, _NO_VALIDATORS | {"contentHash": "", "textHash": ""}), self._expired(item)]
         if item.status not in (Status.CRAWLED, Status.INDEXED):
             return commands  # in trouble: its next check is set, and not earlier

@@ -22,6 +22,7 @@ from core.registry.io.items import LeasedItem
 from core.registry.io.remover import Remover
 from core.registry.outcomes import Changed, Moved
 from core.registry.record import ARTICLES_SOURCE, Item, Status, blank_record
+from core.runs.io.state_tally import KbTally
 from core.store.commit import Command, Word, batched, flat
 from core.store.connect import Client
 from core.urls.normalise import normalise_url
@@ -42,6 +43,7 @@ class DocumentStore:
         self._strategy = partition_strategy
         self._remover = Remover(client, keys)
         self._articles = ArticleStore(client, keys, ttls)
+        self._tally = KbTally(keys)
 
     async def apply(self, leased: LeasedItem, decision: Decision, outcome: object, now: float) -> list[Command]:
         """Commands for the text of an item, as decided."""
@@ -49,7 +51,7 @@ class DocumentStore:
             case TextAction.REPLACE if isinstance(outcome, Changed):
                 return await self._replace(leased, decision, outcome, now)
             case TextAction.HIDE:
-                return [*self._hide_article(leased), *await self._remover.visible_text(leased.item.id)]
+                return [*self._hide_article(leased), *await self._remover.visible_text(leased.item)]
             case TextAction.DELETE:
                 return await self._delete(leased, outcome)
         return await self._copy_article(leased, now)
@@ -59,6 +61,7 @@ class DocumentStore:
     async def _replace(self, leased: LeasedItem, decision: Decision, outcome: Changed, now: float) -> list[Command]:
         item, document = leased.item, outcome.document
         commands = self._texts(leased, decision, outcome, now)
+        commands += self._tally.stored(item.sources, len(document.markdown), is_new=not item.has_text)
         if decision.status is Status.CRAWLED:
             commands.append(("ZADD", self._keys.embed_due, f"{now:.3f}", item.id))
         if item.alias_of:  # a page of its own again
@@ -125,7 +128,7 @@ class DocumentStore:
 
     async def _delete(self, leased: LeasedItem, outcome: object) -> list[Command]:
         """Delete a text for good; an article's link stays attempted, so that it does not bring the article back."""
-        item, commands = leased.item, await self._remover.text(leased.item.id)
+        item, commands = leased.item, await self._remover.text(leased.item)
         if leased.article:
             commands += await self._remover.articles([item.article_uid], [item.content_hash], keep_attempted=True)
         if isinstance(outcome, Moved):

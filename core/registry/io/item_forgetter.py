@@ -9,20 +9,20 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from core.errors import FreshetError
 from core.keys import Keys
 from core.registry.io.cleanup import PURGED
 from core.registry.io.items import ItemStore, LeasedItem
 from core.registry.io.remover import RemovableItem, Remover
-from core.registry.io.runs import KEPT as RUNS_KEPT
-from core.registry.io.runs import RunStore
 from core.registry.record import ARTICLES_SOURCE, iso
+from core.runs.io.run_store import RunStore
+from core.runs.run import RunStatus, source_scope
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.io.source_store import SourceStore
 from core.store import connect, scanning
-from core.store.commit import Leases
+from core.store.commit import Command, Leases
 from core.store.connect import Client
 
 log = logging.getLogger("store")
@@ -51,6 +51,11 @@ class ForgetCounts:
     """Sources that may still list it or link to it."""
 
 
+def removal_counts(counts: ForgetCounts) -> dict[str, int]:
+    """Return the numbers alone, by what they count."""
+    return {name: value for name, value in asdict(counts).items() if isinstance(value, int)}
+
+
 class ItemForgetter:
     """Removes items and counts them."""
 
@@ -65,15 +70,16 @@ class ItemForgetter:
 
     # ── items ──
 
-    async def items(self, records: Sequence[RemovableItem]) -> None:
-        """Remove these items in one step, also those that are listed or being visited."""
+    async def items(self, records: Sequence[RemovableItem], also: Sequence[Command] = ()) -> None:
+        """Remove these items in one step, also those that are listed or being visited; `also` in the same step."""
         sources = {sid for record in records for sid in record.sources}
         self.counts.items += len(records)
         self.counts.texts += sum(record.has_text for record in records)
         self.counts.images += sum(len(record.images or ()) for record in records)
         self.counts.comes_back_by |= sources - {ARTICLES_SOURCE}
         if records and not self.dry_run:
-            await self.leases.run([*await self.remover.relist(sources), *await self.remover.items(records)])
+            removed = [*await self.remover.relist(sources), *await self.remover.items(records)]
+            await self.leases.run([*also, *removed])
 
     # ── sources and domains ──
 
@@ -103,6 +109,14 @@ class ItemForgetter:
                 pass
             await self._tombstones_of(sid)
             await SourceStore(self.client, self.keys).remove(sid)
+            await self._end_run(sid)
+
+    async def _end_run(self, sid: str) -> None:
+        """End the run of a source that is gone: nobody could go on with it."""
+        runs, now = RunStore(self.client, self.keys), await connect.now(self.client)
+        if run := await runs.open_run(source_scope(sid), now):
+            await runs.finish(run, RunStatus.CANCELLED, now, {"message": "Its source was removed."})
+        await self.client.hdel(self.keys.runs_paused, source_scope(sid))
 
     async def _items_of(self, sid: str) -> int:
         seen = 0
@@ -134,14 +148,7 @@ class ItemForgetter:
                 self.counts.items += await self.remover.remove(list(tombstones.values()), "sources", no_sources)
 
     async def _runs(self, domain_id: str) -> None:
-        runs = await RunStore(self.client, self.keys).newest(RUNS_KEPT, 0.0)
-        own = [run["id"] for run in runs if run.get("domain") == domain_id]
-        self.counts.runs += len(own)
-        if own and not self.dry_run:
-            async with self.client.pipeline(transaction=True) as pipe:
-                pipe.delete(*map(self.keys.run, own))
-                pipe.zrem(self.keys.runs, *own)
-                await pipe.execute()
+        self.counts.runs += await RunStore(self.client, self.keys).forget_domain(domain_id, dry_run=self.dry_run)
 
     # ── beside workers ──
 

@@ -66,6 +66,12 @@ class ItemQueries:
             return await self._of_url(name.strip())
         return ResolvedName(await self._of_path(name, folder))
 
+    async def resolve_many(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the item id of each name, empty where the registry has none; ids are checked in one round trip."""
+        exists = await read_many(self._client, [("EXISTS", self._keys.item(name)) for name in names])
+        known = {name: name if is_known else "" for name, is_known in zip(names, exists, strict=True)}
+        return {name: item_id or (await self.resolve(name, Path("/"))).item_id for name, item_id in known.items()}
+
     async def parent_of(self, item_id: str) -> str:
         """Return the page of an image; empty for everything else."""
         return str(await self._client.hget(self._keys.item(item_id), "parentPageId") or "") if item_id else ""

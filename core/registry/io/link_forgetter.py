@@ -5,7 +5,7 @@ May be interrupted and called again. With `dry_run` everything is counted and no
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence, Set
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 
 from core import ids
 from core.feeds.io.subscriptions import Subscriptions
@@ -16,8 +16,10 @@ from core.registry.record import ARTICLES_SOURCE
 from core.store import connect, scanning
 from core.store.commit import Command, batched
 from core.store.connect import texts
-from core.store.events import event
 from core.store.pipeline import read_many
+
+AT_ONCE = 100
+"""Articles in one step."""
 
 
 class LinkForgetter:
@@ -45,7 +47,9 @@ class LinkForgetter:
         is_known = bool(records or members) or await self._is_remembered(uids)
         if is_known:
             await self._forget_members(members)
-            await self._forget_uids(uids, [record.content_hash for record in records])
+            commands = await self._forgotten_uids(uids, [record.content_hash for record in records])
+            if commands:
+                await self._items.leases.run(commands)
             await self._items.items(records)
         return is_known
 
@@ -75,9 +79,10 @@ class LinkForgetter:
         own = texts(await self._client.smembers(self._keys.feed_links(ids.feed_id(url))))
         categories = set(await self._subscriptions.categories()) - set(by_feed.get(url, []))
         others = [self._keys.feed_links(ids.feed_id(other)) for other in by_feed if other != url]
-        return await self._in_none(own, [*others, *map(self._keys.category_links, categories)])
+        return await self.in_none(own, [*others, *map(self._keys.category_links, categories)])
 
-    async def _in_none(self, links: list[str], sets: Sequence[str]) -> list[str]:
+    async def in_none(self, links: list[str], sets: Sequence[str]) -> list[str]:
+        """Return those of the links that none of these sets has."""
         for key in sets:
             listed = await self._client.smismember(key, links) if links else []
             links = [link for link, is_listed in zip(links, listed, strict=True) if not is_listed]
@@ -88,15 +93,27 @@ class LinkForgetter:
         # An article with another URL that stays is kept.
         shared = {target async for alias, target in self._aliases() if target in uids and alias not in uids}
         await self._forget_members([member async for member in self._members(uids)])
-        for uid in sorted(uids - shared):
-            await self._forget_article(uid)
+        forgotten = sorted(uids - shared)
+        for start in range(0, len(forgotten), AT_ONCE):
+            await self.articles(dict.fromkeys(forgotten[start : start + AT_ONCE], ""))
 
-    async def _forget_article(self, uid: str) -> None:
-        item_id = str(await self._client.hget(self._keys.article(uid), "item_id") or "")
-        records = await self._items.remover.read([item_id] if item_id else [])
-        await self._forget_uids({uid}, [record.content_hash for record in records])
+    async def articles(self, items: Mapping[str, str]) -> None:
+        """Forget articles, and what is remembered of their links; a page that a site lists too stays with the site.
+
+        `items` by uid, where the article itself may have gone already; empty if there is none.
+        """
+        stored = await read_many(self._client, [("HGET", self._keys.article(uid), "item_id") for uid in items])
+        named = [str(found or known) for found, known in zip(stored, items.values(), strict=True)]
+        records = await self._items.remover.read([item_id for item_id in named if item_id])
+        commands = await self._forgotten_uids(items.keys(), [record.content_hash for record in records])
+        of_feeds = [record for record in records if not set(record.sources) - {ARTICLES_SOURCE}]
+        if of_feeds:
+            await self._items.items(of_feeds, commands)  # in one step: no item is left behind without its article
+        elif commands:
+            await self._items.leases.run(commands)
         for record in records:
-            await self._forget_item(record)
+            if record not in of_feeds:
+                await self._forget_item(record)
 
     async def _forget_item(self, record: RemovableItem) -> None:
         """Remove the item of an article; if a site lists it too, it falls back to the site's text."""
@@ -110,44 +127,16 @@ class LinkForgetter:
                 for changed in await self._items.remover.read([record.id]):  # listed or embedded meanwhile
                     await self._forget_item(changed)
 
-    # ── a category ──
-
-    async def category(self, category: str) -> None:
-        """Forget a category's articles and failures; what other categories list only leaves this one."""
-        others = [name for name in await self._subscriptions.categories() if name != category]
-        listed = texts(await self._client.smembers(self._keys.articles_by_category(category)))
-        links = texts(await self._client.smembers(self._keys.category_links(category)))
-        links = await self._in_none(links, [self._keys.category_links(name) for name in others])
-        shared = await self._leave_category(category, listed)
-        for uid in sorted({*listed, *map(ids.article_uid, links)} - shared):
-            await self._forget_article(uid)
-        await self._client.delete(self._keys.articles_by_category(category))
-
-    async def _leave_category(self, category: str, uids: Sequence[str]) -> set[str]:
-        """Take articles that other categories list too out of this one, and return them."""
-        reads = [("HMGET", self._keys.article(uid), "categories", "item_id") for uid in uids]
-        commands: list[Command] = []
-        shared = set()
-        for uid, (listed, item_id) in zip(uids, await read_many(self._client, reads), strict=True):
-            left = [name for name in (listed or "").split(",") if name and name != category]
-            if left:
-                shared.add(uid)
-                fields = ("category", left[0], "categories", ",".join(left))
-                commands.append(("HSET", self._keys.article(uid), *fields))
-                commands.append(event(self._keys, "item.listed", id=item_id or ""))
-        await self._items.leases.run(commands)
-        return shared
-
     # ── what is kept by uid ──
 
-    async def _forget_uids(self, uids: Set[str], content_hashes: Sequence[str]) -> None:
+    async def _forgotten_uids(self, uids: Set[str], content_hashes: Sequence[str]) -> list[Command]:
+        """Count articles and aliases, and return the commands that forget them; none for a dry run."""
         articles: list[Command] = [("HEXISTS", self._keys.article(uid), "item_id") for uid in uids]
         aliases: list[Command] = [("EXISTS", self._keys.alias(uid)) for uid in uids]
         counts = await read_many(self._client, articles + aliases)
         self._counts.articles += sum(counts[: len(uids)])
         self._counts.aliases += sum(counts[len(uids) :])
-        if not self._dry_run:
-            await self._items.leases.run(await self._items.remover.articles(uids, content_hashes))
+        return [] if self._dry_run else await self._items.remover.articles(uids, content_hashes)
 
     async def _aliases(self) -> AsyncIterator[tuple[str, str]]:
         """Yield all aliases with their targets. There is no index of them: this scans all keys, on request only."""

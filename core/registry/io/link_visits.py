@@ -16,12 +16,13 @@ from redis.asyncio.client import Pipeline
 
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
-from core.models import Deferred, Document, Failed, Fetched, Link, LinkResult, RejectedUrl
+from core.models import STOPPED, Deferred, Document, Failed, Fetched, Link, LinkResult, RejectedUrl
 from core.registry import field_parsing, outcomes, status_table
 from core.registry.decide import Decision
 from core.registry.io.items import LeasedItem
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Outcome, Parked
 from core.registry.record import ARTICLES_SOURCE, Item, blank_record
+from core.runs.run import FailedItem
 from core.runtime.context import Context
 from core.store.clock import ServerClock
 from core.store.commit import Command, Commit, CommitResult, Lease
@@ -45,6 +46,9 @@ class LinkVisits:
         self._clock = clock
         self._trackers = tracker_matcher(context.settings.tracking_param_prefixes)
         self.results: Counter[LinkResult] = Counter()
+        self.on_failed: Callable[[FailedItem], None] = lambda failed: None
+        self.on_stored: Callable[[str], None] = lambda uid: None
+        """Are told of links that gave no article, and of those that gave one."""
         self.busy: list[str] = []
         """Another run has these links, or their page is being visited under another URL."""
 
@@ -178,6 +182,7 @@ class LinkVisits:
         match (await context.leases.commit_many([commit]))[0]:
             case CommitResult.WRITTEN:
                 self._count(link, LinkResult.DUPLICATE if link.duplicate_of else LinkResult.STORED)
+                self.on_stored(link.uid)
                 log.info("✅ Stored canonical → %s  %s", link.uid, title[:TITLE_CHARS])
             case CommitResult.OUTDATED:  # a site has just listed the page: visit it again with the new record
                 await context.leases.release(leased.lease)
@@ -197,12 +202,14 @@ class LinkVisits:
         commands = self._context.articles.fail(link, failed, link.earlier_tries + 1, retry_at, now)
         if await self._commit(link, leased.lease, commands, LinkResult.RETRY if retry_at else LinkResult.FAILED):
             name = f"{failed.code}/{failed.detail}" if failed.detail else str(failed.code)
+            self.on_failed(FailedItem(link.uid, link.url, str(failed.code), failed.text, now))
             reason = "Bad HTML" if failed.code is FailCode.BAD_HTML else name
             log.warning("⚠️ %s → %s  %s", reason, "retry later" if retry_at else "skip", link.url)
 
     async def postpone(self, leased: LeasedItem, deferred: Deferred) -> None:
         """Leave a link for the next run; nothing is written."""
-        log.info("⏳ %s, not before %.0f s → %s", deferred.reason, deferred.wait_seconds, leased.item.fetch_url)
+        if deferred != STOPPED:
+            log.info("⏳ %s, not before %.0f s → %s", deferred.reason, deferred.wait_seconds, leased.item.fetch_url)
         await self._defer(leased)
 
     async def _defer(self, leased: LeasedItem) -> None:
@@ -213,6 +220,7 @@ class LinkVisits:
         await self._context.articles.enter_categories(target, link.categories)
         commands = self._context.articles.alias(link, target, self._clock.now())
         if await self._commit(link, lease, commands, LinkResult.ALIAS):
+            self.on_stored(link.uid)
             log.info("🔗 Same article → %s", target)
 
     async def _commit(self, link: Link, lease: Lease, commands: Sequence[Command], result: LinkResult) -> bool:

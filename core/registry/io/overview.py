@@ -79,7 +79,8 @@ class Overview:
 
     async def items(self) -> dict[str, int]:
         """Return how many items have each status."""
-        return {str(status): int(await self._client.scard(self._keys.status(str(status)))) for status in Status}
+        counts = await read_many(self._client, [("SCARD", self._keys.status(str(status))) for status in Status])
+        return dict(zip(map(str, Status), counts, strict=True))
 
     async def items_of(self, source: str) -> int:
         """Return how many items a source lists."""

@@ -15,6 +15,7 @@ from core import ids
 from core.keys import Keys
 from core.models import Ref, RejectedUrl
 from core.registry.record import URLS_SOURCE, Status, blank_record, iso
+from core.runs.kb_state import domain_of_source
 from core.store.commit import flat, new_token
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT
@@ -28,7 +29,8 @@ _KNOWN = "s"
 _QUERY = re.compile(r"\?|%3F", re.IGNORECASE)
 
 # KEYS[1] refs, KEYS[2] due, KEYS[3] seen, KEYS[4] items by status Pending, KEYS[5] by status Gone
-# ARGV[1] JSON: source, now, iso, most, revives, believes, force, token, must_exist, events, events_kept, entries
+# ARGV[1] JSON: source, now, iso, most, revives, believes, force, token, must_exist, events, events_kept, kb (empty: the
+# source belongs to none), state (its key), documents (how their keys begin), entries
 # (id, record key, partition key, depth, version, record, address, display).
 # Of several spellings of one address the least is fetched, and the shortest way counts as depth: so whatever order
 # items are listed in, the registry is the same. A visited item keeps its address, to which its validators belong.
@@ -51,6 +53,19 @@ local function has_room()
     if room <= 0 then room = room + call('ZINTERCARD', 2, KEYS[1], KEYS[5]) end
   end
   return room > 0
+end
+-- A page that another knowledge base has stored is a document of this one too.
+local function count_known(key, id, sources)
+  if request.kb == '' or string.find(',' .. sources, ',' .. request.kb .. '.', 1, true) then return end
+  if call('HEXISTS', request.documents .. id, 'content_hash') == 0 then return end
+  local function raise(name, by) call('HINCRBY', request.state, name, by) end
+  raise('crawl.last_doc_id', 1)
+  raise('processing.documents_saved', 1)
+  local indexed, chunks = unpack(call('HMGET', key, 'indexedHash', 'chunkCount'))
+  if (indexed or '') == '' then return end
+  raise('processing.last_chunked_id', 1)
+  raise('processing.last_indexed_id', 1)
+  raise('processing.chunks_total', tonumber(chunks or 0) or 0)
 end
 local is_removed = request.must_exist ~= '' and call('HEXISTS', request.must_exist, 'config') == 0
 for _, entry in ipairs(request.entries) do
@@ -75,6 +90,7 @@ for _, entry in ipairs(request.entries) do
         call('HSET', key, 'sources', sources == '' and request.source or sources .. ',' .. request.source)
         if sources ~= '' then
           call('XADD', request.events, 'MAXLEN', '~', request.events_kept, '*', 'type', 'item.listed', 'id', id)
+          count_known(key, id, sources)
         end
       end
       call('HSET', key, 'addedTs', request.now)
@@ -99,6 +115,8 @@ for _, entry in ipairs(request.entries) do
           -- Picked by a pass that was interrupted, and held back for it.
           make_due(key, id, 'XX', 'LT')
         end
+      elseif request.believes and listed == version then
+        call('HSET', key, 'verifiedTs', request.now, 'verifiedBy', 'listing')
       end
     end
     call('ZADD', KEYS[3], 'GT', request.now, id)
@@ -185,6 +203,9 @@ class Registrar:
             "must_exist": self._keys.source(source) if listing.must_exist else "",
             "events": self._keys.events,
             "events_kept": EVENTS_KEPT,
+            "kb": domain_of_source(source),
+            "state": self._keys.kb_state(domain_of_source(source)),
+            "documents": self._keys.document(""),
             "entries": entries,
         }
         pending, gone = (self._keys.status(str(status)) for status in (Status.PENDING, Status.GONE))

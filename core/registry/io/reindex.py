@@ -6,10 +6,13 @@ where nobody listens.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from redis.exceptions import RedisError
 
 from core.errors import FreshetError
 from core.feeds.io.link_store import FailedLinks
@@ -17,16 +20,19 @@ from core.keys import Keys
 from core.registry.io.due import DueItems
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.overview import Overview
+from core.registry.io.reindex_items import ReindexItems, open_reindex
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
-from core.runtime.job_queues import JobQueues
+from core.runs.io.run_store import RunStore
+from core.runtime.job_queues import Argument, JobQueues
 from core.settings import Settings
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_store import SourceStore
 from core.store import connect
-from core.store.commit import new_token
+from core.store.commit import Leases, new_token
 from core.store.connect import Client
 from core.urls.secrets import redact
 
+ROOT = Path("/")
 MOST_JOBS = 10
 """More would only wait in the queue: the timer picks up the rest."""
 
@@ -78,6 +84,23 @@ class MarkedDue:
     links: set[str] = field(default_factory=set)
     first: list[str] = field(default_factory=list)
     """The items that jobs are sent for."""
+    run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexResult:
+    """What a request has set going."""
+
+    items: int
+    """Items that are due now."""
+    links: int
+    """Links without an article that the canonical fetcher tries again in its next run."""
+    jobs: int
+    """Jobs that were sent; the timer brings what they do not name."""
+    queue_problem: str = ""
+    """Why no jobs could be sent; the timer brings everything when the queue is back."""
+    run_id: str = ""
+    """The run that visits the items; empty if there are none."""
 
 
 class Reindexer:
@@ -90,19 +113,50 @@ class Reindexer:
         self._queries = ItemQueries(client, keys, settings.tracking_param_prefixes)
         self._links = FailedLinks(client, keys)
 
+    async def run(self, request: ReindexRequest, folder: Path = ROOT, *, started_by: str = "script") -> ReindexResult:
+        """Make the items that are meant due, and send the first jobs; raise FreshetError if there can be none."""
+        marked = await self.make_due(
+            await self.select(request, folder),
+            force=request.force,
+            parameters={name: redact(str(value)) for name, value in asdict(request).items() if value},
+            started_by=started_by,
+        )
+        return await self._send(marked)
+
+    async def run_items(
+        self, item_ids: Sequence[str], *, parameters: Mapping[str, str], started_by: str
+    ) -> ReindexResult:
+        """Make just these items due, and send the first jobs."""
+        selection = Selection(_one_batch(list(item_ids)), _one_batch([]))
+        return await self._send(
+            await self.make_due(selection, force=False, parameters=parameters, started_by=started_by)
+        )
+
+    async def _send(self, marked: MarkedDue) -> ReindexResult:
+        jobs, problem = 0, ""
+        try:
+            jobs = await asyncio.to_thread(send_jobs, self._settings, marked) if marked.first else 0
+        except (RedisError, OSError) as error:
+            problem = f"The queue's server does not answer ({type(error).__name__}); the timer brings them later."
+        return ReindexResult(marked.items, len(marked.links), jobs, problem, marked.run_id)
+
     # ── select ──
 
-    async def select(self, request: ReindexRequest) -> Selection:
-        """Return the items that are meant; raise FreshetError, a sentence, if there can be none."""
+    async def select(self, request: ReindexRequest, folder: Path = ROOT) -> Selection:
+        """Return the items that are meant; raise FreshetError, a sentence, if there can be none.
+
+        `folder`: where a relative path in `name` begins.
+        """
+        _check_choice(request)
         if request.name is not None:
-            return await self._select_one(request.name, request.force)
+            return await self._select_one(request.name, request.force, folder)
         links = _one_batch([])
         if request.category is not None and request.force:
             links = self._links.in_category(request.category)
         return Selection(await self._select_many(request), links)
 
-    async def _select_one(self, name: str, force: bool) -> Selection:
-        resolved = await self._queries.resolve(name, Path.cwd())
+    async def _select_one(self, name: str, force: bool, folder: Path) -> Selection:
+        resolved = await self._queries.resolve(name, folder)
         for row in await self._queries.summaries([resolved.item_id] if resolved.item_id else []):
             if not row.sources:
                 raise FreshetError(f"{redact(name)} is gone, and no source lists it any more.")
@@ -160,14 +214,26 @@ class Reindexer:
 
     # ── mark ──
 
-    async def make_due(self, selection: Selection, *, force: bool) -> MarkedDue:
-        """Make the selection due at once."""
-        due = DueItems(self._client, self._keys)
-        marked = MarkedDue(await connect.now(self._client), new_token())
+    async def make_due(
+        self,
+        selection: Selection,
+        *,
+        force: bool,
+        parameters: Mapping[str, str] | None = None,
+        started_by: str = "script",
+    ) -> MarkedDue:
+        """Make the selection due at once, as a run or as a part of the one that is open."""
+        due, runs = DueItems(self._client, self._keys), RunStore(self._client, self._keys)
+        left = ReindexItems(self._client, self._keys, Leases(self._client, self._keys))
+        marked, run = MarkedDue(await connect.now(self._client), new_token()), None
         most = MOST_JOBS * self._settings.refresh_batch_items
         async for item_ids in selection.items:
             done = await due.make_due(item_ids, marked.now, force=force, token=marked.token)
             known = [item_id for item_id, is_known in zip(item_ids, done, strict=True) if is_known]
+            run = run or (await open_reindex(runs, marked.now, parameters or {}, started_by) if known else None)
+            if run:
+                marked.run_id = run.id
+                await left.add(run, known, marked.now)
             marked.items += len(known)
             marked.first += known[: most - len(marked.first)]
         async for uids in selection.links:
@@ -184,10 +250,21 @@ def send_jobs(settings: Settings, marked: MarkedDue) -> int:
         for start in range(0, len(marked.first), batch):
             item_ids = marked.first[start : start + batch]
             id_words = ("reindex", marked.token, str(start))
-            sent += queues.enqueue("workers.jobs.reindex", item_ids, marked.now, id_words=id_words)
+            arguments: list[Argument] = [item_ids, marked.now, False, marked.run_id]
+            sent += queues.enqueue("workers.jobs.reindex", *arguments, id_words=id_words)
     finally:
         queues.close()
     return sent
+
+
+def _check_choice(request: ReindexRequest) -> None:
+    named = (request.name, request.category, request.domain, request.source, request.host, request.status)
+    chosen = sum(one is not None for one in named) + request.stale + request.all
+    if chosen != 1:
+        raise FreshetError(
+            f"{'Nothing' if not chosen else 'More than one thing'} is named. Reindex one of: an item by its id, URL or "
+            "path, a category, a domain, a source, a host, a status, stale, or all."
+        )
 
 
 def _status(word: str) -> Status:

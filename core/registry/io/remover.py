@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from core import ids
 from core.keys import Keys
 from core.registry import item_keys
-from core.registry.record import iso, listing_sources
+from core.registry.record import Item, iso, listing_sources
+from core.runs.io.state_tally import KbTally
 from core.search.io.chunk_remover import ChunkRemover
 from core.store import connect
 from core.store.commit import LEASE_SECONDS, Command, Commit, CommitResult, Leases, batched
@@ -55,6 +56,7 @@ class Remover:
         self._client = client
         self._keys = keys
         self._chunks = ChunkRemover(client, keys)
+        self._tally = KbTally(keys)
 
     # ── items ──
 
@@ -87,6 +89,7 @@ class Remover:
         commands += [*self._chunks.remove_chunks(chunks), *self._unlisted(records)]
         for record in records:
             commands += self.images(record.images or {})
+            commands += self._tally.removed(record.sources, len(stored[record.id]))
             if record.alias_of:
                 commands.append(("SREM", keys.aliases(record.alias_of), record.fetch_url))
             if record.has_text:
@@ -149,18 +152,20 @@ class Remover:
 
     # ── texts ──
 
-    async def text(self, item_id: str) -> list[Command]:
+    async def text(self, item: Item) -> list[Command]:
         """Commands that remove an item's text for good: document, snapshot, aliases, images, chunks."""
-        return await self._without(item_id, item_keys.text_keys(self._keys, item_id))
+        return await self._without(item, item_keys.text_keys(self._keys, item.id))
 
-    async def visible_text(self, item_id: str) -> list[Command]:
+    async def visible_text(self, item: Item) -> list[Command]:
         """Commands that take an item's text out of search and keep what makes its return cheap."""
-        return await self._without(item_id, item_keys.visible_keys(self._keys, item_id))
+        return await self._without(item, item_keys.visible_keys(self._keys, item.id))
 
-    async def _without(self, item_id: str, names: Sequence[str]) -> list[Command]:
-        images = self.images(await self.images_of(item_id))
-        fields: Command = ("HSET", self._keys.item(item_id), "imageCount", 0, "indexedHash", "")
-        return [("DEL", *names), *images, fields, *await self._chunks.remove_page(item_id)]
+    async def _without(self, item: Item, names: Sequence[str]) -> list[Command]:
+        images = self.images(await self.images_of(item.id))
+        fields: Command = ("HSET", self._keys.item(item.id), "imageCount", 0, "indexedHash", "")
+        stored = (await self._chunks.stored([item.id]))[item.id]
+        chunks = [*self._chunks.remove_stored(item.id, stored), *self._tally.removed(item.sources, len(stored))]
+        return [("DEL", *names), *images, fields, *chunks]
 
     # ── images ──
 

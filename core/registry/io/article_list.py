@@ -1,0 +1,211 @@
+"""List articles, newest first, without reading their texts: what `freshet articles` and the API show.
+
+A page of the list ends with a cursor, which stays valid while articles come and go. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from core.errors import FreshetError
+from core.keys import Keys
+from core.registry import field_parsing
+from core.store.connect import Client
+from core.store.pipeline import read_many
+from core.urls.normalise import host_of
+
+MOST_ARTICLES = 1_000
+"""On one page of the list."""
+MOST_READ = 20_000
+"""Articles that are read for one page. Where a filter passes few of them, the page is short and its cursor goes on."""
+_AT_ONCE = 1_000
+_FIELDS = (
+    *("status", "item_id", "url", "title", "abstract", "author", "image", "feed", "category", "categories", "language"),
+    *("published_ts", "fetched_ts", "updated_ts", "text_len", "duplicate_of"),
+)
+
+
+class InvalidCursor(FreshetError):
+    """A cursor is none of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleFilter:
+    """What a list is limited to; empty: every article."""
+
+    category: str = ""
+    host: str = ""
+    language: str = ""
+    """`en`; a region (`en-GB`) does not count."""
+    since_ts: float | None = None
+    """First stored at this time or later; not when it was published, which may be long ago or unknown."""
+    until_ts: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleSummary:
+    """An article without its text. Every value can be written as JSON."""
+
+    uid: str
+    item_id: str
+    url: str
+    title: str
+    abstract: str
+    author: str
+    image: str
+    host: str
+    feed: str
+    """The feed that listed it first; empty if somebody added the link."""
+    category: str
+    categories: tuple[str, ...]
+    language: str
+    published_ts: float | None
+    """None: neither the page nor the feed says it."""
+    fetched_ts: float
+    """When it was first stored, by which the list is sorted."""
+    updated_ts: float | None
+    """When its text or metadata last changed; None: never since it was stored."""
+    text_len: int
+    duplicate_of: str
+    """Uid of the article that had the same text first; empty: this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleListPage:
+    """Some articles, and where the list goes on."""
+
+    articles: tuple[ArticleSummary, ...]
+    cursor: str
+    """For the next page; empty: there are no more."""
+
+
+class ArticleList:
+    """Reads the list of articles."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def page(self, wanted: ArticleFilter, limit: int = 50, cursor: str = "") -> ArticleListPage:
+        """Return up to `limit` articles after the cursor; fewer, also none, if a filter passes few of many."""
+        limit = min(max(limit, 1), MOST_ARTICLES)
+        found: list[tuple[float, ArticleSummary]] = []
+        read, size = 0, limit + 1  # ten headlines need not read a thousand articles
+        async for batch in self._batches(wanted, _parse_cursor(cursor)):
+            members = await self._in_category(batch, wanted.category)
+            while members:
+                part, members = members[:size], members[size:]
+                found += [(place, one) for place, one in await self._read(part) if _passes(one, wanted)]
+                if len(found) > limit:
+                    place, last = found[limit - 1]
+                    return ArticleListPage(tuple(one for _, one in found[:limit]), _cursor(place, last.uid))
+                read, size = read + len(part), min(size * 2, _AT_ONCE)
+            if read >= MOST_READ:
+                return ArticleListPage(tuple(one for _, one in found), _cursor(*batch[-1]))
+        return ArticleListPage(tuple(one for _, one in found), "")
+
+    async def walk(self, wanted: ArticleFilter, limit: int | None = None) -> AsyncIterator[ArticleSummary]:
+        """Yield the articles of all pages, newest first."""
+        left, cursor = math.inf if limit is None else limit, ""
+        while left > 0:
+            page = await self.page(wanted, int(min(left, MOST_ARTICLES)), cursor)
+            for article in page.articles:
+                yield article
+            left, cursor = left - len(page.articles), page.cursor
+            if not cursor:
+                return
+
+    async def uids(self, category: str = "") -> AsyncIterator[list[str]]:
+        """Yield the uids of the index in batches, newest first; some may have no article any more."""
+        async for batch in self._batches(ArticleFilter(), None):
+            yield [uid for _, uid in await self._in_category(batch, category)]
+
+    async def _batches(
+        self, wanted: ArticleFilter, after: tuple[float, str] | None
+    ) -> AsyncIterator[list[tuple[float, str]]]:
+        """Yield times and uids of the index, newest first; by time, so that none is left out if others come or go."""
+        last = "-inf" if wanted.since_ts is None else f"{wanted.since_ts:.6f}"
+        first = "+inf" if wanted.until_ts is None else f"{wanted.until_ts:.6f}"
+        skipped = 0
+        while True:
+            start = first if after is None else f"{after[0]:.17g}"
+            rows: Sequence[tuple[str, float]] = await self._client.zrange(  # type: ignore[assignment]
+                self._keys.article_index, start, last, desc=True, byscore=True, offset=skipped, num=_AT_ONCE,
+                withscores=True,
+            )  # fmt: skip
+            batch = [(float(score), str(uid)) for uid, score in rows]
+            new = batch if after is None else [one for one in batch if one < after]
+            if new:
+                after, skipped = new[-1], 0
+                yield new
+            else:  # more than one batch of articles of the very same moment
+                skipped += len(batch)
+            if len(batch) < _AT_ONCE:
+                return
+
+    async def _in_category(self, batch: Sequence[tuple[float, str]], category: str) -> list[tuple[float, str]]:
+        if not category:
+            return list(batch)
+        uids = [uid for _, uid in batch]
+        is_member = await self._client.smismember(self._keys.articles_by_category(category), uids)
+        return [one for one, is_in in zip(batch, is_member, strict=True) if is_in]
+
+    async def _read(self, members: Sequence[tuple[float, str]]) -> list[tuple[float, ArticleSummary]]:
+        """Return those that are there: an article may have expired, or be hidden by a 404."""
+        rows = await read_many(self._client, [("HMGET", self._keys.article(uid), *_FIELDS) for _, uid in members])
+        found = []
+        for (score, uid), row in zip(members, rows, strict=True):
+            fields = dict(zip(_FIELDS, row, strict=True))
+            if fields["status"] == "success":
+                found.append((score, _summary(uid, score, fields)))
+        return found
+
+
+def _summary(uid: str, stored_ts: float, fields: dict[str, str | None]) -> ArticleSummary:
+    text = {name: field_parsing.text(value) for name, value in fields.items()}
+    return ArticleSummary(
+        uid=uid,
+        item_id=text["item_id"],
+        url=text["url"],
+        title=text["title"],
+        abstract=text["abstract"],
+        author=text["author"],
+        image=text["image"],
+        host=host_of(text["url"]),
+        feed=text["feed"],
+        category=text["category"],
+        categories=tuple(filter(None, text["categories"].split(","))),
+        language=text["language"],
+        published_ts=field_parsing.timestamp(fields["published_ts"]) or None,
+        fetched_ts=field_parsing.timestamp(fields["fetched_ts"]) or stored_ts,
+        updated_ts=field_parsing.timestamp(fields["updated_ts"]) or None,
+        text_len=field_parsing.integer(fields["text_len"]),
+        duplicate_of=text["duplicate_of"],
+    )
+
+
+def _passes(article: ArticleSummary, wanted: ArticleFilter) -> bool:
+    if wanted.host and article.host != wanted.host.lower():
+        return False
+    return not wanted.language or _base(article.language) == _base(wanted.language)
+
+
+def _base(language: str) -> str:
+    return re.split("[-_]", language.lower())[0]
+
+
+def _cursor(stored_ts: float, uid: str) -> str:
+    return f"{stored_ts:.17g}~{uid}"
+
+
+def _parse_cursor(cursor: str) -> tuple[float, str] | None:
+    if not cursor:
+        return None
+    stored_ts, separator, uid = cursor.partition("~")
+    place = field_parsing.number(stored_ts, math.nan)
+    if separator and not math.isnan(place):
+        return place, uid
+    raise InvalidCursor("This cursor is not one that a list has returned; leave it out to begin at the newest.")
