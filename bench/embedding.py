@@ -33,8 +33,8 @@ from core.search.io.local_embedder import BATCH_TEXTS, WINDOW_TOKENS, LocalEmbed
 from core.settings import Settings
 from core.store import connect, embedded
 from core.store.connect import texts as texts_of
+from workers.due_jobs import EMBED_BATCH
 from workers.embed_jobs import embed_items
-from workers.timer import EMBED_BATCH
 
 DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "retrieval" / "cranfield"
 CHARACTERS = 900

@@ -21,7 +21,7 @@ import redis
 from bench.harness import measured, serving
 from core import ids
 from core.keys import Keys
-from core.registry.io.due import DueItems
+from core.registry.io.due import DueItems, HostShares
 from core.registry.record import blank_record
 from core.settings import Settings
 from core.sources.io.domain_file import parse_domain
@@ -110,7 +110,7 @@ async def pick(client: redis.Redis, url: str, count: int) -> None:
         due = DueItems(store, KEYS)
         await due.count(SID, 1e9)
         server_before, before = _server_cpu(client), _cpu()
-        picked = await due.pick(SID, 1e9, 1_000, 900.0, share_per_host=48)
+        picked = await due.pick(SID, 1e9, 1_000, 900.0, shares=HostShares(48))
         used, server_used = _cpu() - before, _server_cpu(client) - server_before
     ours, servers = f"{1000 * used:.1f} ms of our CPU", f"{1000 * server_used:.1f} ms of the server's"
     print(f"{count:9} due: {len(picked)} picked, {ours}, {servers}")

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from core.registry.verification import NEVER_VERIFIED, Verification
+
 LEXICAL_WEIGHT = 0.55
 """Of the score; nDCG@10 on Cranfield through the whole product: .45 .567, .5 .570, .55 .571; words alone .535."""
 
@@ -175,6 +177,8 @@ class SearchResult:
     aliases: tuple[str, ...] = ()
     """Other URLs of this page."""
     images: tuple[Mapping[str, str], ...] = ()
+    verification: Verification = NEVER_VERIFIED
+    """When and how its text was last proved to be the current one."""
 
 
 @dataclass(frozen=True, slots=True)

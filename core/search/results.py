@@ -34,10 +34,15 @@ def group_by_page(hits: Sequence[Hit], freshness: float, now: float) -> list[Can
     for page_hits in by_page.values():
         best, page = page_hits[0], page_hits[0].page
         assert page  # every index fills it in
-        age_days = max(now - page.date_ts, 0.0) / DAY_SECONDS if page.date_ts else math.inf
-        score = best.score * (1.0 + freshness * math.exp(-age_days / FRESH_DAYS))
+        score = best.score * freshness_factor(page, freshness, now)
         candidates.append(Candidate(page, score, tuple(page_hits[:PASSAGES_PER_PAGE])))
     return sorted(candidates, key=lambda candidate: -candidate.score)
+
+
+def freshness_factor(page: IndexedPage, freshness: float, now: float) -> float:
+    """Return how much more a page counts for its age; 1: not at all."""
+    age_days = max(now - page.date_ts, 0.0) / DAY_SECONDS if page.date_ts else math.inf
+    return 1.0 + freshness * math.exp(-age_days / FRESH_DAYS)
 
 
 def fold_duplicates(candidates: Sequence[Candidate]) -> list[list[Candidate]]:

@@ -45,8 +45,11 @@ class ChunkRemover:
 
     async def remove_page(self, item_id: str) -> list[Command]:
         """Return commands that leave nothing of the page in search."""
+        return self.remove_stored(item_id, (await self.stored([item_id]))[item_id])
+
+    def remove_stored(self, item_id: str, stored: ChunkRefs) -> list[Command]:
+        """Return commands that leave nothing of the page in search; `stored` are its chunks."""
         dequeue: list[Command] = [("ZREM", self._keys.embed_due, item_id)]
-        stored = (await self.stored([item_id]))[item_id]
         return [*dequeue, ("DEL", self._keys.chunks(item_id)), *self.remove_chunks(stored)] if stored else dequeue
 
     def remove_chunks(self, chunks: ChunkRefs) -> list[Command]:

@@ -9,14 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.keys import Keys
-from core.registry import field_parsing
+from core.registry import field_parsing, verification
 from core.registry.record import Item
+from core.registry.verification import NEVER_VERIFIED, Verification
 from core.search.models import IndexedPage
 from core.store.connect import Client
 from core.store.pipeline import read_many
 from core.urls.normalise import host_of
 
-_ITEM = ("articleUid", "type", "sources", "fetchUrl", "normalizedSource", "contentGroupId")
+_ITEM = ("articleUid", "type", "sources", "fetchUrl", "normalizedSource", "contentGroupId", *verification.FIELDS)
 _DOCUMENT = ("content_hash", "url", "title", "language", "published_ts", "author", "image", "updated_ts", "live")
 _ARTICLE = (*_DOCUMENT[:7], "fetched_ts", "status", "categories")
 _TEXT = ("title", "url", "markdown", "content_hash", "status")
@@ -34,6 +35,7 @@ class LivePage:
     text_key: str
     """The hash with its `markdown`."""
     article_uid: str = ""
+    verification: Verification = NEVER_VERIFIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class LivePageReader:
             content_group=text(record["contentGroupId"]),
         )
         key = self._keys.article(uid) if uid else self._keys.document(item_id)
-        return LivePage(page, document["live"] == source["content_hash"], key, uid)
+        return LivePage(page, document["live"] == source["content_hash"], key, uid, verification.parse(record))
 
     async def read_texts(self, items: Sequence[Item]) -> dict[str, LiveText]:
         """Return by item id the texts that the records' hashes belong to; not those that are gone or hidden."""

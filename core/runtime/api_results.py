@@ -1,0 +1,151 @@
+"""What `core.api` returns, in the same shape whether it works on the store itself or over HTTP.
+
+Articles, texts, reindexing and added URLs have types in their rooms; here are those that only `core.api` needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from core.registry.trail import NearMiss, Outcome, StationName, StationState
+from core.runs.run import RunKind, RunPhase, RunStatus
+from core.search.models import MatchedPassage
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page that a search has found."""
+
+    id: str
+    url: str
+    title: str
+    score: float
+    type: str
+    """`url` or `file`."""
+    host: str
+    language: str
+    categories: tuple[str, ...]
+    domains: tuple[str, ...]
+    author: str
+    image: str
+    published_ts: float
+    """0: not known, as with the other times."""
+    updated_ts: float
+    verified_by: str
+    """How its text was last proved to be current: `read`, `hash`, `304`, `listing` or `feed`; empty: never."""
+    verified_ts: float
+    checked_ts: float
+    passages: tuple[MatchedPassage, ...]
+    """Best first."""
+    duplicates: tuple[str, ...]
+    """Other pages with the same text."""
+    aliases: tuple[str, ...]
+    """Other URLs of this page."""
+    images: tuple[Mapping[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPages:
+    """One page of results."""
+
+    results: tuple[FoundPage, ...]
+    total: int
+    """How many results there are on all pages."""
+    more: bool
+    """Further results exist, too far down to be ranked."""
+    by: str
+    """`words and meaning`, or `words` with the reason."""
+    pending: int
+    """Texts that wait for their vectors, and are found by words alone until they have them."""
+    notes: tuple[str, ...]
+    """Names in the filters that nothing has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedStation:
+    """One station of the pipeline, and what happened there."""
+
+    name: StationName
+    state: StationState
+    sentence: str
+    facts: Mapping[str, JsonValue]
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedUrl:
+    """Why a URL is there, or not."""
+
+    name: str
+    outcome: Outcome
+    verdict: str
+    """One sentence."""
+    advice: str
+    stopped_at: StationName | None
+    url: str
+    uid: str
+    item_id: str
+    stations: tuple[ExplainedStation, ...]
+    nearby: tuple[NearMiss, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryCounts:
+    """How much a category has."""
+
+    feeds: int
+    links: int
+    articles: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedCounts:
+    """How many feeds there are, and how they are doing."""
+
+    total: int
+    by_status: Mapping[str, int]
+    due: int
+    next_due_ts: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """How much there is, and what waits."""
+
+    now_ts: float
+    categories: Mapping[str, CategoryCounts]
+    feeds: FeedCounts
+    items: Mapping[str, int]
+    """Of the registry, by status."""
+    due: Mapping[str, int]
+    """Items that are due, by source."""
+    queues: Mapping[str, int | None]
+    """Jobs that wait, by queue; None: its server does not answer."""
+    failures: Mapping[str, int]
+    """Links that gave no article, by failure code."""
+    waiting_for_vectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A run, as `freshet runs` and `GET /v2/jobs` show it. Times are ISO 8601, None where there is none yet."""
+
+    id: str
+    kind: RunKind
+    status: RunStatus
+    domain: str
+    source: str
+    started_by: str
+    phase: RunPhase
+    progress: int
+    message: str
+    error: str
+    started_at: str | None
+    ended_at: str | None
+    in_flight: int
+    left: int
+    counts: Mapping[str, int]
+    receipt: str

@@ -1,0 +1,92 @@
+"""Whether the deployment works: the store, the processes, the workers, and how late they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from core.registry.io.backlog import Backlog
+from core.runtime.process_beats import ALIVE_SECONDS, INGESTOR, TIMER
+from core.runtime.queue_monitor import QueueState
+from core.runtime.queue_names import QueueName
+
+LATE_SECONDS = 900.0
+"""What has been due for longer, with nobody alive who could do it, is not served: then the deployment is down."""
+
+
+class HealthStatus(StrEnum):
+    """How the deployment is."""
+
+    OK = "ok"
+    DEGRADED = "degraded"
+    """Something is missing, and nothing is late because of it."""
+    DOWN = "down"
+    """The store does not answer, or work is overdue and nobody does it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """How the deployment is, without names of hosts, URLs or anything else that is nobody's business."""
+
+    status: HealthStatus
+    problems: tuple[str, ...] = ()
+    server: bool = True
+    """Does Redis answer?"""
+    workers: Mapping[str, int] = field(default_factory=dict)
+    """Live RQ workers by queue."""
+    workers_alive: int = 0
+    processes: Mapping[str, bool] = field(default_factory=dict)
+    """Whether the ingestor and the timer have a heartbeat."""
+    lag_seconds: float = 0.0
+    """How long the oldest due item or feed has been overdue."""
+    due_items: int = 0
+    feeds_due: int = 0
+    embed_waiting: int = 0
+
+
+def unreachable(sentence: str) -> HealthReport:
+    """Return the report while the store does not answer."""
+    return HealthReport(HealthStatus.DOWN, (sentence,), server=False)
+
+
+def judge(
+    backlog: Backlog, queues: QueueState, beats: Mapping[str, float], has_feeds: bool, now: float
+) -> HealthReport:
+    """Return the report of a store that answers."""
+    processes = {name: now - beats.get(name, 0.0) < ALIVE_SECONDS for name in (INGESTOR, TIMER)}
+    problems = list(_problems(backlog, queues, processes, has_feeds))
+    lag = max(backlog.lag_seconds, backlog.feed_lag_seconds)
+    status = HealthStatus.OK
+    if problems:
+        status = HealthStatus.DOWN if any(is_stuck for _, is_stuck in problems) else HealthStatus.DEGRADED
+    return HealthReport(
+        status,
+        tuple(sentence for sentence, _ in problems),
+        workers=queues.workers,
+        workers_alive=len(queues.live),
+        processes=processes,
+        lag_seconds=round(lag, 1),
+        due_items=backlog.due_items,
+        feeds_due=backlog.feeds_due,
+        embed_waiting=backlog.embed_waiting,
+    )
+
+
+def _problems(
+    backlog: Backlog, queues: QueueState, processes: Mapping[str, bool], has_feeds: bool
+) -> Iterator[tuple[str, bool]]:
+    """Yield what is wrong, and whether work is late because of it."""
+    are_items_late = backlog.lag_seconds > LATE_SECONDS
+    if not processes[TIMER]:
+        yield "The timer has no heartbeat: nothing that is due is sent to the workers.", are_items_late
+    if has_feeds and not processes[INGESTOR]:
+        yield "The ingestor has no heartbeat: no feed is polled.", backlog.feed_lag_seconds > LATE_SECONDS
+    if not queues.is_reachable:
+        yield "The queues' server (QUEUE_REDIS_URL) does not answer.", are_items_late
+    for queue in QueueName if queues.is_reachable else ():
+        if not queues.workers.get(str(queue)):
+            is_stuck = are_items_late and queue is QueueName.REFRESH
+            yield f"No worker is alive on the queue {queue}.", is_stuck
+    if backlog.embed_paused:
+        yield f"Nothing is embedded now: {backlog.embed_paused}", False

@@ -1,0 +1,83 @@
+"""The application: middlewares and routes, and the server around it until a signal comes."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+from contextlib import AsyncExitStack
+
+from aiohttp import web
+
+from core.runtime import logs
+from core.settings import Settings
+from workers.web import routes, security
+from workers.web.errors import answer_errors
+from workers.web.options import answer_options
+from workers.web.protocol import ApiSite
+from workers.web.routing import OPENER, Routes, add_routes
+from workers.web.services import ServiceOpener
+
+log = logging.getLogger("web")
+
+SHUTDOWN_SECONDS = 5.0
+"""How long requests may go on after a SIGTERM."""
+PORT_PAUSE_SECONDS = 5.0
+
+
+def build_app(settings: Settings, opener: ServiceOpener, table: Routes = routes.ROUTES) -> web.Application:
+    """Return the application for a route table."""
+    public = frozenset(route.path for route in table if route.is_public)
+    guard = security.AccessGuard(settings, public)
+    app = web.Application(
+        middlewares=[answer_errors, guard.middleware, answer_options], client_max_size=settings.api_max_body_bytes
+    )
+    app[OPENER] = opener
+    app.on_response_prepare.append(security.add_headers)
+    add_routes(app, table)
+    return app
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until cancelled."""
+    logs.configure(settings)
+    security.require_safe_bind(settings)
+    security.warn_of_weak_token(settings)
+    opener = ServiceOpener(settings)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(opener.running())
+        runner = web.AppRunner(build_app(settings, opener), shutdown_timeout=SHUTDOWN_SECONDS)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        stack.callback(opener.let_streams_go)
+        await _listen(runner, settings)
+        log.info("🌐 HTTP API → http://%s/docs", settings.api_bind)
+        await opener.wait()
+
+
+async def _listen(runner: web.AppRunner, settings: Settings) -> None:
+    """Open the port; while another program has it, say so once and wait for it, so that nothing else is stopped."""
+    host, port = settings.api_address
+    has_logged = False
+    while True:
+        try:
+            await ApiSite(runner, host, port).start()
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL):
+                raise
+            if not has_logged:
+                log.error("🚫 %s Waiting until it is free.", explain_bind(error, settings))
+            has_logged = True
+            await asyncio.sleep(PORT_PAUSE_SECONDS)
+        else:
+            return
+
+
+def explain_bind(error: OSError, settings: Settings) -> str:
+    """Return a sentence on why the port cannot be opened and what to do."""
+    why = {
+        errno.EADDRINUSE: "another program has this port",
+        errno.EACCES: "this user may not open this port",
+        errno.EADDRNOTAVAIL: "this machine has no such address",
+    }.get(error.errno or 0, str(error))
+    return f"The HTTP API cannot listen on {settings.api_bind}: {why}. Set API_BIND to another one."

@@ -1,0 +1,88 @@
+"""What the crawler routes are asked and answer."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field
+
+from core.sources.io.dry_run import DryRunReport
+from workers.web.job_models import Job
+from workers.web.models import AnswerModel, DomainId, Flag, RequestModel
+
+
+class CrawlerRequest(RequestModel):
+    """Which sources of which domain, and how."""
+
+    domain_id: DomainId
+    mode: Literal["full", "incremental"] = Field(
+        default="incremental", description="incremental: check what is known; full: read everything again."
+    )
+    scope: Literal["all", "files", "lists", "sitepages"] = Field(
+        default="all", description="Other scopes than all are for SharePoint sources."
+    )
+    source_id: str | None = Field(
+        default=None, pattern=r"^[a-z0-9][a-z0-9._-]{0,129}$", description="Only this source.", examples=["site"]
+    )
+    source_type: str | None = Field(
+        default=None,
+        pattern=r"^[a-z]{1,20}_sources$",
+        description="Only sources of this type, by their name in domain.json.",
+        examples=["web_sources"],
+    )
+    dry_run: Flag = Field(default=False, description="true: tell what would be done, and change nothing.")
+    retry_batches: int = Field(
+        default=2,
+        ge=1,
+        le=10,
+        description="For SharePoint sources. Others try failed items again by their own backoff, whatever this is.",
+    )
+    format: Literal["json", "stream", "html"] = Field(
+        default="json",
+        description="json: answer at once; stream: server-sent events until the end; html: a page to read.",
+    )
+
+
+class SourcePreview(AnswerModel):
+    """What a crawl of one source would do."""
+
+    source: str
+    kind: str
+    added: int
+    changed: int
+    removed: int | None = Field(description="null: not known before the pages are fetched.")
+    unchanged: int
+    refused: int
+    requests: int
+    listing: str = Field(description="How the listing ended.")
+    held: str = Field(description="Why so many would not be removed without approval.")
+
+    @classmethod
+    def of(cls, report: DryRunReport) -> Self:
+        """Return a report as the API shows it."""
+        return cls(
+            source=report.source.sid,
+            kind=report.source.state.record.kind,
+            added=report.added,
+            changed=report.changed,
+            removed=report.removed if report.source.is_listing_evidence else None,
+            unchanged=report.unchanged,
+            refused=report.refused,
+            requests=report.requests,
+            listing=report.how,
+            held=report.held,
+        )
+
+
+class CrawlerAnswer(AnswerModel):
+    """What a crawler route has set going, or would."""
+
+    action: str = Field(examples=["crawl"])
+    domain_id: str
+    mode: str
+    dry_run: bool
+    message: str
+    job: Job | None = Field(default=None, description="The run; null if this has none.")
+    jobs: list[Job] = Field(default=[], description="All runs, where several sources were asked for.")
+    items: int | None = Field(default=None, description="Items that are due, or that wait to be embedded.")
+    preview: list[SourcePreview] = Field(default=[], description="Of a dry run, one for each source.")

@@ -1,0 +1,76 @@
+"""What the routes of domains take and return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, JsonValue, create_model
+
+from core.sources.domain_schema import SOURCES_SUFFIX
+from core.sources.io import source_kinds
+from core.sources.io.domain_overview import DomainOverview
+from workers.web.models import AnswerModel, DomainId, Flag, RequestModel
+
+Sources = list[dict[str, JsonValue]]
+_KINDS = (*source_kinds.config_models(), "file", "list", "sitepage")
+_FIELDS: dict[str, Any] = {
+    f"{kind}{SOURCES_SUFFIX}": (Sources, Field(default=[], description="As in a domain.json; see docs/domains.md."))
+    for kind in dict.fromkeys(_KINDS)
+}
+
+
+class DomainBody(RequestModel):
+    """The head of a domain.json."""
+
+    id: DomainId
+    name: str = Field(default="", max_length=200)
+    description: str = Field(default="", max_length=10_000)
+
+
+PutDomainRequest: type[DomainBody] = create_model("PutDomainRequest", __base__=DomainBody, **_FIELDS)
+"""A whole domain.json. What its sources may say is checked as for a file."""
+
+
+class OneDomainRequest(RequestModel):
+    """One domain."""
+
+    id: DomainId
+
+
+class RemoveDomainRequest(RequestModel):
+    """A domain that is to go with all its items."""
+
+    id: DomainId
+    dry_run: Flag = Field(default=False, description="Only say how much that is.")
+
+
+class DomainsAnswer(AnswerModel):
+    """All domains."""
+
+    domains: list[DomainOverview]
+
+
+class DomainDetailsAnswer(AnswerModel):
+    """A domain with its sources and its configuration."""
+
+    domain: DomainOverview
+    config: dict[str, JsonValue] = Field(description="As in a domain.json.")
+
+
+class PutDomainAnswer(AnswerModel):
+    """What adding a domain did."""
+
+    id: str
+    is_new: bool
+    sources: list[str]
+    removed: dict[str, dict[str, int]] = Field(description="Sources that it no longer has, and what went with them.")
+    next_step: str
+
+
+class RemovalAnswer(AnswerModel):
+    """How much was removed, or would be."""
+
+    name: str
+    dry_run: bool
+    removed: dict[str, int]
+    comes_back_by: list[str] = Field(description="Sources that may still list it or link to it.")

@@ -1,0 +1,129 @@
+"""Turn whatever goes wrong into `{"error": {"code", "message", "hint"}}` with a fitting status."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import difflib
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+from aiohttp import web
+from redis.exceptions import RedisError
+
+from core.errors import FreshetError, NotFound, ParserUnavailable, StoreUnreachable
+from core.registry.io.article_list import InvalidCursor
+from core.registry.io.item_list import InvalidItemCursor
+from core.registry.moments import InvalidMoment
+from core.search.query_arguments import InvalidQuery
+from core.sources.domain_schema import DomainFileError
+from core.store import redis_health
+from workers.web.models import ErrorAnswer, ErrorDetail
+
+log = logging.getLogger("web")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+RETRY_SECONDS = 5
+_CODES = {
+    400: ("bad_request", ""),
+    404: ("not_found", "GET /docs lists the routes."),
+    405: ("method_not_allowed", "The header Allow says which methods this path has."),
+    413: ("too_large", "Send less, or raise API_MAX_BODY_BYTES."),
+    417: ("bad_request", "Leave the header Expect out."),
+}
+
+
+class ApiError(Exception):
+    """A request that is refused: status, code, sentence, hint."""
+
+    def __init__(
+        self, status: int, code: str, message: str, hint: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.detail = ErrorDetail(code=code, message=message, hint=hint)
+        self.headers = dict(headers or {})
+
+
+@contextlib.contextmanager
+def as_conflict() -> Iterator[None]:
+    """Turn a refusal of the store into 409: the request is fine, but what it names is in no state for it."""
+    try:
+        yield
+    except (NotFound, StoreUnreachable, ParserUnavailable):
+        raise
+    except FreshetError as error:
+        raise ApiError(409, "conflict", str(error)) from None
+
+
+def response(error: ApiError) -> web.Response:
+    """Return the answer for an error."""
+    body = ErrorAnswer(error=error.detail).model_dump_json().encode()
+    return web.Response(status=error.status, body=body, content_type="application/json", headers=error.headers)
+
+
+@web.middleware
+async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer a request that fails; nothing but a lost connection goes further up."""
+    try:
+        return await handler(request)
+    except (asyncio.CancelledError, ConnectionResetError):
+        raise
+    except Exception as error:  # noqa: BLE001 - the edge: whatever it is, the client gets an answer
+        return response(_explained(request, error))
+
+
+def _explained(request: web.Request, error: Exception) -> ApiError:
+    """Return what the client is told about an exception."""
+    match error:
+        case ApiError():
+            return error
+        case web.HTTPException():
+            return _of_http(request, error)
+        case NotFound():
+            return ApiError(404, "not_found", str(error))
+        case InvalidMoment() | InvalidCursor() | InvalidItemCursor() | InvalidQuery() | DomainFileError():
+            return ApiError(422, "invalid", str(error))
+        case StoreUnreachable() | ParserUnavailable():
+            return _unavailable(str(error))
+        case RedisError() | ConnectionError():
+            return _unavailable(redis_health.explain(error, ""))
+        case TimeoutError():
+            return ApiError(504, "timeout", "This took too long and was given up.", "Ask for less, or try again.")
+        case ModuleNotFoundError():
+            hint = "pip install -e '.[documents,search,web]' installs everything."
+            return ApiError(501, "not_installed", f"This needs the package {error.name}, which is not installed.", hint)
+        case FreshetError():
+            return ApiError(400, "refused", str(error))
+    return _unexpected(request, error)
+
+
+def _of_http(request: web.Request, error: web.HTTPException) -> ApiError:
+    code, hint = _CODES.get(error.status, ("refused", ""))
+    message = error.reason or "The request is refused"
+    if isinstance(error, web.HTTPNotFound):
+        message = f"There is nothing at {request.path}"
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        message = f"{request.path} has no {request.method}"
+    kept = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+    return ApiError(error.status, code, f"{message.rstrip('.')}.", hint, kept)
+
+
+def _unavailable(sentence: str) -> ApiError:
+    return ApiError(503, "unavailable", sentence, "Try again soon.", {"Retry-After": str(RETRY_SECONDS)})
+
+
+def _unexpected(request: web.Request, error: Exception) -> ApiError:
+    number = secrets.token_hex(4)
+    log.error("💥 Error %s in %s %s", number, request.method, request.path, exc_info=error)
+    hint = f"The log of workers.web has the details under {number}."
+    return ApiError(500, "internal", f"Something unexpected went wrong (error {number}).", hint)
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """Return a hint that names what was probably meant, or all there is."""
+    close = difflib.get_close_matches(name, known, 1, 0.5)
+    if close:
+        return f"Did you mean {close[0]}?"
+    return f"It has {', '.join(known)}." if known else "It has none."

@@ -1,0 +1,93 @@
+"""Runs as the API shows them, where they are called jobs."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field
+
+from core.runs.run import FailedItem, Run, RunKind, RunPhase, RunStatus, run_json
+from workers.web.models import AnswerModel
+
+
+class Job(AnswerModel):
+    """A run: one pass over a source, a domain or something else."""
+
+    id: str = Field(examples=["jb_1763337600_0a1b2c3d"])
+    kind: RunKind
+    status: RunStatus
+    domain: str
+    source: str
+    mode: str
+    parent: str = Field(description="The run of the domain that this crawl of a source is a part of.")
+    parameters: dict[str, str]
+    started_by: str
+    phase: RunPhase
+    progress: int = Field(ge=0, le=100, description="Percent.")
+    message: str
+    error: str
+    problem: str = Field(description="Why it is only partial: held, incomplete; empty if only items failed.")
+    created_at: str | None = Field(description="ISO 8601, as all times.")
+    started_at: str | None
+    ended_at: str | None
+    heartbeat_at: str | None
+    in_flight: int = Field(description="Items that workers have in hand; while it is pausing, what it waits for.")
+    left: int = Field(description="Items that were still due at its end.")
+    counts: dict[str, int]
+    metrics: dict[str, float] = Field(description="What its workers measured.")
+    receipt: str = Field(description="Digest over item ids and content hashes; equal results have equal receipts.")
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Return a run as the API shows it."""
+        return cls.model_validate(run_json(run))
+
+
+class JobPage(AnswerModel):
+    """Some jobs, newest first."""
+
+    jobs: list[Job]
+    next_offset: int | None = Field(description="Where the next page begins; null if this is the last one.")
+
+
+class JobLog(AnswerModel):
+    """The end of a job's log."""
+
+    id: str
+    lines: list[str] = Field(description="At most the last 200, oldest first.")
+
+
+class FailedJobItem(AnswerModel):
+    """An item that failed in a job."""
+
+    item_id: str
+    url: str
+    code: str = Field(examples=["FAIL_TIMEOUT"])
+    text: str
+    failed_ts: float
+
+    @classmethod
+    def of(cls, item: FailedItem) -> Self:
+        """Return an item as the API shows it."""
+        return cls(item_id=item.item_id, url=item.url, code=item.code, text=item.text, failed_ts=item.failed_ts)
+
+
+class FailedJobItems(AnswerModel):
+    """Items that failed in a job and did not succeed since, the last first."""
+
+    id: str
+    items: list[FailedJobItem]
+
+
+class RetryAnswer(AnswerModel):
+    """What a retry has set going."""
+
+    job: Job
+    items: int = Field(description="Failed items that are due again.")
+
+
+class DomainJobs(AnswerModel):
+    """The jobs of a domain that a request concerned."""
+
+    domain_id: str
+    jobs: list[Job]

@@ -1,0 +1,45 @@
+"""The route table: every route of the API, module by module. A new module is one line here."""
+
+from __future__ import annotations
+
+from workers.web.routes import (
+    about,
+    articles,
+    categories,
+    category_changes,
+    crawler,
+    documents,
+    domain_control,
+    domains,
+    feeds,
+    health,
+    items,
+    job_control,
+    jobs,
+    maintenance,
+    pace,
+    search,
+    stream,
+)
+from workers.web.routing import Routes
+
+MODULES = (
+    health,
+    articles,
+    items,
+    documents,
+    feeds,
+    categories,
+    category_changes,
+    pace,
+    search,
+    jobs,
+    job_control,
+    domains,
+    domain_control,
+    crawler,
+    maintenance,
+    stream,
+    about,
+)
+ROUTES: Routes = tuple(route for module in MODULES for route in module.ROUTES)

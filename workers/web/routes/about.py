@@ -1,0 +1,95 @@
+"""The API about itself: the OpenAPI document, the docs page, and the files that pages need."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from aiohttp import web
+from pydantic import Field
+
+from core.errors import NotFound
+from workers.web import docs_page, openapi
+from workers.web.models import NoParameters, RequestModel
+from workers.web.routing import HTML, JSON, Call, Route, Routes
+from workers.web.routing import ROUTES as TABLE
+
+STATIC = Path(__file__).parents[1] / "static"
+CSS = "text/css"
+
+
+class FileRequest(RequestModel):
+    """A file."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,60}$", examples=["api.css"])
+
+
+async def show_openapi(call: Call, _: NoParameters) -> web.Response:
+    """Return the OpenAPI document."""
+    return web.json_response(_document(call.http.app[TABLE]))
+
+
+async def show_docs(call: Call, _: NoParameters) -> web.Response:
+    """Return the docs page."""
+    return web.Response(text=docs_page.docs_page(_document(call.http.app[TABLE])), content_type=HTML)
+
+
+async def show_file(call: Call, asked: FileRequest) -> web.FileResponse:
+    """Return a file of the pages; only names that are in the folder are looked up."""
+    if asked.name not in _file_names():
+        raise NotFound(f"There is no file {asked.name}.")
+    return web.FileResponse(STATIC / asked.name, headers={"Cache-Control": "max-age=3600"})
+
+
+@cache
+def _file_names() -> frozenset[str]:
+    return frozenset(path.name for path in STATIC.iterdir())
+
+
+@cache
+def _document(table: Routes) -> openapi.Schema:
+    return openapi.document(table)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/openapi.json",
+        summary="This API as an OpenAPI 3.1 document.",
+        tag="about",
+        request=NoParameters,
+        handler=show_openapi,
+        answer=None,
+        other_types=(JSON,),
+    ),
+    Route(
+        method="GET",
+        path="/",
+        summary="The first page: until there is another, that of this API.",
+        tag="about",
+        request=NoParameters,
+        handler=show_docs,
+        answer=None,
+        other_types=(HTML,),
+    ),
+    Route(
+        method="GET",
+        path="/docs",
+        summary="This API as a page to read.",
+        tag="about",
+        request=NoParameters,
+        handler=show_docs,
+        answer=None,
+        other_types=(HTML,),
+    ),
+    Route(
+        method="GET",
+        path="/static/{name}",
+        summary="A file of the pages, such as their style sheet.",
+        tag="about",
+        request=FileRequest,
+        handler=show_file,
+        answer=None,
+        other_types=(CSS,),
+    ),
+)

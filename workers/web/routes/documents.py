@@ -1,0 +1,188 @@
+"""Add a URL, and have items read again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from core.registry.io.reindex import Reindexer, ReindexRequest
+from core.registry.io.url_adder import UrlAdder
+from core.registry.record import Status
+from core.search.io.index_rebuild import IndexRebuild, RebuildTarget
+from workers.web.errors import as_conflict
+from workers.web.job_models import Job
+from workers.web.models import AnswerModel, Name, RequestModel
+from workers.web.routing import Call, Route
+
+TAG = "indexing"
+
+
+class AddUrlRequest(RequestModel):
+    """A URL, and where it belongs."""
+
+    url: str = Field(min_length=1, max_length=8_000, examples=["https://example.org/a"])
+    category: Name = Field(default="", description="It becomes an article of this category; a new one is made.")
+    domain: Name = Field(default="", description="It becomes a page of the source of this domain that covers it.")
+    force: bool = Field(default=False, description="Read it again, whatever its validators say.")
+
+
+class AddUrlAnswer(AnswerModel):
+    """What became of the URL."""
+
+    id: str = Field(description="Its item id; GET /api/items/{id} shows it once it is in the registry.")
+    uid: str = Field(description="Its id as a link; GET /api/articles/{uid} shows the article once it is stored.")
+    url: str = Field(description="As it is fetched.")
+    source: str
+    status: Status
+    is_known: bool
+    is_queued: bool
+    next_step: str
+
+
+class ReindexItemRequest(RequestModel):
+    """What to read again: one item by any of its names, or many by what they have in common."""
+
+    id: Name = Field(default="", description="An item id or the uid of an article.")
+    source: str = Field(default="", max_length=8_000, description="A URL, or the id of a source.")
+    category: Name = ""
+    domain: Name = ""
+    host: Name = ""
+    status: Status | None = None
+    stale: bool = Field(default=False, description="What an older version of Freshet read.")
+    all: bool = False
+    force: bool = Field(default=False, description="Ignore validators and hashes; try links again that failed.")
+    dry_run: bool = Field(default=False, description="Only count.")
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> ReindexItemRequest:
+        chosen = (self.id, self.source, self.category, self.domain, self.host, self.status, self.stale, self.all)
+        if sum(map(bool, chosen)) != 1:
+            raise ValueError("name one of id, source, category, domain, host, status, stale and all")
+        return self
+
+
+class ReindexItemAnswer(AnswerModel):
+    """What is read again."""
+
+    items: int = Field(description="Items that are due now, or would be.")
+    links: int = Field(description="Links without an article that are tried again.")
+    jobs: int = Field(description="Jobs that were sent; the timer brings what they do not name.")
+    queue_problem: str
+    run_id: str = Field(description="The run that visits the items; empty if there are none.")
+    requests: int | None = Field(description="Of a dry run: how many requests that is at most.")
+    statuses: dict[str, int] = Field(description="Of a dry run: the items by status.")
+    dry_run: bool
+
+
+class RebuildRequest(RequestModel):
+    """What is rebuilt, and how."""
+
+    what: RebuildTarget = Field(
+        default=RebuildTarget.DUE,
+        strict=False,
+        description="due: the due sets from the records; chunks: the chunks of all texts, beside the live ones.",
+    )
+    force: bool = Field(default=False, description="Read every item again, whatever its validators say.")
+    dry_run: bool = Field(default=False, description="Only count.")
+
+
+class RebuildAnswer(AnswerModel):
+    """The run that does it, or what it would change."""
+
+    job: Job | None = Field(description="GET /v2/jobs/{id} shows how far it is; null after a dry run.")
+    would_change: dict[str, int] | None = Field(description="Of a dry run.")
+
+
+async def rebuild_index(call: Call, asked: RebuildRequest) -> RebuildAnswer:
+    """Start a rebuild, or count what it would change."""
+    services = call.services
+    index = IndexRebuild(services.settings, services.client, services.keys)
+    if asked.dry_run:
+        return RebuildAnswer(job=None, would_change=await index.preview(asked.what, force=asked.force))
+    with as_conflict():
+        run = await index.start(asked.what, force=asked.force, started_by="api")
+    return RebuildAnswer(job=Job.of(run), would_change=None)
+
+
+async def add_url(call: Call, asked: AddUrlRequest) -> AddUrlAnswer:
+    """Register a URL and send a job for it."""
+    services = call.services
+    adder = UrlAdder(services.settings, services.client, services.keys)
+    added = await adder.add(asked.url, category=asked.category, domain=asked.domain, force=asked.force)
+    return AddUrlAnswer(**asdict(added))
+
+
+async def reindex(call: Call, asked: ReindexItemRequest) -> ReindexItemAnswer:
+    """Make items due and send the first jobs, or only count them."""
+    services = call.services
+    reindexer, request = Reindexer(services.settings, services.client, services.keys), _request(asked)
+    if asked.dry_run:
+        counts = await reindexer.count(await reindexer.select(request, Path("/")))
+        return ReindexItemAnswer(
+            items=counts.items,
+            links=len(counts.links),
+            jobs=0,
+            queue_problem="",
+            run_id="",
+            requests=counts.requests,
+            statuses=dict(counts.statuses),
+            dry_run=True,
+        )
+    done = await reindexer.run(request, Path("/"), started_by="api")
+    return ReindexItemAnswer(**asdict(done), requests=None, statuses={}, dry_run=False)
+
+
+def _request(asked: ReindexItemRequest) -> ReindexRequest:
+    """Return what is meant: `source` is the id of one, or, as in the registry, the URL or path of an item."""
+    is_address = "/" in asked.source
+    return ReindexRequest(
+        name=asked.id or (asked.source if is_address else "") or None,
+        category=asked.category or None,
+        domain=asked.domain or None,
+        source=(asked.source if not is_address else "") or None,
+        host=asked.host or None,
+        status=str(asked.status) if asked.status else None,
+        stale=asked.stale,
+        all=asked.all,
+        force=asked.force,
+    )
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/api/AddUrlDocument",
+        summary="Add a URL; one that is known is checked now.",
+        description="Without a category or a domain it is a single page of the source `urls`. What the fetcher or the "
+        "scope of the domain would refuse is refused with the reason.",
+        tag=TAG,
+        request=AddUrlRequest,
+        handler=add_url,
+        answer=AddUrlAnswer,
+        fields_in="body",
+    ),
+    Route(
+        method="POST",
+        path="/api/RebuildIndex",
+        summary="Rebuild the due sets or all chunks, as a run.",
+        description="Search answers all the time: new chunks are built beside the live ones and swapped page by page.",
+        tag=TAG,
+        request=RebuildRequest,
+        handler=rebuild_index,
+        answer=RebuildAnswer,
+        fields_in="body",
+        is_destructive=True,
+    ),
+    Route(
+        method="POST",
+        path="/api/ReindexItem",
+        summary="Check items now, or read them again with force.",
+        tag=TAG,
+        request=ReindexItemRequest,
+        handler=reindex,
+        answer=ReindexItemAnswer,
+        fields_in="body",
+    ),
+)

@@ -1,0 +1,152 @@
+"""Domains: list, one, add or change, remove."""
+
+from __future__ import annotations
+
+import json
+
+from aiohttp import web
+
+from core.registry import field_parsing
+from core.registry.io.item_forgetter import removal_counts
+from core.sources.io.domain_file import parse_domain
+from core.sources.io.domain_overview import read_domain, read_domains
+from core.sources.io.domain_report import read_report, report_json
+from core.sources.io.domain_setup import add_domain, remove_domain
+from core.sources.io.domain_store import DomainStore
+from workers.web.domain_models import (
+    DomainBody,
+    DomainDetailsAnswer,
+    DomainsAnswer,
+    OneDomainRequest,
+    PutDomainAnswer,
+    PutDomainRequest,
+    RemovalAnswer,
+    RemoveDomainRequest,
+)
+from workers.web.errors import ApiError
+from workers.web.models import NoParameters
+from workers.web.routing import JSON, Call, Route
+
+TAG = "domains"
+
+
+async def list_domains(call: Call, _: NoParameters) -> DomainsAnswer:
+    """List all domains with their sources."""
+    domains = await read_domains(call.services.client, call.services.keys)
+    return DomainsAnswer(domains=domains)
+
+
+async def show_domain(call: Call, asked: OneDomainRequest) -> DomainDetailsAnswer:
+    """Return one domain with its configuration."""
+    services = call.services
+    domain = await DomainStore(services.client, services.keys).require(asked.id)
+    overview = await read_domain(services.client, services.keys, domain)
+    return DomainDetailsAnswer(domain=overview, config=field_parsing.mapping(domain.config))
+
+
+async def show_report(call: Call, asked: OneDomainRequest) -> web.Response:
+    """Return the last runs of a domain, what it refused, and what is in error."""
+    report = await read_report(call.services.client, call.services.keys, asked.id)
+    return web.json_response(report_json(report))
+
+
+async def create_domain(call: Call, asked: DomainBody) -> PutDomainAnswer:
+    """Add a domain that is not there yet."""
+    if await DomainStore(call.services.client, call.services.keys).read(asked.id):
+        hint = f"PUT /v2/domains/{asked.id} changes it."
+        raise ApiError(409, "conflict", f"There is a domain {asked.id} already.", hint)
+    return await put_domain(call, asked)
+
+
+async def put_domain(call: Call, asked: DomainBody) -> PutDomainAnswer:
+    """Add a domain, or give it another configuration; sources that it no longer has go with their items."""
+    services = call.services
+    fields = {name: value for name, value in asked.model_dump(mode="json").items() if value}
+    domain = parse_domain(json.dumps(fields), "/")
+    added = await add_domain(services.settings, services.client, services.keys, domain, is_own_command=False)
+    return PutDomainAnswer(
+        id=domain.id,
+        is_new=added.is_new,
+        sources=[record.sid for record in added.sources],
+        removed={sid: removal_counts(counts) for sid, counts in added.removed.items()},
+        next_step=f"The timer crawls it; POST /v2/crawler/crawl?domain_id={domain.id} does so now.",
+    )
+
+
+async def delete_domain(call: Call, asked: RemoveDomainRequest) -> RemovalAnswer:
+    """Remove a domain with its sources and all items that no other source lists."""
+    services = call.services
+    counts = await remove_domain(services.settings, services.client, services.keys, asked.id, dry_run=asked.dry_run)
+    return RemovalAnswer(
+        name=asked.id,
+        dry_run=asked.dry_run,
+        removed=removal_counts(counts),
+        comes_back_by=sorted(counts.comes_back_by),
+    )
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v2/domains",
+        summary="All domains with their sources.",
+        tag=TAG,
+        request=NoParameters,
+        handler=list_domains,
+        answer=DomainsAnswer,
+    ),
+    Route(
+        method="POST",
+        path="/v2/domains",
+        summary="Add a domain.",
+        description="The body is a domain.json. A folder is only taken below FOLDER_ROOTS: elsewhere only the "
+        "command of a person on this machine may name one.",
+        tag=TAG,
+        request=PutDomainRequest,
+        handler=create_domain,
+        answer=PutDomainAnswer,
+        fields_in="body",
+    ),
+    Route(
+        method="GET",
+        path="/v2/domains/{id}",
+        summary="One domain with its configuration and sources.",
+        tag=TAG,
+        request=OneDomainRequest,
+        handler=show_domain,
+        answer=DomainDetailsAnswer,
+    ),
+    Route(
+        method="PUT",
+        path="/v2/domains/{id}",
+        summary="Add a domain, or give it another configuration.",
+        tag=TAG,
+        request=PutDomainRequest,
+        handler=put_domain,
+        answer=PutDomainAnswer,
+        fields_in="body",
+        is_destructive=True,
+        seconds=None,
+    ),
+    Route(
+        method="DELETE",
+        path="/v2/domains/{id}",
+        summary="Remove a domain with all its items.",
+        tag=TAG,
+        request=RemoveDomainRequest,
+        handler=delete_domain,
+        answer=RemovalAnswer,
+        is_destructive=True,
+        seconds=None,
+    ),
+    Route(
+        method="GET",
+        path="/v2/domains/{id}/report",
+        summary="The last runs of a domain, what it refused, what is in error.",
+        tag=TAG,
+        request=OneDomainRequest,
+        handler=show_report,
+        answer=None,
+        other_types=(JSON,),
+    ),
+)

@@ -1,0 +1,123 @@
+"""Pause, resume, cancel and retry runs over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from core.runs.run import Run, RunKind
+from workers.web.errors import as_conflict
+from workers.web.job_models import Job, JobPage, RetryAnswer
+from workers.web.models import RequestModel
+from workers.web.routes.jobs import TAG, FailedRequest, JobRequest, since_ts
+from workers.web.routing import Call, Route
+
+
+async def pause_job(call: Call, asked: JobRequest) -> Job:
+    """Pause a job."""
+    return await _changed(call.services.run_control.pause, asked)
+
+
+async def resume_job(call: Call, asked: JobRequest) -> Job:
+    """Resume a job."""
+    return await _changed(call.services.run_control.resume, asked)
+
+
+async def cancel_job(call: Call, asked: JobRequest) -> Job:
+    """Cancel a job."""
+    return await _changed(call.services.run_control.cancel, asked)
+
+
+async def retry_job(call: Call, asked: FailedRequest) -> RetryAnswer:
+    """Visit failed items again."""
+    failed_since = await since_ts(call, asked.since)
+    with as_conflict():
+        result = await call.services.run_control.retry(asked.id, code=asked.code, since_ts=failed_since)
+    return RetryAnswer(job=Job.of(result.run), items=result.items)
+
+
+class KindRequest(RequestModel):
+    """All runs of a kind."""
+
+    kind: RunKind
+
+
+async def pause_kind(call: Call, asked: KindRequest) -> JobPage:
+    """Pause all runs of a kind."""
+    runs = await call.services.run_control.pause_kind(asked.kind)
+    return JobPage(jobs=[Job.of(run) for run in runs], next_offset=None)
+
+
+async def resume_kind(call: Call, asked: KindRequest) -> JobPage:
+    """Resume all runs of a kind."""
+    with as_conflict():
+        runs = await call.services.run_control.resume_kind(asked.kind)
+    return JobPage(jobs=[Job.of(run) for run in runs], next_offset=None)
+
+
+async def _changed(change: Callable[[str], Awaitable[Run]], asked: JobRequest) -> Job:
+    with as_conflict():
+        return Job.of(await change(asked.id))
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v2/jobs/{id}/pause",
+        summary="Pause a run: pausing while items are in flight, then paused, also after a restart.",
+        tag=TAG,
+        request=JobRequest,
+        handler=pause_job,
+        answer=Job,
+        is_destructive=True,
+    ),
+    Route(
+        method="POST",
+        path="/v2/jobs/{id}/resume",
+        summary="Go on with a run from where it stopped.",
+        tag=TAG,
+        request=JobRequest,
+        handler=resume_job,
+        answer=Job,
+        is_destructive=True,
+    ),
+    Route(
+        method="POST",
+        path="/v2/jobs/{id}/cancel",
+        summary="End a run before its time; what is done stays.",
+        tag=TAG,
+        request=JobRequest,
+        handler=cancel_job,
+        answer=Job,
+        is_destructive=True,
+    ),
+    Route(
+        method="POST",
+        path="/v2/jobs/{id}/retry",
+        summary="Visit the failed items of a run again.",
+        tag=TAG,
+        request=FailedRequest,
+        handler=retry_job,
+        answer=RetryAnswer,
+        is_destructive=True,
+    ),
+    Route(
+        method="POST",
+        path="/v2/jobs/kinds/{kind}/pause",
+        summary="Pause all runs of a kind, also those that would start later.",
+        tag=TAG,
+        request=KindRequest,
+        handler=pause_kind,
+        answer=JobPage,
+        is_destructive=True,
+    ),
+    Route(
+        method="POST",
+        path="/v2/jobs/kinds/{kind}/resume",
+        summary="Go on with all runs of a kind.",
+        tag=TAG,
+        request=KindRequest,
+        handler=resume_kind,
+        answer=JobPage,
+        is_destructive=True,
+    ),
+)

@@ -1,0 +1,145 @@
+"""Runs over HTTP, where they are called jobs: list, look, follow."""
+
+from __future__ import annotations
+
+from aiohttp import web
+from pydantic import Field
+
+from core.registry import moments
+from core.runs.run import Run, RunKind, RunStatus
+from core.store import connect
+from workers.web.job_models import FailedJobItem, FailedJobItems, Job, JobLog, JobPage
+from workers.web.job_stream import stream_jobs
+from workers.web.models import DomainId, JobId, Limit, Offset, RequestModel
+from workers.web.routing import EVENT_STREAM, Call, Route
+
+TAG = "jobs"
+MOST_JOBS = 1_000
+"""As many as Redis remembers."""
+
+
+class JobsRequest(RequestModel):
+    """Which jobs."""
+
+    kind: RunKind | None = None
+    domain: DomainId | None = None
+    status: RunStatus | None = None
+    limit: Limit = 50
+    offset: Offset = 0
+
+
+class JobRequest(RequestModel):
+    """One job."""
+
+    id: JobId
+
+
+class FailedRequest(JobRequest):
+    """Which failed items of a job."""
+
+    code: str | None = Field(default=None, max_length=40, description="Only these.", examples=["FAIL_TIMEOUT"])
+    since: str | None = Field(default=None, max_length=40, description="Failed since: 2h, 3d or a date.")
+
+
+class FailedListRequest(FailedRequest):
+    """Which failed items of a job, and how many."""
+
+    limit: Limit = 1000
+
+
+async def list_jobs(call: Call, asked: JobsRequest) -> JobPage:
+    """Return jobs, newest first."""
+    now = await connect.now(call.services.client)
+    end = asked.offset + asked.limit
+    count = MOST_JOBS if asked.status else end + 1
+    runs = await call.services.context.runs.newest(count, now, kind=asked.kind, domain=asked.domain)
+    wanted = [run for run in runs if asked.status in (None, run.status)]
+    jobs = [Job.of(run) for run in wanted[asked.offset : end]]
+    return JobPage(jobs=jobs, next_offset=end if len(wanted) > end else None)
+
+
+async def show_job(call: Call, asked: JobRequest) -> Job:
+    """Return one job."""
+    return Job.of(await _require(call, asked.id))
+
+
+async def show_log(call: Call, asked: JobRequest) -> JobLog:
+    """Return the end of a job's log."""
+    await _require(call, asked.id)
+    return JobLog(id=asked.id, lines=await call.services.context.runs.log_lines(asked.id))
+
+
+async def list_failed(call: Call, asked: FailedListRequest) -> FailedJobItems:
+    """Return items that failed."""
+    run, now = await _require(call, asked.id), await connect.now(call.services.client)
+    failed_since = await since_ts(call, asked.since)
+    items = await call.services.context.runs.all_failed_items(
+        run, now, code=asked.code, since_ts=failed_since, most=asked.limit
+    )
+    return FailedJobItems(id=asked.id, items=[FailedJobItem.of(item) for item in items])
+
+
+async def follow_job(call: Call, asked: JobRequest) -> web.StreamResponse:
+    """Send the progress of a job until its end."""
+    await _require(call, asked.id)
+    return await stream_jobs(call, [asked.id])
+
+
+async def _require(call: Call, job_id: str) -> Run:
+    return await call.services.context.runs.require(job_id, await connect.now(call.services.client))
+
+
+async def since_ts(call: Call, word: str | None) -> float | None:
+    """Return the point in time that a request names, if it names one."""
+    return None if word is None else moments.parse_moment(word, await connect.now(call.services.client))
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v2/jobs",
+        summary="The last runs, newest first.",
+        tag=TAG,
+        request=JobsRequest,
+        handler=list_jobs,
+        answer=JobPage,
+    ),
+    Route(
+        method="GET",
+        path="/v2/jobs/{id}",
+        summary="One run.",
+        tag=TAG,
+        request=JobRequest,
+        handler=show_job,
+        answer=Job,
+    ),
+    Route(
+        method="GET",
+        path="/v2/jobs/{id}/log",
+        summary="The last lines of a run's log.",
+        tag=TAG,
+        request=JobRequest,
+        handler=show_log,
+        answer=JobLog,
+    ),
+    Route(
+        method="GET",
+        path="/v2/jobs/{id}/failed",
+        summary="The items that failed in a run, with their reasons.",
+        tag=TAG,
+        request=FailedListRequest,
+        handler=list_failed,
+        answer=FailedJobItems,
+    ),
+    Route(
+        method="GET",
+        path="/v2/jobs/{id}/stream",
+        summary="A run as server-sent events until its end: job, log, end.",
+        tag=TAG,
+        request=JobRequest,
+        handler=follow_job,
+        answer=None,
+        other_types=(EVENT_STREAM,),
+        seconds=None,
+    ),
+)

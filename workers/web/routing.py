@@ -1,0 +1,133 @@
+"""A route as a declared value: the aiohttp routes, the OpenAPI document and the docs page are made from it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from aiohttp import web
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
+
+from core.registry.moments import parse_moment
+from core.store import connect
+from workers.web.parameters import read_parameters
+from workers.web.services import ServiceOpener, Services
+
+R = TypeVar("R", bound=BaseModel)
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+JSON = "application/json"
+HTML = "text/html"
+EVENT_STREAM = "text/event-stream"
+ANSWER_SECONDS = 60.0
+"""How long an answer may take before the client gets a 504; streams have all the time they want."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request: what a handler works with."""
+
+    http: web.Request
+    route: Route[Any]
+    body: bytes = b""
+    """The body of a route whose `body_type` is not JSON."""
+
+    @property
+    def services(self) -> Services:
+        """Return the stores; raise StoreUnreachable while Redis does not answer."""
+        return self.http.app[OPENER].require()
+
+    async def moment(self, word: str, *, is_end: bool = False) -> float | None:
+        """Return the point in time that a parameter names, by the store's clock; None: it names none."""
+        return parse_moment(word, await connect.now(self.services.client), is_end=is_end) if word else None
+
+    @property
+    def is_head(self) -> bool:
+        """Should the answer have no body?"""
+        return self.http.method == "HEAD"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route(Generic[R]):
+    """One method of one path."""
+
+    method: Method
+    path: str
+    """As aiohttp writes it: `/v2/jobs/{id}`. A name in braces is a field of the request model."""
+    summary: str
+    tag: str
+    request: type[R]
+    """Fields of the path, of the query, and, where `fields_in` says so, of the body."""
+    handler: Callable[[Call, R], Awaitable[BaseModel | web.StreamResponse]]
+    answer: type[BaseModel] | None
+    """What a JSON answer holds; None if it is never JSON, or any JSON."""
+    statuses: tuple[int, ...] = (200,)
+    """With which the answer may come."""
+    other_types: tuple[str, ...] = ()
+    """Further content types of the answer."""
+    fields_in: Literal["query", "body"] = "query"
+    """Where the fields are that are not in the path."""
+    body_type: str = JSON
+    """Another content type: the handler gets the bytes."""
+    other_body_types: tuple[str, ...] = ()
+    """Content types that mean the same."""
+    description: str = ""
+    is_destructive: bool = False
+    is_public: bool = False
+    """Needs no token."""
+    seconds: float | None = ANSWER_SECONDS
+    """None: no limit."""
+
+    @property
+    def path_fields(self) -> tuple[str, ...]:
+        """Return the names in braces."""
+        return tuple(re.findall(r"\{(\w+)\}", self.path))
+
+    @property
+    def takes_body(self) -> bool:
+        """Does it read a body?"""
+        return self.fields_in == "body" or self.body_type != JSON
+
+    @property
+    def name(self) -> str:
+        """Return a name for programs: `get_v2_jobs_id_log`."""
+        return re.sub(r"\W+", "_", f"{self.method.lower()}{self.path}").strip("_")
+
+
+Routes = tuple[Route[Any], ...]
+OPENER: web.AppKey[ServiceOpener] = web.AppKey("opener", ServiceOpener)
+ROUTES: web.AppKey[Routes] = web.AppKey("routes")
+
+
+def add_routes(app: web.Application, routes: Routes) -> None:
+    """Give the application every route of the table."""
+    app[ROUTES] = routes
+    for route in routes:
+        if route.method == "GET":
+            app.router.add_get(route.path, _bound(route))
+        else:
+            app.router.add_route(route.method, route.path, _bound(route))
+
+
+def _bound(route: Route[Any]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        async with asyncio.timeout(route.seconds):
+            parameters, body = await read_parameters(route, request)
+            answer = await route.handler(Call(request, route, body), parameters)
+        if isinstance(answer, web.StreamResponse):
+            return answer
+        return web.Response(body=_encoded(answer), content_type=JSON)
+
+    return handle
+
+
+def _encoded(answer: BaseModel) -> bytes:
+    """Return an answer as JSON; bytes in the store that are no UTF-8 become question marks."""
+    try:
+        return answer.model_dump_json(by_alias=True).encode()
+    except PydanticSerializationError:
+        return json.dumps(answer.model_dump(mode="json", by_alias=True), ensure_ascii=False).encode(errors="replace")

@@ -1,0 +1,105 @@
+"""What the handlers work with: opened once, when Redis answers, and closed with the process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+
+from core.errors import StoreUnreachable
+from core.keys import Keys
+from core.runs.io.run_control import RunControl
+from core.runtime.context import Context, build_context
+from core.runtime.process_beats import WEB, ProcessBeats
+from core.runtime.store_monitor import StoreMonitor
+from core.search.io.shared_searcher import SharedSearcher
+from core.settings import Settings
+from core.store import connect, redis_health
+from core.store.cancellation import cancel_and_wait
+from core.store.event_stream import EventStream
+from workers.web.events import EventFeed
+
+FIRST_SECONDS = 1.0
+"""The server begins to listen when Redis answers, or after this time without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The stores of this process, and what is shared between requests."""
+
+    settings: Settings
+    keys: Keys
+    client: connect.Client
+    context: Context
+    events: EventFeed
+    monitor: StoreMonitor
+    searcher: SharedSearcher
+    run_control: RunControl
+
+
+class ServiceOpener:
+    """Opens the services in the background, so that the server answers, if only with 503, before Redis does."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._services: Services | None = None
+        self._problem = ""
+        self._task: asyncio.Task[None] | None = None
+
+    def require(self) -> Services:
+        """Return the services; raise StoreUnreachable while Redis does not answer."""
+        if self._services is None:
+            raise StoreUnreachable(self._problem or "Redis has not answered yet.")
+        return self._services
+
+    def let_streams_go(self) -> None:
+        """Let all clients of event streams go: the server waits for their handlers."""
+        if self._services:
+            self._services.events.close()
+
+    async def wait(self) -> None:
+        """Wait until cancelled; raise what keeps the services from being opened at all, e.g. a newer schema."""
+        assert self._task is not None
+        await self._task
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Open the services as soon as Redis answers and close them at the end."""
+        opened = asyncio.Event()
+        self._task = asyncio.create_task(self._run(opened))
+        waiting = asyncio.create_task(opened.wait())
+        try:
+            await asyncio.wait((self._task, waiting), timeout=FIRST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            yield
+        finally:
+            await cancel_and_wait(self._task, waiting)
+
+    async def _run(self, opened: asyncio.Event) -> None:
+        self._problem = redis_health.explain(ConnectionError(), connect.url_of(self._settings))
+        async with (
+            redis_health.open_when_ready(self._settings, once=False, should_warn=False) as (client, keys),
+            build_context(self._settings, client, keys) as context,
+        ):
+            events = EventFeed(EventStream(client, keys))
+            async with (
+                events.running(),
+                ProcessBeats(client, keys).running(WEB),
+                aclosing(StoreMonitor(self._settings, client, keys)) as monitor,
+                aclosing(SharedSearcher(self._settings, client, keys)) as searcher,
+            ):
+                self._services = Services(
+                    settings=self._settings,
+                    keys=keys,
+                    client=client,
+                    context=context,
+                    events=events,
+                    monitor=monitor,
+                    searcher=searcher,
+                    run_control=RunControl(self._settings, client, keys),
+                )
+                opened.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    self._services = None
