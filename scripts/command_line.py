@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
+import math
 import os
 import sys
-from collections.abc import AsyncIterator, Coroutine
+import time
+from collections.abc import AsyncIterator, Coroutine, Mapping
 
 from redis.exceptions import RedisError
 
 from core.errors import FreshetError
 from core.keys import Keys
+from core.registry.moments import parse_moment
 from core.runtime import logs
 from core.runtime.terminal import echo
 from core.settings import Settings, load
 from core.store import connect, redis_health
+from scripts.command_names import as_typed, columns_as_typed
 
 
 @contextlib.asynccontextmanager
@@ -32,19 +37,47 @@ async def open_session() -> AsyncIterator[tuple[Settings, Keys, connect.Client]]
         await client.aclose()
 
 
-def parser(command: str, description: str | None) -> argparse.ArgumentParser:
-    """Return a parser that shows a module's docstring as it is written."""
+def parser(module: str, description: str | None) -> argparse.ArgumentParser:
+    """Return a parser that shows a module's docstring as it is written, but its commands as this person types them."""
+    prog = as_typed(module)
+    other = f"The same as {module}." if prog != module else None
     return argparse.ArgumentParser(
-        prog=command, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=prog,
+        description=columns_as_typed(description or ""),
+        epilog=other,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def print_json(value: object) -> None:
+    """Print a value for programs: JSON in the letters it has, indented; infinity, which JSON lacks, is null."""
+    echo(json.dumps(_finite(value), indent=2, ensure_ascii=False))
+
+
+def _finite(value: object) -> object:
+    match value:
+        case float() if not math.isfinite(value):
+            return None
+        case Mapping():
+            return {name: _finite(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_finite(one) for one in value]
+    return value
+
+
+def moment(text: str | None, *, is_end: bool = False) -> float | None:
+    """Return the time that an option names: `2h`, `3d`, a date; None if it was not given."""
+    return None if text is None else parse_moment(text, time.time(), is_end=is_end)
 
 
 def run(work: Coroutine[object, object, int]) -> int:
     """Run a script; what goes wrong is a sentence on stderr and exit code 2."""
     try:
-        return asyncio.run(work)
+        code = asyncio.run(work)
+        sys.stdout.flush()  # here, where we can see that nobody reads it
+        return code
     except FreshetError as error:
-        echo(error, file=sys.stderr)
+        echo(as_typed(str(error)), file=sys.stderr)
         return 2
     except RedisError as error:
         echo(redis_health.explain(error, connect.url_of(load())), file=sys.stderr)

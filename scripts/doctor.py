@@ -8,16 +8,16 @@ Exit code 0: nothing is wrong, or everything is repaired. 1: something is left. 
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from core.doctor.invariants import Finding, Problem
 from core.doctor.io.doctor import Doctor
+from core.doctor.io.repair_run import repair_as_run
 from core.keys import Keys
+from core.runs.io.pass_run import PassStopped
 from core.runtime import progress
 from core.runtime.terminal import echo
 from core.search.io.embed_queue import EmbedQueue
@@ -26,6 +26,7 @@ from core.settings import Settings
 from core.store import connect
 from core.store.guarded_clients import GuardedClient
 from scripts import command_line
+from scripts.command_names import as_typed
 from scripts.tables import counted
 
 EXAMPLES = 5
@@ -48,9 +49,13 @@ class Report:
     unreadable: int = 0
     """Keys that are still of another type; as long as there are, not all pages can be read for a comparison."""
 
-    def as_json(self) -> str:
+    def counts(self, checked: int) -> dict[str, int]:
+        """Return what a run counts."""
+        return {"checked": checked, "found": self.healed + self.left, "healed": self.healed, "unhealed": self.left}
+
+    def as_json(self) -> dict[str, object]:
         """For programs."""
-        report = {
+        return {
             "findings": self.findings,
             "invariants": self.invariants,
             "examples": [
@@ -63,17 +68,33 @@ class Report:
             "left": self.left,
             "waiting": self.waiting,
         }
-        return json.dumps(report, indent=2, ensure_ascii=False)
 
 
 async def doctor(*, fix: bool, as_json: bool) -> int:
     """Print what is wrong; exit code 1 if something is left."""
     report = Report()
+    try:
+        await _examine(report, fix)
+    except PassStopped:
+        echo("Cancelled. What is healed stays healed; the same command checks the rest.", file=sys.stderr)
+        return 1
+    if as_json:
+        command_line.print_json(report.as_json())
+    else:
+        echo(as_typed(_page(report, fix)))
+    return 1 if report.left else 0
+
+
+async def _examine(report: Report, fix: bool) -> None:
     async with command_line.open_session() as (settings, keys, client):
         if isinstance(client, GuardedClient):
             client.guard(keys, is_read_only=not fix)
         doctor = Doctor(client, keys, settings)
-        await _check(doctor, client, report, fix)
+        if fix:
+            async with repair_as_run(client, keys, lambda: report.counts(doctor.checked)) as go_on:
+                await _check(doctor, client, report, fix=True, go_on=go_on)
+        else:
+            await _check(doctor, client, report)
         report.notes = await doctor.warnings()
         if doctor.unknown:
             names = ", ".join(doctor.unknown)
@@ -81,14 +102,24 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
         if not report.unreadable:
             await _compare_replica(settings, keys, client, report, fix)
         report.waiting = await EmbedQueue(client, keys).count()
-    echo(report.as_json() if as_json else _page(report, fix))
-    return 1 if report.left else 0
 
 
-async def _check(doctor: Doctor, client: connect.Client, report: Report, fix: bool) -> None:
+async def _look_on() -> None:
+    pass
+
+
+async def _check(
+    doctor: Doctor,
+    client: connect.Client,
+    report: Report,
+    *,
+    fix: bool = False,
+    go_on: Callable[[], Awaitable[None]] = _look_on,
+) -> None:
     """Check in batches: there may be more wrong than fits into memory."""
     with progress.bar(0, "Looking") as bar:
         async for findings in doctor.check_all():
+            await go_on()
             bar.update(doctor.checked - bar.n)
             report.findings.update(str(one.problem) for one in findings)
             report.invariants.update(one.problem.invariant for one in findings)
@@ -143,9 +174,7 @@ def _page(report: Report, fix: bool) -> str:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m scripts.doctor", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.parser("python -m scripts.doctor", __doc__)
     parser.add_argument("--fix", action="store_true", help="set right what is wrong")
     parser.add_argument("--json", action="store_true", help="for programs")
     given = parser.parse_args()

@@ -1,13 +1,16 @@
 """Domains (knowledge bases): web sites, folders and repositories, kept fresh together.
 
 python -m scripts.domain add FILE          a domain.json, the address of a site or of a GitHub repository, or a folder
-python -m scripts.domain add URL --id NAME the same, under a name of your own
-python -m scripts.domain list
+python -m scripts.domain add URL --id X    the same, under a name of your own
+python -m scripts.domain list [--json]
 python -m scripts.domain crawl ID          visit what is new, check what is known, take away what is gone
     --mode full                            read everything again, whatever validators say
     --source ID                            one of its sources only
     --dry-run                              tell what a crawl would find and ask for; changes nothing
     --yes                                  it may lose more than the guard lets it, for a day
+python -m scripts.domain pause ID          nothing of it is listed or visited, also after a restart, until it is resumed
+python -m scripts.domain resume ID         go on where it stopped
+python -m scripts.domain cancel ID         end its runs; what is done stays
 python -m scripts.domain report ID         its last runs, what it refused, what is in error
 python -m scripts.domain remove ID         with all its items; --dry-run says how much that is
 
@@ -19,23 +22,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
+from dataclasses import asdict
 
-from core.registry import field_parsing
-from core.registry.io.due import DueItems
-from core.registry.io.item_forgetter import ItemForgetter
+from core.runs.io.run_control import RunControl
+from core.runs.run import Run, run_json
 from core.runtime.terminal import echo
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_file import is_domain_file, load_domain
-from core.sources.io.domain_setup import add_domain
-from core.sources.io.domain_store import DomainStore
-from core.sources.io.source_items import SourceItems
+from core.sources.io.domain_overview import SourceOverview, read_domains
+from core.sources.io.domain_setup import add_domain, remove_domain
 from core.sources.io.source_kinds import location
-from core.sources.io.source_store import SourceStore
 from core.store import connect
 from scripts import command_line
+from scripts.command_names import as_typed, command
 from scripts.domain_crawl import crawl
 from scripts.domain_report import how_it_ended, report
-from scripts.tables import ago, removal_summary, table
+from scripts.runs import controlled
+from scripts.tables import ago, removal_json, removal_summary, table
 
 
 async def add(what: str, domain_id: str | None) -> int:
@@ -50,37 +53,68 @@ async def add(what: str, domain_id: str | None) -> int:
         echo(f"  {removal_summary(counts)}")
     rows = [(record.sid, record.kind, location(record)) for record in added.sources]
     echo(table(("SOURCE", "KIND", "WHERE"), rows))
-    echo(f"Next: python -m scripts.domain crawl {domain.id}")
+    echo(f"Next: {command(f'domain crawl {domain.id}')}")
     return 0
 
 
-async def list_domains() -> int:
+async def list_domains(json: bool = False) -> int:
     """Show every domain and its sources in one table."""
     async with command_line.open_session() as (_, keys, client):
-        domains, sources, now = DomainStore(client, keys), SourceStore(client, keys), await connect.now(client)
-        rows = []
-        for domain_id in await domains.ids():
-            domain = await domains.read(domain_id)
-            for sid in domain.sources if domain else ():
-                details = await sources.details(sid)
-                items, due = await SourceItems(client, keys).count(sid), await DueItems(client, keys).count(sid, now)
-                listed = ago(field_parsing.timestamp(details.get("last_listed_ts")), now)
-                source_id, kind = sid.partition(".")[2], details.get("kind", "–")
-                rows.append((domain_id, source_id, kind, items, due, listed, how_it_ended(details)))
+        domains, now = await read_domains(client, keys), await connect.now(client)
+    if json:
+        command_line.print_json([asdict(domain) for domain in domains])
+        return 0
+    rows = [_row(domain.id, source, now) for domain in domains for source in domain.sources]
     if not rows:
-        echo("There is no domain yet. python -m scripts.domain add URL|FOLDER|domain.json")
+        echo(as_typed("There is no domain yet. python -m scripts.domain add URL|FOLDER|domain.json"))
         return 0
     echo(table(("DOMAIN", "SOURCE", "KIND", "ITEMS", "DUE", "LAST LISTED", "HOW IT ENDED"), rows))
     return 0
 
 
-async def remove(domain_id: str, dry_run: bool) -> int:
+def _row(domain_id: str, source: SourceOverview, now: float) -> tuple[object, ...]:
+    listed, ended = ago(source.last_listed_ts or 0.0, now), how_it_ended(asdict(source))
+    return (domain_id, source.id.partition(".")[2], source.kind or "–", source.items, source.due, listed, ended)
+
+
+async def remove(domain_id: str, dry_run: bool, json: bool = False) -> int:
     """Remove a domain with all its sources and items."""
-    async with command_line.open_session() as (_, keys, client):
-        domain = await DomainStore(client, keys).require(domain_id)
-        forgetter = ItemForgetter(client, keys, dry_run=dry_run)
-        await forgetter.domain(domain)
-    echo(f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {removal_summary(forgetter.counts)}")
+    async with command_line.open_session() as (settings, keys, client):
+        counts = await remove_domain(settings, client, keys, domain_id, dry_run=dry_run)
+    if json:
+        command_line.print_json(removal_json(domain_id, counts, dry_run=dry_run))
+        return 0
+    echo(f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {removal_summary(counts)}")
+    return 0
+
+
+async def pause(domain_id: str, json: bool = False) -> int:
+    """Pause everything of a domain."""
+    return await _control(domain_id, RunControl.pause_domain, f"{domain_id} is paused.", json)
+
+
+async def resume(domain_id: str, json: bool = False) -> int:
+    """Go on with everything of a domain."""
+    return await _control(domain_id, RunControl.resume_domain, f"{domain_id} is no longer paused.", json)
+
+
+async def cancel(domain_id: str, json: bool = False) -> int:
+    """Cancel the open runs of a domain."""
+    return await _control(domain_id, RunControl.cancel_domain, f"No run of {domain_id} is open.", json)
+
+
+async def _control(
+    domain_id: str,
+    act: Callable[[RunControl, str], Coroutine[object, object, list[Run]]],
+    without_runs: str,
+    json: bool,
+) -> int:
+    async with command_line.open_session() as (settings, keys, client):
+        runs = await act(RunControl(settings, client, keys), domain_id)
+    if json:
+        command_line.print_json([run_json(run) for run in runs])
+        return 0
+    echo("\n".join(controlled(run) for run in runs) or without_runs)
     return 0
 
 
@@ -91,7 +125,7 @@ def main() -> int:
     adding = commands.add_parser("add", help="add a domain, or give it another configuration")
     adding.add_argument("what", metavar="FILE", help="a domain.json, a site's URL, a GitHub repository's URL, a folder")
     adding.add_argument("--id", dest="domain_id", help="what to call it")
-    commands.add_parser("list", help="all domains and their sources")
+    listing = commands.add_parser("list", help="all domains and their sources")
     removing = commands.add_parser("remove", help="remove a domain with all its items")
     removing.add_argument("domain_id", metavar="id")
     removing.add_argument("--dry-run", action="store_true", help="say how much that is")
@@ -103,7 +137,18 @@ def main() -> int:
     crawling.add_argument("--source", metavar="ID", help="one source only: `docs.site`, or `site`")
     crawling.add_argument("--dry-run", action="store_true", help="tell what it would do; changes nothing")
     crawling.add_argument("--yes", action="store_true", help="it may lose more than the guard lets it, for a day")
-    commands.add_parser("report", help="runs, refusals, errors").add_argument("domain_id", metavar="id")
+    reporting = commands.add_parser("report", help="runs, refusals, errors")
+    reporting.add_argument("domain_id", metavar="id")
+    controls = {
+        "pause": "nothing of it is listed or visited until it is resumed",
+        "resume": "go on where it stopped",
+        "cancel": "end its runs; what is done stays",
+    }
+    controlling = [commands.add_parser(name, help=purpose) for name, purpose in controls.items()]
+    for one in controlling:
+        one.add_argument("domain_id", metavar="id")
+    for one in (listing, removing, crawling, reporting, *controlling):
+        one.add_argument("--json", action="store_true", help="for programs")
     options = vars(parser.parse_args())
     actions: dict[str, Callable[..., Coroutine[object, object, int]]] = {
         "add": add,
@@ -111,6 +156,9 @@ def main() -> int:
         "remove": remove,
         "crawl": crawl,
         "report": report,
+        "pause": pause,
+        "resume": resume,
+        "cancel": cancel,
     }
     return command_line.run(actions[options.pop("command")](**options))
 

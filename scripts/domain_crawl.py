@@ -10,41 +10,27 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 
 from core.errors import FreshetError
-from core.registry.io.runs import COUNTERS
-from core.runtime.context import Context, build_context
+from core.runs.run import COUNTERS
+from core.runtime.context import build_context
 from core.runtime.terminal import echo
-from core.sources.io.crawl import CrawlMode, crawl_source
+from core.sources.io.crawl import CrawlMode
+from core.sources.io.domain_crawl import DomainCrawl, SourceResult
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.dry_run import DryRunReport, dry_run_source
 from core.sources.io.source_store import DAY_SECONDS
 from core.store import connect
 from core.store.cancellation import Canceller
 from scripts import command_line
+from scripts.command_names import as_typed
 from scripts.domain_report import COUNTER_HEAD, message_of
 from scripts.tables import table
 
 STOP_SECONDS = 2.0
-TROUBLE = frozenset({"failed", "held", "incomplete"})
 INTERRUPTED = 130
 DRY_RUN_HEAD = ("SOURCE", "KIND", "ADDS", "CHANGED", "REMOVED", "UNCHANGED", "REFUSED", "REQUESTS", "THE LISTING")
-
-
-@dataclass(slots=True)
-class CrawlResult:
-    """How the crawl of one source ended."""
-
-    sid: str
-    run: Mapping[str, str]
-    message: str = ""
-
-    @property
-    def is_trouble(self) -> bool:
-        """Should a person look at it?"""
-        return self.run["status"] in TROUBLE
 
 
 async def crawl(
@@ -55,6 +41,7 @@ async def crawl(
     source: str | None = None,
     dry_run: bool = False,
     yes: bool = False,
+    json: bool = False,
 ) -> int:
     """Crawl each source, or tell what that would do; return 1 if one of them was held or failed."""
     if scope != "all":
@@ -66,35 +53,29 @@ async def crawl(
         domain = await DomainStore(client, keys).require(domain_id)
         sids = [domain.source_id(source)] if source is not None else list(domain.sources)
         if dry_run:
-            echo(_preview([await dry_run_source(context, sid, CrawlMode(mode)) for sid in sids]))
+            reports = [await dry_run_source(context, sid, CrawlMode(mode)) for sid in sids]
+            if json:
+                command_line.print_json([_preview_json(one) for one in reports])
+            else:
+                echo(_preview(reports))
             return 0
         if yes:
             until = await connect.now(client) + DAY_SECONDS
             for sid in sids:
                 await context.sources.allow_loss(sid, until)
         stop = asyncio.Event()
-        results: list[CrawlResult] = []
+        crawling = DomainCrawl(context, domain_id, sids, CrawlMode(mode), should_stop=stop.is_set)
         async with _stoppable(stop):
-            for sid in sids:
-                if not stop.is_set():
-                    results.append(await _crawl_one(context, sid, CrawlMode(mode), stop))
-        if stop.is_set():
-            results += await _cancelled(context, sids[len(results) :])
-    return _show(results, stop)
-
-
-async def _crawl_one(context: Context, sid: str, mode: CrawlMode, stop: asyncio.Event) -> CrawlResult:
-    try:
-        run = await crawl_source(context, sid, mode, should_stop=stop.is_set)
-    except FreshetError as error:
-        return CrawlResult(sid, {"status": "failed"}, str(error))
-    return CrawlResult(sid, run, message_of(run))
-
-
-async def _cancelled(context: Context, sids: Sequence[str]) -> list[CrawlResult]:
-    """Return what the run did that was cancelled in the middle."""
-    newest = await context.runs.newest(1, await connect.now(context.client))
-    return [CrawlResult(run["source"], run) for run in newest if run["source"] in sids and run["status"] == "stopped"]
+            await (crawling.run_source(sids[0]) if source is not None else crawling.run())
+    results = list(crawling.results.values())
+    if json:
+        command_line.print_json([_result_json(one) for one in results])
+    else:
+        _show(results)
+    if stop.is_set():
+        echo("Stopped. What is left is due; the next crawl, or the timer, goes on with it.", file=sys.stderr)
+        return INTERRUPTED
+    return int(any(one.is_trouble for one in results))
 
 
 @contextlib.asynccontextmanager
@@ -121,16 +102,28 @@ async def _stoppable(stop: asyncio.Event) -> AsyncIterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _show(results: list[CrawlResult], stop: asyncio.Event) -> int:
-    rows = [(one.sid, one.run["status"], *(one.run.get(name, "0") for name in COUNTERS)) for one in results]
+def _show(results: list[SourceResult]) -> None:
+    rows = [(one.sid, _end(one), *(one.counts.get(name, 0) for name in COUNTERS)) for one in results]
     echo(table(("SOURCE", "END", *COUNTER_HEAD), rows))
     for one in results:
-        if one.message:
-            echo(one.message, file=sys.stderr if one.is_trouble else sys.stdout)
-    if stop.is_set():
-        echo("Stopped. What is left is due; the next crawl, or the timer, goes on with it.", file=sys.stderr)
-        return INTERRUPTED
-    return int(any(one.is_trouble for one in results))
+        message = one.error or (message_of(one.run) if one.run else "")
+        if message:
+            echo(as_typed(message), file=sys.stderr if one.is_trouble else sys.stdout)
+
+
+def _result_json(one: SourceResult) -> dict[str, object]:
+    return {
+        "source": one.sid,
+        "run": one.run.id if one.run else "",
+        "status": str(one.status),
+        "problem": one.problem,
+        "message": one.error or (one.run.message if one.run else ""),
+        "counts": dict(one.counts),
+    }
+
+
+def _end(result: SourceResult) -> str:
+    return f"{result.status} ({result.problem})" if result.problem else str(result.status)
 
 
 def _preview(reports: list[DryRunReport]) -> str:
@@ -145,3 +138,18 @@ def _preview_row(one: DryRunReport) -> tuple[object, ...]:
     sid, kind = one.source.sid, one.source.state.record.kind
     removed = one.removed if one.source.is_listing_evidence else "?"
     return (sid, kind, one.added, one.changed, removed, one.unchanged, one.refused, one.requests, one.how)
+
+
+def _preview_json(one: DryRunReport) -> dict[str, object]:
+    return {
+        "source": one.source.sid,
+        "kind": one.source.state.record.kind,
+        "added": one.added,
+        "changed": one.changed,
+        "removed": one.removed if one.source.is_listing_evidence else None,
+        "unchanged": one.unchanged,
+        "refused": one.refused,
+        "requests": one.requests,
+        "listing": one.how,
+        "held": one.held,
+    }

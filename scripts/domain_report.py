@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
-from core.keys import Keys
+from core.net.pace_store import PaceStore
 from core.registry import field_parsing
-from core.registry.io.item_queries import ItemQueries
-from core.registry.io.runs import COUNTERS, KEPT, RunStore
 from core.registry.record import Status
+from core.runs.run import COUNTERS, Run, run_json
 from core.runtime.terminal import echo
-from core.sources.io.domain_store import DomainStore, StoredDomain
-from core.sources.io.source_items import SourceItems
-from core.sources.io.source_store import SourceStore
-from core.store import connect
-from core.store.connect import Client
+from core.sources.io.domain_report import DomainReport, read_report, report_json
+from core.urls.pace import Paces
 from core.urls.secrets import redact
 from scripts import command_line
-from scripts.tables import ago, table
+from scripts.command_names import as_typed
+from scripts.feeds_set import gap_text
+from scripts.tables import ago, span, table
 
-MOST_RUNS = 10
-MOST_SHOWN = 20
 HOW_CHARS = 60
 COUNTER_HEAD = ("KNOWN", "VISITED", "CHANGED", "UNCHANGED", "GONE", "FAILED", "NOT FOR US")
-RUN_HEAD = ("STARTED", "SOURCE", "MODE", "END", *COUNTER_HEAD)
+RUN_HEAD = ("STARTED", "KIND", "WHAT", "MODE", "STATUS", *COUNTER_HEAD)
 
 
 def how_it_ended(details: Mapping[str, str]) -> str:
@@ -36,76 +32,80 @@ def how_it_ended(details: Mapping[str, str]) -> str:
     return details.get("last_listing", "")[:HOW_CHARS] or "–"
 
 
-async def report(domain_id: str) -> int:
+async def report(domain_id: str, json: bool = False) -> int:
     """Show the last runs, what was refused, items by status, items in error."""
-    async with command_line.open_session() as (_, keys, client):
-        domain = await DomainStore(client, keys).require(domain_id)
-        now = await connect.now(client)
-        lines = [f"{domain.id}: {domain.name}", ""]
-        lines += await _runs(client, keys, domain_id, now)
-        lines += await _notices(client, keys, domain, "\n".join(lines))
-        lines += await _refused(client, keys, domain)
-        lines += await _items(client, keys, domain)
-    echo("\n".join(lines))
+    async with command_line.open_session() as (settings, keys, client):
+        found = await read_report(client, keys, domain_id)
+        paces = await PaceStore(client, keys, settings).read()
+    if json:
+        command_line.print_json(report_json(found))
+        return 0
+    lines = [f"{found.overview.id}: {found.overview.name}", *_paces(found, paces), "", *_runs(found)]
+    lines += [*_notices(found, "\n".join(lines)), *_refused(found), *_items(found)]
+    echo(as_typed("\n".join(lines)))
     return 0
 
 
-async def _runs(client: Client, keys: Keys, domain_id: str, now: float) -> list[str]:
-    runs = [run for run in await RunStore(client, keys).newest(KEPT, now) if run.get("domain") == domain_id][:MOST_RUNS]
-    if not runs:
-        return [f"No run yet. python -m scripts.domain crawl {domain_id}"]
-    messages = [f"  {redact(message_of(run))}" for run in runs if run.get("message")]
-    return [table(RUN_HEAD, [run_row(run, now) for run in runs]), *dict.fromkeys(messages)]
+def _paces(report: DomainReport, paces: Paces) -> list[str]:
+    """Return how often each source is listed, if that was set, and how quickly its host is asked."""
+    lines = []
+    for source in report.overview.sources:
+        pace = paces.of_url(source.location)
+        words = [f"listed every {span(source.interval_seconds)}"] if source.interval_seconds else []
+        words += [f"requests to {pace.place}: {gap_text(pace)}"] if pace else []
+        lines += [f"  {source.id}: {'; '.join(words)}"] if words else []
+    return lines
 
 
-def message_of(run: Mapping[str, str]) -> str:
+def _runs(report: DomainReport) -> list[str]:
+    if not report.runs:
+        return [f"No run yet. python -m scripts.domain crawl {report.overview.id}"]
+    messages = [f"  {redact(message_of(run))}" for run in report.runs if run.message]
+    rows = [run_row(run_json(run), report.now) for run in report.runs]
+    return [table(RUN_HEAD, rows), *dict.fromkeys(messages)]
+
+
+def message_of(run: Run) -> str:
     """Return what a run says at its end, with the name of its source in front."""
-    message, source = run.get("message", ""), run["source"]
-    return message if not message or message.startswith(f"{source}: ") else f"{source}: {message}"
+    name = run.source or run.domain or str(run.kind)
+    return run.message if not run.message or run.message.startswith(f"{name}: ") else f"{name}: {run.message}"
 
 
-def run_row(run: dict[str, str], now: float) -> tuple[object, ...]:
-    """Return a run as a row of a table."""
-    started = ago(field_parsing.timestamp(run.get("started_ts")), now)
-    return (started, run["source"], run["mode"], run["status"], *(run.get(name, "0") for name in COUNTERS))
+def run_row(run: Mapping[str, Any], now: float) -> tuple[object, ...]:
+    """Return a run (`run_json`) as a row of a table."""
+    started = ago(field_parsing.iso_timestamp(run["started_at"]) or 0.0, now)
+    counts = (run["counts"].get(name, "–") for name in COUNTERS)
+    return (started, run["kind"], run["source"] or run["domain"] or "–", run["mode"] or "–", end_of(run), *counts)
 
 
-async def _notices(client: Client, keys: Keys, domain: StoredDomain, shown: str) -> list[str]:
+def end_of(run: Mapping[str, Any]) -> str:
+    """Return the status of a run, with the reason where it is only partial."""
+    return f"{run['status']} ({run['problem']})" if run.get("problem") else str(run["status"])
+
+
+def _notices(report: DomainReport, shown: str) -> list[str]:
     """Return what a person should do something about, unless a run has said it already."""
-    store, lines = SourceStore(client, keys), []
-    for sid in domain.sources:
-        details = await store.details(sid)
-        if (held := details.get("held", "")) and held not in shown:
-            lines.append(f"🛑 {held}")
-        if (full := details.get("full", "")) and f"{sid}: {full}" not in shown:
-            lines.append(f"🚧 {sid}: {full}")
+    lines = []
+    for source in report.overview.sources:
+        if source.held and source.held not in shown:
+            lines.append(f"🛑 {source.held}")
+        if source.full and f"{source.id}: {source.full}" not in shown:
+            lines.append(f"🚧 {source.id}: {source.full}")
     return lines
 
 
-async def _refused(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
+def _refused(report: DomainReport) -> list[str]:
     lines: list[str] = []
-    for sid in domain.sources:
-        total, some = await SourceStore(client, keys).refused(sid, MOST_SHOWN)
-        if total:
-            lines += ["", f"Refused by {sid}: {total}"]
-            lines += [f"  {reason} → {redact(link)}" for link, reason in some]
+    for sid, links in report.refused.items():
+        lines += ["", f"Refused by {sid}: {links.total}"]
+        lines += [f"  {reason} → {url}" for url, reason in links.examples]
     return lines
 
 
-async def _items(client: Client, keys: Keys, domain: StoredDomain) -> list[str]:
-    counts: Counter[str] = Counter()
-    troubled: list[str] = []
-    queries = ItemQueries(client, keys)
-    async for item_ids in queries.of_sources(domain.sources):
-        rows = await queries.summaries(item_ids)
-        counts.update(row.status for row in rows)
-        room = MOST_SHOWN - len(troubled)
-        troubled += [row.item_id for row in rows if row.status in (Status.ERROR, Status.OUT_OF_SCOPE)][:room]
-    by_status = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none"
+def _items(report: DomainReport) -> list[str]:
+    by_status = ", ".join(f"{count} {status}" for status, count in report.items.items()) or "none"
     lines = ["", f"Items: {by_status}"]
-    if troubled:
-        in_error, outside = counts[str(Status.ERROR)], counts[str(Status.OUT_OF_SCOPE)]
+    in_error, outside = (report.items.get(str(status), 0) for status in (Status.ERROR, Status.OUT_OF_SCOPE))
+    if in_error or outside:
         lines += ["", f"In error: {in_error}, not for us: {outside}"]
-    for shown, message in await SourceItems(client, keys).errors_of(troubled):
-        lines.append(f"  {redact(message)} → {redact(shown)}")
-    return lines
+    return [*lines, *(f"  {message} → {url}" for url, message in report.errors)]

@@ -1,11 +1,21 @@
-"""Feeds: import, export, add, remove, list, health.
+"""Feeds and their categories; polling; how quickly feeds and hosts are asked.
 
 python -m scripts.feeds import FILE        OPML (.opml, .xml) or TOML; removes only what this file added before
 python -m scripts.feeds export             OPML on standard output
 python -m scripts.feeds add CATEGORY URL   a feed, or a site whose feed is looked for
 python -m scripts.feeds remove URL
-python -m scripts.feeds list
-python -m scripts.feeds health [URL]       why do I see no articles from this feed?
+python -m scripts.feeds rename OLD NEW     a category, with its links and articles; into another one merges them
+python -m scripts.feeds drop CATEGORY      with its feeds, links, and the articles that no other category has
+    --dry-run                              say how much that is; changes nothing
+python -m scripts.feeds list [--json]      with the options that were set
+python -m scripts.feeds poll URL           now, beside a running ingestor; --category NAME: all feeds of a category
+    --force                                read it again, also if it has not changed
+python -m scripts.feeds health [URL]       why do I see no articles from this feed? --json: for programs
+python -m scripts.feeds set URL            options of a feed; `default` in place of a value takes one back
+    --interval 15m --gap 0                 how often it is polled; the gap between requests to its host
+python -m scripts.feeds set HOST           options of a host, for all that is fetched there
+    --gap 0 --parallel 8                   for servers of your own; `*.example.org` is all of a domain
+python -m scripts.feeds set                what is set
 """
 
 from __future__ import annotations
@@ -16,89 +26,83 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import FeedFileError
-from core.feeds.feed_lists import category_slug, write_opml
-from core.feeds.feed_state import FeedState
-from core.feeds.io.feed_finder import FeedFinder
+from core.feeds.feed_lists import category_slug
+from core.feeds.io.feed_adder import NoFeedThere, add_feed
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
-from core.feeds.io.subscription_sync import is_in_feed_file, read_feed_file
+from core.feeds.io.opml import export_opml
+from core.feeds.io.subscription_sync import import_feeds, is_in_feed_file, read_feed_file
 from core.feeds.io.subscriptions import Subscriptions
-from core.models import DiscoveredFeed, Failed, RejectedUrl
+from core.models import DiscoveredFeed
 from core.pages.text_cleaning import printable_line
 from core.runtime.context import build_context
 from core.runtime.terminal import echo
-from core.store import connect
-from core.urls.normalise import clean_url
 from core.urls.secrets import redact
 from scripts import command_line
-from scripts.tables import ago, ahead, table
-
-_UNKNOWN = "{} is in no category. `python -m scripts.feeds list` shows what is there."
+from scripts.command_names import command
+from scripts.feeds_category import drop, rename
+from scripts.feeds_health import health, list_feeds
+from scripts.feeds_poll import poll
+from scripts.feeds_set import set_options
+from scripts.tables import counted
 
 
 async def import_file(path: Path) -> int:
     """Add the feeds of a file; `path` is absolute, it is the name under which the file is remembered."""
-    wanted = read_feed_file(path)
-    async with command_line.open_session() as (_, keys, client):
-        added, removed = await Subscriptions(client, keys).sync(str(path), wanted)
-    echo(f"{added} feeds added, {removed} removed.")
+    listed = read_feed_file(path)
+    async with command_line.open_session() as (settings, keys, client):
+        result = await import_feeds(client, keys, settings, path, listed)
+        subscribed = await Subscriptions(client, keys).by_feed()
+    echo(f"{result.added} feeds added, {result.removed} removed.")
+    if result.options_set or result.options_removed:
+        echo(f"{counted(result.options_set, 'option')} set, {result.options_removed} removed.")
+    for url in listed.feeds:
+        if url not in subscribed:
+            echo(f"{redact(url)} has options, and no category lists it.")
     return 0
 
 
 async def export() -> int:
     """Write OPML."""
     async with command_line.open_session() as (settings, keys, client):
-        feeds = await Subscriptions(client, keys).by_category()
-        urls = sorted({url for listed in feeds.values() for url in listed})
-        states = await FeedStore(client, keys, Ttls.of(settings)).states(urls)
-    sys.stdout.buffer.write(write_opml(feeds, {state.url: state.title for state in states}))
+        opml = await export_opml(Subscriptions(client, keys), FeedStore(client, keys, Ttls.of(settings)))
+    sys.stdout.buffer.write(opml)
     return 0
 
 
 async def add(category: str, url: str) -> int:
     """Subscribe to a feed, or to the feed of a site."""
-    clean = clean_url(url if "://" in url else f"https://{url}")
-    if isinstance(clean, RejectedUrl):
-        raise FeedFileError(f"{redact(url)} is not a URL that can be fetched ({clean.reason}).")
     async with (
         command_line.open_session() as (settings, keys, client),
         build_context(settings, client, keys) as context,
     ):
-        slug = category_slug(category)
-        result = await FeedFinder(context.fetcher, context.pool).find(clean)
-        if isinstance(result, Failed):
-            raise FeedFileError(f"Cannot fetch {redact(clean)}: {result.text}")
-        if result.is_dead:
-            # Another feed of the site is not what was asked for: it is named, and nothing is added.
-            lines = [f"{redact(clean)} answers HTTP {result.http_status}: no feed is there, and nothing was added."]
-            if result.feeds:
-                lines += ["The site has others:", *(f"    {_add_command(slug, other)}" for other in result.feeds)]
-            raise FeedFileError("\n".join(lines))
-        if not result.feeds:
-            raise FeedFileError(
-                f"No feed at {redact(clean)}, in its links or at the usual places. Give the feed's own URL."
-            )
-        best, *others = result.feeds
-        await Subscriptions(client, keys).add(slug, best.url)
-    echo(f"Added to {slug}: {redact(best.url)} ({printable_line(best.title) or 'untitled'})")
-    if best.url != clean:
-        echo(f"It was found by way of {redact(clean)}, which is a page and no feed.")
-    for other in others:
-        echo(f"Also there: {_add_command(slug, other)}")
+        try:
+            added = await add_feed(context, category, url)
+        except NoFeedThere as none:
+            if not none.others:
+                raise
+            slug = category_slug(category)
+            lines = [str(none), "The site has others:", *(f"    {_add_command(slug, other)}" for other in none.others)]
+            raise FeedFileError("\n".join(lines)) from none
+    echo(f"Added to {added.category}: {redact(added.feed.url)} ({printable_line(added.feed.title) or 'untitled'})")
+    if added.feed.url != added.asked_url:
+        echo(f"It was found by way of {redact(added.asked_url)}, which is a page and no feed.")
+    for other in added.others:
+        echo(f"Also there: {_add_command(added.category, other)}")
     return 0
 
 
 def _add_command(slug: str, feed: DiscoveredFeed) -> str:
     address = redact(feed.url).replace("'", "%27")  # whoever copies the line into a shell runs nothing else
-    return f"python -m scripts.feeds add {slug} '{address}'  # {printable_line(feed.title) or 'untitled'}"
+    return f"{command(f'feeds add {slug}')} '{address}'  # {printable_line(feed.title) or 'untitled'}"
 
 
 async def remove(url: str) -> int:
     """Unsubscribe."""
     async with command_line.open_session() as (settings, keys, client):
-        categories = await Subscriptions(client, keys).remove(url)
-    if not categories:
-        raise FeedFileError(_UNKNOWN.format(redact(url)))
+        subscriptions = Subscriptions(client, keys)
+        url = await subscriptions.require(url)
+        categories = await subscriptions.remove(url)
     echo(f"Removed from {', '.join(categories)}: {redact(url)}")
     if is_in_feed_file(settings.feeds_file, url):
         echo(
@@ -106,70 +110,6 @@ async def remove(url: str) -> int:
             "Delete its line there, too."
         )
     return 0
-
-
-async def list_feeds() -> int:
-    """Print every category with its feeds."""
-    async with command_line.open_session() as (_, keys, client):
-        feeds = await Subscriptions(client, keys).by_category()
-    for category, listed in feeds.items():
-        echo(printable_line(category), *(f"    {printable_line(url)}" for url in listed), sep="\n")
-    return 0
-
-
-async def health(url: str | None) -> int:
-    """Print how the feeds are, or one of them in full."""
-    async with command_line.open_session() as (settings, keys, client):
-        by_feed = await Subscriptions(client, keys).by_feed()
-        if url and url not in by_feed:
-            raise FeedFileError(_UNKNOWN.format(redact(url)))
-        states = await FeedStore(client, keys, Ttls.of(settings)).states([url] if url else sorted(by_feed))
-        now = await connect.now(client)
-    head = ("STATUS", "LAST POLL", "NEXT POLL", "WHY THEN", "304 %", "DUP %", "LAST NEW", "FEED", "TROUBLE")
-    echo(_details(states[0], now) if url else table(head, [_row(state, now) for state in states]))
-    return 0
-
-
-def _row(state: FeedState, now: float) -> tuple[object, ...]:
-    trouble = f"{state.error_class}: {state.error_text}" if state.error_class else state.rejected_example
-    if state.entries_left_out:
-        trouble = "; ".join(filter(None, (_left_out(state), trouble)))
-    return (
-        state.status,
-        ago(state.last_poll_ts, now),
-        ahead(state.next_poll_ts, now),
-        state.next_poll_reason or "–",
-        state.percent_304,
-        state.percent_duplicate,
-        ago(state.last_new_ts, now),
-        redact(state.url),
-        redact(trouble[:100]),
-    )
-
-
-def _left_out(state: FeedState) -> str:
-    total = state.entries + state.entries_left_out
-    return f"only {state.entries:,} of {total:,} entries are read"
-
-
-def _details(state: FeedState, now: float) -> str:
-    example = state.rejected_example
-    lines = [
-        redact(state.url),
-        f"  status      {state.status}{f' ({state.error_class}: {state.error_text})' if state.error_class else ''}",
-        f"  title       {printable_line(state.title) or '–'} [{state.kind or 'not read yet'}]",
-        f"  last poll   {ago(state.last_poll_ts, now)}, HTTP {state.last_status or '–'}",
-        f"  next poll   {ahead(state.next_poll_ts, now)}: {state.next_poll_reason or 'it is new'}",
-        f"  last new    {ago(state.last_new_ts, now)}",
-        f"  polls       {state.polls}, {state.percent_304} % answered 304",
-        f"  links       {state.links_found}, {state.percent_duplicate} % known already",
-        f"  last body   {state.entries} entries, {state.rejected} rejected{f' ({example})' if example else ''}",
-    ]
-    if state.entries_left_out:
-        lines.append(f"  left out    {_left_out(state)}")
-    if state.fetch_url:
-        lines.append(f"  moved to    {redact(state.fetch_url)}")
-    return "\n".join([*lines, "  events", *(f"    {event}" for event in state.events)])
 
 
 def main() -> int:
@@ -182,16 +122,40 @@ def main() -> int:
     add_parser.add_argument("category")
     add_parser.add_argument("url")
     commands.add_parser("remove").add_argument("url")
-    commands.add_parser("list")
-    commands.add_parser("health").add_argument("url", nargs="?")
+    renaming = commands.add_parser("rename")
+    renaming.add_argument("old")
+    renaming.add_argument("new")
+    dropping = commands.add_parser("drop")
+    dropping.add_argument("category")
+    for one in (renaming, dropping):
+        one.add_argument("--dry-run", action="store_true", help="say how much that is; changes nothing")
+    polling = commands.add_parser("poll")
+    which = polling.add_mutually_exclusive_group(required=True)
+    which.add_argument("url", nargs="?", default="")
+    which.add_argument("--category", metavar="NAME", default="")
+    polling.add_argument("--force", action="store_true", help="read it again, also if it has not changed")
+    listing = commands.add_parser("list")
+    health_parser = commands.add_parser("health")
+    health_parser.add_argument("url", nargs="?")
+    setting = commands.add_parser("set")
+    setting.add_argument("what", nargs="?", default="", metavar="URL|HOST")
+    setting.add_argument("--interval", metavar="15m", help="of a feed: the time between two polls, or default")
+    setting.add_argument("--gap", metavar="0", help="seconds between two requests to the host, or default")
+    setting.add_argument("--parallel", metavar="8", help="of a host: how many requests at once, or default")
+    for one in (polling, listing, health_parser, setting):
+        one.add_argument("--json", action="store_true", help="for programs")
     options = parser.parse_args()
     work: dict[str, Callable[[], Coroutine[Any, Any, int]]] = {
         "import": lambda: import_file(Path(options.file).resolve()),
         "export": export,
         "add": lambda: add(options.category, options.url),
         "remove": lambda: remove(options.url),
-        "list": list_feeds,
-        "health": lambda: health(options.url),
+        "rename": lambda: rename(options.old, options.new, options.dry_run),
+        "drop": lambda: drop(options.category, options.dry_run),
+        "poll": lambda: poll(options.url, options.category, options.force, as_json=options.json),
+        "list": lambda: list_feeds(as_json=options.json),
+        "health": lambda: health(options.url, as_json=options.json),
+        "set": lambda: set_options(options.what, options.interval, options.gap, options.parallel, as_json=options.json),
     }
     return command_line.run(work[options.command]())
 

@@ -13,33 +13,22 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from core.errors import FeedFileError, FreshetError
 from core.feeds.io.subscription_sync import is_in_feed_file
-from core.registry.io.item_forgetter import ItemForgetter
-from core.registry.io.item_queries import ItemQueries
-from core.registry.io.link_forgetter import LinkForgetter
+from core.registry.io.forget_by_name import forget_page, forget_subscription
 from core.runtime.terminal import echo
 from core.urls.secrets import redact
 from scripts import command_line
 from scripts.domain import remove
-from scripts.tables import removal_summary
+from scripts.tables import removal_json, removal_summary
 
 
-async def forget(word: str, dry_run: bool) -> int:
+async def forget(word: str, dry_run: bool, *, as_json: bool = False) -> int:
     """Forget an item and every link that leads to it."""
     async with command_line.open_session() as (settings, keys, client):
-        queries = ItemQueries(client, keys, settings.tracking_param_prefixes)
-        named = await queries.resolve(word, Path.cwd())
-        parent = await queries.parent_of(named.item_id)
-        if parent:
-            raise FreshetError(
-                f"{redact(word)} is an image of {parent} and goes with it: python -m scripts.forget {parent}"
-            )
-        forgetter = ItemForgetter(client, keys, dry_run=dry_run)
-        links = LinkForgetter(forgetter)
-        if not await links.page(named.item_id, named.uid):
-            raise FreshetError(f"{redact(word)} is neither in the registry nor in a link set; there is nothing of it.")
-    counts = forgetter.counts
+        counts = await forget_page(settings, client, keys, word, folder=Path.cwd(), dry_run=dry_run)
+    if as_json:
+        command_line.print_json(removal_json(redact(word), counts, dry_run=dry_run))
+        return 0
     echo(f"{_verb(dry_run)} {redact(word)}: {removal_summary(counts)}")
     if counts.links or counts.articles or counts.aliases:
         echo("Its links leave the link sets too, else it would be fetched again in the next minute.")
@@ -49,15 +38,15 @@ async def forget(word: str, dry_run: bool) -> int:
     return 0
 
 
-async def forget_feed(url: str, dry_run: bool) -> int:
+async def forget_feed(url: str, dry_run: bool, *, as_json: bool = False) -> int:
     """Forget a feed and what it alone listed."""
     async with command_line.open_session() as (settings, keys, client):
-        forgetter = ItemForgetter(client, keys, dry_run=dry_run)
-        was_in = await LinkForgetter(forgetter).feed(url)
-    if was_in is None:
-        raise FeedFileError(f"{redact(url)} is in no category. `python -m scripts.feeds list` shows what is there.")
+        counts, was_in = await forget_subscription(client, keys, url, dry_run=dry_run)
+    if as_json:
+        command_line.print_json(removal_json(redact(url), counts, dry_run=dry_run))
+        return 0
     listed = f" (in {', '.join(was_in)})" if was_in else ""
-    echo(f"{_verb(dry_run)} the feed {redact(url)}{listed}: {removal_summary(forgetter.counts)}")
+    echo(f"{_verb(dry_run)} the feed {redact(url)}{listed}: {removal_summary(counts)}")
     if is_in_feed_file(settings.feeds_file, url):
         echo(f"It still stands in {settings.feeds_file}; remove it there too, or it comes back.")
     return 0
@@ -75,12 +64,13 @@ def main() -> int:
     what.add_argument("--feed", metavar="URL")
     what.add_argument("--domain", metavar="ID")
     parser.add_argument("--dry-run", action="store_true", help="say how much that is; changes nothing")
+    parser.add_argument("--json", action="store_true", help="for programs")
     options = parser.parse_args()
     if options.feed is not None:
-        return command_line.run(forget_feed(options.feed, options.dry_run))
+        return command_line.run(forget_feed(options.feed, options.dry_run, as_json=options.json))
     if options.domain is not None:
-        return command_line.run(remove(options.domain, options.dry_run))
-    return command_line.run(forget(options.word, options.dry_run))
+        return command_line.run(remove(options.domain, options.dry_run, options.json))
+    return command_line.run(forget(options.word, options.dry_run, as_json=options.json))
 
 
 if __name__ == "__main__":

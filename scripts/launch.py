@@ -34,7 +34,7 @@ from core.runtime.terminal import echo
 from core.settings import Settings, load
 from core.store import connect, private_files
 from scripts import guard, launch_sample
-from scripts.launch_processes import ROOT, Stopped, StopRequest, UpProcesses
+from scripts.launch_processes import ROOT, Process, Stopped, StopRequest, UpProcesses
 from scripts.launch_server import SupervisedServer
 
 log = logging.getLogger("up")
@@ -46,6 +46,8 @@ LOG_SECONDS = 2.0
 CLEANUP_SECONDS = 30.0
 """How long the processes of a killed `up` may take to end."""
 MOST_RUNS = 6
+WEB = "web"
+RESTART_SECONDS = 2.0
 PROCFILE_LINE = re.compile(r"([A-Za-z0-9_-]+):\s*(.+)")
 
 
@@ -111,7 +113,7 @@ def _run(settings: Settings, stop: StopRequest, once: bool) -> int:
             check_server = services.enter_context(SupervisedServer(settings, processes, stop)).check
         if is_owner:
             services.enter_context(launch_sample.running(settings, processes, stop, patient=not once))
-        work = _Work(settings, processes, check_server)
+        work = _Work(settings, processes, stop, check_server)
         return work.one_pass() if once else work.run_procfile()
 
 
@@ -164,19 +166,29 @@ def _refusal(folder: Path) -> str:
 class _Work:
     settings: Settings
     processes: UpProcesses
+    stop: StopRequest
     check_server: Callable[[], None]
 
     def run_procfile(self) -> int:
-        """Run the processes of the Procfile until Ctrl-C, or until one of them ends."""
+        """Run the processes of the Procfile until Ctrl-C, or until one of them ends; the HTTP API is started again."""
         environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        lines = PROCFILE_LINE.findall((ROOT / "Procfile").read_text(encoding="utf-8"))
-        width = max(len(name) for name, _ in lines)
-        running = {}
-        for name, command in lines:
-            running[name] = self.processes.start(["/bin/sh", "-c", command], environment, subprocess.PIPE)
+        commands = dict(PROCFILE_LINE.findall((ROOT / "Procfile").read_text(encoding="utf-8")))
+        width = max(map(len, commands))
+        running: dict[str, Process] = {}
+
+        def start(name: str) -> None:
+            running[name] = self.processes.start(["/bin/sh", "-c", commands[name]], environment, subprocess.PIPE)
             self.processes.relay(name, width, running[name])
+
         try:
+            for name in commands:
+                start(name)
             name, code = self.processes.watch(running, self.check_server)
+            while name == WEB and code != FAILED:
+                log.error("💥 The HTTP API ended (%s); it is started again, all else goes on", describe_exit(code))
+                self.stop.pause(RESTART_SECONDS)
+                start(name)
+                name, code = self.processes.watch(running, self.check_server)
         except Stopped:
             log.info("👋 Stopping")
             self.processes.end_all(guard.WORKER)

@@ -16,7 +16,6 @@ from redis.exceptions import RedisError
 
 import sample_site
 from core.feeds.io import sample
-from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.io.subscription_sync import SubscriptionSync
 from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
@@ -68,8 +67,7 @@ def _wait_until_open(port: int, stop: StopRequest) -> bool:
 async def _wants_sample(settings: Settings, stop: StopRequest, patient: bool) -> bool:
     """Read the feed file, then look whether all feeds are the sample's."""
     async with _open_subscriptions(settings, stop, patient) as (client, subscriptions):
-        links = LinkStore(client, Keys.of(settings), Ttls.of(settings))
-        await SubscriptionSync(client, subscriptions, links, settings).refresh()
+        await SubscriptionSync(client, subscriptions, settings).refresh()
         wanted = all(category.startswith(SAMPLE_PREFIX) for category in await subscriptions.by_category())
     if not wanted:
         sample.remove_url(settings)

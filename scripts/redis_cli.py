@@ -1,6 +1,8 @@
 """Speak to the store as redis-cli does, without typing an address or a password.
 
-./scripts/redis-cli [ARGUMENT …]    redis-cli or valkey-cli if one is installed; else a small one of our own
+./scripts/redis-cli [ARGUMENT …]             redis-cli or valkey-cli if one is installed; else a small one of our own
+python -m scripts.redis_cli SMEMBERS rss:categories
+python -m scripts.redis_cli < commands.txt
 
 The password goes through the environment, never through a command line, which everybody can read.
 """
@@ -21,6 +23,7 @@ from core.errors import FreshetError
 from core.runtime.terminal import echo
 from core.settings import load
 from core.store import connect, redis_health
+from scripts.command_names import as_typed
 
 PROGRAMS = ("redis-cli", "valkey-cli")
 
@@ -72,6 +75,9 @@ def command(url: str) -> tuple[list[str], dict[str, str]]:
 
 def speak(client: redis.Redis, arguments: list[str]) -> int:
     """Send one command, or those of standard input line by line; the exit code."""
+    if arguments in (["-h"], ["--help"]):
+        echo(as_typed(__doc__ or "").strip())
+        return 0
     if arguments and arguments[0].startswith("-"):
         echo("Options need redis-cli itself, which is not installed; without options commands work.", file=sys.stderr)
         return 2

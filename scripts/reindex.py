@@ -6,6 +6,8 @@ python -m scripts.reindex --domain docs      the items of a domain; --source doc
 python -m scripts.reindex --host example.org | --status Error | --stale | --all
 python -m scripts.reindex --embeddings       all texts into the vector space of the settings, beside the live one;
                                              where EMBEDDER is none, to search by words alone
+python -m scripts.reindex --rebuild due       the schedule of all sources from their records, by a worker
+python -m scripts.reindex --rebuild chunks    the chunks of all texts, beside the live ones
     --force      ignore validators, hashes and memory; links of the category that failed are tried again too
     --dry-run    tell how many items and requests that is; changes nothing
 
@@ -15,18 +17,21 @@ not told the timer brings, so nothing is lost if nobody listens.
 
 from __future__ import annotations
 
-import asyncio
 import sys
-
-from redis.exceptions import RedisError
+from dataclasses import asdict
+from pathlib import Path
 
 from core.keys import Keys
 from core.models import VectorSpace
-from core.registry.io.reindex import Reindexer, ReindexRequest, SelectionCounts, send_jobs
+from core.registry.io.reindex import Reindexer, ReindexRequest, SelectionCounts
+from core.runs.io.pass_run import PassStopped
+from core.runs.run import run_json
 from core.runtime import progress
 from core.runtime.terminal import echo
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embedders import open_embedder
+from core.search.io.index_rebuild import IndexRebuild, RebuildTarget
+from core.search.io.migration_run import migrate_as_run
 from core.search.io.vector_migration import Migration, MigrationEstimate
 from core.search.io.vector_space import VectorSpaceStore
 from core.search.protocols import EmbedderUnavailable
@@ -39,28 +44,47 @@ from scripts.tables import counted, table
 MOST_HOSTS = 20
 
 
-async def reindex(request: ReindexRequest, *, dry_run: bool = False) -> int:
+async def reindex(request: ReindexRequest, *, dry_run: bool = False, as_json: bool = False) -> int:
     """Make the items due and wake the workers, or only count them."""
     async with command_line.open_session() as (settings, keys, client):
         reindexer = Reindexer(settings, client, keys)
-        selection = await reindexer.select(request)
         if dry_run:
-            echo(_preview(await reindexer.count(selection), request.force))
+            counts = await reindexer.count(await reindexer.select(request, Path.cwd()))
+            if as_json:
+                command_line.print_json(_preview_json(counts))
+            else:
+                echo(_preview(counts, request.force))
             return 0
-        marked = await reindexer.make_due(selection, force=request.force)
-        echo(f"Due now: {counted(marked.items, 'item')}, to be {_how(request.force)}.")
-        if marked.links:
-            links = counted(len(marked.links), "link")
-            echo(f"Without an article so far: {links}; the next run of the canonical fetcher tries again.")
-        if marked.first:
-            try:
-                sent = await asyncio.to_thread(send_jobs, settings, marked)
-            except (RedisError, OSError) as error:
-                name = type(error).__name__
-                echo(f"The queue's server does not answer ({name}); the timer brings them when it is back.")
-                return 0
-            work = "`python -m workers reindex refresh` does the work; the timer brings the rest."
-            echo(f"Sent: {counted(sent, 'job')}. {work}")
+        done = await reindexer.run(request, Path.cwd())
+    if as_json:
+        command_line.print_json(asdict(done))
+        return 0
+    echo(f"Due now: {counted(done.items, 'item')}, to be {_how(request.force)}.")
+    if done.links:
+        links = counted(done.links, "link")
+        echo(f"Without an article so far: {links}; the next run of the canonical fetcher tries again.")
+    if done.queue_problem:
+        echo(done.queue_problem)
+    elif done.items:
+        work = "`python -m workers reindex refresh` does the work; the timer brings the rest."
+        echo(f"Sent: {counted(done.jobs, 'job')}. {work}")
+    return 0
+
+
+async def rebuild(target: RebuildTarget, *, force: bool, dry_run: bool, as_json: bool = False) -> int:
+    """Start a run that rebuilds due sets or chunks, or count what it would change."""
+    async with command_line.open_session() as (settings, keys, client):
+        index = IndexRebuild(settings, client, keys)
+        if dry_run:
+            counts = await index.preview(target, force=force)
+            would = ", ".join(f"{count} {name}" for name, count in counts.items())
+            command_line.print_json(counts) if as_json else echo(f"{would}. Nothing was changed.")
+            return 0
+        run = await index.start(target, force=force, started_by="script")
+    if as_json:
+        command_line.print_json(run_json(run))
+    else:
+        echo(f"{run.id} does it: `python -m workers reindex embed` works on it. python -m scripts.runs watch {run.id}")
     return 0
 
 
@@ -74,6 +98,16 @@ def _preview(counts: SelectionCounts, force: bool) -> str:
     if len(counts.hosts) > MOST_HOSTS:
         lines.append(f"and {len(counts.hosts) - MOST_HOSTS} more hosts")
     return "\n".join(lines)
+
+
+def _preview_json(counts: SelectionCounts) -> dict[str, object]:
+    return {
+        "items": counts.items,
+        "links": len(counts.links),
+        "requests": counts.requests,
+        "statuses": dict(sorted(counts.statuses.items())),
+        "hosts": dict(counts.hosts.most_common()),
+    }
 
 
 def _how(force: bool) -> str:
@@ -100,10 +134,13 @@ async def _migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: b
             echo("Nothing was changed.")
             return 0
         with progress.bar(estimate.chunks if space else 0, "Embedding") as bar:
-            embedded, waiting = await migration.run(bar.update)
+            embedded, waiting = await migrate_as_run(client, keys, migration, estimate, bar.update)
     except EmbedderUnavailable as away:
         echo(f"{away} What is embedded is kept, and search is as before; the same command goes on.", file=sys.stderr)
         return 2
+    except PassStopped:
+        echo("Cancelled. What is embedded is kept, and search is as before; the same command goes on.", file=sys.stderr)
+        return 1
     finally:
         await embedder.close()
         await raw.aclose()
@@ -132,14 +169,20 @@ def main() -> int:
         what.add_argument(f"--{name}", metavar=value)
     what.add_argument("--stale", action="store_true", help="what an older version of Freshet read")
     what.add_argument("--all", action="store_true")
+    targets = [str(target) for target in RebuildTarget]
+    what.add_argument("--rebuild", choices=targets, help="the schedule, or all chunks, for the whole store")
     what.add_argument("--embeddings", action="store_true", help="migrate to the vector space of the settings")
     parser.add_argument("--force", action="store_true", help="ignore validators, hashes and memory")
     parser.add_argument("--dry-run", action="store_true", help="tell how many that is; changes nothing")
+    parser.add_argument("--json", action="store_true", help="for programs")
     options = vars(parser.parse_args())
-    dry_run = options.pop("dry_run")
+    dry_run, as_json = options.pop("dry_run"), options.pop("json")
     if options.pop("embeddings"):
         return command_line.run(migrate(dry_run=dry_run))
-    return command_line.run(reindex(ReindexRequest(**options), dry_run=dry_run))
+    if target := options.pop("rebuild"):
+        force = options["force"]
+        return command_line.run(rebuild(RebuildTarget(target), force=force, dry_run=dry_run, as_json=as_json))
+    return command_line.run(reindex(ReindexRequest(**options), dry_run=dry_run, as_json=as_json))
 
 
 if __name__ == "__main__":

@@ -1,35 +1,39 @@
-"""Serve the sample site on this machine: `python -m scripts.sample_site --port 8008 [--change-every SECONDS]`.
+"""Serve the sample site on this machine.
+
+python -m scripts.sample_site --port 8008
+python -m scripts.sample_site --port 0 --change-every 60
 
 With `--change-every` the paper changes by itself; `curl -X POST …/tick` changes it once.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import signal
+import sys
 from datetime import UTC, datetime
 
 from aiohttp import web
 
 from core.runtime.terminal import echo
 from sample_site.web import Site
+from scripts import command_line
 
 HOST = "127.0.0.1"
 STOP_SECONDS = 0.5
 """How long open connections may take to finish when we are asked to stop."""
 
 
-def main() -> None:
+def main() -> int:
     """Serve until SIGTERM or SIGINT."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_line.parser("python -m scripts.sample_site", __doc__)
     parser.add_argument("--port", type=int, default=8008, help="0 takes a free one (default: 8008)")
     parser.add_argument("--change-every", type=float, default=0.0, metavar="SECONDS", help="default: never by itself")
     arguments = parser.parse_args()
-    asyncio.run(serve(arguments.port, arguments.change_every))
+    return command_line.run(serve(arguments.port, arguments.change_every))
 
 
-async def serve(port: int, change_every_seconds: float) -> None:
+async def serve(port: int, change_every_seconds: float) -> int:
     """Start, say where, turn pages, stop when told."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -43,6 +47,7 @@ async def serve(port: int, change_every_seconds: float) -> None:
         await _turn_pages(site, change_every_seconds or None, stop)
     finally:
         await runner.cleanup()
+    return 0
 
 
 async def _turn_pages(site: Site, every_seconds: float | None, stop: asyncio.Event) -> None:
@@ -54,4 +59,4 @@ async def _turn_pages(site: Site, every_seconds: float | None, stop: asyncio.Eve
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

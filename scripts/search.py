@@ -8,32 +8,20 @@ python -m scripts.search "fish ladder" --domain handbook --page 2 --explain --js
 from __future__ import annotations
 
 import argparse
-import json
-import re
 import sys
-import unicodedata
 from collections.abc import Iterator
-from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from core.errors import FreshetError
-from core.feeds.io.subscriptions import Subscriptions
-from core.keys import Keys
 from core.pages.text_cleaning import printable, printable_line
 from core.runtime.terminal import Styled, bold, echo
-from core.search.io.searcher import MOST_CANDIDATES, open_searcher
-from core.search.models import LEXICAL_WEIGHT, Filters, IndexedPage, Query, SearchResponse, SearchResult
-from core.sources.io.domain_store import DomainStore
+from core.search.io.searcher import open_searcher
+from core.search.io.unknown_names import unknown_names
+from core.search.models import IndexedPage, Query, SearchResponse, SearchResult
+from core.search.query_arguments import QueryArguments, build_query
+from core.search.response_json import response_json
 from core.store import connect
 from scripts import command_line
-from scripts.tables import counted
-
-MOST_FRESHNESS = 10.0
-ITEM_TYPES = ("url", "file")
-
-
-class InvalidQuery(FreshetError):
-    """An argument cannot be used."""
+from scripts.tables import ago, counted
 
 
 async def search(query: Query, *, as_json: bool, explain: bool) -> int:
@@ -42,52 +30,17 @@ async def search(query: Query, *, as_json: bool, explain: bool) -> int:
         command_line.open_session() as (settings, keys, client),
         open_searcher(settings, client, keys, mend=True) as searcher,
     ):
-        response = await searcher.search(query, await connect.now(client))
-        unknown = [] if response.results else await _unknown_names(client, keys, query.filters)
-    for line in [_as_json(response, query)] if as_json else [*_as_text(response, query, explain), *unknown]:
-        echo(line)
+        now = await connect.now(client)
+        response = await searcher.search(query, now)
+        unknown = [] if response.results else await unknown_names(client, keys, query.filters)
+    if as_json:
+        command_line.print_json(response_json(response, query))
+    else:
+        echo(*_as_text(response, query, explain, now), *unknown, sep="\n")
     return 0 if response.results else 1
 
 
-async def _unknown_names(client: connect.Client, keys: Keys, filters: Filters) -> list[str]:
-    """Return a line for each category and domain of the query that does not exist."""
-    categories, domains = await Subscriptions(client, keys).categories(), await DomainStore(client, keys).ids()
-    return [
-        f"There is no {kind} {name}; there are: {', '.join(known) or 'none'}."
-        for kind, names, known in (("category", filters.categories, categories), ("domain", filters.domains, domains))
-        for name in names
-        if name not in known
-    ]
-
-
-def _as_json(response: SearchResponse, query: Query) -> str:
-    document = {
-        "query": query.text,
-        "total": response.total,
-        "more": response.has_more,
-        "page": query.page,
-        "by": response.by,
-        "pending": response.pending,
-        "results": [_result_fields(result) for result in response.results],
-    }
-    return json.dumps(document, indent=2, ensure_ascii=False)
-
-
-def _result_fields(result: SearchResult) -> dict[str, object]:
-    page = asdict(result.page)
-    del page["detected_language"], page["content_group"]  # for the index alone
-    return {
-        "id": page.pop("item_id"),
-        "score": round(result.score, 4),
-        **page,
-        "passages": [asdict(passage) for passage in result.passages],
-        "duplicates": list(result.duplicates),
-        "aliases": list(result.aliases),
-        "images": [dict(image) for image in result.images],
-    }
-
-
-def _as_text(response: SearchResponse, query: Query, explain: bool) -> Iterator[str]:
+def _as_text(response: SearchResponse, query: Query, explain: bool, now: float) -> Iterator[str]:
     pages = counted(response.total, "page")
     if response.results:
         yield f"{'more than ' * response.has_more}{pages} by {response.by}"
@@ -99,10 +52,10 @@ def _as_text(response: SearchResponse, query: Query, explain: bool) -> Iterator[
         waiting = ("text waits for its vectors and is", "texts wait for their vectors and are")[response.pending > 1]
         yield f"{response.pending} {waiting} found by words alone until then"
     for place, result in enumerate(response.results, start=query.start + 1):
-        yield from _result_lines(place, result, explain)
+        yield from _result_lines(place, result, explain, now)
 
 
-def _result_lines(place: int, result: SearchResult, explain: bool) -> Iterator[str]:
+def _result_lines(place: int, result: SearchResult, explain: bool, now: float) -> Iterator[str]:
     page, best = result.page, result.passages[0]
     yield ""
     yield f"{place:3}. {printable_line(page.title or page.url)}"
@@ -116,6 +69,8 @@ def _result_lines(place: int, result: SearchResult, explain: bool) -> Iterator[s
     if explain:
         parts = f"words {best.lexical:.3f}, meaning {best.semantic:.3f}"
         yield f"     score {result.score:.3f} ({parts}; {len(result.passages)} passages; {best.chunk_id})"
+        proof = result.verification
+        yield f"     verified {ago(proof.verified_ts, now)}{f' by {proof.verified_by}' * bool(proof.verified_by)}"
     for image in result.images[:5]:
         yield f"     image: {image['url']} {image['alt'] or ''}".rstrip()
 
@@ -144,48 +99,22 @@ def _highlighted(snippet: str, ranges: tuple[tuple[int, int], ...]) -> str:
 
 
 def _query(arguments: argparse.Namespace) -> Query:
-    if not any(unicodedata.category(letter)[0] not in "PZC" for letter in arguments.query):
-        raise InvalidQuery('Say what to look for, for instance: python -m scripts.search "flood wall".')
-    if not 0 <= arguments.freshness <= MOST_FRESHNESS:
-        raise InvalidQuery(f"--freshness is a number from 0 to {MOST_FRESHNESS:g}.")
-    if arguments.page < 1 or not 1 <= arguments.per_page <= 100:
-        raise InvalidQuery("--page begins at 1, and --per-page is between 1 and 100.")
-    if arguments.page * arguments.per_page > MOST_CANDIDATES:
-        raise InvalidQuery(f"Only the first {MOST_CANDIDATES:,} results are ranked; ask more closely, or use filters.")
-    for name in arguments.type:
-        if name not in ITEM_TYPES:
-            raise InvalidQuery(f"There is no type {name}; there are: {', '.join(ITEM_TYPES)}.")
-    filters = Filters(
-        categories=tuple(arguments.category),
-        domains=tuple(arguments.domain),
-        hosts=tuple(arguments.host),
-        languages=tuple(re.split("[-_]", name.lower())[0] for name in arguments.language),
-        types=tuple(arguments.type),
-        since_ts=_timestamp(arguments.since),
-        until_ts=_timestamp(arguments.until, is_end=True),
-    )
-    return Query(
+    wanted = QueryArguments(
         arguments.query,
-        filters,
+        categories=arguments.category,
+        domains=arguments.domain,
+        hosts=arguments.host,
+        languages=arguments.language,
+        types=arguments.type,
+        since_ts=command_line.moment(arguments.since),
+        until_ts=command_line.moment(arguments.until, is_end=True),
         page=arguments.page,
         per_page=arguments.per_page,
-        nest_images=arguments.images,
         freshness=arguments.freshness,
-        lexical_weight=1.0 if arguments.words else LEXICAL_WEIGHT,
+        nest_images=arguments.images,
+        words=arguments.words,
     )
-
-
-def _timestamp(text: str | None, *, is_end: bool = False) -> float | None:
-    """Return the moment; of a bare date its beginning, or its end."""
-    if text is None:
-        return None
-    try:
-        date = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidQuery(f"{text} is no date; write 2026-01-31 or 2026-01-31T12:00:00Z.") from None
-    if is_end and len(text) <= len("2026-01-31"):
-        date += timedelta(days=1, microseconds=-1)
-    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    return build_query(wanted, example='python -m scripts.search "flood wall"', options="--")
 
 
 async def _search(arguments: argparse.Namespace) -> int:
@@ -200,8 +129,8 @@ def main() -> int:
         parser.add_argument(f"--{name}", action="append", default=[], help="may be given several times")
     types = "url (articles, pages, files of repositories) or file (files of folders); may be given several times"
     parser.add_argument("--type", action="append", default=[], help=types)
-    parser.add_argument("--since", help="published or changed since this date")
-    parser.add_argument("--until", help="and until this one")
+    parser.add_argument("--since", help="published or changed since: 2026-01-31, 2h, 3d")
+    parser.add_argument("--until", help="and until")
     parser.add_argument("--page", type=int, default=1)
     parser.add_argument("--per-page", type=int, default=10)
     parser.add_argument("--freshness", type=float, default=0.0, help="0: age does not matter; 1: new counts double")

@@ -1,161 +1,47 @@
 """How Freshet is: the server, categories, feeds and their health, articles, failures, the registry, the last runs.
 
 python -m scripts.status [--json]
+python -m scripts.status --kb ID [--json]    the state of one knowledge base (domain): job, crawl, processing, metrics
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
 import sys
-from collections import Counter
-from typing import Any
 
-from redis.exceptions import RedisError
-
-from core.feeds.io.feed_store import FeedStore
-from core.feeds.io.link_store import Ttls
-from core.feeds.io.subscriptions import Subscriptions
-from core.keys import Keys
-from core.registry import field_parsing
-from core.registry.io.overview import Overview
-from core.registry.io.runs import RunStore
-from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
-from core.runtime.job_queues import JobQueues
-from core.runtime.queue_names import QueueName
+from core.runs import state_json
+from core.runs.io.state_store import KbStateStore
+from core.runtime.store_status import collect_status
 from core.runtime.terminal import echo
-from core.search.io.embed_queue import EmbedQueue
-from core.search.io.vector_space import VectorSpaceStore
-from core.settings import Settings
-from core.sources.io.source_store import SourceStore
-from core.store import connect, redis_health
-from core.urls import redis_url
-from core.urls.normalise import host_of
-from core.urls.secrets import redact
+from core.store import connect
 from scripts import command_line
+from scripts.command_names import as_typed
+from scripts.status_kb import kb_page
 from scripts.status_text import status_page
 
-MAX_HOSTS = 10
-MAX_DUE_SOURCES = 10
-MAX_RUNS = 5
 
-
-async def collect(settings: Settings, keys: Keys, client: connect.Client) -> dict[str, Any]:
-    """Return everything the page shows, as plain values."""
-    now = await connect.now(client)
-    subscriptions = Subscriptions(client, keys)
-    feeds = FeedStore(client, keys, Ttls.of(settings))
-    by_category = await subscriptions.by_category()
-    states = await feeds.states(sorted({url for urls in by_category.values() for url in urls}))
-    overview = Overview(client, keys)
-    memory, key_count = await overview.size()
-    next_due = await feeds.next_due()
-    failure_count, newest = await overview.failures()
-    codes = Counter("/".join(filter(None, (failure.code, failure.detail))) for failure in newest)
-    hosts = Counter(host_of(failure.url) for failure in newest)
-    return {
-        "now_ts": now,
-        "redis": {
-            "url": redis_url.masked(connect.url_of(settings)),
-            "used_memory_human": memory,
-            "keys": key_count,
-            "warnings": await redis_health.dangers(client),
-        },
-        "categories": {
-            category: await _category(overview, category, len(by_category.get(category, [])))
-            for category in await subscriptions.categories()
-        },
-        "feeds": {
-            "total": len(states),
-            "by_status": dict(Counter(str(state.status) for state in states)),
-            "due": len(await feeds.due(now)),
-            "next_due_ts": next_due if next_due != float("inf") else None,
-        },
-        "troubled_feeds": [
-            {"url": redact(state.url), "error_class": state.error_class, "error_text": state.error_text}
-            for state in states
-            if state.error_class
-        ],
-        "articles": await overview.articles(now),
-        "failures": {
-            "total": failure_count,
-            "by_code": dict(codes.most_common()),
-            "by_host": dict(hosts.most_common(MAX_HOSTS)),
-        },
-        "registry": await _registry(settings, keys, client, now),
-        "last_cycle": await overview.counters(keys.ingest_last_run),
-        "all_cycles": await overview.counters(keys.ingest_stats),
-        "last_run": await overview.counters(keys.canonical_last_run),
-        "all_runs": await overview.counters(keys.canonical_stats),
-    }
-
-
-async def _category(overview: Overview, category: str, feeds: int) -> dict[str, int]:
-    links, articles = await overview.category(category)
-    return {"feeds": feeds, "links": links, "articles": articles}
-
-
-async def _registry(settings: Settings, keys: Keys, client: connect.Client, now: float) -> dict[str, Any]:
-    overview, queue = Overview(client, keys), EmbedQueue(client, keys)
-    sources = await _sources(overview, SourceStore(client, keys))
-    due = Counter(await overview.due([ARTICLES_SOURCE, URLS_SOURCE, *sources], now))
-    return {
-        "items": await overview.items(),
-        "due": {sid: count for sid, count in due.most_common(MAX_DUE_SOURCES) if count},
-        "sources": sources,
-        "runs": await RunStore(client, keys).newest(MAX_RUNS, now),
-        "queues": await asyncio.to_thread(_queues, settings),
-        "refreshed": await overview.counters(keys.refresh_stats),
-        "search": {
-            "waiting": await queue.count(),
-            "space": await VectorSpaceStore(client, keys).current(),
-            "away": await queue.pause_reason(),
-        },
-    }
-
-
-async def _sources(overview: Overview, store: SourceStore) -> dict[str, dict[str, Any]]:
-    sources = {}
-    for sid in await store.ids():
-        details = await store.details(sid)
-        sources[sid] = {
-            "kind": details.get("kind", ""),
-            "items": await overview.items_of(sid),
-            "last_listed_ts": field_parsing.timestamp(details.get("last_listed_ts")),
-            "last_listing": details.get("last_listing", ""),
-            "held": details.get("held", ""),
-            "full": details.get("full", ""),
-        }
-    return sources
-
-
-def _queues(settings: Settings) -> dict[str, int] | str:
-    """Count the waiting jobs of each queue; a sentence where the queue's own server does not answer."""
-    try:
-        queues = JobQueues(settings)
-        try:
-            return {str(name): queues.count_waiting(name) for name in QueueName}
-        finally:
-            queues.close()
-    except (RedisError, OSError) as error:
-        secret = settings.queue_redis_url
-        where = redis_url.masked(secret.get_secret_value() if secret else connect.url_of(settings))
-        return f"The queue's server at {where} does not answer ({type(error).__name__}). Check QUEUE_REDIS_URL."
-
-
-async def status(as_json: bool) -> int:
-    """Print the status."""
+async def status(as_json: bool, kb_id: str | None = None) -> int:
+    """Print the status, or the state of one knowledge base."""
     async with command_line.open_session() as (settings, keys, client):
-        values = await collect(settings, keys, client)
-    echo(json.dumps(values, indent=2, ensure_ascii=False) if as_json else status_page(values))
+        if kb_id is not None:
+            now = await connect.now(client)
+            state = await KbStateStore(client, keys).require(kb_id, now)
+            echo(state_json.to_json(state) if as_json else kb_page(state, now))
+            return 0
+        values = await collect_status(settings, client, keys)
+    if as_json:
+        command_line.print_json(values)
+    else:
+        echo(as_typed(status_page(values)))
     return 0
 
 
 def main() -> int:
     """The command line."""
     parser = command_line.parser("python -m scripts.status", __doc__)
+    parser.add_argument("--kb", metavar="ID", help="of one knowledge base, which is a domain")
     parser.add_argument("--json", action="store_true", help="for programs")
-    return command_line.run(status(parser.parse_args().json))
+    options = parser.parse_args()
+    return command_line.run(status(options.json, options.kb))
 
 
 if __name__ == "__main__":

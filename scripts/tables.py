@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from core.pages.text_cleaning import printable_line
 from core.registry.io.item_forgetter import ForgetCounts
+from core.registry.time_text import ago, ahead, span
+
+__all__ = ["ago", "ahead", "counted", "removal_summary", "span", "table"]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -42,26 +46,7 @@ def removal_summary(counts: ForgetCounts) -> str:
     return f"{removed}; {counted(counts.kept, 'item')} kept, because other sources list {pronoun}."
 
 
-def span(seconds: float) -> str:
-    """Return a length of time in its two largest units: `3h 20m`."""
-    if seconds == float("inf"):
-        return "never"
-    left = int(abs(seconds))
-    words: list[str] = []
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count or (unit == "s" and not words):
-            words.append(f"{count}{unit}")
-    return " ".join(words[:2])
-
-
-def ago(stamp: float, now: float) -> str:
-    """Return how long ago, or a dash for never."""
-    return f"{span(now - stamp)} ago" if stamp else "–"
-
-
-def ahead(stamp: float, now: float) -> str:
-    """Return how far ahead."""
-    if stamp == float("inf"):
-        return "never"
-    return f"in {span(stamp - now)}" if stamp > now else "now"
+def removal_json(name: str, counts: ForgetCounts, *, dry_run: bool) -> dict[str, object]:
+    """Return how much was removed, or would be, for programs."""
+    told = asdict(counts) | {"comes_back_by": sorted(counts.comes_back_by)}
+    return {"name": name, "dry_run": dry_run, **told}

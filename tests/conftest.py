@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
 import signal
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
@@ -16,9 +18,11 @@ from pydantic import SecretStr
 from core.keys import Keys
 from core.runtime.context import Context, open_context
 from core.runtime.parse_pool import ParsePool
+from core.search.io import local_embedder
 from core.settings import Settings
 from core.store import connect, embedded
 from tests import commands, ports
+from tests.api import ApiServer, api_server
 from tests.inline_pool import InlinePool
 from tests.site import Site
 from tests.web import FakeWeb
@@ -27,6 +31,7 @@ from tests.web import FakeWeb
 hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
 
+SETTING_NAMES = {name.upper() for name in Settings.model_fields}
 RUNAWAY_CPU_SECONDS = 30.0
 FULL = """the long version: crashes, lost replies and kills at every point instead of at some of them; load tests
 with their full counts; every hostile input, corpus page and member of a long list of like cases instead of a choice;
@@ -62,10 +67,10 @@ def full(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variable and no .env of the developer's reaches a test."""
-    for name in Settings.model_fields:
-        monkeypatch.delenv(name.upper(), raising=False)
+    for name in SETTING_NAMES & os.environ.keys():
+        monkeypatch.delenv(name)
     monkeypatch.setitem(Settings.model_config, "env_file", None)
 
 
@@ -74,6 +79,14 @@ def inline_parsing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """Pages are parsed in this process, unless a test is marked `parse_children`."""
     if not request.node.get_closest_marker("parse_children"):
         monkeypatch.setattr("core.runtime.context.ParsePool", lambda *_: InlinePool())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_local_model() -> Iterator[None]:
+    """The bytes of the local model become a session once, not for every embedder."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(local_embedder, "_session", functools.cache(local_embedder._session))
+        yield
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -110,14 +123,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.Embedd
 @pytest.fixture
 def settings(server: embedded.EmbeddedServer, tmp_path: Path) -> Settings:
     """Settings for loopback: no gap, quick timeouts, everything below a temporary folder."""
-    return Settings(
-        redis_url=SecretStr(server.url),
-        persistent_storage_path=tmp_path,
-        feeds_file=tmp_path / "feeds.toml",
-        folder_roots=(str(tmp_path),),
-        fetch_host_gap_seconds=0,
-        fetch_timeout_seconds=5,
-    )
+    folders = {
+        "persistent_storage_path": tmp_path,
+        "feeds_file": tmp_path / "feeds.toml",
+        "folder_roots": (str(tmp_path),),
+    }
+    return _loopback_settings(server.url).model_copy(update=folders)
+
+
+@functools.cache
+def _loopback_settings(url: str) -> Settings:
+    """Read once: most tests need settings, and reading seventy from the environment takes a while."""
+    return Settings(redis_url=SecretStr(url), fetch_host_gap_seconds=0, fetch_timeout_seconds=5)
 
 
 @contextlib.asynccontextmanager
@@ -167,6 +184,13 @@ async def context(settings: Settings, redis: connect.Client, web: FakeWeb) -> As
     """A context on an empty store that may ask loopback."""
     async with open_context(settings.model_copy(update={"fetch_allowed_hosts": ("127.0.0.0/8",)})) as opened:
         yield opened
+
+
+@pytest.fixture
+async def api(settings: Settings, redis: connect.Client) -> AsyncIterator[ApiServer]:
+    """The HTTP API on loopback, on an empty store."""
+    async with api_server(settings) as running:
+        yield running
 
 
 @pytest.fixture

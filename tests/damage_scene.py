@@ -17,6 +17,7 @@ from core import ids
 from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE
 from core.runtime.context import Context, open_context
+from core.runtime.job_limit import JobLimit
 from core.runtime.job_queues import JobQueues
 from core.search.io.searcher import open_searcher
 from core.search.models import Query
@@ -30,7 +31,7 @@ from tests.crawled_site import SID, add_site
 from tests.openai_server import EmbeddingServer
 from tests.site import Site
 from tests.web import FakeWeb
-from workers import canonical_fetcher, ingestor, jobs
+from workers import canonical_fetcher, ingestor, item_jobs
 from workers.embed_jobs import embed_items
 from workers.timer import Timer
 
@@ -128,10 +129,10 @@ class Scene:
         now = await connect.now(self.client)
         pages = [self.page_id(word) for word in PAGES]
         articles = [self.article_id(word) for word in WORDS]
-        limit = jobs.JobLimit(time.monotonic() + 60)
+        limit = JobLimit(time.monotonic() + 60)
         await self.context.due.make_due([*pages, *articles], now)
-        await jobs._visit(self.context, limit, pages, now, SID)
-        await jobs._visit(self.context, limit, articles, now, ARTICLES_SOURCE)
+        await item_jobs.visit(self.context, limit, pages, now, SID)
+        await item_jobs.visit(self.context, limit, articles, now, ARTICLES_SOURCE)
 
     async def tick(self) -> None:
         queues = JobQueues(self.settings)

@@ -44,7 +44,7 @@ def for_up(folder: Path) -> dict[str, str]:
     place = folder / sample.URL_FILE
     if not place.exists():
         place.write_text(f"http://127.0.0.1:{take()}\n")
-    return {"EMBEDDED_REDIS_PORT": str(take())}
+    return {"EMBEDDED_REDIS_PORT": str(take()), "API_BIND": f"127.0.0.1:{take()}"}
 
 
 def _is_free(port: int) -> bool:

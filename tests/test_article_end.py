@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
+from core.feeds.io.category_changes import CategoryChanges
 from core.feeds.io.link_store import Ttls
 from core.models import Ref
 from core.registry.io.article_end import ArticleEnd
 from core.registry.io.cleanup import ArticleExpiry
-from core.registry.io.item_forgetter import ItemForgetter
-from core.registry.io.link_forgetter import LinkForgetter
 from core.registry.io.registrar import Listing
 from core.runtime.job_queues import JobQueues
 from core.search.io.chunk_store import ChunkStore
@@ -201,14 +200,14 @@ async def test_gone_page_stays_gone(press: Press) -> None:
     assert await press.is_whole()
 
 
-async def test_forgotten_feed_leaves_the_page_its_text(press: Press) -> None:
-    """`forget --feed` ends the article in the same way."""
+async def test_dropped_category_leaves_the_page_its_text(press: Press) -> None:
+    """`feeds drop` ends the article in the same way."""
     await press.store(is_listed_by_site=True)
-    forgetter = ItemForgetter(press.client, press.keys)
-    await LinkForgetter(forgetter).category("world")
+    changes = CategoryChanges(press.client, press.keys, Ttls.of(press.context.settings))
+    await changes.remove("world")
 
     assert (await press.paper.item())["sources"] == SID
-    assert forgetter.counts.kept == 1
+    assert changes.counts.forgotten.kept == 1
     assert await press.found() == ["/a"]
     assert await press.is_whole()
 
@@ -286,6 +285,21 @@ async def test_damaged_record_does_not_keep_others_from_their_end(press: Press) 
     assert await press.sweep() == 1
     assert (await press.paper.item())["status"] == "Gone"
     assert await press.client.exists(press.keys.item("url_list"), press.keys.item("url_bogus")) == 2
+
+
+async def test_damaged_record_ends_with_the_others(press: Press) -> None:
+    """A record that lost its URL is removed when its time is over, as a whole one is, and nothing of it is left."""
+    await press.store(is_listed_by_site=False)
+    await press.end()
+    await press.sweep()
+    await press.client.hdel(press.keys.item(press.paper.id), "normalizedSource")
+    ttls = Ttls.of(press.library.settings)
+
+    assert await press.sweep(ttls.attempted - 60) == 0
+    assert await press.sweep(ttls.attempted + 60) == 1
+    assert await press.client.exists(press.keys.item(press.paper.id)) == 0
+    assert await press.client.zscore(press.keys.refs("rss"), press.paper.id) is None
+    assert await press.sweep(ttls.attempted + 60) == 0
 
 
 async def test_item_that_never_had_an_article_is_left_alone(press: Press) -> None:

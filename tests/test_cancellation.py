@@ -91,7 +91,9 @@ async def test_lanes_are_ended_though_their_work_loses_cancellations() -> None:
 
     with pytest.raises(ValueError, match="bad"):
         async with asyncio.timeout(ENDS):
-            await domain_concurrency.run(domain_concurrency.group(["deaf", "bad"], str), work, 1, lambda: False)
+            await domain_concurrency.run(
+                domain_concurrency.group(["deaf", "bad"], str), work, lambda lane: 1, lambda: False
+            )
 
     assert ended == ["deaf"]
 

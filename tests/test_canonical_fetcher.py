@@ -73,7 +73,7 @@ async def test_link_becomes_an_article_in_every_key(context: Context, web: FakeW
         assert await client.smembers(key) == {item["id"]}
     assert await client.zscore(keys.refs("rss"), item["id"]) == 0
     assert await client.zscore(keys.due("rss"), item["id"]) > float(found["fetched_ts"])
-    assert [fields["type"] for _, fields in await client.xrange(keys.events)] == ["article.stored"]
+    assert [fields["type"] for _, fields in await client.xrange(keys.events)] == ["article.stored", "run.finished"]
     assert await client.keys("*lease*") == await client.keys("*crashes*") == []
 
 

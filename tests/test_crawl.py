@@ -450,10 +450,11 @@ async def test_pages_are_told_in_sum(
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
-    lines = capsys.readouterr().err.splitlines()
+    lines = [line for line in capsys.readouterr().err.splitlines() if "DEBUG [refresh] ✓ State saved" not in line]
     named = {f"[refresh] ✅ Stored → {site.url(path)}" for path in ("/", "/a", "/b")}
     stored = {line.partition(" DEBUG ")[2] for line in lines if "Stored" in line}
     assert stored == (named if level == "DEBUG" else set())
     assert len([line for line in lines if "2 of" in line and "failed, for instance: HTTP 500 → " in line]) == 1
     assert len([line for line in lines if "🏁" in line and "3 changed" in line and "2 failed" in line]) == 1
-    assert len(lines) == (2 if level == "INFO" else 2 + 5)
+    assert len([line for line in lines if "✓ State saved: 5 crawled, 0 queued" in line]) == 1
+    assert len(lines) == (3 if level == "INFO" else 3 + 5)

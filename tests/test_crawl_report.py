@@ -117,7 +117,7 @@ async def test_run_that_the_guard_stopped_says_so(settings: Settings, adopted: N
 
         run = await crawl_folder(context)
 
-    assert (run["status"], run["unchanged"], run["gone"]) == ("held", "0", "0")
+    assert (run["problem"], run["unchanged"], run["gone"]) == ("held", "0", "0")
     assert "6 of 6 items would be gone within a day" in run["message"]
 
 
@@ -167,10 +167,10 @@ async def test_guard_counts_a_loss_once(settings: Settings, site: Site, status: 
 
         run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
-        assert (lost["gone"], run["status"], run["message"]) == ("12", "finished", "")
+        assert (lost["gone"], run["status"], run["message"]) == ("12", "succeeded", "")
         site.page("/", links=pages[24:])
         run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
-        assert run["status"] == "held"  # 12 more are a loss indeed
+        assert run["problem"] == "held"  # 12 more are a loss indeed
         assert "24 of 41 items would be gone" in run["message"]
 
 
@@ -190,7 +190,7 @@ async def test_guard_does_not_count_what_has_no_text(settings: Settings, site: S
 
         run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
-    assert (run["status"], run["message"], run["gone"]) == ("finished", "", "2")
+    assert (run["status"], run["message"], run["gone"]) == ("succeeded", "", "2")
 
 
 # ── max_pages ───────────────────────────────────────────────────────────────────────────────────
@@ -330,7 +330,7 @@ async def test_full_mode_counts_as_changed_what_differs(
 
     head, row = (line.split() for line in capsys.readouterr().out.splitlines()[:2])
     said = dict(zip(head[1:7], row[1:7], strict=True))
-    assert said == {"END": "finished", "KNOWN": "3", "VISITED": "3", "CHANGED": "1", "UNCHANGED": "2", "GONE": "0"}
+    assert said == {"END": "succeeded", "KNOWN": "3", "VISITED": "3", "CHANGED": "1", "UNCHANGED": "2", "GONE": "0"}
 
 
 async def test_run_without_trouble_says_nothing(settings: Settings, site: Site) -> None:
@@ -340,4 +340,4 @@ async def test_run_without_trouble_says_nothing(settings: Settings, site: Site) 
         await add_site(context, site.url("/"))
         run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
-    assert (run["status"], run["message"]) == ("finished", "")
+    assert (run["status"], run["message"]) == ("succeeded", "")

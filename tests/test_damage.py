@@ -27,7 +27,7 @@ LISTS = {"feeds", "refs"}
 """Lists of which whole sources live: without them nothing of these is visited before the doctor came."""
 NOT_THERE = {("feeds", "/news/barge")}
 """What nobody can know any more: which feeds there were."""
-AT_ONCE = 8
+AT_ONCE = 14
 """Families that are damaged together, neighbours apart; with --full each is damaged alone."""
 NOT_TEXT = b"\xff\xfe\x80 junk"
 JUNK = ["abc", NOT_TEXT, "nan", "inf", "-inf", "9" * 400, "1e308", "-1", "{", '["a', "\x00\x1b[31m"]

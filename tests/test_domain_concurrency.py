@@ -51,7 +51,7 @@ async def test_lanes_keep_their_width_and_the_limit_of_all() -> None:
 
     items = [f"{lane}{n}" for lane in "abc" for n in range(10)]
     await domain_concurrency.run(
-        domain_concurrency.group(items, lambda item: item[0]), work, 2, lambda: False, at_once=3
+        domain_concurrency.group(items, lambda item: item[0]), work, lambda lane: 2, lambda: False, at_once=3
     )
 
     assert sorted(done) == sorted(items)
@@ -66,7 +66,7 @@ async def test_stopped_lanes_leave_the_rest() -> None:
         done.append(item)
 
     queues = domain_concurrency.group(range(10), lambda _: "x")
-    await domain_concurrency.run(queues, work, 1, lambda: len(done) >= 3)
+    await domain_concurrency.run(queues, work, lambda lane: 1, lambda: len(done) >= 3)
 
     assert done == [0, 1, 2]
     assert len(queues["x"]) == 7

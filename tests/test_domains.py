@@ -35,11 +35,14 @@ def test_a_full_domain() -> None:
                 "max_depth": 3,
                 "max_pages": 50,
                 "interval_seconds": 3600,
+                "gap_seconds": 0,
                 "sitemap": False,
             }
         ],
         folder_sources=[{"path": "/data/docs", "include": ["*.md"], "exclude": ["drafts/"], "interval_seconds": 60.5}],
-        github_sources=[{"repo": "octo/Hello.World", "branch": "release/1.x", "include": [], "wiki": True}],
+        github_sources=[
+            {"repo": "octo/Hello.World", "branch": "release/1.x", "include": [], "wiki": True, "gap_seconds": 1.5}
+        ],
     )
     web, folder, github, wiki = domain.sources("https://git.example.org/")
 
@@ -58,6 +61,7 @@ def test_a_full_domain() -> None:
         "max_depth": 3,
         "max_pages": 50,
         "interval_seconds": 3600,
+        "gap_seconds": 0,
         "sitemap": False,
     }
     assert folder.config == {
@@ -73,7 +77,11 @@ def test_a_full_domain() -> None:
         "exclude": [],
         "wiki": True,
         "interval_seconds": None,
+        "gap_seconds": 1.5,
     }
+    assert (web.gap_seconds, web.hosts) == (0, ("docs.example.org", "www.docs.example.org"))
+    assert (wiki.gap_seconds, wiki.hosts) == (1.5, ("git.example.org", "www.git.example.org"))
+    assert (folder.gap_seconds, folder.hosts, github.hosts) == (None, (), ())
     assert (wiki.config["url"], wiki.config["scope"]) == ("https://git.example.org/octo/Hello.World/wiki", "subpages")
 
 
@@ -91,6 +99,7 @@ def test_defaults() -> None:
         "max_depth": 10,
         "max_pages": 10_000,
         "interval_seconds": None,
+        "gap_seconds": None,
         "sitemap": True,
     }
     assert folder.config["include"] == github.config["include"] == list(DOCUMENTS)
@@ -168,6 +177,9 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("pattern", {"folder_sources": [{"path": "x", "include": ["[a"]}]}, "folder_sources[0].include: the pattern '[a'"),
     ("url pattern", {"web_sources": [WEB | {"exclude": [""]}]}, "web_sources[0].exclude: the pattern '' is empty."),
     ("interval", {"web_sources": [WEB | {"interval_seconds": 0}]}, "web_sources[0].interval_seconds: should be"),
+    ("longest interval", {"web_sources": [WEB | {"interval_seconds": 1e8}]}, "web_sources[0].interval_seconds: should"),
+    ("gap", {"web_sources": [WEB | {"gap_seconds": -1}]}, "web_sources[0].gap_seconds: should be greater than"),
+    ("gap of a folder", {"folder_sources": [{"path": "x", "gap_seconds": 0}]}, "folder_sources[0].gap_seconds: is no"),
     ("no number", {"web_sources": [WEB | {"interval_seconds": float("nan")}]}, "web_sources[0].interval_seconds: "),
     ("id", {"id": "A b", "web_sources": [WEB]}, "id: is no name; use a-z, 0-9, _ and -, at most 63 characters."),
     ("id with dot", {"id": "a.b", "web_sources": [WEB]}, "id: is no name"),

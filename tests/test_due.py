@@ -9,7 +9,7 @@ import pytest
 
 from core.keys import Keys
 from core.models import Ref
-from core.registry.io.due import LOOK, DueItems
+from core.registry.io.due import LOOK, DueItems, HostShares
 from core.registry.io.registrar import Listing, Registrar
 from core.store.connect import Client
 
@@ -72,11 +72,11 @@ async def test_each_host_has_its_share(redis: Client, keys: Keys, due: DueItems)
     for at, address in enumerate(addresses):
         await registrar.register([Ref(address)], Listing("s"), NOW - 1_000 + at)
 
-    picked = await due.pick("s", NOW, 20, HOLD, share_per_host=3)
+    picked = await due.pick("s", NOW, 20, HOLD, shares=HostShares(3))
 
     hosts = [await redis.hget(keys.item(item), "sourceHost") for item in picked]
     assert hosts == ["big.example"] * 3 + [f"small{n}.example" for n in range(5)]
-    assert len(await due.pick("s", NOW, 20, HOLD, share_per_host=3)) == 3
+    assert len(await due.pick("s", NOW, 20, HOLD, shares=HostShares(3))) == 3
     assert await due.count("s", NOW) == 55 - 8 - 3
 
 
@@ -86,13 +86,13 @@ async def test_host_with_a_long_line_does_not_hide_the_others(redis: Client, key
     await fill(redis, keys, {**big, "other": NOW - 1})
     await redis.hset(keys.item("other"), "sourceHost", "other.example")
 
-    first = await due.pick("s", NOW, 100, HOLD, share_per_host=10)
-    second = await due.pick("s", NOW + 1, 100, HOLD, share_per_host=10)
+    first = await due.pick("s", NOW, 100, HOLD, shares=HostShares(10))
+    second = await due.pick("s", NOW + 1, 100, HOLD, shares=HostShares(10))
 
     assert first == [f"big{n:05}" for n in range(10)]
     assert "other" in second
     assert await due.count("s", NOW + 1) == len(big) + 1 - len(first) - len(second)
-    third = await due.pick("s", NOW + 2, 100, HOLD, share_per_host=10)
+    third = await due.pick("s", NOW + 2, 100, HOLD, shares=HostShares(10))
     assert third == sorted(third)
 
 
@@ -108,7 +108,7 @@ async def test_million_due_items_cost_the_picker_little(
     for share in (1_000_000, 48):
         cpu, wall, picked = time.process_time(), time.perf_counter(), 0
         for _ in range(10):
-            picked += len(await due.pick("s", NOW, 2_000, HOLD, share))
+            picked += len(await due.pick("s", NOW, 2_000, HOLD, HostShares(share)))
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         with capsys.disabled():
             what = "no share" if share > 48 else f"share of {share}"

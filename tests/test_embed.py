@@ -570,7 +570,7 @@ async def test_job_sums_up(settings: Settings, capsys: pytest.CaptureFixture[str
         await library.crawl()
         await library.embed()
 
-    assert [line[20:] for line in capsys.readouterr().err.splitlines() if " INFO [embed] " in line] == [
+    assert [line[20:] for line in capsys.readouterr().err.splitlines() if " INFO [embed] 🧭" in line] == [
         "INFO [embed] 🧭 Indexed 3 pages: 3 chunks embedded, 0 as they were",
         "INFO [embed] 🧭 Indexed 1 pages: 1 chunks embedded, 0 as they were",
     ]

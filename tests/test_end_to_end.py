@@ -197,12 +197,33 @@ def test_first_run_fills_articles_a_person_wants_to_read(first_run: FirstRun) ->
     stories = {uid: client.hgetall(KEYS.failure(uid)) for uid in failures}
     assert sorted(story["http_status"] for story in stories.values()) == ["404", "503"]
     assert client.zcard(KEYS.retry) == 1
-    assert client.xlen(KEYS.events) == 2 * len(uids)
+    events = Counter(fields["type"] for _, fields in client.xrange(KEYS.events))
+    assert (events.pop("run.finished"), events.total()) == (2, 2 * len(uids))  # polled, and fetched
     assert totals["found"] == totals["new"] + totals["known"] + totals["rejected"]
     ends = ("stored", "failed", "retry", "alias", "duplicate", "deferred")
     assert totals["new"] == sum(totals[end] for end in ends) > 40
 
 
+def test_status_in_json(first_run: FirstRun) -> None:
+    """Programs read the same figures."""
+    seen = json.loads(first_run.freshet.run("scripts.status", "--json").stdout)
+
+    assert seen["feeds"]["by_status"] == {"ok": 5}
+    assert seen["categories"]["sample_news"]["links"] >= 10
+    assert seen["redis"]["warnings"] == []
+
+
+def test_second_up_on_the_same_folder_is_refused(first_run: FirstRun) -> None:
+    """One sentence and exit code 2, not a second server on the same files; `--once` joins the running one."""
+    second = first_run.freshet.run("scripts.launch", check=False)
+    once = first_run.freshet.run("scripts.launch", "--once")
+
+    assert second.returncode == 2
+    assert "already running" in second.stderr
+    assert "Embedded Redis" not in once.stderr
+
+
+@pytest.mark.full
 def test_ctrl_c_ends_everything_and_a_restart_needs_no_requests(freshet: Freshet) -> None:
     """Exit code 0, no process left; the next start finds its data and polls no feed again."""
     running = freshet.start(EMBEDDER="none")
@@ -216,11 +237,17 @@ def test_ctrl_c_ends_everything_and_a_restart_needs_no_requests(freshet: Freshet
     assert "5 ok" in again.stdout
 
 
-def test_own_feeds_replace_the_sample_while_it_runs(freshet: Freshet) -> None:
-    """SADD of a feed, and within a cycle the sample, its data and its site are gone."""
-    running = freshet.start(INGEST_CYCLE_SECONDS="0.5", EMBEDDER="none", FETCH_ALLOWED_HOSTS="127.0.0.1")
+def test_own_feeds_replace_the_sample_while_it_runs(freshet: Freshet, server: EmbeddedServer) -> None:
+    """SADD of a feed, and within a cycle the sample, its data and its site are gone; not before, also with the queues
+    on a server of their own, which has no sample."""
+    running = freshet.start(
+        INGEST_CYCLE_SECONDS="0.5", EMBEDDER="none", FETCH_ALLOWED_HOSTS="127.0.0.1", QUEUE_REDIS_URL=server.url
+    )
     running.until(lambda: "[canon] 🏁" in running.log)  # what is just being fetched is only gone a minute later
     client = freshet.client()
+    looked = _connections(client)
+    running.until(lambda: _connections(client) >= looked + 3)  # whoever looks again has not closed it the first time
+    assert "sample site is closed" not in running.log
     client.sadd(KEYS.feeds("mine"), "http://127.0.0.1:9/feed")
     running.until(lambda: "sample site is closed" in running.log)
     running.until(lambda: not list(client.scan_iter("*sample*")) and not client.exists(KEYS.article_index))
@@ -233,6 +260,11 @@ def test_own_feeds_replace_the_sample_while_it_runs(freshet: Freshet) -> None:
     assert (code, alive) == (0, [])
 
 
+def _connections(client: redis.Redis) -> int:
+    """How many there were; while the workers have nothing to do, each is a look of the sample's watcher."""
+    return int(client.info("stats")["total_connections_received"])
+
+
 def test_own_feed_file_means_no_sample(freshet: Freshet) -> None:
     """With feeds in feeds.toml the sample never appears."""
     freshet.feeds.write_text('[categories]\n"My News" = ["http://127.0.0.1:9/feed"]\n')
@@ -240,16 +272,6 @@ def test_own_feed_file_means_no_sample(freshet: Freshet) -> None:
 
     assert "sample" not in done.stdout + done.stderr
     assert "my_news" in done.stdout
-
-
-def test_second_up_on_the_same_folder_is_refused(first_run: FirstRun) -> None:
-    """One sentence and exit code 2, not a second server on the same files; `--once` joins the running one."""
-    second = first_run.freshet.run("scripts.launch", check=False)
-    once = first_run.freshet.run("scripts.launch", "--once")
-
-    assert second.returncode == 2
-    assert "already running" in second.stderr
-    assert "Embedded Redis" not in once.stderr
 
 
 @pytest.mark.full
@@ -265,23 +287,6 @@ def test_killed_up_takes_its_workers_along(freshet: Freshet) -> None:
 
     assert "5 ok" in again.stdout
     assert alive == []
-
-
-def test_queue_on_another_server_leaves_the_sample_alone(freshet: Freshet, server: EmbeddedServer) -> None:
-    """QUEUE_REDIS_URL is for RQ; the sample is looked for in the store."""
-    running = freshet.start(QUEUE_REDIS_URL=server.url, EMBEDDER="none")
-    running.until(lambda: "🏁" in running.log)
-    with freshet.client() as client:
-        looked = _times_read(client)
-        running.until(lambda: _times_read(client) >= looked + 2)  # whoever looks twice has not closed it the first time
-    running.stop()
-
-    assert "sample site is closed" not in running.log
-
-
-def _times_read(client: redis.Redis) -> int:
-    """How often a set was read; between two cycles only the sample's watcher does it."""
-    return int(client.info("commandstats")["cmdstat_smembers"]["calls"])
 
 
 def test_scripts_work_from_any_folder(freshet: Freshet, tmp_path: Path) -> None:
@@ -341,12 +346,3 @@ def test_bad_setting_stops_the_start_with_a_sentence(freshet: Freshet) -> None:
     assert done.returncode == 2
     assert "FETCH_CONCURRENCY" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_status_in_json(first_run: FirstRun) -> None:
-    """Programs read the same figures."""
-    seen = json.loads(first_run.freshet.run("scripts.status", "--json").stdout)
-
-    assert seen["feeds"]["by_status"] == {"ok": 5}
-    assert seen["categories"]["sample_news"]["links"] >= 10
-    assert seen["redis"]["warnings"] == []

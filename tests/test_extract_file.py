@@ -98,27 +98,30 @@ def test_nothing_to_read(body: bytes, name: str, code: FailCode, words: str) -> 
     assert words in failed.text
 
 
+LAUGHS = '<!DOCTYPE a [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>'
 HOSTILE = {
-    "truncated.pdf": files.pdf([PARAGRAPH])[:300],
-    "loop.pdf": files.pdf([PARAGRAPH], kids="2 0 R 4 0 R"),
-    "nested.pdf": b"%PDF-1.4\n1 0 obj\n" + b"[" * 200_000,
-    "entity.docx": files.docx("&x;", declaration='<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]>'),
-    "laughs.docx": files.docx("&b;", declaration='<!DOCTYPE a [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>'),
-    "bomb.docx": files.docx("", {"word/media/x": b"\x00" * 120_000_000}),
-    "xml-bomb.docx": files.docx("<w:p/>" * 3_000_000),
-    "line.csv": b"a,b\x00\n" + b"x" * 10_000_000 + b",2\n",
-    "commas.csv": b"," * 5_000_000,
-    "quotes.csv": b'"' * 3_000_001,
-    "lines.csv": b"a\n" * 3_000_000,
-    "quotes.md": b">" * 100_000 + b"\n\nwords",
-    "brackets.md": b"[" * 100_000,
-    "images.md": b"![" * 100_000,
-    "lists.md": b"- " * 100_000,
-    "stars.md": b"**a " * 50_000,
-    "front.md": b"---\n" + b"a: b\n" * 400_000,
-    "html.md": b"<div>" * 100_000,
-    "long.txt": b"x" * 20_000_000,
-    "wide.txt": b"\xff\xfe" + b"\x00\xd8" * 100_000,
+    "truncated.pdf": lambda: files.pdf([PARAGRAPH])[:300],
+    "loop.pdf": lambda: files.pdf([PARAGRAPH], kids="2 0 R 4 0 R"),
+    "nested.pdf": lambda: b"%PDF-1.4\n1 0 obj\n" + b"[" * 200_000,
+    "entity.docx": lambda: files.docx("&x;", declaration='<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]>'),
+    "laughs.docx": lambda: files.docx(
+        "&b;", declaration='<!DOCTYPE a [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>'
+    ),
+    "bomb.docx": lambda: files.docx("", {"word/media/x": b"\x00" * 120_000_000}),
+    "xml-bomb.docx": lambda: files.docx("<w:p/>" * 3_000_000),
+    "line.csv": lambda: b"a,b\x00\n" + b"x" * 10_000_000 + b",2\n",
+    "commas.csv": lambda: b"," * 5_000_000,
+    "quotes.csv": lambda: b'"' * 3_000_001,
+    "lines.csv": lambda: b"a\n" * 3_000_000,
+    "quotes.md": lambda: b">" * 100_000 + b"\n\nwords",
+    "brackets.md": lambda: b"[" * 100_000,
+    "images.md": lambda: b"![" * 100_000,
+    "lists.md": lambda: b"- " * 100_000,
+    "stars.md": lambda: b"**a " * 50_000,
+    "front.md": lambda: b"---\n" + b"a: b\n" * 400_000,
+    "html.md": lambda: b"<div>" * 100_000,
+    "long.txt": lambda: b"x" * 20_000_000,
+    "wide.txt": lambda: b"\xff\xfe" + b"\x00\xd8" * 100_000,
 }
 
 
@@ -141,7 +144,7 @@ async def test_hostile_and_slow(name: str) -> None:
 
 
 async def read_hostile(parse_pool: ParsePool, name: str) -> None:
-    result = await parse_pool.run("document", DocumentRequest(HOSTILE[name], name, links=True))
+    result = await parse_pool.run("document", DocumentRequest(HOSTILE[name](), name, links=True))
     if isinstance(result, Failed):
         assert result.detail in (FailDetail.CPU, FailDetail.MEMORY)
         assert name in SLOW

@@ -25,7 +25,9 @@ LINKS = ("https://news.example/1", "https://news.example/2")
 
 
 @pytest.fixture
-def feeds(any_redis: Client, keys: Keys) -> FeedStore:
+async def feeds(any_redis: Client, keys: Keys) -> FeedStore:
+    for category in ("world", "tech"):
+        await any_redis.sadd(keys.feeds(category), URL)
     return FeedStore(any_redis, keys, Ttls(100, 100, 100))
 
 
@@ -168,3 +170,19 @@ def test_unreadable_fields_take_their_default() -> None:
     state = from_hash(URL, {"status": "?", "polls": "many", "next_poll_ts": "soon", "hint_skip_hours": "x,3"})
 
     assert (state.status, state.polls, state.next_poll_ts, state.hints.skip_hours) == (FeedStatus.NEW, 0, 0.0, (3,))
+
+
+async def test_feed_that_left_a_category_meanwhile_is_not_put_back(
+    any_redis: Client, keys: Keys, feeds: FeedStore
+) -> None:
+    """A cycle knows the categories of its beginning; what was renamed or dropped since is not written to."""
+    await feeds.add_to_schedule([URL])
+    await any_redis.srem(keys.feeds("world"), URL)
+    in_tech = await feeds.lease(URL, ["tech", "world"], NOW)
+    assert isinstance(in_tech, LeasedFeed)
+    await feeds.release(in_tech)
+    await any_redis.srem(keys.feeds("tech"), URL)
+
+    assert in_tech.categories == ("tech",)
+    assert await feeds.lease(URL, ["tech", "world"], NOW) is None
+    assert await any_redis.exists(keys.lease(f"feed_{FID}")) == 0

@@ -409,7 +409,7 @@ async def test_unreadable_folder_deletes_nothing(shelf: Shelf, monkeypatch: pyte
     monkeypatch.undo()
 
     assert os.strerror(number) in run["message"]
-    assert run["status"] == "incomplete"
+    assert (run["status"], run["problem"]) == ("partial", "incomplete")
     assert "B." in await shelf.text("bad/b.md")
     assert "C." in await shelf.text("c.md")
     await shelf.crawl()

@@ -15,8 +15,10 @@ from core.models import Deferred, Failed, Fetched, FetchRequest, ListingBatch, L
 from core.net.fetcher import Fetcher
 from core.registry.record import Item
 from core.settings import Settings
+from core.sources.domain_schema import SourceRecord
 from core.sources.io.github import GithubSource
 from core.sources.io.source import Source
+from core.sources.source_state import SourceState
 from core.store.connect import Client
 from tests.github_server import API, RAW, GithubServer, sha
 from tests.web import FakeWeb
@@ -596,3 +598,23 @@ async def test_enterprise_has_everything_on_one_host(context: Context) -> None:
         assert (list(first.versions), again.end.reason) == (["trunk/docs/a.md"], "unchanged")
         assert isinstance(got, Fetched)
         assert (got.body, hub.paths[-1]) == (b"A", "/raw/o/r/trunk/docs/a.md")
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("https://github.com/o/r/blob/main/docs/a.md", ""),
+        ("https://github.com/o/r/blob/main/docs/old/a.md", "excluded"),
+        ("https://github.com/o/r/blob/main/code.py", "not included"),
+        ("https://github.com/o/r/blob/other/docs/a.md", None),
+        ("https://github.com/o/another/blob/main/docs/a.md", None),
+        ("https://mill.example/docs/a.md", None),
+    ],
+)
+def test_stored_repository_judges_without_being_opened(url: str, reason: str | None) -> None:
+    """Files of its own branch are taken or not; all else is none of its business."""
+    config = {"repo": "o/r", "branch": "main", "include": ["*.md"], "exclude": ["docs/old/"]}
+    state = SourceState(SourceRecord("d.r", "github", "d", config))
+    judgement = GithubSource.judge(state, Settings(), url, 0, 0.0)
+
+    assert (judgement.reason if judgement else None) == reason

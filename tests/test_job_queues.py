@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import pickle
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 
@@ -22,10 +26,11 @@ from core.runtime.allowed_jobs import ALLOWED_JOBS, JobRefused, JobSpec
 from core.runtime.forking_worker import WorkerTiming
 from core.runtime.job_queues import JobQueues
 from core.runtime.queue_names import QueueName, job_id, rq_queue_name
+from core.runtime.queue_worker import QueueWorker
 from core.settings import Settings
 from core.store import connect
 from core.store.embedded import EmbeddedServer
-from tests import queue_jobs
+from tests import commands, queue_jobs
 from tests.faults.process import ROOT, Worker
 from workers.__main__ import main
 
@@ -130,7 +135,7 @@ def test_a_killed_workers_job_is_back_within_two_minutes() -> None:
 
 def test_every_function_of_the_list_is_retried_and_limited() -> None:
     """No function without Retry and without a timeout."""
-    assert all(spec.retry_seconds and 0 < spec.timeout_seconds <= 600 for spec in ALLOWED_JOBS.values())
+    assert all(spec.retry_seconds and 0 < spec.timeout_seconds <= 3_600 for spec in ALLOWED_JOBS.values())
 
 
 def test_the_list_names_functions_that_exist() -> None:
@@ -142,7 +147,7 @@ def test_the_list_names_functions_that_exist() -> None:
 
 def test_only_listed_functions_can_be_sent(job_queues: JobQueues) -> None:
     """A foreign function is refused where it is sent, and nothing is queued."""
-    with pytest.raises(JobRefused, match=r"'os\.system' is not on the list"):
+    with pytest.raises(JobRefused, match=r"'os\.system' is not one of the functions that may run: "):
         job_queues.enqueue("os.system", "true", id_words=["x"])
 
     assert job_queues.count_waiting(QueueName.REFRESH) == 0
@@ -504,3 +509,73 @@ def test_a_wrong_setting_is_a_sentence(tmp_path: Path) -> None:
     )
 
     assert (ended.returncode, "TIMER_SECONDS" in ended.stderr, "Traceback" in ended.stderr) == (2, True, False)
+
+
+# ── the beginning of a worker and of a job ──
+
+
+def test_a_job_that_cannot_begin_waits_for_the_server(
+    settings: Settings, client: sync_redis.Redis, job_queues: JobQueues, paper: Paper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server goes away when a job was just taken: it is put back when it is there again, and runs once."""
+    job_queues.enqueue(NOTE, str(paper), "ran", id_words=("n",))
+    worker = QueueWorker(settings, [QueueName.REFRESH], queue_jobs.ALLOWED)
+    away = [sync_redis.ConnectionError("away")] * 3
+
+    def fails_at_first(method: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **options: object) -> object:
+            if away:
+                raise away.pop()
+            return method(*args, **options)
+
+        return call
+
+    monkeypatch.setattr("core.runtime.queue_worker.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(worker, "prepare_execution", fails_at_first(worker.prepare_execution))
+    monkeypatch.setattr(worker, "_put_back", fails_at_first(worker._put_back))
+
+    assert worker._pass(burst=False)
+    assert away == []
+    assert (client.lrange("rq:queue:refresh", 0, -1), worker.jobs_taken) == ([b"n"], 0)
+    assert worker._pass(burst=False)
+    assert (paper.words, status(client, "n"), worker.jobs_taken) == (["ran"], JobStatus.FINISHED, 1)
+    worker.teardown()
+
+
+def test_a_signal_while_a_worker_starts_ends_it(
+    settings: Settings, client: sync_redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in the last moment, when the server has answered and its connection is being closed."""
+    commands.adopt(monkeypatch, settings)
+    served: list[object] = []
+    monkeypatch.setattr("workers.__main__._serve", lambda *given: served.append(given))
+
+    @asynccontextmanager
+    async def open_and_be_told_to_stop(*_: object, **__: object) -> AsyncIterator[None]:
+        yield
+        signal.raise_signal(signal.SIGTERM)
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("core.store.redis_health.open_when_ready", open_and_be_told_to_stop)
+
+    assert main(["refresh"]) == 0
+    assert served == []
+
+
+async def test_a_worker_that_says_it_waits_is_registered(
+    settings: Settings, client: sync_redis.Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever reads its first line can count on `rq info` naming it."""
+    worker = QueueWorker(settings, [QueueName.REFRESH], queue_jobs.ALLOWED)
+    seen: list[int] = []
+    monitor = logging.Handler()
+    monitor.emit = lambda record: "Waiting" in record.getMessage() and seen.append(client.scard("rq:workers"))  # type: ignore[method-assign,assignment]
+    log = logging.getLogger("queue")
+    log.addHandler(monitor)
+    try:
+        with caplog.at_level(logging.INFO, "queue"):
+            worker.serve(burst=True)
+    finally:
+        log.removeHandler(monitor)
+
+    assert seen == [1]

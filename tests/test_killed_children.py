@@ -92,7 +92,7 @@ async def test_every_article_is_stored_once(context: Context, web: FakeWeb) -> N
     assert killer.kills > 0
     assert (counts["stored"], counts["retry"], counts["failed"]) == (PAGES, 0, 0)
     events = await context.client.xrange(context.keys.events)
-    assert Counter(fields["type"] for _, fields in events) == {"article.stored": PAGES}
+    assert Counter(fields["type"] for _, fields in events) == {"article.stored": PAGES, "run.finished": 1}
     for number, link in enumerate(links):
         found = await context.client.hgetall(context.keys.article(ids.article_uid(link)))
         assert f"Paragraph of {number}." in found["clean_text"]

@@ -38,7 +38,7 @@ async def test_scope_follows_the_root(
         run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert await texts(context, site, "/v2.0/guide/a", "/v2.0/guide/b") == [True, True]
-        assert run["status"] == "finished"
+        assert run["status"] == "succeeded"
         assert "/v2.0/guide now, and the scope follows it" in run["message"]
         assert "the scope follows it" in capsys.readouterr().err
 
@@ -133,7 +133,7 @@ async def test_scope_does_not_follow_to_a_notice(settings: Settings, site: Site,
             assert "Guide at /docs/" in await text(context, site.url("/docs/"))
         tree(site, "/docs/", "a", "c")
         run = await crawl_source(context, SID, CrawlMode.INCREMENTAL)
-        assert (run["status"], run["message"]) == ("finished", "")
+        assert (run["status"], run["message"]) == ("succeeded", "")
         assert await texts(context, site, "/docs/a", "/docs/b", "/docs/c") == [True, False, True]
 
 

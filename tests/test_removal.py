@@ -9,6 +9,7 @@ import pytest
 
 from core import ids
 from core.errors import FailCode
+from core.feeds.io.category_changes import CategoryChanges
 from core.feeds.io.link_store import Ttls
 from core.models import Failed, Link, Ref
 from core.registry.io.cleanup import Pruner, Purger
@@ -158,7 +159,7 @@ async def test_category_takes_its_articles_along(settings: Settings) -> None:
     async with open_library(settings, {"/x": "Nothing of interest."}, snapshot_days=1) as library:
         scene = await build_context(library, is_listed_by_site=False)
         context = scene.context
-        await LinkForgetter(ItemForgetter(context.client, context.keys)).category("world")
+        await CategoryChanges(context.client, context.keys, Ttls.of(context.settings)).remove("world")
 
         assert await scene.traces([context.keys.attempted]) == []  # of the alias: its own link set would say
         assert await library.index_errors() == []
@@ -171,7 +172,7 @@ async def test_article_of_another_category_only_leaves_this_one(scene: Scene) ->
     await context.client.sadd(context.keys.categories, "world", "local")
     await context.articles.enter_categories(paper.uid, ["local"])
     before = await context.client.zcard(context.keys.chunks(paper.id))
-    await LinkForgetter(ItemForgetter(context.client, context.keys)).category("world")
+    await CategoryChanges(context.client, context.keys, Ttls.of(context.settings)).remove("world")
 
     assert await context.client.hmget(context.keys.article(paper.uid), ["category", "categories"]) == ["local", "local"]
     assert await context.client.exists(context.keys.articles_by_category("world")) == 0

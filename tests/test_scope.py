@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.urls.scope import OUT_OF_SCOPE, Scope, ScopeKind
+from core.urls.scope import OUT_OF_SCOPE, Judgement, Scope, ScopeKind
 
 DOCS = "https://example.org/docs/"
 
@@ -154,3 +154,28 @@ def test_what_cannot_be_used_is_told(root: str, kind: str) -> None:
     """A root that is no web address, or a kind nobody knows, is an error at once."""
     with pytest.raises(ValueError, match=r"root of a web source|planet"):
         Scope(root, kind)
+
+
+@pytest.mark.parametrize(
+    ("url", "depth", "expected"),
+    [
+        ("https://example.org/docs/a", 1, Judgement()),
+        ("https://example.org/docs/old/a", 1, Judgement("excluded", "exclude /docs/old/*")),
+        ("https://example.org/docs/a", 3, Judgement("too deep", "max_depth 2")),
+        ("https://example.org/blog/a", 1, Judgement("outside subpages", "scope subpages of https://example.org/docs/")),
+        ("https://www.example.org/docs/a", 1, Judgement("outside subpages", "scope subpages of https://example.org/docs/")),
+        ("https://example.org/docs/a.zip", 1, Judgement("no document", "names that end in .zip have no text")),
+        ("https://example.org/docs/x/x/x/x/x", 1, Judgement("the same path segments again and again", "spider trap")),
+        ("https://another.example/docs/a", 1, None),
+        ("mailto:someone@example.org", 1, None),
+    ],
+)  # fmt: skip
+def test_judgement_names_the_rule(url: str, depth: int, expected: Judgement | None) -> None:
+    """The part of the configuration that decides, for people; nothing to say about other sites."""
+    scope = Scope("https://example.org/docs/", exclude=["/draft", "/docs/old/*"], max_depth=2)
+    judgement = scope.judge(url, depth)
+
+    assert (judgement is None) == (expected is None)
+    if judgement and expected:
+        assert judgement.reason == expected.reason == scope.rejection_reason(url, depth)
+        assert judgement.rule.startswith(expected.rule)

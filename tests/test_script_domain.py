@@ -192,7 +192,7 @@ async def test_a_crawl_needs_no_worker(
     capsys.readouterr()
 
     assert await domain_crawl.crawl("docs") == 0
-    assert capsys.readouterr().out.splitlines()[1].split()[1:] == ["finished", "3", "3", "3", "0", "0", "0", "0"]
+    assert capsys.readouterr().out.splitlines()[1].split()[1:] == ["succeeded", "3", "3", "3", "0", "0", "0", "0"]
     assert await redis.scard(keys.status("Crawled")) == 3
 
 
@@ -394,8 +394,8 @@ async def test_removing_a_domain_leaves_nothing_of_it(
     events = [event for _, event in await redis.xrange(keys.events)]
 
     assert after_plan.keys() == before.keys()
-    assert planned == "Would remove kb: 2 sources, 5 items, 5 texts, 2 runs.\n"
-    assert told == "Removed kb: 2 sources, 5 items, 5 texts, 2 runs.\n"
+    assert planned == "Would remove kb: 2 sources, 5 items, 5 texts, 3 runs.\n"
+    assert told == "Removed kb: 2 sources, 5 items, 5 texts, 3 runs.\n"
     assert {key for key in left if "fetch:" not in key} == {keys.events, keys.refresh_stats}
     assert [event["deleted"] for event in events if event["type"] == "item.gone"] == ["true"] * 5
 
@@ -504,4 +504,4 @@ async def test_a_prefix_is_in_front_of_every_key(folder: Path, settings: Setting
 
     assert names
     assert [name for name in names if not name.startswith("{a}:")] == []
-    assert removed.stdout == "Removed notes: 1 source, 2 items, 2 texts, 1 run.\n"
+    assert removed.stdout == "Removed notes: 1 source, 2 items, 2 texts, 2 runs.\n"

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from core.errors import FeedFileError
+from core import ids
+from core.errors import FeedFileError, FreshetError
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
+from core.runtime.context import Context
 from core.settings import Settings
 from core.store.connect import Client
 from scripts import feeds
+from scripts.feeds_health import health, list_feeds
+from scripts.feeds_set import set_options
 from tests import commands
-from tests.articles import rss
+from tests.articles import article, rss, run
 from tests.web import FakeWeb
+from workers import ingestor
 
 pytestmark = pytest.mark.usefixtures("adopted")
 
@@ -97,3 +105,144 @@ async def test_removing_what_no_file_lists_says_nothing_more(
         await feeds.remove("https://a.example/feed")
 
     assert capsys.readouterr().out == "Removed from world: https://a.example/feed\n" * 3
+
+
+# ── options ──
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out
+
+
+async def test_options_are_set_shown_and_taken_back(
+    redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`set`, `list` and `health` say the same; `default` leaves nothing behind."""
+    feed = "https://docs.example.org/feed"
+    await Subscriptions(redis, keys).add("world", feed)
+    await set_options(feed, "15m", "0", None)
+    said = printed(capsys)
+    await list_feeds()
+    listed = printed(capsys)
+    await health(feed)
+    healthy = printed(capsys)
+    await set_options("", None, None, None)
+    everything = printed(capsys)
+    await set_options(feed, "default", "default", None)
+
+    assert said.splitlines() == [
+        f"{feed}: every 15m, gap 0 s",
+        "Requests to docs.example.org: gap 0 s (set for a feed), any number at once",
+    ]
+    assert f"    {feed}  (every 15m, gap 0 s)" in listed
+    assert "  options     every 15m, gap 0 s" in healthy
+    assert "  its host    gap 0 s (set for a feed), any number at once" in healthy
+    assert ["feed", feed, "command"] == [everything.splitlines()[1].split()[0], feed, everything.split()[-1]]
+    assert printed(capsys).startswith(f"{feed}: nothing is set\n")
+    assert await redis.exists(keys.paces) == 0
+
+
+async def test_options_of_a_host_and_json(redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]) -> None:
+    """A word without a scheme is a host; programs get numbers."""
+    feed = "https://docs.example.org/feed"
+    await Subscriptions(redis, keys).add("world", feed)
+    await set_options("Docs.example.org", None, "0.5", "8", as_json=True)
+    host = json.loads(printed(capsys))
+    await list_feeds(as_json=True)
+    [row] = json.loads(printed(capsys))
+    await health(None, as_json=True)
+    [told] = json.loads(printed(capsys))
+
+    assert host == {"name": "docs.example.org", "interval_seconds": None, "gap_seconds": 0.5, "parallel": 8}
+    assert row == {
+        "url": feed,
+        "categories": ["world"],
+        "set_interval_seconds": None,
+        "set_gap_seconds": None,
+        "gap_seconds": 0.5,
+        "gap_set_for": "host",
+        "parallel": 8,
+    }
+    assert (told["url"], told["status"], told["gap_seconds"]) == (feed, "new", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("https://unknown.example/feed", "15m", None, None), "is in no category"),
+        (("docs.example.org", "15m", None, None), "interval_seconds is no key"),
+        (("https://a.example/feed", None, None, "2"), "parallel is no key"),
+        (("https://a.example/feed", "soon", None, None), "soon is no length of time"),
+        (("https://a.example/feed", None, "-1", None), "-1 is no length of time"),
+        (("docs.example.org", None, None, "many"), "--parallel is a whole number"),
+        (("no host", None, "1", None), "'no host' is no host"),
+    ],
+)
+async def test_wrong_options_are_sentences(
+    redis: Client, keys: Keys, words: tuple[str, str | None, str | None, str | None], sentence: str
+) -> None:
+    """Nothing is stored."""
+    await Subscriptions(redis, keys).add("world", "https://a.example/feed")
+    with pytest.raises(FreshetError, match=sentence):
+        await set_options(*words)
+
+    assert await redis.exists(keys.paces) == 0
+
+
+async def test_health_names_failed_entries_and_how_to_ask_why(
+    context: Context, web: FakeWeb, keys: Keys, redis: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each entry that gave no article stands there with its code and the command that tells its trail."""
+    web.page("/ok", article())
+    web.on("/odd?a=1&b=2", 500)
+    web.page("/feed", rss(web.url("/ok"), web.url("/missing"), web.url("/odd?a=1&amp;b=2")))
+    await redis.sadd(keys.feeds("world"), web.url("/feed"))
+    await ingestor.run_cycle(context)
+    await run(context)
+    web.page("/feed", rss(web.url("/ok")))
+    await redis.zadd(keys.feeds_due, {ids.feed_id(web.url("/feed")): 0})
+    await ingestor.run_cycle(context)
+    capsys.readouterr()
+    await health(web.url("/feed"))
+    lines = capsys.readouterr().out.splitlines()
+    await health(web.url("/feed"), as_json=True)
+    told = json.loads(capsys.readouterr().out)
+
+    assert f"        python -m scripts.why {web.url('/missing')}" in lines
+    assert f"        python -m scripts.why '{web.url('/odd?a=1&b=2')}'" in lines
+    assert any("HTTP 500, again in 9m" in line for line in lines)
+    assert not any("/ok" in line for line in lines if "scripts.why" in line)
+    assert [(entry["http_status"], bool(entry["retry_ts"])) for entry in told["failed_entries"]] in (
+        [(404, False), (500, True)],
+        [(500, True), (404, False)],
+    )
+
+
+def opml(*urls: str) -> str:
+    feeds_in = "".join(f'<outline xmlUrl="{url}"/>' for url in urls)
+    return f'<opml><body><outline text="News"><outline text="World">{feeds_in}</outline></outline></body></opml>'
+
+
+async def test_opml_file_is_imported(
+    redis: Client, keys: Keys, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nested outlines become categories, an entry that is no URL is named and left out, and the next import of the same
+    file removes what it no longer has."""
+    file = tmp_path / "mine.opml"
+    file.write_text(opml("https://a.example/1", "https://a.example/2", "ftp:x"))
+    await feeds.import_file(file)
+    first = await subscribed(redis, keys)
+    file.write_text(opml("https://a.example/2"))
+    await feeds.import_file(file)
+
+    assert first == {"news_world": ["https://a.example/1", "https://a.example/2"]}
+    assert "1 entries of" in caplog.text
+    assert await subscribed(redis, keys) == {"news_world": ["https://a.example/2"]}
+
+
+async def test_file_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:
+    """Not a traceback of its first odd byte."""
+    file = tmp_path / "feeds.toml"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(FeedFileError, match=r"feeds.toml is not UTF-8 text\."):
+        await feeds.import_file(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -39,6 +40,7 @@ async def test_answer_for_people(library: Library) -> None:
     assert library.site.url("/weir") in done.stdout
     assert "The weir was repaired." in done.stdout
     assert f"     {datetime.now(UTC).date().isoformat()} · docs\n" in done.stdout
+    assert re.search(r"^     verified \d+s ago by read$", done.stdout, re.MULTILINE)
     assert "score 1.000 (words 1.000, meaning 0.000; 1 passages; c_" in done.stdout
 
 
@@ -49,12 +51,14 @@ async def test_answer_for_programs(library: Library) -> None:
     first = told["results"][0]
 
     assert done.returncode == 0, done.stderr
-    assert set(told) == {"query", "total", "more", "page", "by", "pending", "results"}
+    assert set(told) == {"query", "total", "more", "page", "per_page", "by", "pending", "results"}
     assert (told["query"], told["page"], told["by"]) == ("weir repaired", 1, "words and meaning")
     assert set(first) == {
         *("id", "score", "version", "url", "title", "language", "type", "host", "categories", "domains"),
         *("published_ts", "updated_ts", "author", "image", "passages", "aliases", "duplicates", "images"),
+        *("verified_by", "verified_ts", "verified_at", "checked_ts"),
     }
+    assert (first["verified_by"], first["verified_ts"] > 0) == ("read", True)
     assert set(first["passages"][0]) == {
         *("chunk_id", "headings", "level", "types", "snippet", "highlights", "score", "lexical", "semantic")
     }
@@ -88,7 +92,11 @@ async def test_language_as_people_write_it(library: Library) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["x", "--since", "yesterday"], "yesterday is no date; write 2026-01-31 or 2026-01-31T12:00:00Z."),
+        (
+            ["x", "--since", "yesterday"],
+            "yesterday is no date; write 2026-01-31 or 2026-01-31T12:00:00Z. "
+            "A length of time before now works too: 30m, 2h, 3d.",
+        ),
         (["x", "--page", "0"], "--page begins at 1, and --per-page is between 1 and 100."),
         (["x", "--per-page", "1000"], "--page begins at 1, and --per-page is between 1 and 100."),
         (["x", "--page", "500000000"], "Only the first 2,000 results are ranked; ask more closely, or use filters."),

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from core.errors import FreshetError
 from core.keys import Keys
-from core.registry.io.runs import RunStore
+from core.runs import state_json
+from core.runs.io.run_store import RunStore
+from core.runs.run import RunKind
 from core.store.connect import Client
 from scripts import domain, domain_crawl, status
 from tests.site import FILLER
@@ -39,7 +42,10 @@ async def test_the_registry_for_programs(
     assert seen["items"] == {"Pending": 0, "Crawled": 1, "Indexed": 0, "Error": 0, "OutOfScope": 0, "Gone": 0}
     assert seen["due"] == {"urls": 2}
     assert (seen["sources"][crawled]["items"], seen["sources"][crawled]["last_listing"]) == (1, "complete")
-    assert [(run["source"], run["status"], run["changed"]) for run in seen["runs"]] == [(crawled, "finished", "1")]
+    assert [(run["source"], run["status"], run["counts"]["changed"]) for run in seen["runs"]] == [
+        (crawled, "succeeded", 1),
+        ("", "succeeded", 1),
+    ]
     assert seen["queues"] == {"refresh": 0, "reindex": 0, "embed": 0}
     assert seen["refreshed"] == {"visited": "1", "changed": "1"}
 
@@ -57,19 +63,20 @@ async def test_the_registry_for_people(
     assert "Due now   nothing" in told
     assert "0 jobs wait in refresh" in told
     assert "🛑 too much would go" in told
-    assert "finished" in told
+    assert "succeeded" in told
 
 
 async def test_a_running_run_shows_its_counters(redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]) -> None:
     """Live, as far as it has come."""
     runs = RunStore(redis, keys)
     now = float((await redis.time())[0])
-    run_id = await runs.start("docs.site", "docs", "full", now)
-    await runs.update(run_id, {"visited": "7"})
+    run, _ = await runs.open(RunKind.CRAWL, now, source="docs.site", domain="docs", mode="full")
+    await runs.step("join", run, now, token="one", worker={"ts": now})
+    await runs.update(run.id, {"visited": "7"})
     await status.status(as_json=True)
-    (run,) = json.loads(capsys.readouterr().out)["registry"]["runs"]
+    (shown,) = json.loads(capsys.readouterr().out)["registry"]["runs"]
 
-    assert (run["status"], run["visited"]) == ("running", "7")
+    assert (shown["status"], shown["counts"]["visited"]) == ("running", 7)
 
 
 async def test_a_queue_that_is_away_is_a_sentence(
@@ -90,3 +97,37 @@ async def test_an_empty_store(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing yet is no error."""
     assert await status.status(as_json=False) == 0
     assert "Registry  none yet" in capsys.readouterr().out
+
+
+# ── one knowledge base ──
+
+
+async def test_state_for_programs(crawled: str, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exactly the schema, as it is in `state.json` and in Redis."""
+    capsys.readouterr()
+    assert await status.status(as_json=True, kb_id="notes") == 0
+    told = capsys.readouterr().out
+
+    assert [*json.loads(told)] == ["kb_id", "version", "updated_at", "job", "crawl", "processing", "metrics"]
+    assert state_json.from_json("notes", told).kb_id == "notes"
+
+
+async def test_state_for_people(crawled: str, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same, in lines."""
+    fields = {"job.status": "paused", "job.progress": "40", "job.error": "", "crawl.pages_queued": "12"}
+    urls = json.dumps([f"https://e.org/{number}" for number in range(12)])
+    await redis.hset(keys.kb_state("notes"), mapping={**fields, "crawl.pending_urls": urls})
+    capsys.readouterr()
+    await status.status(as_json=False, kb_id="notes")
+    told = capsys.readouterr().out
+
+    assert "notes  paused" in told
+    assert "40 %" in told
+    assert "12 queued" in told
+    assert "and 2 more" in told
+
+
+async def test_unknown_knowledge_base_is_a_sentence() -> None:
+    """It says where to look."""
+    with pytest.raises(FreshetError, match=r"no knowledge base nothing. `python -m scripts.domain list`"):
+        await status.status(as_json=True, kb_id="nothing")

@@ -38,6 +38,11 @@ def test_example_shows_the_defaults(tmp_path: Path) -> None:
         ("FETCH_ALLOWED_PORTS", "80,http", "FETCH_ALLOWED_PORTS"),
         ("FETCH_ALLOWED_HOSTS", "10.0.0.0/99", "FETCH_ALLOWED_HOSTS"),
         ("INGEST_MAX_INTERVAL_SECONDS", "60", "INGEST_MAX_INTERVAL_SECONDS"),
+        ("API_BIND", "8080", "write host:port"),
+        ("API_BIND", "127.0.0.1:port", "write host:port"),
+        ("FRESHET_URL", "127.0.0.1:8080", "such as http://127.0.0.1:8080"),
+        ("FRESHET_URL", "http://127.0.0.1:port", "such as http://127.0.0.1:8080"),
+        ("FRESHET_URL", "http://user:secret@host/", "such as http://127.0.0.1:8080"),
     ],
 )
 def test_bad_value_is_a_sentence_with_the_variable(

@@ -44,6 +44,7 @@ def test_setup_leaves_nothing_to_resolve(words: list[str], tmp_path: Path) -> No
 
     assert "--no-deps" in installing
     assert "--require-hashes" in installing
+    assert (tmp_path / ".venv" / "bin" / "freshet").readlink() == Path("../../freshet")
 
 
 @pytest.mark.parametrize("lock", LOCKS)

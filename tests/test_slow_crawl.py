@@ -11,11 +11,12 @@ import pytest
 from core.keys import Keys
 from core.net.rate_limit import DomainPace
 from core.registry.io import commit_buffer as buffer
-from core.registry.io.runs import RunStore
+from core.runs.io import run_worker
+from core.runs.io.run_store import RunStore
 from core.settings import Settings
-from core.sources.io import heartbeat
+from core.sources.io import crawl_progress
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.sources.io.heartbeat import waiting_reason
+from core.sources.io.crawl_progress import waiting_reason
 from core.store import connect
 from core.store.commit import LEASE_SECONDS
 from core.store.connect import Client
@@ -65,14 +66,14 @@ async def _has_text(context, url: str) -> bool:
 
 async def test_living_run_beats_while_it_waits(settings: Settings, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that waits for a slow page says so again and again; nobody takes it for interrupted."""
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(run_worker, "BEAT_SECONDS", 0.05)
     site.page("/", links=["/slow"])
-    beats: set[str] = set()
+    beats: set[float] = set()
     async with crawl_context(settings) as context:
 
         async def has_beaten() -> bool:
             runs = await RunStore(context.client, context.keys).newest(1, await connect.now(context.client))
-            beats.add(runs[0]["heartbeat_ts"])
+            beats.add(runs[0].heartbeat_ts)
             return len(beats) > 2
 
         was_beating = answer_after(site, "/slow", has_beaten)
@@ -84,8 +85,8 @@ async def test_living_run_beats_while_it_waits(settings: Settings, site: Site, m
 
 async def test_living_run_keeps_its_hold(settings: Settings, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Items that a pass has picked stay its own for as long as it lives."""
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.05)
-    monkeypatch.setattr(heartbeat, "HOLD_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(run_worker, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(crawl_progress, "HOLD_EVERY_SECONDS", 0.0)
     site.page("/", links=["/slow"])
     stamps: set[float] = set()
     async with crawl_context(settings) as context:
@@ -127,12 +128,12 @@ async def test_ctrl_c_keeps_what_was_read(settings: Settings, half_read: Site, r
     now, sid = await connect.now(redis), await sid_of(redis, keys)
 
     assert process.returncode == 130, err
-    assert out.splitlines()[1].split()[1:4] == ["stopped", "22", "2"]  # known and visited
+    assert out.splitlines()[1].split()[1:4] == ["interrupted", "22", "2"]  # known and visited
     assert "About weirs." in (await redis.hget(keys.document(item_id(half_read.url("/a"))), "markdown") or "")
     slow = [await redis.zscore(keys.due(sid), item_id(half_read.url(f"/slow{n}"))) for n in range(20)]
     assert max(slow) <= now
     assert [key async for key in redis.scan_iter(keys.lease("*"))] == []
-    assert (await RunStore(redis, keys).newest(1, now))[0]["status"] == "stopped"
+    assert (await RunStore(redis, keys).newest(1, now))[0].status == "interrupted"
 
 
 async def test_killed_crawl_gives_its_pages_back_within_two_leases(

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from core import ids
-from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.io.subscription_sync import SubscriptionSync
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
@@ -25,8 +24,7 @@ def subscriptions(any_redis: Client, keys: Keys) -> Subscriptions:
 @pytest.fixture
 def sync(any_redis: Client, keys: Keys, subscriptions: Subscriptions, tmp_path: Path) -> SubscriptionSync:
     settings = Settings(feeds_file=tmp_path / "feeds.toml")
-    shared = any_redis, keys, Ttls(1, 1, 1)
-    return SubscriptionSync(any_redis, subscriptions, LinkStore(*shared), settings)
+    return SubscriptionSync(any_redis, subscriptions, settings)
 
 
 def write(tmp_path: Path, text: str) -> None:

@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -30,6 +31,7 @@ ROLES = (
     "workers.ingestor",
     "workers.timer",
     "workers refresh",
+    "workers.web",
     "--parent",
     "scripts.sample_site",
     "valkey-server",
@@ -60,6 +62,7 @@ class Up:
                     "FEEDS_FILE": str(folder / "feeds.toml"),
                     "INGEST_CYCLE_SECONDS": "0.5",
                     "TIMER_SECONDS": "0.5",
+                    "EMBEDDER": "none",  # its process runs all the same, without five seconds of work for the sample
                 }
                 | environment,
                 stdout=log if output is None else output,
@@ -191,13 +194,13 @@ def _kill_group(up: Up) -> None:
 @pytest.mark.parametrize(
     ("line", "end"),
     [
-        (f"{UP} 2>&1 | tee $PERSISTENT_STORAGE_PATH/tee.log", _ctrl_c),
+        (f"EMBEDDER=local {UP} 2>&1 | tee $PERSISTENT_STORAGE_PATH/tee.log", _ctrl_c),
         pytest.param(f"exec {UP}", _ctrl_c, marks=pytest.mark.full),
         (f"exec {UP}", _hang_up),
         pytest.param(f"exec {UP}", _terminate, marks=pytest.mark.full),
         pytest.param(f"exec {UP}", _kill, marks=pytest.mark.full),
         pytest.param(f"{UP} | cat", _kill_group, marks=pytest.mark.full),
-        (f"exec {UP}", _kill_with_guard),
+        pytest.param(f"exec {UP}", _kill_with_guard, marks=pytest.mark.full),
         pytest.param(
             f"exec {UP}",
             _kill_with_keepers,
@@ -250,19 +253,6 @@ def test_everything_ends_beside_a_reader_that_stands_still(ups: Callable[..., Up
     os.close(writer)
 
 
-def test_nohup_outlives_its_terminal(ups: Callable[..., Up]) -> None:
-    """Who says `nohup` means it; SIGTERM ends it."""
-    up = ups(f"exec nohup {UP}")
-    up.until_busy()
-    _hang_up(up)
-    with up.client() as client:
-        client.sadd(KEYS.feeds("mine"), "http://127.0.0.1:9/feed")
-        up.until(lambda: client.smembers(KEYS.categories) == {"mine"})  # a cycle later
-    _terminate(up)
-
-    up.assert_everything_ends()
-
-
 def test_ctrl_c_ends_a_pass_of_once(ups: Callable[..., Up]) -> None:
     """`--once` in the middle of a stage: the stage ends in good order, exit code 0."""
     up = ups(f"exec {UP} --once")
@@ -295,19 +285,6 @@ def test_ctrl_c_during_the_imports_is_no_traceback(tmp_path: Path, command: str,
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-def test_killed_guard_is_replaced(ups: Callable[..., Up]) -> None:
-    """Who kills the guard, and later `up`, leaves nothing behind either."""
-    up = ups(f"exec {UP}")
-    up.until_busy()
-    first = up.find("scripts.guard")
-    assert first
-    first.kill()
-    up.until(lambda: (found := up.find("scripts.guard")) and found.pid != first.pid)
-    _kill(up)
-
-    up.assert_everything_ends()
-
-
 def test_killed_worker_leaves_no_job_behind(ups: Callable[..., Up]) -> None:
     """`up` ends with a sentence when one of its processes dies, and ends what that one had started."""
     up = ups(f"exec {UP}")
@@ -322,15 +299,19 @@ def test_killed_worker_leaves_no_job_behind(ups: Callable[..., Up]) -> None:
 
 
 def test_next_up_waits_for_the_guard_of_a_killed_one(ups: Callable[..., Up]) -> None:
-    """Two servers never have the same files; what was written is there."""
+    """A killed guard is replaced, and ends everything when `up` is killed. Two servers never have the same files."""
     up = ups(f"exec {UP}")
     up.until_busy()
+    first = up.find("scripts.guard")
+    assert first
+    first.kill()
+    up.until(lambda: (found := up.find("scripts.guard")) and found.pid != first.pid)
     with up.client() as client:
         client.set("kept", "yes")
-    before = up.find("valkey-server")
+    before = {process.pid for process in up.processes()}
     _kill(up)
     again = ups(f"exec {UP}")
-    again.until(lambda: (found := again.find("valkey-server")) and found != before and again.find("workers.timer"))
+    again.until(lambda: again.find("workers.timer") and not before & {process.pid for process in again.processes()})
 
     with again.client() as client:
         again.until(client.ping)
@@ -358,6 +339,29 @@ def test_next_up_waits_for_the_workers_of_one_killed_with_its_guard(ups: Callabl
     assert "already running" not in again.log
     _ctrl_c(again)
     again.assert_everything_ends()
+
+
+# ── the HTTP API ──
+
+
+def test_http_api_stops_nothing_else(ups: Callable[..., Up]) -> None:
+    """A taken port is a sentence and waited for; a killed API is started again; everything else goes on."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        up = ups(f"exec {UP}", API_BIND=f"127.0.0.1:{port}")
+        up.until(lambda: f"cannot listen on 127.0.0.1:{port}: another program has this port" in up.log)
+        timer = up.find("workers.timer")
+    up.until(lambda: f"HTTP API → http://127.0.0.1:{port}/" in up.log)
+    first = up.find("workers.web")
+    assert first
+    first.kill()
+    up.until(lambda: up.log.count("HTTP API → http") == 2)
+
+    assert timer == up.find("workers.timer")
+    _terminate(up)
+    up.assert_everything_ends()
 
 
 # ── a job under way ──
@@ -406,10 +410,12 @@ def test_end_in_the_middle_of_a_job_is_no_traceback(ups: Callable[..., Up], end:
 # ── the server ──
 
 
-def test_dead_server_is_started_again(ups: Callable[..., Up]) -> None:
-    """Same address, same data; the workers go on, and the rest of `up` does not end."""
-    up = ups(f"exec {UP}", FETCH_ALLOWED_HOSTS="127.0.0.1")
+def test_nohup_and_a_dead_server(ups: Callable[..., Up]) -> None:
+    """Who says `nohup` outlives its terminal. A server that dies is started again with the same address and data; the
+    workers go on. SIGTERM ends everything."""
+    up = ups(f"exec nohup {UP}")
     up.until_busy()
+    _hang_up(up)
     with up.client() as client:
         client.set("kept", "yes")
         client.execute_command("WAITAOF", 1, 0, 5000)
@@ -424,7 +430,7 @@ def test_dead_server_is_started_again(ups: Callable[..., Up]) -> None:
         client.sadd(KEYS.feeds("mine"), "http://127.0.0.1:9/feed")
         up.until(lambda: client.smembers(KEYS.categories) == {"mine"})  # the ingestor has seen it
     assert (up.folder / "redis.url").read_text() == url
-    _ctrl_c(up)
+    _terminate(up)
     up.assert_everything_ends()
     places = [up.folder, up.folder / "redis.url", up.folder / "redis", *(up.folder / "redis").rglob("*")]
     assert [path for path in places if path.stat().st_mode & 0o077] == []
@@ -437,7 +443,7 @@ def test_environment_wins_over_env_file_under_up(ups: Callable[..., Up], tmp_pat
     """Workers of `up` see the environment's value, not that of `.env`; a misspelt name is told once."""
     checkout = tmp_path / "checkout"
     for name in ("core", "workers", "scripts", "sample_site"):
-        shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, checkout / name)
     (checkout / "Procfile").write_text(
         "timer: exec python -c 'from core.runtime import logs; from core.settings import load; s = load();"
         " logs.configure(s); print(s.log_level, s.timer_seconds, s.fetch_concurrency)'\n"

@@ -1,17 +1,16 @@
-"""Lists of feeds as people keep them: `feeds.toml` in, OPML in, OPML 2.0 out; and category names as they stand in keys.
+"""Lists of feeds as people keep them: OPML in, OPML 2.0 out; and category names as they stand in keys.
 
-Folders of OPML become categories, folders in folders one category with both names. Titles of feeds are not kept: the
-feeds say them themselves.
+`core.feeds.feed_toml` reads `feeds.toml`. Folders of OPML become categories, folders in folders one category with both
+names. Titles of feeds are not kept: the feeds say them themselves.
 """
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from lxml import etree
 
@@ -21,6 +20,7 @@ from core.feeds.xml_tree import parse_xml
 from core.pages.text_cleaning import printable
 
 UNCATEGORISED = "uncategorised"
+NEAREST = 3
 _DEEPEST = 20
 _OTHERS = re.compile(r"[^a-z0-9_-]+")
 
@@ -32,31 +32,29 @@ def category_slug(name: str) -> str:
     return slug or "category_" + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def parse_toml(text: str) -> dict[str, list[str]]:
-    """Return the feed URLs by category, repeats dropped; FeedFileError names the key that is wrong."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as exc:
-        raise FeedFileError(f"The feed list is not valid TOML: {exc}") from exc
-    table = document.get("categories")
-    if not isinstance(table, dict):
-        raise FeedFileError("The feed list has no [categories] table")
-    categories: dict[str, list[str]] = {}
-    for name, urls in table.items():
-        listed = categories.setdefault(category_slug(name), [])
-        listed += [url for url in dict.fromkeys(_checked(name, urls)) if url not in listed]
-    return categories
+def checked_category(name: str) -> str:
+    """Return the name of a category as it stands in keys; FeedFileError if it is another."""
+    slug = category_slug(name)
+    if slug != name:
+        raise FeedFileError(f"{name!r} is no name of a category; use a-z, 0-9, _ and -, for example {slug}.")
+    return name
 
 
-def _checked(name: str, urls: Any) -> list[str]:
-    """Return the URLs of one category; FeedFileError says what is wrong with them."""
-    key = f"categories.{name}"
-    if not isinstance(urls, list):
-        raise FeedFileError(f"{key} must be a list of feed URLs")
-    for url in urls:
-        if not isinstance(url, str) or not url.strip().lower().startswith(("http://", "https://")):
-            raise FeedFileError(f"{key} lists {url!r}, which is not an http or https URL")
-    return [url.strip() for url in urls]
+def nearest(name: str, known: Sequence[str]) -> list[str]:
+    """Return the known names most like this one, best first."""
+    return difflib.get_close_matches(name, known, NEAREST)
+
+
+def nearest_urls(url: str, known: Sequence[str]) -> list[str]:
+    """Return the known URLs most like this one; scheme, `www.` and a slash at the end make no difference."""
+    by_form: dict[str, str] = {}
+    for one in known:
+        by_form.setdefault(_form(one), one)
+    return [by_form[form] for form in nearest(_form(url), list(by_form))]
+
+
+def _form(url: str) -> str:
+    return url.lower().partition("://")[2].removeprefix("www.").rstrip("/") or url.lower()
 
 
 # ── OPML ──

@@ -21,6 +21,8 @@ MOVE_CONFIRMATIONS = 3
 UNCONDITIONAL_CHANCE = 0.01
 """Some servers answer 304 for ever; about one poll in a hundred asks without validators."""
 NEVER = float("inf")
+RETRY_AFTER = "Retry-After"
+"""The reason of a wait that a server asked for begins with this, whoever noted it."""
 _ERROR_WEIGHTS = {ErrorClass.HARD: 1.0, ErrorClass.SOFT: 0.5, ErrorClass.TEMPORARY: 0.25}
 
 
@@ -45,6 +47,8 @@ class PollingPolicy:
 
     bounds: schedule.Bounds = field(default_factory=schedule.Bounds)
     renew_seconds: float = schedule.RENEW_SECONDS
+    set_interval_seconds: float | None = None
+    """An interval that a person set for this feed: it replaces the adapted one and the publisher's hints."""
 
 
 def decide(state: FeedState, result: PollResult, now: float, chance: float, policy: PollingPolicy) -> PollDecision:
@@ -157,7 +161,7 @@ def _broken(state: FeedState, failed: Failed, now: float, chance: float) -> Poll
         error_text=failed.text,
         error_weight=weight,
         next_poll_ts=next_poll_ts,
-        next_poll_reason="Retry-After" if retry_after > backoff else f"backoff, weight {weight:g}",
+        next_poll_reason=RETRY_AFTER if retry_after > backoff else f"backoff, weight {weight:g}",
         # The new address fails hard: the old one may know better (a redirect target is no promise).
         fetch_url="" if error_class is ErrorClass.HARD else state.fetch_url,
         moved_to="",
@@ -191,11 +195,20 @@ def _scheduled(
     state: FeedState, duplicate_ratio: float, lifetime: float | None, now: float, chance: float, policy: PollingPolicy
 ) -> FeedState:
     interval = schedule.adapted_interval(state.interval_seconds, duplicate_ratio, state.has_validators, policy.bounds)
+    if policy.set_interval_seconds is not None:
+        at = now + schedule.jittered(policy.set_interval_seconds, chance)
+        reason = interval_reason(policy.set_interval_seconds, is_set=True)
+        return replace(state, interval_seconds=interval, next_poll_ts=at, next_poll_reason=reason)
     hinted, hint = schedule.hinted_seconds(state.hints, lifetime)
     next_poll_ts, is_skipped = _after_skips(state, now, max(interval, hinted), chance)
-    reason = hint if hinted > interval else f"interval {interval:.0f} s"
+    reason = hint if hinted > interval else interval_reason(interval)
     reason = "skipHours/skipDays" if is_skipped else reason
     return replace(state, interval_seconds=interval, next_poll_ts=next_poll_ts, next_poll_reason=reason)
+
+
+def interval_reason(seconds: float, *, is_set: bool = False) -> str:
+    """Return why a feed is polled after so long: its adapted interval, or one that a person set."""
+    return f"interval {seconds:.0f} s{', as set' if is_set else ''}"
 
 
 def _after_skips(state: FeedState, now: float, wait: float, chance: float) -> tuple[float, bool]:

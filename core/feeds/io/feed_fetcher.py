@@ -13,7 +13,7 @@ from core import ids
 from core.errors import FailCode, FailDetail
 from core.feeds import polling
 from core.feeds.feed_state import FeedChanged, FeedResponse, FeedState, FeedUnchanged, PollResult
-from core.models import Deferred, Failed, FeedKind, FeedLinks, Fetched, FetchRequest
+from core.models import STOPPED, Deferred, Failed, FeedKind, FeedLinks, Fetched, FetchRequest
 from core.net.fetcher import Fetcher
 from core.registry import http_headers, outcomes, status_table
 from core.registry.outcomes import Broken, Missing
@@ -99,6 +99,8 @@ class FeedFetcher:
         sitemaps: list[FeedLinks] = []
         for url in wanted:
             child = await self._fetcher.fetch(FetchRequest(url=url, headers={"Accept": ACCEPT}))
+            if child == STOPPED:
+                return STOPPED
             if not isinstance(child, Fetched) or status_table.status(child.status).kind is not ResponseKind.OK:
                 continue
             sitemap = await self._feed_links(child)

@@ -14,6 +14,7 @@ from core.feeds.feed_state import FeedState, FeedStatus, from_hash, to_hash
 from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.polling import PollDecision
 from core.keys import Keys
+from core.net import pace_store
 from core.registry.io.articles import ArticleStore
 from core.store.commit import Command, Lease, Leases, batched
 from core.store.connect import Client, texts
@@ -31,6 +32,8 @@ class LeasedFeed:
     lease: Lease
     taken: int = 1
     """How many times it was leased since its last commit, this one included."""
+    categories: tuple[str, ...] = ()
+    """Those that list it, now that nobody else may change that."""
     is_poll_due: bool = True
     """False: only the last-seen times of its links are to be renewed before its next poll."""
 
@@ -60,6 +63,30 @@ class FeedStore:
         for start in range(0, len(fids), CHUNK):
             await self._client.zadd(self._keys.feeds_due, dict.fromkeys(fids[start : start + CHUNK], 0.0), nx=True)
 
+    async def make_due(self, urls: Sequence[str], *, force: bool = False) -> None:
+        """Make feeds due at once; with `force` their next poll sends no validators and reads the same body again."""
+        for start in range(0, len(urls), CHUNK):
+            fids = [ids.feed_id(url) for url in urls[start : start + CHUNK]]
+            polled = [fid for fid in fids if force and await self._client.exists(self._keys.feed(fid))]
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.zadd(self._keys.feeds_due, dict.fromkeys(fids, 0.0))
+                for fid in polled:
+                    # Validators are sent only together with the hash of the body they belong to.
+                    pipe.hset(self._keys.feed(fid), "body_hash", "")
+                await pipe.execute()
+
+    async def reschedule(self, url: str, at: float, reason: str) -> None:
+        """Move the next poll of a known feed; a poll that is under way decides anew."""
+        fid = ids.feed_id(url)
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.hset(self._keys.feed(fid), mapping={"next_poll_ts": f"{at:.3f}", "next_poll_reason": reason})
+            pipe.zadd(self._keys.feeds_due, {fid: at}, xx=True, lt=True)
+            await pipe.execute()
+
+    async def count_requested(self) -> int:
+        """Return how many feeds someone wants polled now, whatever their schedule says."""
+        return int(await self._client.zcount(self._keys.feeds_due, 0, 0))
+
     async def due(self, now: float) -> list[str]:
         """Return the ids of the feeds that are due, longest waiting first."""
         return texts(await self._client.zrange(self._keys.feeds_due, "-inf", str(now), byscore=True))
@@ -76,6 +103,7 @@ class FeedStore:
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.zrem(self._keys.feeds_due, *part)
                 pipe.delete(*map(self._keys.feed, part), *map(self._keys.feed_links, part))
+                pipe.execute_command(*pace_store.removed_feeds(self._keys, part))
                 await pipe.execute()
 
     async def all_ids(self) -> list[str]:
@@ -85,7 +113,7 @@ class FeedStore:
     # ── one feed ──
 
     async def lease(self, url: str, categories: Sequence[str], now: float) -> LeasedFeed | LeasedElsewhere | None:
-        """Lease the feed if nobody else has; None when it is no longer due."""
+        """Lease the feed if nobody else has; None when it is no longer due, or in none of the categories any more."""
         fid = ids.feed_id(url)
         acquired = await self._leases.acquire(f"feed_{fid}")
         if acquired is None:
@@ -94,15 +122,19 @@ class FeedStore:
         pipe = self._client.pipeline(transaction=False)
         pipe.zscore(self._keys.feeds_due, fid)
         pipe.hgetall(self._keys.feed(fid))
-        score, stored = await pipe.execute()
+        for category in categories:  # one may have been renamed or dropped since
+            pipe.sismember(self._keys.feeds(category), url)
+        score, stored, *listed = await pipe.execute()
+        categories = tuple(category for category, is_in in zip(categories, listed, strict=True) if is_in)
         damaged = await self._quarantine.mend_fields(self._keys.feed(fid), "feed", stored)
         stored = {name: value for name, value in stored.items() if name not in damaged}
         state = from_hash(url, stored)
         if stored.get("categories", "") != ",".join(categories):
             state = replace(state, renewed_ts=0.0)  # a 304 must still bring its links into the new category
         # Someone who sets the score to 0 wants a poll now, whatever the state says.
-        leased = LeasedFeed(state, fid, *acquired, is_poll_due=score == 0 or state.next_poll_ts <= now)
-        if score is None or score > now:
+        is_poll_due = score == 0 or state.next_poll_ts <= now
+        leased = LeasedFeed(state, fid, *acquired, categories=categories, is_poll_due=is_poll_due)
+        if score is None or score > now or not categories:
             await self.release(leased)
             return None
         return leased

@@ -194,10 +194,6 @@ class LinkStore:
                     pipe.expire(key, ttl)
                 await pipe.execute()
 
-    async def remove_category(self, category: str) -> None:
-        """Remove a category's links and their last-seen times."""
-        await self._client.delete(self._keys.category_links(category), self._keys.category_links_seen(category))
-
 
 class FailedLinks:
     """Finds attempted links without an article, and makes them new again. Their failure records are kept."""

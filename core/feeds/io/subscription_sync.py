@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from core.errors import FeedFileError
-from core.feeds.feed_lists import parse_opml, parse_toml
-from core.feeds.io.link_store import LinkStore
+from core.feeds.feed_lists import category_slug, parse_opml
+from core.feeds.feed_toml import FeedFile, parse_toml
+from core.feeds.io.category_changes import CategoryChanges
+from core.feeds.io.feed_options import FeedOptions
+from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
 from core.models import RejectedUrl
-from core.registry.io.item_forgetter import ItemForgetter
-from core.registry.io.link_forgetter import LinkForgetter
 from core.settings import Settings
+from core.store import connect
 from core.store.connect import Client
 from core.urls.normalise import clean_url
 
@@ -33,22 +37,25 @@ OPML_SUFFIXES = {".opml", ".xml"}
 class SubscriptionSync:
     """Brings the subscriptions up to date before every cycle."""
 
-    def __init__(self, client: Client, subscriptions: Subscriptions, links: LinkStore, settings: Settings) -> None:
+    def __init__(self, client: Client, subscriptions: Subscriptions, settings: Settings) -> None:
         self._client = client
         self._subscriptions = subscriptions
-        self._links = links
         self._settings = settings
         self._file_stamp: tuple[int, int] | None = None
         self._scanned_at = float("-inf")
 
     async def refresh(self) -> None:
-        """Read the feed file if it changed, find new categories, remove the sample if there are other feeds."""
+        """Read the feed file if it changed, find new categories, finish changes of them, remove the sample."""
         await self._read_file()
         is_small = await self._client.dbsize() < SMALL_STORE_KEYS
         if is_small or time.monotonic() - self._scanned_at > SCAN_EVERY_SECONDS:
             await self._subscriptions.find_categories()
             self._scanned_at = time.monotonic()
+        await self._changes().finish_pending(await connect.now(self._client))
         await self._remove_sample()
+
+    def _changes(self) -> CategoryChanges:
+        return CategoryChanges(self._client, Keys.of(self._settings), Ttls.of(self._settings))
 
     async def _read_file(self) -> None:
         path = self._settings.feeds_file
@@ -67,9 +74,9 @@ class SubscriptionSync:
         except FeedFileError as error:
             log.error("⚠️ %s The feeds known so far are kept.", error)
         else:
-            added, removed = await self._subscriptions.sync(str(path.resolve()), wanted)
-            if added or removed:
-                log.info("📇 %s: %d feeds added, %d removed", path, added, removed)
+            result = await import_feeds(self._client, Keys.of(self._settings), self._settings, path.resolve(), wanted)
+            if any(result):
+                log.info("📇 %s: %d feeds added, %d removed; %d options set, %d removed", path, *result)
         self._file_stamp = stamp
 
     async def _remove_sample(self) -> None:
@@ -77,11 +84,8 @@ class SubscriptionSync:
         sample = [c for c in await self._subscriptions.categories() if c.startswith(SAMPLE_PREFIX)]
         if all(category.startswith(SAMPLE_PREFIX) for category in feeds):
             return
-        forgetter = LinkForgetter(ItemForgetter(self._client, Keys.of(self._settings)))
         for category in sample:
-            await self._subscriptions.drop_category(category)
-            await forgetter.category(category)
-            await self._links.remove_category(category)
+            await self._changes().remove(category)
         await self._subscriptions.forget_origin(SAMPLE_ORIGIN)  # also after a crash in the lines above
         if sample:
             log.info("👋 You have feeds of your own: the sample and its data are gone")
@@ -90,8 +94,8 @@ class SubscriptionSync:
 # ── the feed file ──
 
 
-def read_feed_file(path: Path) -> dict[str, list[str]]:
-    """Return the feed URLs by category slug, from OPML or TOML; `FeedFileError` says what is wrong with the file."""
+def read_feed_file(path: Path) -> FeedFile:
+    """Return what an OPML or TOML file lists; `FeedFileError` says what is wrong with the file."""
     try:
         body = path.read_bytes()
     except OSError as error:
@@ -101,17 +105,57 @@ def read_feed_file(path: Path) -> dict[str, list[str]]:
             return parse_toml(body.decode())
         except UnicodeDecodeError as error:
             raise FeedFileError(f"The feed list {path} is not UTF-8 text.") from error
+        except FeedFileError as error:
+            raise FeedFileError(f"{path}: {error}.") from error
     # OPML files come from other programs: one entry that is no URL does not spoil the others.
     listed = parse_opml(body)
     bad = [url for feeds in listed.values() for url in feeds if isinstance(clean_url(url), RejectedUrl)]
     if bad:
         log.warning("⚠️ %d entries of %s are no http(s) URLs and are skipped, for example %s", len(bad), path, bad[0])
-    return {category: [url for url in feeds if url not in bad] for category, feeds in listed.items()}
+    return FeedFile({category: [url for url in feeds if url not in bad] for category, feeds in listed.items()})
+
+
+class ImportResult(NamedTuple):
+    """How much an import changed."""
+
+    added: int
+    removed: int
+    options_set: int
+    options_removed: int
+
+
+async def import_feeds(client: Client, keys: Keys, settings: Settings, path: Path, file: FeedFile) -> ImportResult:
+    """Subscribe to what a file lists and set its options; of both, only what this file added is removed again.
+
+    `path` is absolute: it is the name under which the file is remembered.
+    """
+    added, removed = await Subscriptions(client, keys).sync(str(path), file.categories)
+    return ImportResult(added, removed, *await FeedOptions(client, keys, settings).sync(str(path), file))
 
 
 def is_in_feed_file(path: Path, url: str) -> bool:
     """Whether the file lists this feed; False for a file that cannot be read, of which the ingestor logs an error."""
     try:
-        return any(url in listed for listed in read_feed_file(path).values())
+        return url in read_feed_file(path).urls
     except FeedFileError:
         return False
+
+
+def notes_on_files(settings: Settings, category: str, origins: Iterable[str], new: str = "") -> list[str]:
+    """Return what files that list a category do to its rename or removal at their next import, and what helps."""
+    followed, notes = settings.feeds_file.resolve(), []
+    help_text = f"To keep {new}, write it in place of {category} there." if new else f"Delete {category} there, too."
+    for path in sorted({*map(Path, origins), followed}):
+        listed = _count_in_file(path, category)
+        if listed:
+            when = "when Freshet starts or that file changes" if path == followed else "when it is imported again"
+            feeds, pronoun = (f"{listed} feeds", "them") if listed > 1 else ("1 feed", "it")
+            notes.append(f"{path} lists {feeds} in {category} and puts {pronoun} back {when}. {help_text}")
+    return notes
+
+
+def _count_in_file(path: Path, category: str) -> int:
+    try:
+        return len(read_feed_file(path).categories.get(category_slug(category), ())) if path.is_file() else 0
+    except FeedFileError:
+        return 0

@@ -8,15 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from core import ids
+from core.errors import FeedFileError, NotFound
+from core.feeds.feed_lists import category_slug, nearest, nearest_urls
 from core.keys import Keys
+from core.net import pace_store
 from core.store import scanning
 from core.store.connect import Client, texts
+from core.urls.normalise import clean_url
+from core.urls.secrets import redact
 
 SAMPLE_PREFIX = "sample_"
 """Reserved: these categories are removed as soon as there is a feed in any other."""
 SAMPLE_ORIGIN = "sample"
 
 Categories = Mapping[str, Sequence[str]]
+
+
+class NotSubscribed(FeedFileError, NotFound):
+    """There is no such feed or category; the message names the nearest."""
 
 
 class Subscriptions:
@@ -59,6 +68,25 @@ class Subscriptions:
                 feeds.setdefault(url, []).append(category)
         return feeds
 
+    async def require(self, url: str) -> str:
+        """Return the subscribed feed of this URL, as written or cleaned; FeedFileError names the nearest."""
+        by_feed = await self.by_feed()
+        clean = clean_url(url)
+        for candidate in (url, clean):
+            if isinstance(candidate, str) and candidate in by_feed:
+                return candidate
+        raise NotSubscribed(_unknown_feed(url, list(by_feed)))
+
+    async def require_category(self, name: str, *, with_feeds: bool = False) -> str:
+        """Return a known category by its name or its slug; FeedFileError names the nearest."""
+        known = list(await self.by_category()) if with_feeds else await self.categories()
+        for candidate in (name, category_slug(name)):
+            if candidate in known:
+                return candidate
+        near = nearest(category_slug(name), known)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "`python -m scripts.feeds list` shows what is there."
+        raise NotSubscribed(f"There is no category {name}{' with feeds' if with_feeds else ''}. {hint}")
+
     async def add(self, category: str, url: str) -> None:
         """Subscribe; a feed that was retired is tried again at once."""
         async with self._client.pipeline(transaction=True) as pipe:
@@ -76,6 +104,7 @@ class Subscriptions:
                 pipe.srem(self._keys.feeds(category), url)
             pipe.zrem(self._keys.feeds_due, fid)
             pipe.delete(self._keys.feed(fid), self._keys.feed_links(fid))
+            pipe.execute_command(*pace_store.removed_feeds(self._keys, [fid]))
             await pipe.execute()
         return categories
 
@@ -107,9 +136,13 @@ class Subscriptions:
         """Forget what a file added, but keep the feeds."""
         await self._client.delete(self._keys.feeds_imported(origin))
 
-    async def drop_category(self, category: str) -> None:
-        """Remove a category, its feeds and their state."""
-        for url in texts(await self._client.smembers(self._keys.feeds(category))):
-            await self.remove(url)
-        await self._client.delete(self._keys.feeds(category))
-        await self._client.srem(self._keys.categories, category)
+
+def _unknown_feed(url: str, known: Sequence[str]) -> str:
+    """Return a sentence with the feeds whose URLs are most like this one."""
+    near = nearest_urls(url, known)
+    lines = [f"{redact(url)} is in no category."]
+    if near:
+        lines += ["Known feeds like it:", *(f"    {redact(other)}" for other in near)]
+    address = redact(url).replace("'", "%27")
+    lines.append(f"To subscribe to it: python -m scripts.feeds add CATEGORY '{address}'")
+    return "\n".join(lines)

@@ -1,0 +1,54 @@
+"""Subscribe to a feed by its URL, or by that of a site whose feed is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.errors import FeedFileError
+from core.feeds.feed_lists import category_slug
+from core.feeds.io.feed_finder import FeedFinder
+from core.models import DiscoveredFeed, Failed, RejectedUrl
+from core.runtime.context import Context
+from core.urls.normalise import clean_url
+from core.urls.secrets import redact
+
+
+class NoFeedThere(FeedFileError):
+    """There is no feed at a URL, and nothing was added."""
+
+    def __init__(self, sentence: str, others: Sequence[DiscoveredFeed] = ()) -> None:
+        super().__init__(sentence)
+        self.others = others
+        """Other feeds of the same site."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFeed:
+    """A feed that was subscribed to."""
+
+    category: str
+    feed: DiscoveredFeed
+    asked_url: str
+    """The clean URL that was asked for; another than the feed's if that is a page."""
+    others: Sequence[DiscoveredFeed]
+
+
+async def add_feed(context: Context, category: str, url: str) -> AddedFeed:
+    """Add the feed at a URL, or the best one of the site there; raise FeedFileError, a sentence, if there is none."""
+    clean = clean_url(url if "://" in url else f"https://{url}")
+    if isinstance(clean, RejectedUrl):
+        raise FeedFileError(f"{redact(url)} is not a URL that can be fetched ({clean.reason}).")
+    result = await FeedFinder(context.fetcher, context.pool).find(clean)
+    if isinstance(result, Failed):
+        raise NoFeedThere(f"Cannot fetch {redact(clean)}: {result.text}")
+    if result.is_dead:
+        # Another feed of the site is not what was asked for: it is named, and nothing is added.
+        sentence = f"{redact(clean)} answers HTTP {result.http_status}: no feed is there, and nothing was added."
+        raise NoFeedThere(sentence, result.feeds)
+    if not result.feeds:
+        raise NoFeedThere(f"No feed at {redact(clean)}, in its links or at the usual places. Give the feed's own URL.")
+    best, *others = result.feeds
+    slug = category_slug(category)
+    await context.subscriptions.add(slug, best.url)
+    return AddedFeed(slug, best, clean, others)

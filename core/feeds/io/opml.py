@@ -1,0 +1,29 @@
+"""Subscriptions as OPML, in and out."""
+
+from __future__ import annotations
+
+from core.feeds.feed_lists import parse_opml, write_opml
+from core.feeds.io.feed_store import FeedStore
+from core.feeds.io.subscriptions import Subscriptions
+
+
+async def export_opml(subscriptions: Subscriptions, store: FeedStore) -> bytes:
+    """Return all subscriptions, with the titles that the feeds give themselves."""
+    feeds = await subscriptions.by_category()
+    states = await store.states(sorted({url for listed in feeds.values() for url in listed}))
+    return write_opml(feeds, {state.url: state.title for state in states})
+
+
+async def import_opml(subscriptions: Subscriptions, body: bytes, *, origin: str = "") -> tuple[int, int]:
+    """Subscribe to the feeds of an OPML document; return how many were added and removed. Raises FeedFileError.
+
+    With an `origin`, a name for the document, a later import of the same name removes what it no longer has.
+    """
+    wanted = parse_opml(body)
+    if origin:
+        return await subscriptions.sync(origin, wanted)
+    there = await subscriptions.by_category()
+    new = [(name, url) for name, urls in wanted.items() for url in urls if url not in there.get(name, ())]
+    for name, url in new:
+        await subscriptions.add(name, url)
+    return len(new), 0
