@@ -19,6 +19,7 @@ from core.feeds.io import sample
 from core.feeds.io.subscription_sync import SubscriptionSync
 from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
+from core.net.robots import Robots
 from core.settings import Settings
 from core.store import connect, embedded, redis_health
 from scripts.launch_processes import Process, StopRequest, UpProcesses
@@ -75,8 +76,11 @@ async def _wants_sample(settings: Settings, stop: StopRequest, patient: bool) ->
 
 
 async def _subscribe(settings: Settings, stop: StopRequest) -> None:
-    async with _open_subscriptions(settings, stop) as (_, subscriptions):
-        await subscriptions.sync(SAMPLE_ORIGIN, sample_site.feeds(sample.read_url(settings)))
+    async with _open_subscriptions(settings, stop) as (client, subscriptions):
+        base = sample.read_url(settings)
+        # After kill -9 of `up` the ingestor may have met the closed site, and would leave it alone for ten minutes.
+        await Robots(client, Keys.of(settings), settings.user_agent).forget(base)
+        await subscriptions.sync(SAMPLE_ORIGIN, sample_site.feeds(base))
 
 
 @contextlib.asynccontextmanager

@@ -134,6 +134,15 @@ async def test_a_host_that_is_down_is_told_once_and_then_waited_for(robots: Robo
     assert isinstance(await robots.check(f"{ORIGIN}/2", ORIGIN, Site(down)), Deferred)
 
 
+async def test_forgotten_is_asked_for_again(robots: Robots) -> None:
+    """A host that is known to be back need not be waited for."""
+    down = Failed(FailCode.HTTP, FailDetail.REFUSED, "Down.")
+    await robots.check(f"{ORIGIN}/1", ORIGIN, Site(down))
+    await robots.forget(ORIGIN)
+
+    assert await robots.check(f"{ORIGIN}/1", ORIGIN, Site(says(404))) == RobotsPermit()
+
+
 @pytest.mark.parametrize("detail", [FailDetail.REDIRECTS, FailDetail.BLOCKED, FailDetail.URL])
 async def test_redirects_into_nothing_are_no_rules(robots: Robots, detail: FailDetail) -> None:
     """A robots.txt that leads in circles or to forbidden places is as good as absent."""

@@ -35,8 +35,8 @@ ROLES = (
     "--parent",
     "scripts.sample_site",
     "valkey-server",
-    "core.runtime.parse_child",
 )
+PARSE_CHILD = "core.runtime.parse_child"
 SHELLS = ("bash", "/bin/sh")
 
 
@@ -105,13 +105,17 @@ class Up:
             assert time.monotonic() < deadline, self.log
             time.sleep(0.1)
 
-    def until_busy(self) -> None:
-        """Wait until every kind of process runs."""
-        self.until(self._is_busy)
+    def until_running(self) -> None:
+        """Wait until every process of the Procfile runs."""
+        self.until(lambda: self._runs(*ROLES))
 
-    def _is_busy(self) -> bool:
+    def until_busy(self) -> None:
+        """Wait until every kind of process runs, with something to parse."""
+        self.until(lambda: self._runs(*ROLES, PARSE_CHILD))
+
+    def _runs(self, *roles: str) -> bool:
         lines = [line for line in map(_words, self.processes()) if not line.startswith(SHELLS)]
-        return all(any(role in line for line in lines) for role in ROLES)
+        return all(any(role in line for line in lines) for role in roles)
 
     def assert_everything_ends(self) -> None:
         self.until(lambda: not self.processes())
@@ -256,7 +260,7 @@ def test_everything_ends_beside_a_reader_that_stands_still(ups: Callable[..., Up
 def test_ctrl_c_ends_a_pass_of_once(ups: Callable[..., Up]) -> None:
     """`--once` in the middle of a stage: the stage ends in good order, exit code 0."""
     up = ups(f"exec {UP} --once")
-    up.until(lambda: up.find("core.runtime.parse_child"))
+    up.until(lambda: up.find(PARSE_CHILD))
     _ctrl_c(up)
 
     up.assert_everything_ends()
@@ -333,7 +337,7 @@ def test_next_up_waits_for_the_workers_of_one_killed_with_its_guard(ups: Callabl
     again = ups(f"exec {UP}")
     again.until(lambda: "waiting until its processes have ended" in again.log)
     stuck.resume()
-    again.until_busy()
+    again.until_running()
 
     assert not before & {process.pid for process in again.processes()}
     assert "already running" not in again.log

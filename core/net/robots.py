@@ -252,6 +252,11 @@ class Robots:
         rule, delay = deciding_rule(body, self._product, url), record.rules.delay_seconds
         return RobotsExplanation(record.policy, record.rules.allows(url), fetched_ts, until_ts, rule, delay)
 
+    async def forget(self, origin: str) -> None:
+        """Forget the stored robots.txt of this origin: the next visit asks for it again."""
+        self._forget(origin)
+        await self._redis.delete(self._keys.robots(origin))
+
     def delay_of(self, origin: str) -> float:
         """Return the crawl delay that the origin's robots.txt asks for, as far as this process knows it."""
         record = self._remembered(origin)

@@ -159,7 +159,9 @@ async def test_stopped_past_its_lease_the_late_writer_is_refused(scene: Scene, t
 
     assert (record["httpEtag"], record["crawlAttempts"]) == ('"newest"', "2")
     assert "The newest version." in await scene.text("/docs/changed")
-    assert state.difference(without(before, ORPHANS), without(await scene.dump(), ORPHANS)) == ""
+    # The worker's next job may follow the links that the other process has marked for another look.
+    ignored = ORPHANS | {"links_dirty"}
+    assert state.difference(without(before, ignored), without(await scene.dump(), ignored)) == ""
     assert await scene.broken() == []
     assert worker.tracebacks == []
 
