@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.documents.csv_file import MAX_CELL_CHARS, MAX_COLUMNS, MAX_ROWS, read_csv
-from core.documents.file_type import FileKind
+from core.pages.documents.csv_file import MAX_CELL_CHARS, MAX_COLUMNS, MAX_ROWS, read_csv
+from core.pages.documents.file_type import FileKind
 
 
 def markdown(text: str | bytes, kind: FileKind = FileKind.CSV) -> str:

@@ -8,10 +8,10 @@ import zlib
 
 import pytest
 
-from core.documents.extract_file import extract_file
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
 from core.pages.data_detection import is_noise
+from core.pages.documents.extract_file import extract_file
 from core.pages.extract import extract_page
 
 STORY = "".join(

@@ -9,8 +9,8 @@ import zlib
 import brotli
 import pytest
 
-from core.documents.decompress import MAX_MEMBERS, PIECE_BYTES, decompressor_for, gunzip
 from core.errors import CutShort, Damaged
+from core.pages.documents.decompress import MAX_MEMBERS, PIECE_BYTES, decompressor_for, gunzip
 
 PLAIN = " ".join(random.Random(7).choices(["rain", "river", "freshet", "bank", "flood", "thaw"], k=400)).encode()
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from core.documents.extract_file import extract_file
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
+from core.pages.documents.extract_file import extract_file
 from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.pages.text_cleaning import content_hash
 from core.runtime.parse_pool import ParsePool
@@ -164,7 +164,7 @@ def test_without_the_extra(module: str, name: str, shown: str) -> None:
     body = {"a.pdf": files.pdf(["A"]), "a.docx": files.docx(files.paragraph("A")), "a.md": b"A"}[name]
     code = (
         f"import sys; sys.modules[{module!r}] = None\n"
-        "from core.documents.extract_file import extract_file\n"
+        "from core.pages.documents.extract_file import extract_file\n"
         f"failed = extract_file({body!r}, {name!r}).result\n"
         "print(failed.code, failed.detail, failed.text)\n"
         "print(extract_file(b'a,b', 'a.csv').result.clean_text, extract_file(b'note', 'a.txt').result.clean_text)\n"
@@ -178,7 +178,7 @@ def test_without_the_extra(module: str, name: str, shown: str) -> None:
 def test_the_parent_loads_no_reader() -> None:
     """Importing the tasks, or `extract_file` itself, loads no parser of documents."""
     code = (
-        "import sys; import core.runtime.parse_tasks, core.documents.extract_file\n"
+        "import sys; import core.runtime.parse_tasks, core.pages.documents.extract_file\n"
         "print([name for name in ('pypdf', 'mammoth', 'markdown_it', 'lxml') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.documents.file_type import FileKind, file_kind, file_stem, refusal_sentence
+from core.pages.documents.file_type import FileKind, file_kind, file_stem, refusal_sentence
 from tests import files
 
 WORD = files.docx(files.paragraph("Words"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.documents.markdown_file import read_markdown
 from core.models import Document
+from core.pages.documents.markdown_file import read_markdown
 from core.pages.extraction_result import EXTRACTOR_VERSION
 
 SAMPLE = """# Water

@@ -7,9 +7,9 @@ import io
 import pytest
 from pypdf import PdfReader, PdfWriter
 
-from core.documents.pdf_file import MAX_PAGES, read_pdf
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
+from core.pages.documents.pdf_file import MAX_PAGES, read_pdf
 from core.pages.extraction_result import EXTRACTOR_VERSION
 from tests import files
 

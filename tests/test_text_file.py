@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.documents.file_document import read_text
+from core.pages.documents.file_document import read_text
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from core.documents.word_file import MAX_BYTES, read_word
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
+from core.pages.documents.word_file import MAX_BYTES, read_word
 from core.pages.extraction_result import EXTRACTOR_VERSION
 from tests import files
 from tests.files import core_properties, docx, item, paragraph, table

@@ -11,12 +11,12 @@ from itertools import islice
 
 from lxml import etree
 
-from core.documents.decompress import GZIP_MAGIC, gunzip
 from core.errors import Damaged, NotAFeed
 from core.feeds import feedparser_fallback, json_feed, rss_atom, sitemap
 from core.feeds.elements import ElementNames
 from core.feeds.xml_tree import parse_xml
 from core.models import ParsedFeed
+from core.pages.documents.decompress import GZIP_MAGIC, gunzip
 
 MAX_ENTRIES = 2000
 """Of a feed; a sitemap lists a whole site and has the limit of its protocol."""

@@ -14,12 +14,12 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from core.documents.decompress import Decompressor, decompressor_for
 from core.errors import CutShort
 from core.models import Deferred, Failed
 from core.net import failures
 from core.net.address_guard import Guard, Target
 from core.net.connector import PooledResolver, Proxy, open_connector
+from core.pages.documents.decompress import Decompressor, decompressor_for
 from core.settings import Settings
 
 CONNECT_SECONDS = 5.0

@@ -117,7 +117,7 @@ def read_page(request: PageRequest) -> PageResult:
 
 def read_document(request: DocumentRequest) -> PageResult:
     """Read an item of any type that Freshet supports."""
-    from core.documents.extract_file import extract_file
+    from core.pages.documents.extract_file import extract_file
 
     read = extract_file(
         request.body,

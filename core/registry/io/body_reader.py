@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from core.documents.file_type import FileKind, file_kind
 from core.errors import FailCode
 from core.models import Document, Failed, Fetched
+from core.pages.documents.file_type import FileKind, file_kind
 from core.registry.io.items import LeasedItem
 from core.registry.record import Item
 from core.runtime.context import Context

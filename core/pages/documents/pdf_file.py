@@ -14,15 +14,15 @@ from contextlib import suppress
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from core.documents.file_document import (
+from core.errors import FailCode
+from core.models import Document, Failed
+from core.pages.blocks import MAX_TEXT_CHARS
+from core.pages.documents.file_document import (
     FileProperties,
     build_file_document,
     paragraph_blocks,
     truncation_note,
 )
-from core.errors import FailCode
-from core.models import Document, Failed
-from core.pages.blocks import MAX_TEXT_CHARS
 from core.pages.extraction_result import unreadable
 from core.pages.text_cleaning import collapse_whitespace, strip_unstorable
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from core.documents.file_type import file_stem
 from core.feeds import encoding
 from core.models import Document, TextSource
 from core.pages.blocks import (
@@ -21,6 +20,7 @@ from core.pages.blocks import (
 )
 from core.pages.boilerplate import choose_abstract
 from core.pages.charset import decode_page
+from core.pages.documents.file_type import file_stem
 from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.pages.language import guess_language
 from core.pages.text_cleaning import collapse_whitespace, content_hash, strip_unstorable, truncate

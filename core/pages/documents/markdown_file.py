@@ -9,16 +9,16 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from core.documents.file_document import (
+from core.feeds.dates import parse_date
+from core.models import Document
+from core.pages.blocks import MAX_TEXT_CHARS, TextBlock, html_to_blocks, parse_fragment
+from core.pages.documents.file_document import (
     FileProperties,
     build_file_document,
     decode_text,
     paragraph_blocks,
     truncation_note,
 )
-from core.feeds.dates import parse_date
-from core.models import Document
-from core.pages.blocks import MAX_TEXT_CHARS, TextBlock, html_to_blocks, parse_fragment
 from core.pages.lxml_page import LxmlPage
 from core.pages.metadata import PageMetadata
 from core.pages.outlinks import collect_outlinks

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.documents.file_type import FileKind, file_kind, file_stem, has_known_ending, refusal_sentence
 from core.errors import FailCode
 from core.models import Document, Failed
 from core.pages.content_type import is_json
+from core.pages.documents.file_type import FileKind, file_kind, file_stem, has_known_ending, refusal_sentence
 from core.pages.extraction_result import DATA_NOT_TEXT, Extraction, unreadable
 from core.registry import http_headers
 
@@ -67,11 +67,11 @@ def _page(body: bytes, name: str, content_type: str, url: str, main_text: bool, 
 
 
 def _read(kind: FileKind, body: bytes, name: str, content_type: str, links: bool) -> Document | Failed:
-    from core.documents.csv_file import read_csv
-    from core.documents.file_document import read_text
-    from core.documents.markdown_file import read_markdown
-    from core.documents.pdf_file import read_pdf
-    from core.documents.word_file import read_word
+    from core.pages.documents.csv_file import read_csv
+    from core.pages.documents.file_document import read_text
+    from core.pages.documents.markdown_file import read_markdown
+    from core.pages.documents.pdf_file import read_pdf
+    from core.pages.documents.word_file import read_word
 
     match kind:
         case FileKind.PDF:
