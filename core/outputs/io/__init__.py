@@ -1,0 +1,1 @@
+"""The part of runs that touches the world."""
