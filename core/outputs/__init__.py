@@ -1,1 +1,1 @@
-"""Runs: every pass is one, with progress, control and a receipt; the unified state of a knowledge base."""
+"""Outputs: what other systems take from the store, as republished feeds and as webhooks."""

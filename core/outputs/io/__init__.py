@@ -1,1 +1,1 @@
-"""The part of runs that touches the world."""
+"""The part of outputs that touches the world."""
