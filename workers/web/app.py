@@ -11,7 +11,7 @@ from aiohttp import web
 
 from core.runtime import logs
 from core.settings import Settings
-from workers.web import routes, security
+from workers.web import access, routes, security
 from workers.web.errors import answer_errors
 from workers.web.options import answer_options
 from workers.web.protocol import ApiSite
@@ -42,7 +42,7 @@ async def serve(settings: Settings) -> None:
     """Serve until cancelled."""
     logs.configure(settings)
     security.require_safe_bind(settings)
-    security.warn_of_weak_token(settings)
+    access.warn_of_weak_token(settings)
     opener = ServiceOpener(settings)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(opener.running())

@@ -71,16 +71,16 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except (asyncio.CancelledError, ConnectionResetError):
         raise
     except Exception as error:  # noqa: BLE001 - the edge: whatever it is, the client gets an answer
-        return response(_explained(request, error))
+        if isinstance(error, web.HTTPException):
+            return response(_of_http(request, error))
+        return response(explained(error, f"{request.method} {request.path}"))
 
 
-def _explained(request: web.Request, error: Exception) -> ApiError:
-    """Return what the client is told about an exception."""
+def explained(error: Exception, place: str) -> ApiError:
+    """Return what the client is told about an exception; one that nobody expected is logged with its `place`."""
     match error:
         case ApiError():
             return error
-        case web.HTTPException():
-            return _of_http(request, error)
         case NotFound():
             return ApiError(404, "not_found", str(error))
         case InvalidMoment() | InvalidCursor() | InvalidItemCursor() | InvalidQuery() | DomainFileError():
@@ -96,7 +96,7 @@ def _explained(request: web.Request, error: Exception) -> ApiError:
             return ApiError(501, "not_installed", f"This needs the package {error.name}, which is not installed.", hint)
         case FreshetError():
             return ApiError(400, "refused", str(error))
-    return _unexpected(request, error)
+    return _unexpected(error, place)
 
 
 def _of_http(request: web.Request, error: web.HTTPException) -> ApiError:
@@ -114,10 +114,10 @@ def _unavailable(sentence: str) -> ApiError:
     return ApiError(503, "unavailable", sentence, "Try again soon.", {"Retry-After": str(RETRY_SECONDS)})
 
 
-def _unexpected(request: web.Request, error: Exception) -> ApiError:
+def _unexpected(error: Exception, place: str) -> ApiError:
     number = secrets.token_hex(4)
-    log.error("💥 Error %s in %s %s", number, request.method, request.path, exc_info=error)
-    hint = f"The log of workers.web has the details under {number}."
+    log.error("💥 Error %s in %s", number, place, exc_info=error)
+    hint = f"The log of this process has the details under {number}."
     return ApiError(500, "internal", f"Something unexpected went wrong (error {number}).", hint)
 
 

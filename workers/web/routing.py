@@ -28,22 +28,29 @@ ANSWER_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One request: what a handler works with."""
+class StoreCall:
+    """One request, however it came: what a handler works with that only needs the stores."""
+
+    opener: ServiceOpener
+
+    @property
+    def services(self) -> Services:
+        """Return the stores; raise StoreUnreachable while Redis does not answer."""
+        return self.opener.require()
+
+    async def moment(self, word: str, *, is_end: bool = False) -> float | None:
+        """Return the point in time that a parameter names, by the store's clock; None: it names none."""
+        return parse_moment(word, await connect.now(self.services.client), is_end=is_end) if word else None
+
+
+@dataclass(frozen=True, slots=True)
+class Call(StoreCall):
+    """One request over HTTP."""
 
     http: web.Request
     route: Route[Any]
     body: bytes = b""
     """The body of a route whose `body_type` is not JSON."""
-
-    @property
-    def services(self) -> Services:
-        """Return the stores; raise StoreUnreachable while Redis does not answer."""
-        return self.http.app[OPENER].require()
-
-    async def moment(self, word: str, *, is_end: bool = False) -> float | None:
-        """Return the point in time that a parameter names, by the store's clock; None: it names none."""
-        return parse_moment(word, await connect.now(self.services.client), is_end=is_end) if word else None
 
     @property
     def is_head(self) -> bool:
@@ -117,7 +124,7 @@ def _bound(route: Route[Any]) -> Callable[[web.Request], Awaitable[web.StreamRes
     async def handle(request: web.Request) -> web.StreamResponse:
         async with asyncio.timeout(route.seconds):
             parameters, body = await read_parameters(route, request)
-            answer = await route.handler(Call(request, route, body), parameters)
+            answer = await route.handler(Call(request.app[OPENER], request, route, body), parameters)
         if isinstance(answer, web.StreamResponse):
             return answer
         return web.Response(body=_encoded(answer), content_type=JSON)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from core.errors import StoreUnreachable
@@ -41,8 +41,10 @@ class Services:
 class ServiceOpener:
     """Opens the services in the background, so that the server answers, if only with 503, before Redis does."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, is_web: bool = True) -> None:
+        """`is_web`: beat as the HTTP API and follow the event stream, for its clients."""
         self._settings = settings
+        self._is_web = is_web
         self._services: Services | None = None
         self._problem = ""
         self._task: asyncio.Task[None] | None = None
@@ -83,11 +85,13 @@ class ServiceOpener:
         ):
             events = EventFeed(EventStream(client, keys))
             async with (
-                events.running(),
-                ProcessBeats(client, keys).running(WEB),
+                AsyncExitStack() as stack,
                 aclosing(StoreMonitor(self._settings, client, keys)) as monitor,
                 aclosing(SharedSearcher(self._settings, client, keys)) as searcher,
             ):
+                if self._is_web:
+                    await stack.enter_async_context(events.running())
+                    await stack.enter_async_context(ProcessBeats(client, keys).running(WEB))
                 self._services = Services(
                     settings=self._settings,
                     keys=keys,

@@ -10,7 +10,7 @@ from core.errors import NotFound
 from core.registry.io.article_list import ArticleFilter, ArticleList, ArticleSummary
 from core.search.io.stored_texts import StoredText, StoredTextReader
 from workers.web.models import AnswerModel, Cursor, Limit, Moment, Name, RequestModel
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, Route, StoreCall
 
 TAG = "articles"
 
@@ -44,7 +44,7 @@ class TextAnswer(RootModel[StoredText]):
     """An article, a page or a file with its text; docs/export.md describes the fields."""
 
 
-async def list_articles(call: Call, asked: ArticlesRequest) -> ArticlesAnswer:
+async def list_articles(call: StoreCall, asked: ArticlesRequest) -> ArticlesAnswer:
     """List articles, newest first."""
     services = call.services
     subscriptions = services.context.subscriptions

@@ -20,14 +20,14 @@ from workers.web.feed_models import (
     PollCategoryRequest,
 )
 from workers.web.models import NoParameters
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, Route, StoreCall
 
 TAG = "feeds"
 OPML = "text/x-opml"
 XML = "application/xml"
 
 
-async def list_categories(call: Call, _: NoParameters) -> CategoriesAnswer:
+async def list_categories(call: StoreCall, _: NoParameters) -> CategoriesAnswer:
     """List categories with the number of their feeds, links and articles."""
     subscriptions = call.services.context.subscriptions
     by_category = await subscriptions.by_category()
@@ -42,7 +42,7 @@ async def show_category(call: Call, asked: CategoryRequest) -> CategoryAnswer:
     return await _answer(call, name, len((await subscriptions.by_category()).get(name, ())))
 
 
-async def _answer(call: Call, name: str, feeds: int) -> CategoryAnswer:
+async def _answer(call: StoreCall, name: str, feeds: int) -> CategoryAnswer:
     links, articles = await Overview(call.services.client, call.services.keys).category(name)
     return CategoryAnswer(name=name, feeds=feeds, links=links, articles=articles)
 

@@ -14,7 +14,7 @@ from core.search.io.index_rebuild import IndexRebuild, RebuildTarget
 from workers.web.errors import as_conflict
 from workers.web.job_models import Job
 from workers.web.models import AnswerModel, Name, RequestModel
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, Route, StoreCall
 
 TAG = "indexing"
 
@@ -106,7 +106,7 @@ async def rebuild_index(call: Call, asked: RebuildRequest) -> RebuildAnswer:
     return RebuildAnswer(job=Job.of(run), would_change=None)
 
 
-async def add_url(call: Call, asked: AddUrlRequest) -> AddUrlAnswer:
+async def add_url(call: StoreCall, asked: AddUrlRequest) -> AddUrlAnswer:
     """Register a URL and send a job for it."""
     services = call.services
     adder = UrlAdder(services.settings, services.client, services.keys)

@@ -25,12 +25,12 @@ from workers.web.domain_models import (
 )
 from workers.web.errors import ApiError
 from workers.web.models import NoParameters
-from workers.web.routing import JSON, Call, Route
+from workers.web.routing import JSON, Call, Route, StoreCall
 
 TAG = "domains"
 
 
-async def list_domains(call: Call, _: NoParameters) -> DomainsAnswer:
+async def list_domains(call: StoreCall, _: NoParameters) -> DomainsAnswer:
     """List all domains with their sources."""
     domains = await read_domains(call.services.client, call.services.keys)
     return DomainsAnswer(domains=domains)

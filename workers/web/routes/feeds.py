@@ -30,14 +30,14 @@ from workers.web.feed_models import (
     RemoveFeedRequest,
     SetFeedRequest,
 )
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, Route, StoreCall
 
 TAG = "feeds"
 POLL_SECONDS = 300.0
 """A poll waits for its turn at the host, and for a slow server."""
 
 
-async def list_feeds(call: Call, asked: FeedsRequest) -> FeedsAnswer:
+async def list_feeds(call: StoreCall, asked: FeedsRequest) -> FeedsAnswer:
     """List feeds with their health, by URL."""
     context = call.services.context
     by_feed = await context.subscriptions.by_feed()
@@ -62,14 +62,14 @@ async def _require(call: Call, feed_id: str) -> tuple[str, list[str]]:
     return found
 
 
-async def _answers(call: Call, by_feed: Mapping[str, list[str]]) -> list[FeedAnswer]:
+async def _answers(call: StoreCall, by_feed: Mapping[str, list[str]]) -> list[FeedAnswer]:
     states = await call.services.context.feeds.states(list(by_feed))
     paces = await _options(call).of_feeds(list(by_feed))
     told = [(state.url, feed_json(state, by_feed[state.url], paces[state.url])) for state in states]
     return [FeedAnswer.model_validate({"id": ids.feed_id(url), **values}) for url, values in told]
 
 
-def _options(call: Call) -> FeedOptions:
+def _options(call: StoreCall) -> FeedOptions:
     return FeedOptions(call.services.client, call.services.keys, call.services.settings)
 
 

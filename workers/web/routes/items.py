@@ -20,7 +20,7 @@ from workers.web.item_models import (
     WhyAnswer,
     WhyRequest,
 )
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, Route, StoreCall
 
 TAG = "items"
 
@@ -63,7 +63,7 @@ async def show_item(call: Call, asked: ItemRequest) -> ItemDetailsAnswer:
     return ItemDetailsAnswer(**values.pop("verification"), **values)
 
 
-async def explain(call: Call, asked: WhyRequest) -> WhyAnswer:
+async def explain(call: StoreCall, asked: WhyRequest) -> WhyAnswer:
     """Return the whole trail of a URL; nothing is changed or requested."""
     services = call.services
     now = await connect.now(services.client)

@@ -9,20 +9,20 @@ from workers.web.errors import as_conflict
 from workers.web.job_models import Job, JobPage, RetryAnswer
 from workers.web.models import RequestModel
 from workers.web.routes.jobs import TAG, FailedRequest, JobRequest, since_ts
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, Route, StoreCall
 
 
-async def pause_job(call: Call, asked: JobRequest) -> Job:
+async def pause_job(call: StoreCall, asked: JobRequest) -> Job:
     """Pause a job."""
     return await _changed(call.services.run_control.pause, asked)
 
 
-async def resume_job(call: Call, asked: JobRequest) -> Job:
+async def resume_job(call: StoreCall, asked: JobRequest) -> Job:
     """Resume a job."""
     return await _changed(call.services.run_control.resume, asked)
 
 
-async def cancel_job(call: Call, asked: JobRequest) -> Job:
+async def cancel_job(call: StoreCall, asked: JobRequest) -> Job:
     """Cancel a job."""
     return await _changed(call.services.run_control.cancel, asked)
 

@@ -11,7 +11,7 @@ from core.store import connect
 from workers.web.job_models import FailedJobItem, FailedJobItems, Job, JobLog, JobPage
 from workers.web.job_stream import stream_jobs
 from workers.web.models import DomainId, JobId, Limit, Offset, RequestModel
-from workers.web.routing import EVENT_STREAM, Call, Route
+from workers.web.routing import EVENT_STREAM, Call, Route, StoreCall
 
 TAG = "jobs"
 MOST_JOBS = 1_000
@@ -47,7 +47,7 @@ class FailedListRequest(FailedRequest):
     limit: Limit = 1000
 
 
-async def list_jobs(call: Call, asked: JobsRequest) -> JobPage:
+async def list_jobs(call: StoreCall, asked: JobsRequest) -> JobPage:
     """Return jobs, newest first."""
     now = await connect.now(call.services.client)
     end = asked.offset + asked.limit
@@ -58,18 +58,18 @@ async def list_jobs(call: Call, asked: JobsRequest) -> JobPage:
     return JobPage(jobs=jobs, next_offset=end if len(wanted) > end else None)
 
 
-async def show_job(call: Call, asked: JobRequest) -> Job:
+async def show_job(call: StoreCall, asked: JobRequest) -> Job:
     """Return one job."""
     return Job.of(await _require(call, asked.id))
 
 
-async def show_log(call: Call, asked: JobRequest) -> JobLog:
+async def show_log(call: StoreCall, asked: JobRequest) -> JobLog:
     """Return the end of a job's log."""
     await _require(call, asked.id)
     return JobLog(id=asked.id, lines=await call.services.context.runs.log_lines(asked.id))
 
 
-async def list_failed(call: Call, asked: FailedListRequest) -> FailedJobItems:
+async def list_failed(call: StoreCall, asked: FailedListRequest) -> FailedJobItems:
     """Return items that failed."""
     run, now = await _require(call, asked.id), await connect.now(call.services.client)
     failed_since = await since_ts(call, asked.since)
@@ -85,11 +85,11 @@ async def follow_job(call: Call, asked: JobRequest) -> web.StreamResponse:
     return await stream_jobs(call, [asked.id])
 
 
-async def _require(call: Call, job_id: str) -> Run:
+async def _require(call: StoreCall, job_id: str) -> Run:
     return await call.services.context.runs.require(job_id, await connect.now(call.services.client))
 
 
-async def since_ts(call: Call, word: str | None) -> float | None:
+async def since_ts(call: StoreCall, word: str | None) -> float | None:
     """Return the point in time that a request names, if it names one."""
     return None if word is None else moments.parse_moment(word, await connect.now(call.services.client))
 

@@ -9,7 +9,7 @@ from core.search.query_arguments import QueryArguments, build_query
 from core.search.response_json import response_json
 from core.store import connect
 from workers.web.models import NoParameters, names
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, Route, StoreCall
 from workers.web.search_models import (
     AgeAnswer,
     BacklogAnswer,
@@ -22,7 +22,7 @@ from workers.web.search_models import (
 MOST_SOURCES = 10
 
 
-async def search(call: Call, asked: SearchRequest) -> SearchAnswer:
+async def search(call: StoreCall, asked: SearchRequest) -> SearchAnswer:
     """Search by words and by meaning."""
     services = call.services
     wanted = QueryArguments(
