@@ -1,4 +1,4 @@
-"""Runs of crawls and refreshes: continued where they stopped, counted once, with a receipt and what failed."""
+"""Runs of crawls: continued where they stopped, counted once, with a receipt and what failed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,19 @@ import pytest
 
 from core.errors import FreshetError
 from core.registry.io.commit_buffer import Progress
-from core.registry.io.due import DueItems
 from core.runs.io.receipts import receipt_of
 from core.runs.io.run_control import RunControl
 from core.runs.io.run_store import RunStore
 from core.runs.io.run_tally import RunTally
 from core.runs.run import Run, RunKind, RunStatus
 from core.runtime.context import Context
-from core.runtime.job_limit import JobLimit
-from core.runtime.job_queues import JobQueues
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_crawl import DomainCrawl
 from core.store import connect
 from tests.crawled_site import SID, add_site, crawl_context
+from tests.refresh_jobs import tick
 from tests.site import Site
-from workers import item_jobs
-from workers.timer import Timer
 
 PATHS = ["/", *(f"/{n}" for n in range(12))]
 
@@ -220,100 +216,7 @@ async def test_failed_items_are_bounded(context: Context, monkeypatch: pytest.Mo
     assert not any("hunter2" in one.url for one in failed)
 
 
-# ── refreshes ──
-
-
-async def tick(context: Context) -> list[tuple[str, list[object]]]:
-    """What the timer sends for what is due; embedding is another matter."""
-    queues = JobQueues(context.settings)
-    sent: list[tuple[str, list[object]]] = []
-    enqueue = queues.enqueue
-
-    def note(function: str, *args: object, id_words: object) -> bool:
-        sent.append((function.rpartition(".")[2], list(args)))
-        return enqueue(function, *args, id_words=id_words)  # type: ignore[arg-type]
-
-    queues.enqueue = note  # type: ignore[method-assign,assignment]
-    try:
-        await Timer(context.settings, context.client, context.keys, queues).tick()
-    finally:
-        queues.close()
-    return [(name, args) for name, args in sent if name != "embed"]
-
-
-async def make_all_due(context: Context) -> None:
-    """Every page of the site is due."""
-    now = await connect.now(context.client)
-    ids = await context.client.zrange(context.keys.refs(SID), 0, -1)
-    await DueItems(context.client, context.keys).make_due(ids, now)
-
-
-def without_limit() -> JobLimit:
-    return JobLimit(float("inf"))
-
-
-async def test_refresh_is_a_run_of_jobs(crawled: Context, site: Site) -> None:
-    """The timer opens it with its first jobs; it ends when all are done and nothing is due."""
-    await crawl(crawled)
-    await make_all_due(crawled)
-    sent = [args for name, args in await tick(crawled) if name == "refresh"]
-    [opened] = await newest(crawled, RunKind.REFRESH)
-    for place, (ids, picked_ts, sid, run_id) in enumerate(sent):
-        await item_jobs.refresh(crawled, without_limit(), ids, picked_ts, sid, run_id)  # type: ignore[arg-type]
-        [between] = await newest(crawled, RunKind.REFRESH)
-        assert between.is_open == (place < len(sent) - 1)
-
-    assert len(sent) == 5
-    assert opened.status is RunStatus.QUEUED
-    assert {args[3] for args in sent} == {opened.id}
-    assert (between.status, between.counts["visited"], between.counts["unchanged"]) == (RunStatus.SUCCEEDED, 13, 13)
-    assert await crawled.runs.open_ids() == {}
-
-
-async def test_job_of_an_older_version_finds_its_run(crawled: Context) -> None:
-    """A job without a run id visits its items all the same, as a refresh of its source."""
-    await crawl(crawled)
-    await make_all_due(crawled)
-    now = await connect.now(crawled.client)
-    ids = await crawled.due.pick(SID, now, 100, 900.0)
-    await item_jobs.refresh(crawled, without_limit(), ids, now, SID, "")
-    [run] = await newest(crawled, RunKind.REFRESH)
-
-    assert (run.status, run.counts["visited"]) == (RunStatus.SUCCEEDED, 13)
-
-
-@pytest.mark.parametrize("scope", ["source:docs.site", "domain:docs", "refresh"])
-async def test_what_is_paused_is_left_alone(crawled: Context, site: Site, scope: str) -> None:
-    """The timer sends nothing of it, and a job that was sent before makes its items due again."""
-    await crawl(crawled)
-    await make_all_due(crawled)
-    sent = [args for name, args in await tick(crawled) if name == "refresh"]
-    await crawled.client.hset(crawled.keys.runs_paused, scope, "now")
-    site.forget_requests()
-    for ids, picked_ts, sid, run_id in sent:
-        await item_jobs.refresh(crawled, without_limit(), ids, picked_ts, sid, run_id)  # type: ignore[arg-type]
-    [run] = await newest(crawled, RunKind.REFRESH)
-    due = await crawled.due.count(SID, await connect.now(crawled.client))
-
-    assert (run.status, site.web.paths, due) == (RunStatus.PAUSED, [], 13)
-    assert [name for name, _ in await tick(crawled) if name == "refresh"] == []
-
-
-async def test_job_joins_the_crawl_that_took_over(crawled: Context, site: Site) -> None:
-    """A refresh that a crawl supersedes has ended; a job of it that comes late finds nothing left to do."""
-    await crawl(crawled)
-    await make_all_due(crawled)
-    sent = [args for name, args in await tick(crawled) if name == "refresh"]
-    run = await crawl(crawled)
-    [refresh] = await newest(crawled, RunKind.REFRESH)
-    requests = len(site.web.requests)
-    for ids, picked_ts, sid, run_id in sent:
-        await item_jobs.refresh(crawled, without_limit(), ids, picked_ts, sid, run_id)  # type: ignore[arg-type]
-
-    assert (refresh.status, refresh.message) == (RunStatus.SUCCEEDED, "a crawl of the source took over")
-    assert run.counts["visited"] == 13
-    assert len(site.web.requests) == requests
-    assert len(await newest(crawled, RunKind.REFRESH)) == 1
+# ── the timer ──
 
 
 async def test_cancelled_source_rests_until_someone_runs_it_again(crawled: Context) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.registry.io.due import RUN_HOLD_SECONDS
+from core.registry.io.due import HOLD_SECONDS, RUN_HOLD_SECONDS, DueItems
+from core.registry.record import iso
 from core.runs import state_json
 from core.runs.io import state_saver
 from core.runs.io.run_store import RunStore
@@ -206,6 +207,30 @@ async def test_save_writes_what_follows_from_other_keys(
     assert state.metrics.crawl_rate_pages_per_min == 20
     assert await states.read(docs, NOW) == state
     assert state_json.from_json(docs, _file(settings).read_text()) == state
+
+
+async def test_what_jobs_have_picked_is_queued(states: KbStateStore, redis: Client, keys: Keys, docs: str) -> None:
+    """Until they have visited it; what waits for its own time meanwhile is not."""
+    due, soon = keys.due("docs.site"), NOW + 700.5
+    await redis.delete(due)
+    for name, score, next_at in (
+        *(("picked", NOW - 5, iso(NOW - 5)), ("never", NOW - 4, iso(NOW + 86_400)), ("later", soon, iso(soon))),
+    ):
+        await redis.zadd(due, {name: score})
+        await redis.hset(keys.item(name), mapping={"nextCrawlAt": next_at, "displaySource": f"https://e.org/{name}"})
+    picked = await DueItems(redis, keys).pick("docs.site", NOW, 10, HOLD_SECONDS)
+    state = await states.save(docs, NOW + 60)
+    await redis.zadd(due, {"picked": NOW + 86_400})
+    visited = await states.save(docs, NOW + 61)
+
+    assert picked == ["picked", "never"]
+    assert state is not None
+    assert visited is not None
+    assert (state.crawl.pages_queued, set(state.crawl.pending_urls)) == (
+        2,
+        {"https://e.org/picked", "https://e.org/never"},
+    )
+    assert visited.crawl.pages_queued == 1
 
 
 async def test_rate_stays_behind_the_run(states: KbStateStore, redis: Client, keys: Keys, docs: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from core.keys import Keys
 from core.net.pace_store import PaceStore
 from core.registry.io.due import HOLD_SECONDS, DueItems, HostShares
-from core.runs.io.run_jobs import RunJob, is_continued_by_job, job_of, second_job
+from core.runs.io.run_jobs import enqueue_next, is_continued_by_job
 from core.runs.io.run_store import RunStore
 from core.runs.kb_state import domain_of_source
 from core.runs.run import RunKind, source_scope
@@ -50,14 +50,10 @@ class DueJobs:
         runs = await self._runs.check_open(now)
         open_ids, sent = {run.id for run in runs}, 0
         for run in runs:
-            job = job_of(run) if is_continued_by_job(run, open_ids) else None
-            if job and (await self._send_job(job) or await self._send_job(second_job(job))):
+            if is_continued_by_job(run, open_ids) and await asyncio.to_thread(enqueue_next, self._queues, run):
                 log.info("▶️ %s goes on: %s was %s", run.scope, run.id, run.status)
                 sent += 1
         return sent
-
-    async def _send_job(self, job: RunJob) -> bool:
-        return await self._send(job.function, job.arguments, job.id_words)
 
     async def send_listings(self, now: float) -> int:
         """Send a crawl for every source that is due to be listed, unless that is paused or being crawled."""
@@ -74,8 +70,10 @@ class DueJobs:
         waiting = await asyncio.to_thread(self._queues.count_waiting, QueueName.REFRESH)
         room = max(MOST_WAITING_JOBS - waiting, 0)
         blocked = await self._runs.blocked()
-        sendable = [sid for sid in sources if blocked.is_refreshed(sid)]
-        busy = [sid for sid in sendable if await self._due.count(sid, now)] if room else []
+        sendable = [sid for sid in sources if room and blocked.is_refreshed(sid)]
+        busy = [
+            sid for sid in sendable if await self._due.count(sid, now) and await self._takes_jobs(sid, blocked, now)
+        ]
         random.shuffle(busy)  # with more sources than room, each has its turn sooner or later
         # With a gap between requests, as many of one host as fit into a job's time.
         shares = HostShares.within(self._settings.refresh_budget_seconds, await self._paces.read())
@@ -91,6 +89,10 @@ class DueJobs:
                 id_words = ("refresh", some[0], str(int(now)))
                 sent += await self._send("workers.jobs.refresh", [some, now, sid, run_id], id_words)
         return sent
+
+    async def _takes_jobs(self, sid: str, blocked: BlockedScopes, now: float) -> bool:
+        run_id = blocked.open_runs.get(source_scope(sid))
+        return not run_id or await self._runs.takes_jobs(run_id, now)
 
     async def _run_for(self, sid: str, jobs: int, blocked: BlockedScopes, now: float) -> str:
         """Return the open run of a source, or a refresh that begins with these jobs."""

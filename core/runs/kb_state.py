@@ -48,7 +48,7 @@ class CrawlState(StateSection):
     pages_crawled: int = 0
     """Visits since the newest crawl began, failed ones among them."""
     pages_queued: int = 0
-    """Items that are due or that a run has picked."""
+    """Items that are due or that a run or a job has picked."""
     pages_failed: int = 0
     """Of the visits, those that failed."""
     pending_urls: tuple[str, ...] = Field(default=(), max_length=MOST_PENDING)

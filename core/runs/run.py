@@ -19,6 +19,9 @@ COUNTERS = ("discovered", "visited", "changed", "unchanged", "gone", "failed", "
 """Counters of a run that visits items; `visited = changed + unchanged + gone + failed + excluded`."""
 SILENT_SECONDS = 90.0
 """A run without a heartbeat for so long was interrupted; a worker of it, too."""
+REFRESH_SECONDS = 3600.0
+"""How long a refresh takes in what becomes due; what comes later is for the next one. So it ends, also where something
+is always due."""
 Word = TypeVar("Word", bound=StrEnum)
 
 
@@ -34,7 +37,7 @@ class RunKind(StrEnum):
     DOMAIN = "domain"
     """The crawls of a domain's sources, one after the other; their runs name it as their parent."""
     REFRESH = "refresh"
-    """Jobs of the timer over one source, until nothing of it is due."""
+    """Jobs of the timer over one source, until nothing of it is due; those of an hour at most."""
     REINDEX = "reindex"
     """Items that someone asked for."""
     REBUILD = "rebuild"
@@ -239,6 +242,7 @@ def run_json(run: Run) -> dict[str, object]:
 
 NO_COUNTERS = frozenset({one.name for one in dataclass_fields(Run)}) | {
     *("scope", "control", "started", "ended", "begun", "made_due", "untouched", "unlisted", "jobs_sent", "jobs_done"),
+    "takes_until_ts",
 }
 """Every other field of a stored run that holds a number is a counter."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from redis.exceptions import RedisError
@@ -38,37 +38,51 @@ def job_of(run: Run) -> RunJob | None:
     return None
 
 
-def second_job(job: RunJob) -> RunJob:
-    """Return the same job under another id: while a job runs, or is not known to be lost, its own id is taken."""
-    return RunJob(job.function, job.arguments, (*job.id_words, "more"))
-
-
 def is_continued_by_job(run: Run, open_ids: Collection[str]) -> bool:
     """Does an open run that nobody works on wait for a job? The part of an open run waits for that one's."""
     is_idle = run.status in (RunStatus.QUEUED, RunStatus.INTERRUPTED)
     return is_idle and job_of(run) is not None and run.parent not in open_ids
 
 
-async def continue_run(settings: Settings, run: Run) -> None:
-    """Send the next job of a run whose time was over; under another id while this one's job still runs."""
+def enqueue_next(queues: JobQueues, run: Run) -> bool:
+    """Enqueue the job that continues a run; return False if there is none, or if it waits already.
+
+    While a job runs, or is not known to be lost, its id is taken: then the same job is enqueued under another.
+    """
     job = job_of(run)
-    if run.status is RunStatus.QUEUED and job:
-        await send_jobs(settings, [job]) or await send_jobs(settings, [second_job(job)])
+    if job is None:
+        return False
+    second = RunJob(job.function, job.arguments, (*job.id_words, "more"))
+    return _enqueue(queues, job) or _enqueue(queues, second)
+
+
+async def continue_run(settings: Settings, run: Run) -> None:
+    """Send the next job of a run whose time was over."""
+    if run.status is RunStatus.QUEUED:
+        await _with_queues(settings, lambda queues: enqueue_next(queues, run))
 
 
 async def send_jobs(settings: Settings, jobs: Sequence[RunJob]) -> int:
     """Enqueue jobs; return how many. Without the queue's server the timer sends them when it is back."""
+    return await _with_queues(settings, lambda queues: sum(_enqueue(queues, job) for job in jobs))
+
+
+async def _with_queues(settings: Settings, send: Callable[[JobQueues], int]) -> int:
     try:
-        return await asyncio.to_thread(_send, settings, jobs)
+        return await asyncio.to_thread(_send, settings, send)
     except (RedisError, OSError) as error:
         name = type(error).__name__
         log.warning("⚠️ The queue's server does not answer (%s); the timer goes on when it is back", name)
         return 0
 
 
-def _send(settings: Settings, jobs: Sequence[RunJob]) -> int:
+def _send(settings: Settings, send: Callable[[JobQueues], int]) -> int:
     queues = JobQueues(settings)
     try:
-        return sum(queues.enqueue(job.function, *job.arguments, id_words=job.id_words) for job in jobs)
+        return send(queues)
     finally:
         queues.close()
+
+
+def _enqueue(queues: JobQueues, job: RunJob) -> bool:
+    return queues.enqueue(job.function, *job.arguments, id_words=job.id_words)

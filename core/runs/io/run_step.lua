@@ -1,15 +1,16 @@
 -- One step of a run: a worker joins, beats or leaves, or someone asks for a pause, a resume or a cancel.
 -- The only place where the status of a run changes. Every step may be sent twice.
 -- KEYS: run, its workers, paused scopes, open runs, due items of its source, events, cancelled scopes, its log, its failed
--- items, a marker for the lines
+-- items, a marker of this step
 -- ARGV[1] join | beat | wait | leave | pause | resume | cancel | finish | check
 -- ARGV[2] JSON: id, now, stamp, iso, token, worker, fields, status (finish: its end; leave: what it is without us),
 -- lines (for its log), source, head (of run keys), due_head and due_tail (of due sets), silent, job_hold, ttl and
--- marker_ttl, events_kept and lines_kept
+-- marker_ttl, events_kept and lines_kept, takes_until (a refresh that is resumed takes in what is due until then)
 -- Returns its status, what its workers are asked to do ('' | pause | cancel | ended | missing | taken), how many work,
 -- how many wait for the end of a pause, the id of the run that has the scope if that is taken, how many items failed.
 -- A helper is a job that visits items of a crawl beside the worker that lists and ends it: it is waited for, but no sign
--- that the crawl goes on. A refresh is jobs alone: it ends when all are done and nothing is due.
+-- that the crawl goes on. A refresh is jobs alone: it ends when all are done and nothing is due, or when it takes in
+-- nothing more and nobody works on it.
 local call, op, ask = redis.call, ARGV[1], cjson.decode(ARGV[2])
 local ENDED = {succeeded = true, partial = true, failed = true, cancelled = true}
 local PHASES = {crawling = 1, processing = 2, indexing = 3, done = 4}
@@ -92,6 +93,11 @@ local function finish(status)
   call('XADD', KEYS[6], 'MAXLEN', '~', ask.events_kept, '*', unpack(words))
 end
 
+-- A refresh that goes on takes in what is due for as long as a new one.
+local function renew_refresh()
+  if run.kind == 'refresh' then call('HSET', KEYS[1], 'takes_until_ts', ask.takes_until) end
+end
+
 -- What a status becomes by what is asked, and by who still works.
 local function settle()
   count_workers()
@@ -116,6 +122,7 @@ local function settle()
     return 'pause'
   end
   if run.status == 'pausing' or run.status == 'paused' or run.status == 'cancelling' then
+    renew_refresh()
     set('status', working + waiting > 0 and 'running' or 'queued')
     if run.status == 'running' then call('HSET', KEYS[1], 'heartbeat_ts', ask.stamp) end
   end
@@ -134,6 +141,7 @@ local function reopen()
   call('HDEL', KEYS[7], run.scope)
   call('HDEL', KEYS[1], 'ended', 'ended_ts', 'error', 'problem', 'receipt', 'left')
   call('HSET', KEYS[1], 'progress', 0, 'phase', 'crawling', 'message', '')
+  renew_refresh()
   set('control', '')
   set('status', 'queued')
   return ''
@@ -154,11 +162,13 @@ local function is_silent(seconds)
   return ask.now - (tonumber(run.heartbeat_ts) or 0) > seconds
 end
 
--- Nobody works on a refresh: it has ended, or its next job waits in the queue. A lost job never comes.
+-- Nobody works on a refresh: it has ended, or its next job waits in the queue. A lost job never comes; one that comes
+-- after the end begins the next refresh.
 local function settle_refresh()
-  local counts = call('HMGET', KEYS[1], 'jobs_sent', 'jobs_done', 'failed')
+  local counts = call('HMGET', KEYS[1], 'jobs_sent', 'jobs_done', 'failed', 'takes_until_ts')
   local is_done = (tonumber(counts[2]) or 0) >= (tonumber(counts[1]) or 0) or is_silent(ask.job_hold)
-  if is_done and call('ZCOUNT', KEYS[5], '-inf', ask.now) == 0 then
+  local is_full = ask.now > (tonumber(counts[4]) or 0)
+  if is_full or (is_done and call('ZCOUNT', KEYS[5], '-inf', ask.now) == 0) then
     finish((tonumber(counts[3]) or 0) > 0 and 'partial' or 'succeeded')
     return 'ended'
   end
@@ -166,9 +176,15 @@ local function settle_refresh()
   return ''
 end
 
--- A resend finds the marker.
+-- What a resend must not do again is done where it is the first: the others find the marker.
+local first
+local function is_first()
+  if first == nil then first = call('SET', KEYS[10], '1', 'NX', 'PX', ask.marker_ttl) and true or false end
+  return first
+end
+
 local function write_lines()
-  if #ask.lines == 0 or not call('SET', KEYS[10], '1', 'NX', 'PX', ask.marker_ttl) then return end
+  if #ask.lines == 0 or not is_first() then return end
   for _, line in ipairs(ask.lines) do call('RPUSH', KEYS[8], line) end
   call('LTRIM', KEYS[8], -ask.lines_kept, -1)
   call('EXPIRE', KEYS[8], ask.ttl)
@@ -196,7 +212,9 @@ elseif op == 'resume' then
     set('control', op)
   end
 elseif op == 'leave' then
-  if call('HDEL', KEYS[2], ask.token) == 1 and run.kind == 'refresh' then call('HINCRBY', KEYS[1], 'jobs_done', 1) end
+  call('HDEL', KEYS[2], ask.token)
+  -- Also a job that came during a pause and did nothing is done: its items are due again.
+  if run.kind == 'refresh' and is_first() then call('HINCRBY', KEYS[1], 'jobs_done', 1) end
 elseif op == 'beat' or op == 'wait' then
   call('HSET', KEYS[2], ask.token, ask.worker)
   call('EXPIRE', KEYS[2], ask.ttl)

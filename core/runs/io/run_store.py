@@ -18,6 +18,7 @@ from core.runs.io import run_scripts
 from core.runs.io.state_store import KbStateStore
 from core.runs.run import (
     COUNTERS,
+    REFRESH_SECONDS,
     SILENT_SECONDS,
     FailedItem,
     Run,
@@ -114,6 +115,7 @@ class RunStore:
             "progress": "0",
             "created_ts": f"{now:.3f}",
             "heartbeat_ts": f"{now:.3f}",
+            **({"takes_until_ts": f"{now + REFRESH_SECONDS:.3f}"} if kind is RunKind.REFRESH else {}),
             **dict.fromkeys(counters, "0"),
         }
         keys = (self._keys.runs_open, self._keys.runs, self._keys.runs_of_kind(str(kind)), self._keys.runs_cancelled)
@@ -136,6 +138,11 @@ class RunStore:
         keys = (self._keys.runs_paused, self._keys.runs_cancelled, self._keys.runs_open)
         paused, cancelled, opened = await read_many(self._client, [("HGETALL", key) for key in keys])
         return BlockedScopes(frozenset(paused), frozenset(cancelled), opened)
+
+    async def takes_jobs(self, run_id: str, now: float) -> bool:
+        """May the timer send more jobs for a run? Not for a refresh that had its time: the next one follows it."""
+        kind, until = await self._client.hmget(self._keys.run(run_id), ["kind", "takes_until_ts"])
+        return kind != RunKind.REFRESH or now <= field_parsing.timestamp(until)
 
     async def count_jobs(self, run_id: str, jobs: int) -> None:
         """Count jobs that are about to be sent for a refresh; it ends when as many are done."""
@@ -178,6 +185,7 @@ class RunStore:
             "source": run.source,
             "silent": SILENT_SECONDS,
             "job_hold": HOLD_SECONDS,
+            "takes_until": f"{now + REFRESH_SECONDS:.3f}",
             "ttl": TTL_SECONDS,
             "marker_ttl": DONE_MILLISECONDS,
             "events_kept": EVENTS_KEPT,

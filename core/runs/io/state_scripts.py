@@ -83,8 +83,9 @@ return 1
 """
 )
 
-# KEYS: state, domain · ARGV[1] JSON: kb, version, updated_at, now, until_ts (what is due by then is queued), most_urls,
-# due_head, due_tail, item_head.
+# KEYS: state, domain · ARGV[1] JSON: kb, version, updated_at, now, until_ts (what is due by then is queued), held_ts
+# (what jobs have picked is held back until then at most), now_iso and held_iso, most_looked, most_urls, due_head,
+# due_tail, item_head.
 # Writes how much is queued and the metrics; returns the fields and the first queued addresses, or nothing if there is
 # neither a domain nor a state.
 SAVE = """
@@ -93,14 +94,32 @@ local ask = cjson.decode(ARGV[1])
 local sources = call('HGET', domain, 'sources')
 if not sources and call('EXISTS', state) == 0 then return {{}, {}} end
 local queued, urls = 0, {}
+local function add_url(id)
+  local url = #urls < ask.most_urls and call('HGET', ask.item_head .. id, 'displaySource')
+  if url and url ~= '' then urls[#urls + 1] = url end
+end
+-- The record of an item that a job has picked still says when it was due, or, where it was made due in the due set
+-- alone, when it would have been; of one that waits for its time, record and due set agree.
+local function count_picked(due)
+  local picked, from = 0, string.format('(%.17g', ask.until_ts)
+  local held = call('ZRANGEBYSCORE', due, from, ask.held_ts, 'LIMIT', 0, ask.most_looked)
+  for _, id in ipairs(held) do
+    local next_at = call('HGET', ask.item_head .. id, 'nextCrawlAt') or ''
+    if next_at ~= '' and (next_at <= ask.now_iso or next_at > ask.held_iso) then
+      picked = picked + 1
+      add_url(id)
+    end
+  end
+  if #held < ask.most_looked then return picked end
+  return picked + call('ZCOUNT', due, from, ask.held_ts) - #held
+end
 for sid in string.gmatch(sources or '', '[^,]+') do
   local due = ask.due_head .. sid .. ask.due_tail
   queued = queued + call('ZCOUNT', due, '-inf', ask.until_ts)
-  local room = ask.most_urls - #urls
-  for _, id in ipairs(room > 0 and call('ZRANGEBYSCORE', due, '-inf', ask.until_ts, 'LIMIT', 0, room) or {}) do
-    local url = call('HGET', ask.item_head .. id, 'displaySource')
-    if url and url ~= '' then urls[#urls + 1] = url end
+  for _, id in ipairs(call('ZRANGEBYSCORE', due, '-inf', ask.until_ts, 'LIMIT', 0, ask.most_urls - #urls)) do
+    add_url(id)
   end
+  queued = queued + count_picked(due)
 end
 local function numbers(...)
   local values = call('HMGET', state, ...)

@@ -12,7 +12,7 @@ from typing import Any, cast
 from core.errors import NotFound
 from core.keys import Keys
 from core.registry import field_parsing
-from core.registry.io.due import RUN_HOLD_SECONDS
+from core.registry.io.due import HOLD_SECONDS, LOOK, RUN_HOLD_SECONDS
 from core.registry.record import iso
 from core.runs import state_fields, state_json
 from core.runs.io import state_scripts
@@ -85,6 +85,10 @@ class KbStateStore:
         due_head, due_tail = self._keys.due("\n").split("\n")
         ask = self._ask(kb_id, now) | {
             "until_ts": now + RUN_HOLD_SECONDS,  # a run holds back what it has picked for so long
+            "held_ts": now + HOLD_SECONDS,
+            "now_iso": iso(now),
+            "held_iso": iso(now + HOLD_SECONDS),
+            "most_looked": LOOK,
             "most_urls": MOST_PENDING,
             "due_head": due_head,
             "due_tail": due_tail,
