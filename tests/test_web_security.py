@@ -13,6 +13,7 @@ from core.settings import Settings
 from core.store import connect
 from tests.api import PROBES, Answer, ApiServer, api_server
 from workers.web import limits, security
+from workers.web.dashboard.views import PAGES
 from workers.web.routes import ROUTES
 from workers.web.routing import EVENT_STREAM, Route
 
@@ -41,9 +42,9 @@ async def ask(api: ApiServer, route: Route[Any], **options: Any) -> Answer:
 
 
 async def test_every_route_needs_the_token(locked: ApiServer) -> None:
-    """Without a token, with a wrong one or with another scheme every route but the public ones answers 401."""
+    """Without a token, with a wrong one or with another scheme every route and page but the public ones answers 401."""
     wrong = [bearer(TOKEN + "x"), bearer(""), bearer("ä"), {"Authorization": f"Basic {TOKEN}"}, {"Accept": "*/*"}]
-    for route in ROUTES:
+    for route in (*ROUTES, *PAGES):
         for headers in wrong:
             answer = await ask(locked, route, headers=headers)
 
@@ -51,7 +52,8 @@ async def test_every_route_needs_the_token(locked: ApiServer) -> None:
         right = await ask(locked, route, headers=bearer(TOKEN))
         assert right.status != 401, route.path
 
-    assert {route.path for route in ROUTES if route.is_public} <= {"/health"}
+    public = {route.path for route in (*ROUTES, *PAGES) if route.is_public}
+    assert public == {"/health", "/static/{name}", "/login", "/logout"}
 
 
 async def test_unknown_paths_need_the_token_too(locked: ApiServer) -> None:

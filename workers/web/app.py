@@ -12,10 +12,14 @@ from aiohttp import web
 from core.runtime import logs
 from core.settings import Settings
 from workers.web import access, routes, security
-from workers.web.errors import answer_errors
+from workers.web.dashboard import pages
+from workers.web.dashboard.session import SIGNER
+from workers.web.dashboard.signing import open_signer
+from workers.web.dashboard.views import PAGES
+from workers.web.errors import ERROR_PAGE, answer_errors
 from workers.web.options import answer_options
 from workers.web.protocol import ApiSite
-from workers.web.routing import OPENER, Routes, add_routes
+from workers.web.routing import OPENER, ROUTES, Routes, add_routes
 from workers.web.services import ServiceOpener
 
 log = logging.getLogger("web")
@@ -26,15 +30,19 @@ PORT_PAUSE_SECONDS = 5.0
 
 
 def build_app(settings: Settings, opener: ServiceOpener, table: Routes = routes.ROUTES) -> web.Application:
-    """Return the application for a route table."""
-    public = frozenset(route.path for route in table if route.is_public)
-    guard = security.AccessGuard(settings, public)
+    """Return the application: the routes of the API, and the pages for people."""
+    guard = security.AccessGuard(settings, (*table, *PAGES))
     app = web.Application(
         middlewares=[answer_errors, guard.middleware, answer_options], client_max_size=settings.api_max_body_bytes
     )
     app[OPENER] = opener
+    app[ROUTES] = table
+    app[security.GUARD] = guard
+    app[SIGNER] = open_signer(settings)
+    app[ERROR_PAGE] = pages.error_page
     app.on_response_prepare.append(security.add_headers)
     add_routes(app, table)
+    add_routes(app, PAGES)
     return app
 
 
@@ -51,7 +59,7 @@ async def serve(settings: Settings) -> None:
         stack.push_async_callback(runner.cleanup)
         stack.callback(opener.let_streams_go)
         await _listen(runner, settings)
-        log.info("🌐 HTTP API → http://%s/docs", settings.api_bind)
+        log.info("🌐 Dashboard → http://%s/ · HTTP API → http://%s/docs", settings.api_bind, settings.api_bind)
         await opener.wait()
 
 

@@ -24,6 +24,9 @@ from workers.web.models import ErrorAnswer, ErrorDetail
 log = logging.getLogger("web")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+ErrorPage = Callable[[web.Request, "ApiError"], web.Response]
+ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")
+"""How people are told; programs get JSON."""
 RETRY_SECONDS = 5
 _CODES = {
     400: ("bad_request", ""),
@@ -71,9 +74,21 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except (asyncio.CancelledError, ConnectionResetError):
         raise
     except Exception as error:  # noqa: BLE001 - the edge: whatever it is, the client gets an answer
-        if isinstance(error, web.HTTPException):
-            return response(_of_http(request, error))
-        return response(explained(error, f"{request.method} {request.path}"))
+        problem = explained_request(request, error)
+        return request.app[ERROR_PAGE](request, problem) if wants_page(request) else response(problem)
+
+
+def wants_page(request: web.Request) -> bool:
+    """Does a person ask, by a browser? The API answers in JSON whoever asks."""
+    is_api = request.path.startswith(("/api/", "/v2/"))
+    return not is_api and "text/html" in request.headers.get("Accept", "")
+
+
+def explained_request(request: web.Request, error: Exception) -> ApiError:
+    """Return what the client is told about an exception in a request."""
+    if isinstance(error, web.HTTPException):
+        return _of_http(request, error)
+    return explained(error, f"{request.method} {request.path}")
 
 
 def explained(error: Exception, place: str) -> ApiError:

@@ -105,6 +105,11 @@ class EventFeed:
         """Return how many clients there are."""
         return len(self._subscriptions)
 
+    @property
+    def position(self) -> str:
+        """Return the id of the last event that was read."""
+        return self._position
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Read until the end of the block; then let all clients go."""

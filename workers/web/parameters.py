@@ -11,6 +11,7 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
+from workers.web.dashboard.forms import read_form
 from workers.web.errors import ApiError, nearest
 from workers.web.limits import MOST_DEPTH, json_depth
 
@@ -23,6 +24,8 @@ BODY_SECONDS = 30.0
 
 async def read_parameters(route: Route[Any], request: web.Request) -> tuple[BaseModel, bytes]:
     """Return the request model, and the body of a route that takes something else than JSON."""
+    if route.fields_in == "form":
+        return await _read_form(route, request), b""
     body = await _read_body(route, request)
     path = {name: request.match_info[name] for name in route.path_fields}
     query = _read_query(route, request)
@@ -30,6 +33,15 @@ async def read_parameters(route: Route[Any], request: web.Request) -> tuple[Base
         if route.fields_in == "query":
             return route.request.model_validate_strings({**query, **path}), body
         return _read_json(route, body, path), b""
+    except ValidationError as error:
+        raise _refusal(error.errors(), route, request.path) from None
+
+
+async def _read_form(route: Route[Any], request: web.Request) -> BaseModel:
+    path = {name: request.match_info[name] for name in route.path_fields}
+    model: type[BaseModel] = route.request
+    try:
+        return model.model_validate_strings({**await read_form(request), **path})
     except ValidationError as error:
         raise _refusal(error.errors(), route, request.path) from None
 

@@ -76,8 +76,8 @@ class Route(Generic[R]):
     """With which the answer may come."""
     other_types: tuple[str, ...] = ()
     """Further content types of the answer."""
-    fields_in: Literal["query", "body"] = "query"
-    """Where the fields are that are not in the path."""
+    fields_in: Literal["query", "body", "form"] = "query"
+    """Where the fields are that are not in the path: `body` is JSON, `form` what a page of the dashboard sends."""
     body_type: str = JSON
     """Another content type: the handler gets the bytes."""
     other_body_types: tuple[str, ...] = ()
@@ -111,8 +111,7 @@ ROUTES: web.AppKey[Routes] = web.AppKey("routes")
 
 
 def add_routes(app: web.Application, routes: Routes) -> None:
-    """Give the application every route of the table."""
-    app[ROUTES] = routes
+    """Give the application every route of a table."""
     for route in routes:
         if route.method == "GET":
             app.router.add_get(route.path, _bound(route))

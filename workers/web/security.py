@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from core.settings import Settings
 from workers.web import access
-from workers.web.errors import Handler
+from workers.web.dashboard import session
+from workers.web.errors import ApiError, Handler, wants_page
+from workers.web.routing import Routes
 
 SERVER = "Freshet"
 CONTENT_POLICY = (
@@ -32,9 +36,10 @@ def require_safe_bind(settings: Settings) -> None:
 class AccessGuard:
     """Refuses requests before they reach a handler."""
 
-    def __init__(self, settings: Settings, public_paths: frozenset[str]) -> None:
-        self._rules = access.AccessRules(settings, settings.api_address[0])
-        self._public_paths = public_paths
+    def __init__(self, settings: Settings, routes: Routes) -> None:
+        self.rules = access.AccessRules(settings, settings.api_address[0])
+        self._public_paths = frozenset(route.path for route in routes if route.is_public)
+        self._form_paths = frozenset(route.path for route in routes if route.fields_in == "form")
 
     @property
     def middleware(self) -> Middleware:
@@ -42,11 +47,30 @@ class AccessGuard:
 
         @web.middleware
         async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-            is_public = request.path in self._public_paths
-            self._rules.check(request.method, request.headers, str(request.remote), is_public=is_public)
+            is_public = _path_of(request) in self._public_paths or self._has_login(request)
+            try:
+                self.rules.check(request.method, request.headers, str(request.remote), is_public=is_public)
+            except ApiError as refusal:
+                if refusal.status != 401 or not wants_page(request) or request.method not in ("GET", "HEAD"):
+                    raise
+                return web.Response(status=303, headers={"Location": f"/login?{urlencode({'next': request.path_qs})}"})
             return await handler(request)
 
         return check
+
+    def _has_login(self, request: web.Request) -> bool:
+        """Has this browser logged in? That is enough to read, and for forms, which have a token of their own."""
+        is_enough = request.method in ("GET", "HEAD") or _path_of(request) in self._form_paths
+        return is_enough and session.has_login(request)
+
+
+GUARD: web.AppKey[AccessGuard] = web.AppKey("guard", AccessGuard)
+
+
+def _path_of(request: web.Request) -> str:
+    """Return the path as the route table writes it; empty for one that it does not have."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else ""
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:

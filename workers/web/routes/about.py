@@ -16,12 +16,15 @@ from workers.web.routing import ROUTES as TABLE
 
 STATIC = Path(__file__).parents[1] / "static"
 CSS = "text/css"
+JAVASCRIPT = "text/javascript"
+YEAR_SECONDS = 31_536_000
 
 
 class FileRequest(RequestModel):
     """A file."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,60}$", examples=["api.css"])
+    v: str = Field(default="", max_length=20, description="Part of its hash: a changed file has another address.")
 
 
 async def show_openapi(call: Call, _: NoParameters) -> web.Response:
@@ -38,7 +41,10 @@ async def show_file(call: Call, asked: FileRequest) -> web.FileResponse:
     """Return a file of the pages; only names that are in the folder are looked up."""
     if asked.name not in _file_names():
         raise NotFound(f"There is no file {asked.name}.")
-    return web.FileResponse(STATIC / asked.name, headers={"Cache-Control": "max-age=3600"})
+    lifetime = f"max-age={YEAR_SECONDS}, immutable" if asked.v else "max-age=3600"
+    response = web.FileResponse(STATIC / asked.name, headers={"Cache-Control": lifetime})
+    response.enable_compression()
+    return response
 
 
 @cache
@@ -64,16 +70,6 @@ ROUTES = (
     ),
     Route(
         method="GET",
-        path="/",
-        summary="The first page: until there is another, that of this API.",
-        tag="about",
-        request=NoParameters,
-        handler=show_docs,
-        answer=None,
-        other_types=(HTML,),
-    ),
-    Route(
-        method="GET",
         path="/docs",
         summary="This API as a page to read.",
         tag="about",
@@ -90,6 +86,7 @@ ROUTES = (
         request=FileRequest,
         handler=show_file,
         answer=None,
-        other_types=(CSS,),
+        other_types=(CSS, JAVASCRIPT),
+        is_public=True,
     ),
 )

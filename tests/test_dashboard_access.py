@@ -1,0 +1,148 @@
+"""Who may use the dashboard: the login, the token of forms, errors as pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from pydantic import SecretStr
+
+from core.settings import Settings
+from core.store import connect
+from tests.api import ApiServer, api_server
+from workers.web.dashboard.forms import own_path
+from workers.web.dashboard.signing import Signer
+from workers.web.dashboard.views import PAGES
+
+TOKEN = "a-token-of-some-length"
+PAGE = {"Accept": "text/html"}
+
+
+@pytest.fixture
+async def locked(settings: Settings, redis: connect.Client) -> AsyncIterator[ApiServer]:
+    """A dashboard with a token."""
+    async with api_server(settings.model_copy(update={"api_token": SecretStr(TOKEN)})) as running:
+        yield running
+
+
+class Browser:
+    """A client that keeps cookies, follows redirects and fills in forms."""
+
+    def __init__(self, api: ApiServer) -> None:
+        self._url = api.url
+        self._session = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True), headers=PAGE)
+
+    async def __aenter__(self) -> Browser:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+
+    async def ask(self, method: str, path: str, **options: Any) -> tuple[int, str, str]:
+        """Return status, path at the end, and text."""
+        async with self._session.request(method, f"{self._url}{path}", **options) as reply:
+            return reply.status, reply.url.path_qs, await reply.text()
+
+    async def submit(self, page: str, path: str, **fields: str) -> tuple[int, str, str]:
+        """Submit a form of a page, with its token."""
+        _, _, text = await self.ask("GET", page)
+        token = re.search(r'name="csrf" value="([^"]+)"', text)
+        return await self.ask("POST", path, data={"csrf": token[1], **fields})
+
+    def cookies(self) -> dict[str, Any]:
+        return {cookie.key: cookie for cookie in self._session.cookie_jar}
+
+
+async def test_without_a_login_pages_lead_to_the_login(locked: ApiServer) -> None:
+    """A page leads to the login and from there back to itself; nothing of the store is shown before."""
+    async with Browser(locked) as browser:
+        status, path, text = await browser.ask("GET", "/?")
+        wrong = await browser.submit("/login", "/login", token="guess", next="/")
+        right = await browser.submit("/login", "/login", token=TOKEN, next="/")
+        cookies = browser.cookies()
+
+    assert (status, path.split("?")[0]) == (200, "/login")
+    assert "Articles</a></dt>" not in text
+    assert (wrong[1], "This is not the API token." in wrong[2]) == ("/login", True)
+    assert (right[0], right[1]) == (200, "/")
+    assert "Log out" in right[2]
+    login = cookies["freshet_login"]
+    assert (login["httponly"], login["samesite"]) == (True, "Lax")
+
+
+async def test_login_reads_but_does_not_call_the_api(locked: ApiServer) -> None:
+    """The cookie is enough for pages, forms and reading; changes by the API need the token itself."""
+    async with Browser(locked) as browser:
+        await browser.submit("/login", "/login", token=TOKEN, next="/")
+        read = await browser.ask("GET", "/api/feeds")
+        write = await browser.ask("POST", "/api/feeds", json={"category": "x", "url": "http://127.0.0.1:9/"})
+        await browser.submit("/", "/logout")
+        after = await browser.ask("GET", "/api/feeds")
+
+    assert (read[0], write[0], after[0]) == (200, 401, 401)
+
+
+async def test_forged_cookies_are_no_login(locked: ApiServer) -> None:
+    """Another key, another purpose, or no signature: the login page."""
+    far = {"until_ts": 9e12}
+    forged = [Signer(b"x" * 32).pack("login", far), Signer(b"x" * 32).pack("notice", far), "x.y", ".", "é.é"]
+    for value in forged:
+        async with Browser(locked) as browser:
+            status, path, _ = await browser.ask("GET", "/", headers={"Cookie": f"freshet_login={value}"})
+
+            assert (status, path.split("?")[0]) == (200, "/login"), value
+
+
+async def test_every_form_needs_its_token(api: ApiServer) -> None:
+    """No token, a wrong one, or that of another browser: 403, whatever the form is for."""
+    async with Browser(api) as other, Browser(api) as browser:
+        _, _, text = await other.ask("GET", "/login")
+        foreign = re.search(r'name="csrf" value="([^"]+)"', text)[1]
+        await browser.ask("GET", "/login")
+        for route in PAGES:
+            if route.method != "POST":
+                continue
+            path = route.path.format_map(dict.fromkeys(route.path_fields, "none"))
+            for token in ("", "x", foreign):
+                status, _, page = await browser.ask("POST", path, data={"csrf": token}, allow_redirects=False)
+
+                assert (status, "reload the page" in page) == (403, True), (path, token)
+
+
+async def test_errors_are_pages_for_people_and_json_for_programs(api: ApiServer) -> None:
+    """A browser gets a page with the sentence; the API answers in JSON whoever asks."""
+    page = await api.get("/nothing", headers=PAGE)
+    program = await api.get("/nothing")
+    browser_at_the_api = await api.get("/api/articles/none", headers=PAGE)
+
+    assert (page.status, page.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert "There is nothing at /nothing." in page.text
+    assert program.error["code"] == "not_found"
+    assert browser_at_the_api.error["code"] == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/feeds?category=world", "/feeds?category=world"),
+        ("", "/"),
+        ("//evil.example.org/", "/"),
+        ("/\\evil.example.org", "/"),
+        ("https://evil.example.org/", "/"),
+        ("/a\r\nSet-Cookie: x=y", "/"),
+    ],
+)
+def test_the_way_back_is_a_path_of_ours(path: str, expected: str) -> None:
+    """A form cannot lead to another server."""
+    assert own_path(path) == expected
+
+
+def test_a_signature_is_for_one_purpose() -> None:
+    """What was signed as a notice cannot be used as a login."""
+    signer = Signer(b"k" * 32)
+
+    assert signer.unpack("notice", signer.pack("notice", {"a": 1})) == {"a": 1}
+    assert signer.unpack("login", signer.pack("notice", {"a": 1})) is None

@@ -1,0 +1,9 @@
+"""The pages, module by module. A new module is one line here."""
+
+from __future__ import annotations
+
+from workers.web.dashboard.views import live, login, overview
+from workers.web.routing import Routes
+
+MODULES = (overview, live, login)
+PAGES: Routes = tuple(route for module in MODULES for route in module.ROUTES)
