@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
 
@@ -14,12 +15,14 @@ from core.runs.io.run_control import RunControl
 from core.runs.io.run_store import RunStore
 from core.runs.io.run_tally import RunTally
 from core.runs.run import Run, RunKind, RunStatus
-from core.runtime.context import Context
+from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_crawl import DomainCrawl
 from core.store import connect
 from tests.crawled_site import SID, add_site, crawl_context
+from tests.faults.process import until
+from tests.faults.refresh_scene import Gate
 from tests.refresh_jobs import tick
 from tests.site import Site
 
@@ -101,6 +104,26 @@ async def test_stronger_mode_is_a_run_of_its_own(crawled: Context) -> None:
     assert strong.id != weak.id
     assert (ended.status, ended.message) == (RunStatus.CANCELLED, "superseded by a crawl with mode full")
     assert (strong.status, strong.counts["visited"]) == (RunStatus.SUCCEEDED, len(PATHS))
+
+
+async def test_pass_that_lost_its_source_leaves_it(crawled: Context, site: Site) -> None:
+    """It stood still until its lease ended, and another process went on with its run: neither waits for the other, and
+    both tell the same end."""
+    gate = Gate(site.web._pages["/"].next_reply())
+    site.web.on("/", gate)
+    first = asyncio.create_task(crawl(crawled))
+    await until(lambda: gate.is_reached)
+    await crawled.client.delete(crawled.keys.lease(f"source_{SID}"))
+    async with open_context(crawled.settings) as other:
+        second = asyncio.create_task(crawl(other))
+        await until(lambda: other.leases.held > 0)
+        await crawled.leases.renew()
+        gate.open()
+        async with asyncio.timeout(60):
+            ends = [await first, await second]
+
+    assert {(run.id, run.status) for run in ends} == {(ends[0].id, RunStatus.SUCCEEDED)}
+    assert ends[0].counts["visited"] == len(PATHS)
 
 
 async def test_domain_goes_on_with_the_source_it_was_at(crawled: Context, site: Site) -> None:

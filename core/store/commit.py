@@ -239,6 +239,10 @@ class Leases:
             with contextlib.suppress(RedisError, OSError):  # the work itself meets the same error and reports it
                 await self.renew()
 
+    def holds(self, lease: Lease) -> bool:
+        """Is a lease still ours, as far as the last renewal knows?"""
+        return self._held.get(lease.token, set()).issuperset(lease.keys)
+
     @property
     def held(self) -> int:
         """How many leases we hold."""

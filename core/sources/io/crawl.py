@@ -67,9 +67,14 @@ async def crawl_source(
                 if on_open:
                     await on_open(worker.run)
             if await worker.join() is RunRequest.NONE:
-                await crawl_once(context, clock, worker, source, open_sources, should_stop, watch)
+                # Who stood still for too long has lost the source, and another process works on the same run.
+                is_over = lambda held=lease: should_stop() or not context.leases.holds(held)  # noqa: E731
+                await crawl_once(context, clock, worker, source, open_sources, is_over, watch)
+            has_lost = not context.leases.holds(lease)
         finally:
             await context.leases.release(lease)
+        if has_lost and stays and not should_stop():
+            continue  # the other one ends it, or we go on behind it
         if worker.requested is not RunRequest.PAUSE or not stays or should_stop():
             if worker.requested is RunRequest.CANCEL:  # by the flag in Redis, perhaps
                 await context.sources.postpone_listing(sid, clock.now() + source.interval_seconds(context.settings))
