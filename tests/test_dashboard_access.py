@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any
 
-import aiohttp
 import pytest
 from pydantic import SecretStr
 
 from core.settings import Settings
 from core.store import connect
 from tests.api import ApiServer, api_server
+from tests.form_client import PAGE, FormClient
 from workers.web.dashboard.forms import own_path
 from workers.web.dashboard.signing import Signer
 from workers.web.dashboard.views import PAGES
 
 TOKEN = "a-token-of-some-length"
-PAGE = {"Accept": "text/html"}
 
 
 @pytest.fixture
@@ -28,37 +26,9 @@ async def locked(settings: Settings, redis: connect.Client) -> AsyncIterator[Api
         yield running
 
 
-class Browser:
-    """A client that keeps cookies, follows redirects and fills in forms."""
-
-    def __init__(self, api: ApiServer) -> None:
-        self._url = api.url
-        self._session = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True), headers=PAGE)
-
-    async def __aenter__(self) -> Browser:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
-
-    async def ask(self, method: str, path: str, **options: Any) -> tuple[int, str, str]:
-        """Return status, path at the end, and text."""
-        async with self._session.request(method, f"{self._url}{path}", **options) as reply:
-            return reply.status, reply.url.path_qs, await reply.text()
-
-    async def submit(self, page: str, path: str, **fields: str) -> tuple[int, str, str]:
-        """Submit a form of a page, with its token."""
-        _, _, text = await self.ask("GET", page)
-        token = re.search(r'name="csrf" value="([^"]+)"', text)
-        return await self.ask("POST", path, data={"csrf": token[1], **fields})
-
-    def cookies(self) -> dict[str, Any]:
-        return {cookie.key: cookie for cookie in self._session.cookie_jar}
-
-
 async def test_without_a_login_pages_lead_to_the_login(locked: ApiServer) -> None:
     """A page leads to the login and from there back to itself; nothing of the store is shown before."""
-    async with Browser(locked) as browser:
+    async with FormClient(locked) as browser:
         status, path, text = await browser.ask("GET", "/?")
         wrong = await browser.submit("/login", "/login", token="guess", next="/")
         right = await browser.submit("/login", "/login", token=TOKEN, next="/")
@@ -75,7 +45,7 @@ async def test_without_a_login_pages_lead_to_the_login(locked: ApiServer) -> Non
 
 async def test_login_reads_but_does_not_call_the_api(locked: ApiServer) -> None:
     """The cookie is enough for pages, forms and reading; changes by the API need the token itself."""
-    async with Browser(locked) as browser:
+    async with FormClient(locked) as browser:
         await browser.submit("/login", "/login", token=TOKEN, next="/")
         read = await browser.ask("GET", "/api/feeds")
         write = await browser.ask("POST", "/api/feeds", json={"category": "x", "url": "http://127.0.0.1:9/"})
@@ -90,7 +60,7 @@ async def test_forged_cookies_are_no_login(locked: ApiServer) -> None:
     far = {"until_ts": 9e12}
     forged = [Signer(b"x" * 32).pack("login", far), Signer(b"x" * 32).pack("notice", far), "x.y", ".", "é.é"]
     for value in forged:
-        async with Browser(locked) as browser:
+        async with FormClient(locked) as browser:
             status, path, _ = await browser.ask("GET", "/", headers={"Cookie": f"freshet_login={value}"})
 
             assert (status, path.split("?")[0]) == (200, "/login"), value
@@ -98,7 +68,7 @@ async def test_forged_cookies_are_no_login(locked: ApiServer) -> None:
 
 async def test_every_form_needs_its_token(api: ApiServer) -> None:
     """No token, a wrong one, or that of another browser: 403, whatever the form is for."""
-    async with Browser(api) as other, Browser(api) as browser:
+    async with FormClient(api) as other, FormClient(api) as browser:
         _, _, text = await other.ask("GET", "/login")
         foreign = re.search(r'name="csrf" value="([^"]+)"', text)[1]
         await browser.ask("GET", "/login")

@@ -24,6 +24,11 @@ class StoredEvent:
     type: str
     fields: Mapping[str, str]
 
+    @property
+    def ts(self) -> float:
+        """Return when it happened."""
+        return order(self.id)[0] / 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class StreamEnds:
@@ -68,6 +73,11 @@ class EventStream:
         """Return events after an id, oldest first; wait for one if there is none yet."""
         reply = await self._client.xread({self._key: event_id}, count=BATCH_EVENTS, block=wait_ms)
         return [_event(*entry) for _, entries in cast(list[Any], reply or []) for entry in entries]
+
+    async def newest(self, count: int) -> list[StoredEvent]:
+        """Return the last events, newest first."""
+        entries = cast(list[Any], await self._client.xrevrange(self._key, count=count))
+        return [_event(*entry) for entry in entries]
 
     async def between(self, after_id: str, last_id: str) -> AsyncIterator[list[StoredEvent]]:
         """Yield the events after an id up to another, in batches, oldest first."""

@@ -76,6 +76,12 @@ class CommandClient(Protocol):
         """Send one command."""
 
 
+async def quarantined_keys(client: CommandClient, keys: Keys, count: int) -> list[str]:
+    """Return the names of quarantined keys, the newest first."""
+    reply = await client.execute_command("ZRANGE", keys.quarantine, 0, count - 1, "REV")
+    return [_text(name) for name in cast(list[str | bytes], reply)]
+
+
 class Quarantine:
     """Finds what is damaged among some keys, and puts it aside."""
 

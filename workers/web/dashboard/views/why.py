@@ -1,0 +1,68 @@
+"""Why is a URL there, or not? The stations it passed, and where it stopped."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import Field
+
+from workers.web.dashboard.pages import Done, action, page
+from workers.web.item_models import WhyRequest
+from workers.web.models import RequestModel
+from workers.web.routes import documents, items
+from workers.web.routes.documents import ReindexItemRequest
+from workers.web.routing import Call
+
+SIGNS = {
+    "passed": ("good", "passed"),
+    "stopped": ("bad", "stopped here"),
+    "waiting": ("busy", "waiting"),
+    "unknown": ("quiet", "not known"),
+    "not applicable": ("quiet", "does not apply"),
+}
+VERDICTS = {"found": "good", "feed": "good", "elsewhere": "busy", "waiting": "busy", "unknown": "warn"}
+"""Everything else is bad."""
+CAN_BE_READ_AGAIN = {"found", "elsewhere", "waiting", "missing"}
+_COMMAND = re.compile(r"python -m scripts\.(\w+)")
+
+
+class WhyPageRequest(RequestModel):
+    """A URL, an item id or the uid of an article; empty: only the box."""
+
+    url: str = Field(default="", max_length=8_000)
+
+
+class ReadAgainRequest(RequestModel):
+    """What is to be read again."""
+
+    url: str = Field(min_length=1, max_length=8_000)
+
+
+async def show_why(call: Call, asked: WhyPageRequest) -> dict[str, Any]:
+    """Show the trail; nothing is changed or requested."""
+    url = asked.url.strip()
+    trail = await items.explain(call, WhyRequest(url=url)) if url else None
+    verdict = VERDICTS.get(trail.outcome, "bad") if trail else ""
+    return {
+        "url": url,
+        "trail": trail,
+        "signs": SIGNS,
+        "verdict": verdict,
+        "can_be_read_again": trail is not None and trail.outcome in CAN_BE_READ_AGAIN,
+        "as_command": lambda text: _COMMAND.sub(r"freshet \1", text),
+    }
+
+
+async def read_again(call: Call, asked: ReadAgainRequest) -> Done:
+    """Have it fetched again, whatever is remembered about it."""
+    done = await documents.reindex(call, ReindexItemRequest(source=asked.url, force=True))
+    if not done.items and not done.links:
+        return Done("Nothing is known under this name, so there is nothing to read again.")
+    return Done(done.queue_problem or "It is read again now; this page shows what becomes of it.")
+
+
+ROUTES = (
+    page("/why", "Why?", "why.html", show_why, WhyPageRequest),
+    action("/why/read-again", "Read a page again, whatever is remembered about it.", read_again, ReadAgainRequest),
+)
