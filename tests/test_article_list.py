@@ -27,7 +27,7 @@ async def titles(redis: Client, keys: Keys, wanted: ArticleFilter = EVERYTHING, 
 
 
 async def test_an_article_of_a_feed(context: Context, web: FakeWeb) -> None:
-    """Title, host, feed, category, language and times of an article that was polled and fetched; JSON can hold it."""
+    """Title, host, feed, category, language, times and proof of an article that was polled; JSON can hold it."""
     web.page("/a", articles.article("Lock gates reopen"))
     web.page("/feed", articles.rss(web.url("/a")))
     await context.client.sadd(context.keys.feeds("world"), web.url("/feed"))
@@ -41,6 +41,7 @@ async def test_an_article_of_a_feed(context: Context, web: FakeWeb) -> None:
     assert (found.language, found.published_ts, found.uid) == ("en", None, ids.article_uid(web.url("/a")))
     assert found.fetched_ts > 0
     assert found.text_len > 100
+    assert (found.verified_by, found.verified_ts) == ("read", found.checked_ts)
     assert json.loads(json.dumps(asdict(found)))["categories"] == ["world"]
 
 

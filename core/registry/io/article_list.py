@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.registry import field_parsing
+from core.registry import field_parsing, verification
 from core.store.connect import Client
 from core.store.pipeline import read_many
 from core.urls.normalise import host_of
@@ -71,6 +71,11 @@ class ArticleSummary:
     text_len: int
     duplicate_of: str
     """Uid of the article that had the same text first; empty: this one."""
+    verified_by: str = ""
+    """How its text was last proved to be current: `read`, `hash`, `304`, `listing` or `feed`; empty: never."""
+    verified_ts: float | None = None
+    checked_ts: float | None = None
+    """The last visit, also one that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +106,11 @@ class ArticleList:
                 found += [(place, one) for place, one in await self._read(part) if _passes(one, wanted)]
                 if len(found) > limit:
                     place, last = found[limit - 1]
-                    return ArticleListPage(tuple(one for _, one in found[:limit]), _cursor(place, last.uid))
+                    return await self._list_page(found[:limit], _cursor(place, last.uid))
                 read, size = read + len(part), min(size * 2, _AT_ONCE)
             if read >= MOST_READ:
-                return ArticleListPage(tuple(one for _, one in found), _cursor(*batch[-1]))
-        return ArticleListPage(tuple(one for _, one in found), "")
+                return await self._list_page(found, _cursor(*batch[-1]))
+        return await self._list_page(found, "")
 
     async def walk(self, wanted: ArticleFilter, limit: int | None = None) -> AsyncIterator[ArticleSummary]:
         """Yield the articles of all pages, newest first."""
@@ -162,6 +167,24 @@ class ArticleList:
             if fields["status"] == "success":
                 found.append((score, _summary(uid, score, fields)))
         return found
+
+    async def _list_page(self, found: Sequence[tuple[float, ArticleSummary]], cursor: str) -> ArticleListPage:
+        """Return a page with what the registry knows of the last proof of each text."""
+        wanted = [("HMGET", self._keys.item(one.item_id), *verification.FIELDS) for _, one in found]
+        rows = await read_many(self._client, wanted)
+        proofs = [verification.parse(dict(zip(verification.FIELDS, row, strict=True))) for row in rows]
+        return ArticleListPage(
+            tuple(
+                replace(
+                    one,
+                    verified_by=proof.verified_by,
+                    verified_ts=proof.verified_ts or None,
+                    checked_ts=proof.checked_ts or None,
+                )
+                for (_, one), proof in zip(found, proofs, strict=True)
+            ),
+            cursor,
+        )
 
 
 def _summary(uid: str, stored_ts: float, fields: dict[str, str | None]) -> ArticleSummary:
