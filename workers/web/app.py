@@ -74,18 +74,19 @@ async def _listen(runner: web.AppRunner, settings: Settings) -> None:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL):
                 raise
             if not has_logged:
-                log.error("🚫 %s Waiting until it is free.", explain_bind(error, settings))
+                problem = explain_bind(error, "The HTTP API", settings.api_bind, "API_BIND")
+                log.error("🚫 %s Waiting until it is free.", problem)
             has_logged = True
             await asyncio.sleep(PORT_PAUSE_SECONDS)
         else:
             return
 
 
-def explain_bind(error: OSError, settings: Settings) -> str:
-    """Return a sentence on why the port cannot be opened and what to do."""
+def explain_bind(error: OSError, server: str, bind: str, option: str) -> str:
+    """Return a sentence on why a server cannot open its port and what to do."""
     why = {
         errno.EADDRINUSE: "another program has this port",
         errno.EACCES: "this user may not open this port",
         errno.EADDRNOTAVAIL: "this machine has no such address",
     }.get(error.errno or 0, str(error))
-    return f"The HTTP API cannot listen on {settings.api_bind}: {why}. Set API_BIND to another one."
+    return f"{server} cannot listen on {bind}: {why}. Set {option} to another one."

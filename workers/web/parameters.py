@@ -48,7 +48,7 @@ async def _read_form(route: Route[Any], request: web.Request) -> BaseModel:
 
 def _read_query(route: Route[Any], request: web.Request) -> Mapping[str, str]:
     """Return the query; a name that the route does not have, or one that comes twice, is refused."""
-    known = [] if route.fields_in == "body" else sorted(set(_names(route.request)) - set(route.path_fields))
+    known = [] if route.fields_in == "body" else sorted(set(field_names(route.request)) - set(route.path_fields))
     for name in request.query:
         if name not in known:
             raise ApiError(
@@ -97,24 +97,26 @@ def _read_json(route: Route[Any], body: bytes, path: Mapping[str, str]) -> BaseM
 
 
 def _refusal(problems: list[ErrorDetails], route: Route[Any], path: str) -> ApiError:
-    known = _names(route.request)
+    known = field_names(route.request)
     if all(one["loc"][:1] and one["loc"][0] in route.path_fields for one in problems):
-        return ApiError(404, "not_found", f"There is nothing at {path}.", f"{'; '.join(_sentences(problems))}.")
+        return ApiError(404, "not_found", f"There is nothing at {path}.", f"{'; '.join(problem_sentences(problems))}.")
     unknown = [str(one["loc"][0]) for one in problems if one["type"] == "extra_forbidden" and len(one["loc"]) == 1]
     if unknown:
         return ApiError(
             422, "unknown_parameter", f"There is no parameter {unknown[0][:80]}.", nearest(unknown[0], known)
         )
-    sentence = "; ".join(_sentences(problems))
+    sentence = "; ".join(problem_sentences(problems))
     return ApiError(422, "invalid", f"{sentence[:1000]}.", f"Parameters: {', '.join(known)}. /docs describes them.")
 
 
-def _sentences(problems: Iterable[ErrorDetails]) -> Iterable[str]:
+def problem_sentences(problems: Iterable[ErrorDetails]) -> Iterable[str]:
+    """Return what is wrong with each field, for people."""
     for one in problems:
         place = ".".join(str(part) for part in one["loc"])[:200]
         text = one["msg"].removeprefix("Value error, ")
         yield f"{place}: {text}" if place else text
 
 
-def _names(model: type[BaseModel]) -> list[str]:
+def field_names(model: type[BaseModel]) -> list[str]:
+    """Return the names of the fields as a request writes them."""
     return [field.alias or name for name, field in model.model_fields.items()]

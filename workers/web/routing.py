@@ -126,12 +126,12 @@ def _bound(route: Route[Any]) -> Callable[[web.Request], Awaitable[web.StreamRes
             answer = await route.handler(Call(request.app[OPENER], request, route, body), parameters)
         if isinstance(answer, web.StreamResponse):
             return answer
-        return web.Response(body=_encoded(answer), content_type=JSON)
+        return web.Response(body=encoded(answer), content_type=JSON)
 
     return handle
 
 
-def _encoded(answer: BaseModel) -> bytes:
+def encoded(answer: BaseModel) -> bytes:
     """Return an answer as JSON; bytes in the store that are no UTF-8 become question marks."""
     try:
         return answer.model_dump_json(by_alias=True).encode()
