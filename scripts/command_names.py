@@ -26,6 +26,7 @@ COMMANDS = {
     "forget": "remove something with everything that belongs to it",
     "doctor": "check the whole store, and repair it",
     "migrate-to-unified-state": "take over the state files of earlier systems, or write them again",
+    "mcp": "search, articles and runs for agents: a server of the Model Context Protocol",
     "redis-cli": "redis-cli on the store, address and password included",
     "sample-site": "serve the sample newspaper",
 }

@@ -108,7 +108,7 @@ async def test_signal_ends_a_process_that_loses_cancellations(monkeypatch: pytes
     def start() -> Coroutine[object, object, None]:
         return deaf(3, began)
 
-    process = asyncio.create_task(signals._until_signal(start))
+    process = asyncio.create_task(signals.until_signal(start))
     await began.wait()
     handlers[0]()
     async with asyncio.timeout(ENDS):

@@ -34,7 +34,7 @@ def is_stop_requested() -> bool:
 def run_until_stopped(start: Callable[[], Coroutine[object, object, None]]) -> int:
     """Run to the end or to a signal; return the exit code of the process."""
     try:
-        return asyncio.run(_until_signal(start))
+        return asyncio.run(until_signal(start))
     except FreshetError as error:
         echo(error, file=sys.stderr)
     except RedisError as error:
@@ -42,7 +42,8 @@ def run_until_stopped(start: Callable[[], Coroutine[object, object, None]]) -> i
     return EXIT_FAILED
 
 
-async def _until_signal(start: Callable[[], Coroutine[object, object, None]]) -> int:
+async def until_signal(start: Callable[[], Coroutine[object, object, None]]) -> int:
+    """Run to the end or to a signal, in a loop that runs already; return the exit code of the process."""
     task = asyncio.ensure_future(start())
     loop, canceller = asyncio.get_running_loop(), Canceller(task)
     for number in (signal.SIGTERM, signal.SIGINT):
