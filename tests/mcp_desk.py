@@ -58,6 +58,13 @@ async def open_desk(context: Context, web: FakeWeb, folder: Path) -> Desk:
     return Desk(paper, notes, context.settings)
 
 
+def documented_servers() -> list[dict[str, Any]]:
+    """What docs/mcp.md tells people to write into the configuration of a client, of each that starts the server."""
+    blocks = re.findall(r"```json\n(.*?)```", (commands.ROOT / "docs" / "mcp.md").read_text(), re.S)
+    parsed = [json.loads(block) for block in blocks]
+    return [one[name]["freshet"] for one in parsed for name in ("mcpServers", "servers") if name in one]
+
+
 def environment(settings: Settings, **more: str) -> dict[str, str]:
     """The variables of a server of these settings, which embeds nothing and so loads no model."""
     return commands.environment(settings) | {"EMBEDDER": "none", "PYTHONPATH": str(commands.ROOT)} | more
@@ -88,8 +95,8 @@ async def local_agent(settings: Settings) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def stdio_agent(settings: Settings, log: TextIO, mode: str = "auto", **more: str) -> AsyncIterator[Client]:
-    """The SDK's client on a server that it has started, in a folder that is not the checkout."""
-    words = ["-m", "workers.mcp"]
+    """The SDK's client on a server that it has started as docs/mcp.md says, in a folder that is not the checkout."""
+    words = documented_servers()[0]["args"]
     folder = settings.persistent_storage_path
     parameters = StdioServerParameters(
         command=sys.executable, args=words, env=environment(settings, **more), cwd=folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from tests.mcp_desk import (
     LONG,
     Desk,
     answer,
+    documented_servers,
     environment,
     http_agent,
     http_server,
@@ -251,6 +253,16 @@ def test_messages_name_tools() -> None:
     assert as_tools("`python -m scripts.domain list` shows it.") == "`list_sources` shows it."
     assert as_tools("`python -m scripts.runs show jb_1` lists") == "`run_status` lists"
     assert as_tools("GET /api/items/why?url=… says it.") == "`why` says it."
+
+
+def test_documented_configurations() -> None:
+    """docs/mcp.md has every tool, and two clients that start the server with the checkout's own Python."""
+    page = (commands.ROOT / "docs" / "mcp.md").read_text()
+    servers = documented_servers()
+
+    assert {one["command"] for one in servers} == {"/home/me/freshet/.venv/bin/python"}
+    assert [one["args"] for one in servers] == [["-P", "-m", "workers.mcp"]] * 2
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) == set(HINTS)
 
 
 # ── standard input and output ──
