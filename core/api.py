@@ -200,6 +200,8 @@ def reindex(
         jobs=sum(one.jobs for one in results),
         queue_problem=next((one.queue_problem for one in results if one.queue_problem), ""),
         run_id=next((one.run_id for one in results if one.run_id), ""),
+        waiting=sum(one.waiting for one in results),
+        paused=next((one.paused for one in results if one.paused), ""),
     )
 
 

@@ -39,6 +39,7 @@ from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client
 from scripts import command_line
+from scripts.command_names import as_typed
 from scripts.tables import counted, table
 
 MOST_HOSTS = 20
@@ -63,9 +64,11 @@ async def reindex(request: ReindexRequest, *, dry_run: bool = False, as_json: bo
     if done.links:
         links = counted(done.links, "link")
         echo(f"Without an article so far: {links}; the next run of the canonical fetcher tries again.")
+    if done.paused:
+        echo(as_typed(done.paused))
     if done.queue_problem:
         echo(done.queue_problem)
-    elif done.items:
+    elif done.items > done.waiting:
         work = "`python -m workers reindex refresh` does the work; the timer brings the rest."
         echo(f"Sent: {counted(done.jobs, 'job')}. {work}")
     return 0

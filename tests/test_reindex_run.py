@@ -174,9 +174,10 @@ async def test_failed_items_are_visited_again(crawled: Context, site: Site) -> N
 
 
 async def test_second_request_joins_the_open_run(crawled: Context, site: Site) -> None:
-    """It never starts a second one; what both ask for is visited once."""
-    first = await reindex(crawled)
+    """Of its domain it never starts a second one; what both ask for is visited once."""
     reindexer = Reindexer(crawled.settings, crawled.client, crawled.keys)
+    opened = await reindexer.run(ReindexRequest(source=SID))
+    first = await crawled.runs.require(opened.run_id, await connect.now(crawled.client))
     second = await reindexer.run(ReindexRequest(name=site.url("/a")))
     started = await start_reindex(crawled, [site.url("/b"), "https://nobody.example/"], force=True)
     while await work(crawled, first):

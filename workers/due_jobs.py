@@ -81,7 +81,7 @@ class DueJobs:
         for place, sid in enumerate(busy):
             share = -(-(room - sent) // (len(busy) - place))  # what is left, evenly
             picked = await self._due.pick(
-                sid, now, share * batch, HOLD_SECONDS, shares, paused_run=blocked.paused_run(RunKind.REINDEX)
+                sid, now, share * batch, HOLD_SECONDS, shares, paused_runs=blocked.paused_reindexes(sid)
             )
             batches = [picked[start : start + batch] for start in range(0, len(picked), batch)]
             run_id = await self._run_for(sid, len(batches), blocked, now) if batches else ""

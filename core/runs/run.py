@@ -39,7 +39,7 @@ class RunKind(StrEnum):
     REFRESH = "refresh"
     """Jobs of the timer over one source, until nothing of it is due; those of an hour at most."""
     REINDEX = "reindex"
-    """Items that someone asked for."""
+    """Items that someone asked for: of one domain, or of any."""
     REBUILD = "rebuild"
     """The due sets or the chunks of the whole store, made anew."""
     MIGRATION = "migration"
@@ -160,6 +160,8 @@ def scope_of(kind: RunKind, source: str = "", domain: str = "") -> str:
     """Return what a run works on: a source, a domain, or all that its kind is about. One run at a time has it."""
     if kind in (RunKind.CRAWL, RunKind.REFRESH):
         return source_scope(source)
+    if kind is RunKind.REINDEX:
+        return f"{kind}:{domain or '*'}"
     return domain_scope(domain) if kind is RunKind.DOMAIN else str(kind)
 
 

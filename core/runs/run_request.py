@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from core.runs.kb_state import domain_of_source
-from core.runs.run import RunKind, domain_scope, source_scope
+from core.runs.run import RunKind, domain_scope, scope_of, source_scope
 
 
 class RunRequest(StrEnum):
@@ -50,9 +50,20 @@ class BlockedScopes:
         """Is a source paused, or its domain, or all runs of this kind?"""
         return not self.paused.isdisjoint({source_scope(sid), domain_scope(domain_of_source(sid)), str(kind)})
 
-    def paused_run(self, kind: RunKind) -> str:
-        """Return the open run of a kind that has one scope, if that is paused."""
-        return self.open_runs.get(str(kind), "") if str(kind) in self.paused else ""
+    def paused_reindexes(self, sid: str) -> list[str]:
+        """Return the open reindexes that are paused and may be about items of a source: of its domain, and of any."""
+        scopes = dict.fromkeys(scope_of(RunKind.REINDEX, domain=name) for name in (domain_of_source(sid), ""))
+        return [
+            self.open_runs[scope]
+            for scope in scopes
+            if scope in self.open_runs and not self.paused.isdisjoint({scope, str(RunKind.REINDEX)})
+        ]
+
+    def paused_domains(self, sources: Iterable[str]) -> frozenset[str]:
+        """Return the domains of an item that these sources list, if all of it is paused; empty: it may be visited."""
+        domains = frozenset(map(domain_of_source, sources))
+        are_paused = all(domain and domain_scope(domain) in self.paused for domain in domains)
+        return domains if are_paused else frozenset()
 
     def is_refreshed(self, sid: str) -> bool:
         """May jobs be sent for what is due of a source?"""

@@ -31,8 +31,8 @@ RUN_HOLD_SECONDS = 1.5 * LEASE_SECONDS
 """How long a pass holds back what it picked. A running pass renews it; those of a dead one are due again soon."""
 
 # KEYS[1] due, KEYS[2] answer · ARGV: now, new time, wanted, share per host, how many to look at, beginning of record
-# keys, TTL of the answer, JSON of shares by host (`*.` and a domain: all hosts below it), the key of items that are
-# paused (empty: none) and until when these are held back.
+# keys, TTL of the answer, JSON of shares by host (`*.` and a domain: all hosts below it), JSON of the keys of items
+# that are paused, and until when these are held back.
 # Returns the ids, oldest first; a resend gets the same.
 # If one host fills all that was looked at, the skipped items go to the end of the line, in their order: otherwise
 # nobody behind them would be seen before that host is done.
@@ -41,8 +41,8 @@ local call = redis.call
 local before = call('GET', KEYS[2])
 if before then return cjson.decode(before) end
 local wanted, share, look = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local shares = cjson.decode(ARGV[8])
-local is_shared = share < 1000000 or next(shares) ~= nil or ARGV[9] ~= ''
+local shares, paused = cjson.decode(ARGV[8]), cjson.decode(ARGV[9])
+local is_shared = share < 1000000 or next(shares) ~= nil or #paused > 0
 local oldest = call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, is_shared and look or wanted)
 local picked, skipped, by_host = {}, {}, {}
 local function share_of(host)
@@ -53,9 +53,15 @@ local function share_of(host)
   end
   return own or share
 end
+local function is_in_paused_run(id)
+  for _, items in ipairs(paused) do
+    if call('ZSCORE', items, id) then return true end
+  end
+  return false
+end
 for _, id in ipairs(oldest) do
   if #picked >= wanted then break end
-  local is_taken, is_paused = true, ARGV[9] ~= '' and call('ZSCORE', ARGV[9], id)
+  local is_taken, is_paused = true, is_in_paused_run(id)
   if is_shared and not is_paused then
     local host = call('HGET', ARGV[6] .. id, 'sourceHost') or ''
     by_host[host] = (by_host[host] or 0) + 1
@@ -184,17 +190,17 @@ class DueItems:
         hold_seconds: float,
         shares: HostShares | None = None,
         *,
-        paused_run: str = "",
+        paused_runs: Sequence[str] = (),
     ) -> list[str]:
         """Return ids of the source that are due, and hold them back for so long.
 
-        `paused_run`: a reindex whose items nobody visits; they are held back as well.
+        `paused_runs`: reindexes whose items nobody visits; they are held back as well.
         """
         shares = shares or HostShares()
         words = (
             *(now, now + hold_seconds, wanted, shares.each, LOOK, self._keys.item(""), DONE_MILLISECONDS),
             json.dumps(dict(shares.by_host)),
-            *(self._keys.run_items(paused_run) if paused_run else "", now + HOLD_SECONDS),
+            *(json.dumps([self._keys.run_items(run_id) for run_id in paused_runs]), now + HOLD_SECONDS),
         )
         keys = (self._keys.due(source), self._keys.done(new_token()))
         return cast(list[str], await self._client.eval(_PICK, len(keys), *keys, *map(str, words)))

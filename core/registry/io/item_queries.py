@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from core.keys import Keys
 from core.models import RejectedUrl
 from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, listing_sources
+from core.runs.kb_state import domain_of_source
 from core.store import scanning
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
@@ -44,6 +45,12 @@ class ItemSummary:
     extractor_version: str
     is_image: bool = False
     """An image is visited and removed with its page, never alone."""
+
+
+def one_domain_of(items: Iterable[ItemSummary]) -> str:
+    """Return the domain that all the sources of these items belong to; empty if there is no such one."""
+    domains = {domain_of_source(sid) for row in items for sid in row.sources}
+    return domains.pop() if len(domains) == 1 else ""
 
 
 class ItemQueries:

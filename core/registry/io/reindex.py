@@ -18,11 +18,13 @@ from core.errors import FreshetError
 from core.feeds.io.link_store import FailedLinks
 from core.keys import Keys
 from core.registry.io.due import DueItems
-from core.registry.io.item_queries import ItemQueries
+from core.registry.io.item_queries import ItemQueries, one_domain_of
 from core.registry.io.overview import Overview
+from core.registry.io.paused_items import PausedItems
 from core.registry.io.reindex_items import ReindexItems, open_reindex
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.runs.io.run_store import RunStore
+from core.runs.kb_state import domain_of_source
 from core.runtime.job_queues import Argument, JobQueues
 from core.settings import Settings
 from core.sources.io.domain_store import DomainStore
@@ -61,6 +63,8 @@ class Selection:
 
     items: AsyncIterator[list[str]]
     links: AsyncIterator[list[str]]
+    domain: str = ""
+    """The domain that has all of it, if there is one."""
 
 
 @dataclass(slots=True)
@@ -85,6 +89,8 @@ class MarkedDue:
     first: list[str] = field(default_factory=list)
     """The items that jobs are sent for."""
     run_id: str = ""
+    waiting: int = 0
+    paused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,10 @@ class ReindexResult:
     """Why no jobs could be sent; the timer brings everything when the queue is back."""
     run_id: str = ""
     """The run that visits the items; empty if there are none."""
+    waiting: int = 0
+    """Items that are not visited before someone resumes what is paused."""
+    paused: str = ""
+    """What they wait for and the command that goes on with it, as a sentence; empty if nothing waits."""
 
 
 class Reindexer:
@@ -124,10 +134,10 @@ class Reindexer:
         return await self._send(marked)
 
     async def run_items(
-        self, item_ids: Sequence[str], *, parameters: Mapping[str, str], started_by: str
+        self, item_ids: Sequence[str], *, parameters: Mapping[str, str], started_by: str, domain: str = ""
     ) -> ReindexResult:
-        """Make just these items due, and send the first jobs."""
-        selection = Selection(_one_batch(list(item_ids)), _one_batch([]))
+        """Make just these items due, all of this domain if one is given, and send the first jobs."""
+        selection = Selection(_one_batch(list(item_ids)), _one_batch([]), domain)
         return await self._send(
             await self.make_due(selection, force=False, parameters=parameters, started_by=started_by)
         )
@@ -138,7 +148,9 @@ class Reindexer:
             jobs = await asyncio.to_thread(send_jobs, self._settings, marked) if marked.first else 0
         except (RedisError, OSError) as error:
             problem = f"The queue's server does not answer ({type(error).__name__}); the timer brings them later."
-        return ReindexResult(marked.items, len(marked.links), jobs, problem, marked.run_id)
+        return ReindexResult(
+            marked.items, len(marked.links), jobs, problem, marked.run_id, marked.waiting, marked.paused
+        )
 
     # ── select ──
 
@@ -153,14 +165,15 @@ class Reindexer:
         links = _one_batch([])
         if request.category is not None and request.force:
             links = self._links.in_category(request.category)
-        return Selection(await self._select_many(request), links)
+        domain = request.domain or domain_of_source(request.source or "")
+        return Selection(await self._select_many(request), links, domain)
 
     async def _select_one(self, name: str, force: bool, folder: Path) -> Selection:
         resolved = await self._queries.resolve(name, folder)
         for row in await self._queries.summaries([resolved.item_id] if resolved.item_id else []):
             if not row.sources:
                 raise FreshetError(f"{redact(name)} is gone, and no source lists it any more.")
-            return Selection(_one_batch([row.item_id]), _one_batch([]))
+            return Selection(_one_batch([row.item_id]), _one_batch([]), one_domain_of([row]))
         failed = await self._links.without_article([resolved.uid] if resolved.uid else [])
         if failed and force:
             return Selection(_one_batch([]), _one_batch(failed))
@@ -225,20 +238,25 @@ class Reindexer:
         """Make the selection due at once, as a run or as a part of the one that is open."""
         due, runs = DueItems(self._client, self._keys), RunStore(self._client, self._keys)
         left = ReindexItems(self._client, self._keys, Leases(self._client, self._keys))
+        paused = PausedItems(self._queries, await runs.blocked())
         marked, run = MarkedDue(await connect.now(self._client), new_token()), None
         most = MOST_JOBS * self._settings.refresh_batch_items
         async for item_ids in selection.items:
             done = await due.make_due(item_ids, marked.now, force=force, token=marked.token)
             known = [item_id for item_id, is_known in zip(item_ids, done, strict=True) if is_known]
-            run = run or (await open_reindex(runs, marked.now, parameters or {}, started_by) if known else None)
+            if known and run is None:
+                run = await open_reindex(runs, marked.now, parameters or {}, started_by, selection.domain)
             if run:
                 marked.run_id = run.id
                 await left.add(run, known, marked.now)
             marked.items += len(known)
-            marked.first += known[: most - len(marked.first)]
+            marked.first += (await paused.visitable(known))[: most - len(marked.first)]
         async for uids in selection.links:
             await self._links.retry(uids, marked.now)
             marked.links.update(uids)
+        if run and paused.is_run_paused(run):
+            marked.first, paused.count = [], marked.items
+        marked.waiting, marked.paused = paused.count, paused.sentence(run, marked.items)
         return marked
 
 

@@ -92,9 +92,11 @@ class ReindexItems:
             await due.make_due(item_ids, now)
 
 
-async def open_reindex(runs: RunStore, now: float, parameters: Mapping[str, str], started_by: str) -> Run:
-    """Return the open reindex, or a new one."""
+async def open_reindex(
+    runs: RunStore, now: float, parameters: Mapping[str, str], started_by: str, domain: str = ""
+) -> Run:
+    """Return the open reindex of a domain, or without one that of any items, or a new one."""
     run, _ = await runs.open(
-        RunKind.REINDEX, now, counters=REINDEX_COUNTERS, parameters=parameters, started_by=started_by
+        RunKind.REINDEX, now, domain=domain, counters=REINDEX_COUNTERS, parameters=parameters, started_by=started_by
     )
     return run

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.registry.io.item_queries import ItemQueries
+from core.registry.io.item_queries import ItemQueries, one_domain_of
+from core.registry.io.paused_items import waiting_for
 from core.registry.io.reindex_items import ReindexItems, open_reindex
 from core.registry.io.visitor import Visitor
 from core.runs.io.run_tally import RunTally
@@ -42,8 +43,10 @@ async def start_reindex(context: Context, names: Sequence[str], *, force: bool) 
     named, now = list(dict.fromkeys(filter(None, by_name.values()))), clock.now()
     known = await context.due.make_due(named, now, force=force, token=new_token())
     item_ids = [item_id for item_id, is_known in zip(named, known, strict=True) if is_known]
-    run = await open_reindex(context.runs, now, {"force": "true"} if force else {}, "queue") if item_ids else None
-    if run:
+    run = None
+    if item_ids:
+        domain, parameters = one_domain_of(await queries.summaries(item_ids)), {"force": "true"} if force else {}
+        run = await open_reindex(context.runs, now, parameters, "queue", domain)
         await ReindexItems(context.client, context.keys, context.leases).add(run, item_ids, now)
     return StartedReindex(run, item_ids, unknown)
 
@@ -90,17 +93,23 @@ class ReindexJob:
         context, worker, now = self._context, self._worker, self._clock.now()
         chosen = list(item_ids) or await self._items.some(self.run_id, context.settings.refresh_batch_items)
         asked_ts = await self._items.drop_visited(self.run_id, chosen)
-        # What a server asked us to leave alone for a while waits in the run until then.
-        due = [one.id for one in await context.items.read(list(asked_ts)) if one and (one.next_ts or 0.0) <= now]
-        tally = RunTally(context.keys, self.run_id, worker.failed_items, takes_out=True)
+        # What a server asked us to leave alone for a while waits in the run until then, and so does what is paused.
+        due = [one for one in await context.items.read(list(asked_ts)) if one and (one.next_ts or 0.0) <= now]
+        blocked = await context.runs.blocked()
+        paused = {one.id: blocked.paused_domains(one.sources) for one in due}
+        tally = RunTally(context.keys, self.run_id, worker.failed_items, worker.run.domain, takes_out=True)
         visitor = Visitor(context, self._clock, OpenSources(context, now), tally=tally)
         worker.in_flight = lambda: visitor.in_flight
         picked_ts = max(asked_ts.values(), default=now)
-        await visitor.visit_many(due, picked_ts=picked_ts, is_over=is_over)
+        visited = [one.id for one in due if not paused[one.id]]
+        await visitor.visit_many(visited, picked_ts=picked_ts, is_over=is_over)
         await self._items.drop_visited(self.run_id, chosen)
         names = ("visited", "changed", "unchanged", "gone", "failed", "excluded")
         line = "🏁 %d visited = %d changed, %d unchanged, %d gone, %d failed, %d not for us"
         log.info(line, *(visitor.counts[name] for name in names))
+        if len(visited) < len(due):
+            message = waiting_for(len(due) - len(visited), sorted(frozenset().union(*paused.values())))
+            await context.runs.update(self.run_id, {"message": message})
 
     async def _tell(self, now: float) -> Mapping[str, str]:
         total = (await self._context.runs.require(self.run_id, now)).counts.get("discovered", 0)

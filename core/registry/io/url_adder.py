@@ -23,8 +23,10 @@ from core.net.address_guard import Guard
 from core.registry.io.articles import ArticleStore
 from core.registry.io.due import DueItems
 from core.registry.io.item_queries import ItemQueries, ResolvedName
+from core.registry.io.paused_items import PausedItems
 from core.registry.io.registrar import Listing, Registrar, item_id_of, ref_of
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
+from core.runs.io.run_store import RunStore
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings
 from core.sources.io.domain_sources import DomainSources
@@ -126,9 +128,12 @@ class UrlAdder:
         is_queued = await self._send("workers.jobs.reindex", [item_id], now, id_words=("add", item_id))
         how = "read again, whatever its validators say," if force else "checked" if is_known else "fetched"
         status = known.status if known is not None and is_known else str(Status.PENDING)
+        paused = PausedItems(self._queries, await RunStore(self._client, self._keys).blocked())
+        await paused.visitable([item_id])
+        step = f"It is {how} by the next free worker." if is_queued else f"The timer has it {how} in its next pass."
+        step = paused.sentence(None, 1) or step
         return AddedUrl(
-            item_id, ids.article_uid(ref.address), ref.address, source, status, is_known, is_queued,
-            f"It is {how} by the next free worker." if is_queued else f"The timer has it {how} in its next pass.",
+            item_id, ids.article_uid(ref.address), ref.address, source, status, is_known, is_queued, step
         )  # fmt: skip
 
     # ── an article ──

@@ -211,7 +211,9 @@ class RunControl:
                 await self._send_job(run.id, chosen.get(run.id, ()))
         if items_alone:
             reindexer = Reindexer(self._settings, self._client, self._keys)
-            started = await reindexer.run_items(items_alone, parameters={"retry": run_id}, started_by="retry")
+            started = await reindexer.run_items(
+                items_alone, parameters={"retry": run_id}, started_by="retry", domain=run.domain
+            )
             run_id, count = started.run_id or run_id, count + started.items
         return RetryResult(await self._require(run_id), count)
 

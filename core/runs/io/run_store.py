@@ -323,7 +323,7 @@ class RunStore:
     async def forget_domain(self, domain_id: str, *, dry_run: bool = False) -> int:
         """Remove the runs of a domain, and what is open, paused or cancelled of it; return how many runs."""
         runs = await self.newest(KEPT, 0.0, domain=domain_id)
-        names = ("run", "run_log", "run_failed", "run_workers")
+        names = ("run", "run_log", "run_failed", "run_workers", "run_items")
         scopes = {scope_of(RunKind.DOMAIN, domain=domain_id), *(run.scope for run in runs)}
         if dry_run:
             return len(runs)

@@ -87,7 +87,7 @@ class DomainSteps:
         return StepResult(
             items=sum(one.items for one in results),
             jobs=sum(one.jobs for one in results),
-            problem=next((one.queue_problem for one in results if one.queue_problem), ""),
+            problem=next((text for one in results if (text := one.queue_problem or one.paused)), ""),
             run_ids=tuple(dict.fromkeys(one.run_id for one in results if one.run_id)),
         )
 

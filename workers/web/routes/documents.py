@@ -71,6 +71,8 @@ class ReindexItemAnswer(AnswerModel):
     jobs: int = Field(description="Jobs that were sent; the timer brings what they do not name.")
     queue_problem: str
     run_id: str = Field(description="The run that visits the items; empty if there are none.")
+    waiting: int = Field(description="Items that are not visited before someone resumes what is paused.")
+    paused: str = Field(description="What they wait for, as a sentence; empty if nothing waits.")
     requests: int | None = Field(description="Of a dry run: how many requests that is at most.")
     statuses: dict[str, int] = Field(description="Of a dry run: the items by status.")
     dry_run: bool
@@ -126,6 +128,8 @@ async def reindex(call: Call, asked: ReindexItemRequest) -> ReindexItemAnswer:
             jobs=0,
             queue_problem="",
             run_id="",
+            waiting=0,
+            paused="",
             requests=counts.requests,
             statuses=dict(counts.statuses),
             dry_run=True,
