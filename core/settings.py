@@ -149,6 +149,7 @@ class Settings(BaseSettings):
     api_requests_per_minute: int = Field(default=6000, ge=0)
     freshet_url: str = ""
     api_max_body_bytes: int = Field(default=5_000_000, ge=1024)
+    websub_hub: str = ""
 
     # ── the sample site ──
     sample_change_seconds: float = Field(default=0.0, ge=0)
@@ -276,6 +277,18 @@ class Settings(BaseSettings):
             is_url = False
         if value and (not is_url or "@" in parts.netloc or parts.query or parts.fragment):
             raise ValueError("write the address of a Freshet's HTTP API, such as http://127.0.0.1:8080")
+        return value
+
+    @field_validator("websub_hub")
+    @classmethod
+    def _hub(cls, value: str) -> str:
+        try:
+            parts = urlsplit(value)
+            is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+        except ValueError:
+            is_url = False
+        if value and not is_url:
+            raise ValueError("write the address of a WebSub hub, such as https://hub.example.org/")
         return value
 
     @field_validator("ingest_max_interval_seconds")

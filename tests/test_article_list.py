@@ -107,6 +107,28 @@ async def test_rare_articles_of_many(redis: Client, keys: Keys, monkeypatch: pyt
     assert [one.title async for one in listed.walk(EVERYTHING, limit=3)] == ["a0", "a1", "a2"]
 
 
+@pytest.mark.parametrize("most_sorted", [0, article_list.MOST_SORTED])
+async def test_small_and_large_categories_are_listed_alike(
+    redis: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch, most_sorted: int
+) -> None:
+    """A few articles are sorted, many are looked for in the index: the same pages in the same order, within times."""
+    monkeypatch.setattr(article_list, "MOST_SORTED", most_sorted)
+    for number in range(12):
+        await put_article(redis, keys, f"a{number}", NOW - number // 3, category="world" if number % 2 else "sport")
+    await redis.sadd(keys.articles_by_category("world"), "0123456789abcdef")  # its article is gone
+    world, listed, seen, cursor = ArticleFilter("world"), ArticleList(redis, keys), [], ""
+    while True:
+        page = await listed.page(world, 2, cursor)
+        seen += [(one.fetched_ts, one.uid) for one in page.articles]
+        cursor = page.cursor
+        if not cursor:
+            break
+
+    assert seen == sorted(seen, reverse=True)
+    assert len(set(seen)) == 6
+    assert len(await titles(redis, keys, ArticleFilter("world", since_ts=NOW - 2, until_ts=NOW - 1))) == 3
+
+
 @pytest.mark.parametrize("cursor", ["x", "12", "nan~0123456789abcdef", "~"])
 async def test_cursors_of_others(redis: Client, keys: Keys, cursor: str) -> None:
     """A cursor that no list has returned is refused with a sentence."""

@@ -115,6 +115,18 @@ def test_410_retires() -> None:
     assert "Remove it" in state.error_text
 
 
+def test_a_broken_feed_knows_since_when() -> None:
+    """The first failure counts, not the last; a success forgets it; an older version's hash has its last poll."""
+    first = decide(OLD, refused(500)).state
+    second = decide(first, refused(400), NOW + HOUR).state
+    gone = decide(second, Missing(410), NOW + 2 * HOUR).state
+    fine = decide(second, unchanged(), NOW + 2 * HOUR).state
+    older = replace(second, error_since_ts=0.0)
+
+    assert [state.broken_since_ts for state in (OLD, first, second, gone, fine)] == [0.0, NOW, NOW, NOW, 0.0]
+    assert older.broken_since_ts == decide(older, refused(500), NOW + 3 * HOUR).state.broken_since_ts == NOW + HOUR
+
+
 @pytest.mark.parametrize(
     ("status", "error_class", "weight"), [(400, "hard", 1.0), (500, "soft", 0.5), (503, "temporary", 0.25)]
 )

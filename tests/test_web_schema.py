@@ -52,6 +52,7 @@ async def filled(settings: Settings, tmp_path: Path) -> AsyncIterator[tuple[ApiS
             "/v2/crawler/": {"query": {"domain_id": "shelf", "dry_run": "true"}},
             "/api/items/{": {"path_parameters": {"id": library.id("/weir")}},
             "/api/categories/{": {"path_parameters": {"name": "world"}},
+            "/feeds/{": {"path_parameters": {"category": "world", "format": "atom"}},
         }
         options = {"api_token": SecretStr(TOKEN), "api_requests_per_minute": 0}
         async with api_server(library.settings.model_copy(update=options)) as api:

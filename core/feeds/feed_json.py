@@ -46,6 +46,7 @@ def feed_json(state: FeedState, categories: Sequence[str], pace: FeedPace | None
         "interval_seconds": state.interval_seconds,
         "error_class": state.error_class,
         "error_text": redact(state.error_text),
+        "broken_since_ts": state.broken_since_ts or None,
         "polls": state.polls,
         "percent_304": state.percent_304,
         "links_found": state.links_found,

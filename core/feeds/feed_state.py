@@ -27,6 +27,10 @@ class FeedStatus(StrEnum):
     GONE = "gone"
 
 
+BROKEN = (FeedStatus.ERROR, FeedStatus.GONE)
+"""Nothing comes from such a feed until it answers again."""
+
+
 @dataclass(frozen=True, slots=True)
 class FeedState:
     """Everything that is known of one feed; stored field by field in its hash."""
@@ -52,6 +56,8 @@ class FeedState:
     error_class: str = ""
     error_text: str = ""
     error_weight: float = 0.0
+    error_since_ts: float = 0.0
+    """When the first of the failed polls in a row was; 0: the last poll did not fail."""
     polls: int = 0
     polls_304: int = 0
     polls_unchanged: int = 0
@@ -72,6 +78,11 @@ class FeedState:
     def address(self) -> str:
         """The URL to fetch."""
         return self.fetch_url or self.url
+
+    @property
+    def broken_since_ts(self) -> float:
+        """When it broke; 0: it did not. Hashes of older versions only have the time of the last poll."""
+        return (self.error_since_ts or self.last_poll_ts) if self.status in BROKEN else 0.0
 
     @property
     def has_validators(self) -> bool:

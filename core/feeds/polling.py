@@ -144,6 +144,7 @@ def _gone(state: FeedState, status: int, now: float) -> PollDecision:
         _polled(state, FeedStatus.GONE, status, now),
         error_class=str(ErrorClass.HARD),
         error_text=f"{status} Gone: the publisher retired this feed. Remove it, or add it again to try once more.",
+        error_since_ts=state.broken_since_ts or now,
         next_poll_ts=NEVER,
         next_poll_reason=f"retired by {status}",
     )
@@ -160,6 +161,7 @@ def _broken(state: FeedState, failed: Failed, now: float, chance: float) -> Poll
         error_class=str(error_class),
         error_text=failed.text,
         error_weight=weight,
+        error_since_ts=state.broken_since_ts or now,
         next_poll_ts=next_poll_ts,
         next_poll_reason=RETRY_AFTER if retry_after > backoff else f"backoff, weight {weight:g}",
         # The new address fails hard: the old one may know better (a redirect target is no promise).
@@ -181,6 +183,7 @@ def _succeeded(state: FeedState, response: FeedResponse, now: float) -> FeedStat
         error_class="",
         error_text="",
         error_weight=0.0,
+        error_since_ts=0.0,
         fetch_url=response.moved_to if confirmed else state.fetch_url,
         moved_to="" if confirmed else response.moved_to,
         moved_count=0 if confirmed or not response.moved_to else moved_count,

@@ -73,6 +73,7 @@ class FeedAnswer(PlainAnswer):
     interval_seconds: float
     error_class: str
     error_text: str
+    broken_since_ts: float | None = Field(description="The first of the failed polls in a row; null: it works.")
     polls: int
     percent_304: float
     links_found: int

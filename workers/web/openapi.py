@@ -125,7 +125,8 @@ def _contents(route: Route[Any], schemas: _Schemas) -> Schema:
     contents: Schema = {JSON: {"schema": schemas.ref(route.answer)}} if route.answer else {}
     for kind in route.other_types:
         # A tool would read a schema of the stream as that of each event.
-        contents[kind] = {} if kind == EVENT_STREAM else {"schema": {"type": "object" if kind == JSON else "string"}}
+        name = "object" if kind.endswith(("/json", "+json")) else "string"
+        contents[kind] = {} if kind == EVENT_STREAM else {"schema": {"type": name}}
     return contents
 
 

@@ -86,6 +86,8 @@ class Route(Generic[R]):
     is_destructive: bool = False
     is_public: bool = False
     """Needs no token."""
+    takes_feed_token: bool = False
+    """May be read with the token of feeds in the query, see `feed_token`."""
     seconds: float | None = ANSWER_SECONDS
     """None: no limit."""
 

@@ -12,8 +12,8 @@ from workers.web.models import AnswerModel, Flag, Moment, RequestModel
 Names = Annotated[str, Field(max_length=1_000, description="Names, comma-separated; a page must have one of them.")]
 
 
-class SearchRequest(RequestModel):
-    """A query with filters and options."""
+class SearchFilters(RequestModel):
+    """A query with filters."""
 
     q: str = Field(
         min_length=1,
@@ -28,13 +28,18 @@ class SearchRequest(RequestModel):
     type: Annotated[str, Field(max_length=20, description="url, file, or both.")] = ""
     since: Moment = ""
     until: Moment = ""
-    page: int = Field(default=1, ge=1, le=2_000)
-    per_page: int = Field(default=10, ge=1, le=MOST_PER_PAGE)
     freshness: float = Field(
         default=0.0, ge=0.0, le=MOST_FRESHNESS, description="0: age does not matter; 1: a page of today counts double."
     )
-    nest_images: Flag = Field(default=False, alias="nestImages", description="With the images of each page.")
     words: Flag = Field(default=False, description="By words alone.")
+
+
+class SearchRequest(SearchFilters):
+    """A query with filters and options."""
+
+    page: int = Field(default=1, ge=1, le=2_000)
+    per_page: int = Field(default=10, ge=1, le=MOST_PER_PAGE)
+    nest_images: Flag = Field(default=False, alias="nestImages", description="With the images of each page.")
     explain: Flag = Field(default=False, description="With what the score of each result is made of.")
 
 

@@ -11,6 +11,7 @@ from core.settings import Settings
 from workers.web import access
 from workers.web.dashboard import session
 from workers.web.errors import ApiError, Handler, wants_page
+from workers.web.feed_token import FeedToken
 from workers.web.routing import Routes
 
 SERVER = "Freshet"
@@ -40,6 +41,7 @@ class AccessGuard:
         self.rules = access.AccessRules(settings, settings.api_address[0])
         self._public_paths = frozenset(route.path for route in routes if route.is_public)
         self._form_paths = frozenset(route.path for route in routes if route.fields_in == "form")
+        self._feed_token = FeedToken(settings, frozenset(route.path for route in routes if route.takes_feed_token))
 
     @property
     def middleware(self) -> Middleware:
@@ -47,7 +49,8 @@ class AccessGuard:
 
         @web.middleware
         async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-            is_public = _path_of(request) in self._public_paths or self._has_login(request)
+            path = _path_of(request)
+            is_public = path in self._public_paths or self._has_login(request) or self._feed_token.opens(request, path)
             try:
                 self.rules.check(request.method, request.headers, str(request.remote), is_public=is_public)
             except ApiError as refusal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from core.search.io.unknown_names import unknown_names
 from core.search.query_arguments import QueryArguments, build_query
@@ -15,17 +16,18 @@ from workers.web.search_models import (
     BacklogAnswer,
     LastDayAnswer,
     SearchAnswer,
+    SearchFilters,
     SearchRequest,
     SearchStatusAnswer,
 )
 
 MOST_SOURCES = 10
+EXAMPLE = "q=flood wall"
 
 
-async def search(call: StoreCall, asked: SearchRequest) -> SearchAnswer:
-    """Search by words and by meaning."""
-    services = call.services
-    wanted = QueryArguments(
+async def query_arguments(call: StoreCall, asked: SearchFilters) -> QueryArguments:
+    """Return what a request asks for, without paging."""
+    return QueryArguments(
         asked.q,
         categories=names(asked.category),
         domains=names(asked.domain),
@@ -34,13 +36,17 @@ async def search(call: StoreCall, asked: SearchRequest) -> SearchAnswer:
         types=names(asked.type),
         since_ts=await call.moment(asked.since),
         until_ts=await call.moment(asked.until, is_end=True),
-        page=asked.page,
-        per_page=asked.per_page,
         freshness=asked.freshness,
-        nest_images=asked.nest_images,
         words=asked.words,
     )
-    query = build_query(wanted, example="q=flood wall")
+
+
+async def search(call: StoreCall, asked: SearchRequest) -> SearchAnswer:
+    """Search by words and by meaning."""
+    services = call.services
+    wanted = await query_arguments(call, asked)
+    paged = replace(wanted, page=asked.page, per_page=asked.per_page, nest_images=asked.nest_images)
+    query = build_query(paged, example=EXAMPLE)
     response = await services.searcher.search(query)
     notes = [] if response.results else await unknown_names(services.client, services.keys, query.filters)
     explain_at = await connect.now(services.client) if asked.explain else None

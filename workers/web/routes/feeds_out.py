@@ -1,0 +1,162 @@
+"""Republished feeds: a category, the feeds that broke, a saved search; each as RSS, Atom or JSON Feed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from aiohttp import web
+from pydantic import Field
+
+from core.outputs.feed_documents import MEDIA_TYPES
+from core.outputs.io.broken_feed_reader import broken_feed_entries
+from core.outputs.io.published_articles import PublishedArticles
+from core.outputs.published_feed import FeedFormat, PublishedEntry, PublishedFeed, tag_uri
+from core.search.io.unknown_names import unknown_names
+from core.search.query_arguments import MOST_FRESHNESS, build_query
+from workers.web.feed_models import CategoryName
+from workers.web.feed_response import base_url, feed_response, self_url
+from workers.web.feed_token import feed_token
+from workers.web.models import AnswerModel, NoParameters, RequestModel
+from workers.web.routes.search import EXAMPLE, query_arguments
+from workers.web.routing import Call, Route
+from workers.web.search_models import SearchFilters
+
+TAG = "feeds out"
+MOST_ENTRIES = 500
+Format = Annotated[Literal["rss", "atom", "json"], Field(description="RSS 2.0, Atom 1.0 or JSON Feed 1.1.")]
+Entries = Annotated[int, Field(ge=1, le=MOST_ENTRIES, description="At most so many, the newest.")]
+Token = Annotated[str, Field(max_length=200, description="With API_TOKEN: what GET /api/feeds_token returns.")]
+VALIDATORS = "With ETag and Last-Modified: who has it already gets 304."
+
+
+class CategoryFeedRequest(RequestModel):
+    """A category as a feed."""
+
+    category: CategoryName
+    format: Format
+    limit: Entries = 100
+    token: Token = ""
+
+
+class FailuresFeedRequest(RequestModel):
+    """The feeds that broke, as a feed."""
+
+    format: Format
+    limit: Entries = 100
+    token: Token = ""
+
+
+class SearchFeedRequest(SearchFilters):
+    """A saved search as a feed."""
+
+    format: Format
+    limit: Entries = 100
+    token: Token = ""
+    freshness: float = Field(
+        default=1.0, ge=0.0, le=MOST_FRESHNESS, description="0: age does not matter; 1: a page of today counts double."
+    )
+
+
+class FeedTokenAnswer(AnswerModel):
+    """What feed readers need."""
+
+    token: str = Field(description="For `?token=` of the addresses below /feeds/; empty: no API_TOKEN is set.")
+
+
+async def show_category(call: Call, asked: CategoryFeedRequest) -> web.Response:
+    """Return the newest articles of a category."""
+    category = await call.services.context.subscriptions.require_category(asked.category)
+    entries = await _articles(call).newest(category, asked.limit)
+    description = f"The newest articles of the category {category}, republished by Freshet."
+    return await _answer(call, asked.format, category, category, description, entries)
+
+
+async def show_failures(call: Call, asked: FailuresFeedRequest) -> web.Response:
+    """Return the feeds that broke."""
+    entries = await broken_feed_entries(call.services.context, asked.limit, base_url(call.http))
+    description = "Feeds that are broken now: why, and since when."
+    return await _answer(call, asked.format, "failures", "Broken feeds", description, entries)
+
+
+async def show_search(call: Call, asked: SearchFeedRequest) -> web.Response:
+    """Return what a search finds."""
+    services = call.services
+    query = build_query(await query_arguments(call, asked), example=EXAMPLE)
+    entries = await _articles(call).best(services.searcher, query, asked.limit)
+    notes = [] if entries else await unknown_names(services.client, services.keys, query.filters)
+    description = " ".join((f"The best answers to “{asked.q}”, newest first.", *notes))
+    name = f"search?{call.http.rel_url.without_query_params('token').query_string}"
+    return await _answer(call, asked.format, name, f"Search: {asked.q}", description, entries)
+
+
+async def show_feed_token(call: Call, _: NoParameters) -> FeedTokenAnswer:
+    """Return the token of feeds to who has that of the API."""
+    return FeedTokenAnswer(token=feed_token(call.services.settings))
+
+
+def _articles(call: Call) -> PublishedArticles:
+    return PublishedArticles(call.services.client, call.services.keys, base_url(call.http))
+
+
+async def _answer(
+    call: Call, ending: Format, name: str, title: str, description: str, entries: tuple[PublishedEntry, ...]
+) -> web.Response:
+    feed = PublishedFeed(
+        id=tag_uri(f"feeds/{name}"),
+        title=f"Freshet: {title}",
+        description=description,
+        home_url=f"{base_url(call.http)}/",
+        self_url=self_url(call.http),
+        entries=entries,
+        hub_url=call.services.settings.websub_hub,
+    )
+    return await feed_response(call.http, feed, FeedFormat(ending))
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/api/feeds_token",
+        summary="The token that feed readers put into the addresses of republished feeds.",
+        tag=TAG,
+        request=NoParameters,
+        handler=show_feed_token,
+        answer=FeedTokenAnswer,
+    ),
+    Route(
+        method="GET",
+        path="/feeds/failures.{format}",
+        summary="The feeds that broke, each with why and since when, as RSS, Atom or JSON Feed.",
+        description=f"An entry for each break; a feed that works again leaves. {VALIDATORS}",
+        tag=TAG,
+        request=FailuresFeedRequest,
+        handler=show_failures,
+        answer=None,
+        other_types=tuple(MEDIA_TYPES.values()),
+        takes_feed_token=True,
+    ),
+    Route(
+        method="GET",
+        path="/feeds/search.{format}",
+        summary="A saved search as RSS, Atom or JSON Feed: its best answers, newest first.",
+        description=f"The filters are those of /api/Search. {VALIDATORS}",
+        tag=TAG,
+        request=SearchFeedRequest,
+        handler=show_search,
+        answer=None,
+        other_types=tuple(MEDIA_TYPES.values()),
+        takes_feed_token=True,
+    ),
+    Route(
+        method="GET",
+        path="/feeds/{category}.{format}",
+        summary="The newest articles of a category with their texts, as RSS, Atom or JSON Feed.",
+        description=f"Copies of an article that the category has already are left out. {VALIDATORS}",
+        tag=TAG,
+        request=CategoryFeedRequest,
+        handler=show_category,
+        answer=None,
+        other_types=tuple(MEDIA_TYPES.values()),
+        takes_feed_token=True,
+    ),
+)
