@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import shlex
 import shutil
 import stat
-import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +13,8 @@ import redis as sync_redis
 
 from core.store import connect, embedded
 from scripts import redis_cli
-from tests import ports
+from tests import ports, recipes
+from tests.recipes import run
 
 ROOT = Path(__file__).parents[1]
 PASSWORD = "s3cret-S3CRET_s3cret"
@@ -44,63 +40,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     server.stop()
 
 
-def run(line: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    pipes = [int(environment[name]) for name in ("QUESTIONS", "ANSWERS") if name in environment]
-    return subprocess.run(
-        ["bash", "-c", line],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        pass_fds=pipes,
-    )
-
-
-ASK = """
-ask() {
-    printf '%q ' "$@" >&"$QUESTIONS"; echo >&"$QUESTIONS"
-    local line
-    while IFS= read -r line <&"$ANSWERS" && [ "$line" != "$END" ]; do printf '%s\\n' "$line"; done
-}
-"""
-"""Instead of the script: ask the test, which calls the same function without starting Python anew each time."""
-
-
-@contextlib.contextmanager
-def answering(store: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Answer the questions of `ask` in a shell with the environment that this yields."""
-    (questions, asking), (answered, answering) = os.pipe(), os.pipe()
-    url, end = (Path(store["HOME"]) / "redis.url").read_text().strip(), "-- end of the answer --"
-
-    def answer() -> None:
-        with os.fdopen(questions) as lines, os.fdopen(answering, "w") as out, sync_redis.Redis.from_url(url) as client:
-            for line in lines:
-                with contextlib.redirect_stdout(out):
-                    redis_cli.speak(client, shlex.split(line))
-                print(end, file=out, flush=True)
-
-    thread = threading.Thread(target=answer)
-    thread.start()
-    yield store | {"QUESTIONS": str(asking), "ANSWERS": str(answered), "END": end}
-    os.close(asking)
-    thread.join()
-    os.close(answered)
-
-
-def recipes() -> str:
-    block = re.search(r"^## Recipes.*?```bash\n(.*?)```", (ROOT / "docs" / "keys.md").read_text(), re.M | re.S)
-    assert block
-    return block[1]
-
-
 def test_every_recipe_works(store: dict[str, str]) -> None:
     """In bash, as they stand there: none is refused, none assigns a variable that bash keeps for itself."""
-    script = "./scripts/redis-cli"
-    assert recipes().count(script) > 20
-    with answering(store) as environment:
-        done = run(f"{ASK}set -e\n" + recipes().replace(script, "ask"), environment)
+    (block,) = recipes.blocks("keys.md", "Recipes")
+    assert block.count(recipes.SCRIPT) > 20
+    with recipes.answering(store) as environment:
+        done = recipes.run(f"{recipes.ASK}set -e\n" + block.replace(recipes.SCRIPT, "ask"), environment)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "(error)" not in done.stdout
