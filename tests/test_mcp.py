@@ -248,6 +248,17 @@ async def test_redis_that_is_away(settings: Settings, tmp_path: Path) -> None:
         assert "./scripts/up" in sentence
 
 
+async def test_store_that_comes_later(settings: Settings, redis: connect.Client, tmp_path: Path) -> None:
+    """A client may start the server before the first `./scripts/up`: its tools work once that has a server."""
+    connect.write_url(tmp_path, f"redis://127.0.0.1:{ports.take()}/0")
+    async with local_agent(settings.model_copy(update={"redis_url": None})) as agent:
+        assert "does not answer" in await refusal(agent, "list_sources")
+        connect.write_url(tmp_path, connect.url_of(settings))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (await agent.call_tool("list_sources", {})).is_error:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+
 def test_messages_name_tools() -> None:
     """Commands and routes in messages of core become the tools that do the same."""
     assert as_tools("`python -m scripts.domain list` shows it.") == "`list_sources` shows it."

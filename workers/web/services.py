@@ -22,6 +22,8 @@ from workers.web.events import EventFeed
 
 FIRST_SECONDS = 1.0
 """The server begins to listen when Redis answers, or after this time without it."""
+MOVED_SECONDS = 2.0
+"""How often a process that waits for Redis looks where it is: the first `./scripts/up` may come later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,23 @@ class ServiceOpener:
             await cancel_and_wait(self._task, waiting)
 
     async def _run(self, opened: asyncio.Event) -> None:
-        self._problem = redis_health.explain(ConnectionError(), connect.url_of(self._settings))
+        """Open the services; again, if `./scripts/up` says meanwhile that its server is elsewhere."""
+        while True:
+            url = connect.url_of(self._settings)
+            self._problem = redis_health.explain(ConnectionError(), url)
+            opening, moving = asyncio.create_task(self._open(opened)), asyncio.create_task(self._until_moved(url))
+            try:
+                done, _ = await asyncio.wait((opening, moving), return_when=asyncio.FIRST_COMPLETED)
+                if opening in done:
+                    return opening.result()
+            finally:
+                await cancel_and_wait(opening, moving)
+
+    async def _until_moved(self, url: str) -> None:
+        while self._services or connect.url_of(self._settings) == url:  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(MOVED_SECONDS)
+
+    async def _open(self, opened: asyncio.Event) -> None:
         async with (
             redis_health.open_when_ready(self._settings, once=False, should_warn=False) as (client, keys),
             build_context(self._settings, client, keys) as context,
