@@ -47,8 +47,8 @@ def of_runs(answer: RunsAnswer, now: float) -> str:
 
 def of_run(run: Job, now: float) -> str:
     """One run."""
-    what = run.source or run.domain
+    what = " ".join(filter(None, (run.kind, run.source or run.domain)))
     counts = ", ".join(f"{count} {name}" for name, count in run.counts.items() if count)
     why = " · ".join(filter(None, (run.message, run.error, run.problem)))
-    line = f"{run.id} {run.kind} {what}: {run.status}, {run.progress} %"
+    line = f"{run.id} {what}: {run.status}, {run.progress} %"
     return line + (f" ({counts})" if counts else "") + (f" · {why}" if why else "")

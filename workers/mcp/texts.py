@@ -33,7 +33,7 @@ def proof(verified_ts: float | None, verified_by: str, now: float) -> str:
 
 def of_search(answer: SearchAnswer, now: float) -> str:
     """Results with their best passages."""
-    head = f"{answer.total} results for {answer.query!r}, by {answer.by}; page {answer.page}."
+    head = f"Search for {answer.query!r}, by {answer.by}: {answer.total} found, page {answer.page}."
     first = (answer.page - 1) * answer.per_page + 1
     results = [_result(place, one, now) for place, one in enumerate(answer.results, first)]
     return "\n\n".join([" ".join([head, *answer.notes]), *results])
