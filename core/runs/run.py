@@ -205,6 +205,12 @@ def parse_run(run_id: str, fields: Mapping[str, str], now: float) -> Run:
     )
 
 
+def parse_failed_item(item_id: str, fields: Mapping[str, str]) -> FailedItem:
+    """Return a stored failure of a run."""
+    url, code, text = (str(fields.get(name, "")) for name in ("url", "code", "text"))
+    return FailedItem(item_id, url, code, text, field_parsing.timestamp(fields.get("ts")))
+
+
 def status_at(status: RunStatus, heartbeat_ts: float, now: float) -> RunStatus:
     """Return what a stored status means at this time: without a heartbeat nobody works on the run."""
     if now - heartbeat_ts <= SILENT_SECONDS:

@@ -56,7 +56,7 @@ def _read_query(route: Route[Any], request: web.Request) -> Mapping[str, str]:
             )
         if len(request.query.getall(name)) > 1:
             raise ApiError(422, "invalid", f"The parameter {name} is there more than once.", "Write it once.")
-    return dict(request.query)
+    return {name: value for name, value in request.query.items() if value or not route.takes_filters}
 
 
 async def _read_body(route: Route[Any], request: web.Request) -> bytes:

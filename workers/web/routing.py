@@ -82,6 +82,8 @@ class Route(Generic[R]):
     """Another content type: the handler gets the bytes."""
     other_body_types: tuple[str, ...] = ()
     """Content types that mean the same."""
+    takes_filters: bool = False
+    """Is the query what a form with filters sends? Then an empty field is one that was not filled in."""
     description: str = ""
     is_destructive: bool = False
     is_public: bool = False

@@ -25,6 +25,7 @@ from core.runs.run import (
     RunKind,
     RunStatus,
     domain_scope,
+    parse_failed_item,
     parse_run,
     scope_of,
 )
@@ -362,7 +363,7 @@ class RunStore:
     ) -> list[FailedItem]:
         hashes = await read_many(self._client, [("HGETALL", self._keys.run_failed(run_id)) for run_id in run_ids])
         stored = {item_id: text for one in hashes for item_id, text in one.items()}
-        items = [_failed_item(item_id, field_parsing.mapping(text)) for item_id, text in stored.items()]
+        items = [parse_failed_item(item_id, field_parsing.mapping(text)) for item_id, text in stored.items()]
         wanted = [one for one in items if code in (None, one.code) and one.failed_ts >= (since_ts or 0.0)]
         return sorted(wanted, key=lambda one: (-one.failed_ts, one.item_id))[:most]
 
@@ -376,8 +377,3 @@ def _worker_entry(token: str, fields: Mapping[str, Any]) -> WorkerEntry:
         str(fields.get("process", "")),
         str(fields.get("leases", "")),
     )
-
-
-def _failed_item(item_id: str, fields: Mapping[str, str]) -> FailedItem:
-    url, code, text = (str(fields.get(name, "")) for name in ("url", "code", "text"))
-    return FailedItem(item_id, url, code, text, field_parsing.timestamp(fields.get("ts")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 UNKNOWN = "–"
@@ -69,3 +69,13 @@ def host(url: str | None) -> str:
         return (urlsplit(url or "").hostname or "").removeprefix("www.")
     except ValueError:
         return ""
+
+
+def why_path(url: str | None) -> str:
+    """Return the page that says what became of a URL."""
+    return f"/why?{urlencode({'url': url or ''}, errors='replace')}"
+
+
+def part(text: str | None) -> str:
+    """Return a text as one part of a path."""
+    return quote(text or "", safe="", errors="replace")

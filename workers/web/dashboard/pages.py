@@ -55,6 +55,7 @@ def page(path: str, title: str, template: str, view: View[R], request: type[R], 
         handler=handle,
         answer=None,
         other_types=(HTML,),
+        takes_filters=True,
         is_public=is_public,
     )
 

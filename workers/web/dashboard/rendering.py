@@ -31,7 +31,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    for name in ("number", "duration", "relative", "iso", "day", "percent", "safe_url", "host"):
+    for name in ("number", "duration", "relative", "iso", "day", "percent", "safe_url", "host", "why_path", "part"):
         made.filters[name] = getattr(formats, name)
     made.globals["static"] = static_url
     return made

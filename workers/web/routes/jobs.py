@@ -6,6 +6,7 @@ from aiohttp import web
 from pydantic import Field
 
 from core.registry import moments
+from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, RunKind, RunStatus
 from core.store import connect
 from workers.web.job_models import FailedJobItem, FailedJobItems, Job, JobLog, JobPage
@@ -14,8 +15,6 @@ from workers.web.models import DomainId, JobId, Limit, Offset, RequestModel
 from workers.web.routing import EVENT_STREAM, Call, Route, StoreCall
 
 TAG = "jobs"
-MOST_JOBS = 1_000
-"""As many as Redis remembers."""
 
 
 class JobsRequest(RequestModel):
@@ -49,13 +48,12 @@ class FailedListRequest(FailedRequest):
 
 async def list_jobs(call: StoreCall, asked: JobsRequest) -> JobPage:
     """Return jobs, newest first."""
-    now = await connect.now(call.services.client)
-    end = asked.offset + asked.limit
-    count = MOST_JOBS if asked.status else end + 1
-    runs = await call.services.context.runs.newest(count, now, kind=asked.kind, domain=asked.domain)
-    wanted = [run for run in runs if asked.status in (None, run.status)]
-    jobs = [Job.of(run) for run in wanted[asked.offset : end]]
-    return JobPage(jobs=jobs, next_offset=end if len(wanted) > end else None)
+    services = call.services
+    wanted = RunFilter(asked.kind, asked.domain, asked.status)
+    runs = RunList(services.client, services.keys)
+    page = await runs.page(wanted, await connect.now(services.client), asked.limit, asked.offset)
+    next_offset = asked.offset + asked.limit if page.has_more else None
+    return JobPage(jobs=[Job.of(run) for run in page.runs], next_offset=next_offset)
 
 
 async def show_job(call: StoreCall, asked: JobRequest) -> Job:

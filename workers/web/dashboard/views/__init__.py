@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from workers.web.dashboard.views import doctor, live, login, overview, why
+from workers.web.dashboard.views import doctor, live, login, overview, run, runs, why
 from workers.web.routing import Routes
 
-MODULES = (overview, why, doctor, live, login)
+MODULES = (overview, runs, run, why, doctor, live, login)
 PAGES: Routes = tuple(route for module in MODULES for route in module.ROUTES)

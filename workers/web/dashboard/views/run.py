@@ -1,0 +1,100 @@
+"""One run: how far it is, what failed and why, its log; and the buttons that control it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.runs.io.run_list import RunList
+from core.runs.io.run_lookup import RunLookup
+from core.runs.run import COUNTERS, RunKind, RunStatus
+from core.store import connect
+from core.urls.secrets import redact
+from workers.web.dashboard.pages import Done, action, page
+from workers.web.job_models import Job
+from workers.web.routes.job_control import cancel_job, pause_job, resume_job, retry_job
+from workers.web.routes.jobs import FailedRequest, JobRequest
+from workers.web.routing import Call
+
+LEFT_SHOWN = 10
+_HAS_LEFT = frozenset(RunStatus) - {RunStatus.SUCCEEDED, RunStatus.RUNNING}
+VISITED, *PARTS = COUNTERS[1:]
+"""`visited` is the sum of the parts."""
+
+
+async def show_run(call: Call, asked: JobRequest) -> dict[str, Any]:
+    """Show everything about one run."""
+    services = call.services
+    store, now = services.context.runs, await connect.now(services.client)
+    run = await store.require(asked.id, now)
+    lookup, runs = RunLookup(services.client, services.keys), RunList(services.client, services.keys)
+    return {
+        "title": f"{str(run.kind).capitalize()} {run.source or run.domain}".strip(),
+        "run": run,
+        "message": redact(run.message),
+        "error": redact(run.error),
+        "sums": _sums(run.counts),
+        "failures": await runs.failures(run, now),
+        "children": await store.children(run.id, now) if run.kind is RunKind.DOMAIN else [],
+        "workers": await store.workers(run.id) if run.is_open else [],
+        "left": [redact(url) for url in await lookup.left(run, LEFT_SHOWN)] if run.status in _HAS_LEFT else [],
+        "log": await store.log_lines(run.id),
+    }
+
+
+def _sums(counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return the counters of a run: the visits as a sum where it has them, and all others that are not zero."""
+    has_visits = VISITED in counts
+    parts = [(name, counts.get(name, 0)) for name in PARTS] if has_visits else []
+    others = [(name, count) for name, count in counts.items() if name not in {VISITED, *PARTS} or not has_visits]
+    return {
+        "visited": counts.get(VISITED, 0) if has_visits else None,
+        "parts": parts,
+        "others": [(name.replace("_", " "), count) for name, count in others if count],
+    }
+
+
+async def pause(call: Call, asked: JobRequest) -> Done:
+    """Pause a run."""
+    return _controlled(await pause_job(call, asked))
+
+
+async def resume(call: Call, asked: JobRequest) -> Done:
+    """Go on with a run."""
+    return _controlled(await resume_job(call, asked))
+
+
+async def cancel(call: Call, asked: JobRequest) -> Done:
+    """Cancel a run."""
+    return _controlled(await cancel_job(call, asked))
+
+
+async def retry(call: Call, asked: FailedRequest) -> Done:
+    """Visit failed items again."""
+    answer = await retry_job(call, asked)
+    return Done(f"Items that are due again: {answer.items:,}. {_sentence(answer.job)}", f"/runs/{answer.job.id}")
+
+
+def _controlled(job: Job) -> Done:
+    return Done(_sentence(job))
+
+
+def _sentence(job: Job) -> str:
+    """Return what became of a run, and what comes next."""
+    next_step = {
+        RunStatus.PAUSING: "What is in flight is finished first.",
+        RunStatus.PAUSED: "It stays so, also after a restart, until you resume it.",
+        RunStatus.CANCELLED: f"Items left: {job.left:,}.",
+        RunStatus.QUEUED: "The next free worker takes it.",
+        RunStatus.INTERRUPTED: "The next free worker takes it.",
+    }.get(job.status, "")
+    return f"{job.source or job.domain or job.kind} is {job.status}. {next_step}".strip()
+
+
+ROUTES = (
+    page("/runs/{id}", "Run", "run.html", show_run, JobRequest),
+    action("/runs/{id}/pause", "Pause a run.", pause, JobRequest),
+    action("/runs/{id}/resume", "Go on with a run.", resume, JobRequest),
+    action("/runs/{id}/cancel", "Cancel a run.", cancel, JobRequest),
+    action("/runs/{id}/retry", "Visit the failed items of a run again.", retry, FailedRequest),
+)

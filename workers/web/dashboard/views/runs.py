@@ -1,0 +1,83 @@
+"""The list of runs: what is open, what was done last, and the switch that pauses a whole kind."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from core.runs.io.run_list import RunFilter, RunList
+from core.runs.run import RunKind, RunStatus
+from core.sources.io.domain_store import DomainStore
+from core.store import connect
+from workers.web.dashboard.pages import Done, action, page
+from workers.web.models import DomainId, Offset, RequestModel
+from workers.web.routes.job_control import KindRequest, pause_kind, resume_kind
+from workers.web.routing import Call
+
+PAGE_RUNS = 50
+PURPOSES = {
+    RunKind.INGEST: "polls feeds that are due",
+    RunKind.CANONICAL: "fetches the pages that feeds link to",
+    RunKind.CRAWL: "lists a source, visits what is new or due, takes away what is gone",
+    RunKind.DOMAIN: "crawls all sources of a domain",
+    RunKind.REFRESH: "checks known pages again, by their schedule",
+    RunKind.REINDEX: "reads items again that someone asked for",
+    RunKind.REBUILD: "makes the due sets or the chunks anew",
+    RunKind.MIGRATION: "moves all texts into another vector space",
+    RunKind.DOCTOR: "checks the whole store",
+}
+
+
+class RunsPageRequest(RequestModel):
+    """Which runs."""
+
+    kind: RunKind | None = None
+    status: RunStatus | None = None
+    domain: DomainId | None = None
+    offset: Offset = 0
+
+
+async def show_runs(call: Call, asked: RunsPageRequest) -> dict[str, Any]:
+    """Show the open runs, and below them the others, newest first."""
+    services = call.services
+    now, runs = await connect.now(services.client), RunList(services.client, services.keys)
+    wanted = RunFilter(asked.kind, asked.domain, asked.status)
+    found = await runs.page(wanted, now, PAGE_RUNS, asked.offset)
+    opened = await runs.open(wanted, now) if not asked.offset else []
+    blocked = await services.context.runs.blocked()
+    return {
+        "asked": asked,
+        "opened": opened,
+        "ended": [run for run in found.runs if not run.is_open],
+        "older": _path(asked, asked.offset + PAGE_RUNS) if found.has_more else "",
+        "newer": _path(asked, max(asked.offset - PAGE_RUNS, 0)) if asked.offset else "",
+        "is_filtered": wanted != RunFilter(),
+        "kinds": [(kind, PURPOSES.get(kind, ""), str(kind) in blocked.paused) for kind in RunKind],
+        "statuses": list(RunStatus),
+        "domains": await DomainStore(services.client, services.keys).ids(),
+    }
+
+
+def _path(asked: RunsPageRequest, offset: int) -> str:
+    filters = {"kind": asked.kind, "status": asked.status, "domain": asked.domain, "offset": offset}
+    words = urlencode({name: str(value) for name, value in filters.items() if value})
+    return f"/runs?{words}" if words else "/runs"
+
+
+async def pause_runs(call: Call, asked: KindRequest) -> Done:
+    """Pause all runs of a kind."""
+    jobs = (await pause_kind(call, asked)).jobs
+    return Done(f"Runs of the kind {asked.kind} are paused, also the next ones ({len(jobs)} open).")
+
+
+async def resume_runs(call: Call, asked: KindRequest) -> Done:
+    """Go on with all runs of a kind."""
+    jobs = (await resume_kind(call, asked)).jobs
+    return Done(f"Runs of the kind {asked.kind} go on ({len(jobs)} open).")
+
+
+ROUTES = (
+    page("/runs", "Runs", "runs.html", show_runs, RunsPageRequest),
+    action("/runs/kinds/{kind}/pause", "Pause all runs of a kind.", pause_runs, KindRequest),
+    action("/runs/kinds/{kind}/resume", "Go on with all runs of a kind.", resume_runs, KindRequest),
+)
