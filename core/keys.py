@@ -280,7 +280,7 @@ class Keys:
         return f"{self.prefix}run:{run_id}:failed"
 
     def run_items(self, run_id: str) -> str:
-        """ZSET, 30 d: items that a reindex has made due and not visited, by when they were asked for."""
+        """ZSET, 30 d: what is left of a reindex, by when it was asked for, or of an embedding, by when it changed."""
         return f"{self.prefix}run:{run_id}:items"
 
     def run_workers(self, run_id: str) -> str:

@@ -14,8 +14,8 @@ from workers import item_jobs
 from workers.timer import Timer
 
 
-async def tick(context: Context) -> list[tuple[str, list[object]]]:
-    """What the timer sends for what is due; embedding is another matter."""
+async def tick(context: Context, *, with_embed: bool = False) -> list[tuple[str, list[object]]]:
+    """What the timer sends for what is due; embedding is another matter, unless it is asked for."""
     queues = JobQueues(context.settings)
     sent: list[tuple[str, list[object]]] = []
     enqueue = queues.enqueue
@@ -29,7 +29,7 @@ async def tick(context: Context) -> list[tuple[str, list[object]]]:
         await Timer(context.settings, context.client, context.keys, queues).tick()
     finally:
         queues.close()
-    return [(name, args) for name, args in sent if name != "embed"]
+    return [(name, args) for name, args in sent if with_embed or name != "embed"]
 
 
 async def make_all_due(context: Context) -> None:

@@ -169,13 +169,15 @@ async def test_what_is_not_there_is_a_sentence(api: ApiServer, shelf: Path, quer
 
 
 async def test_known_items_are_read_again(api: ApiServer, context: Context, shelf: Path) -> None:
-    """process_data makes every known item of the domain due, as a run; embed_data names what waits."""
+    """process_data makes every known item of the domain due, embed_data embeds what waits of it: each is a run."""
     await crawl_source(context, "shelf.notes", CrawlMode.INCREMENTAL)
     again = (await api.post("/v2/crawler/process_data?domain_id=shelf&mode=full")).json
     waiting = (await api.post("/v2/crawler/embed_data?domain_id=shelf")).json
 
     assert (again["items"], again["job"]["kind"], again["job"]["started_by"]) == (2, "reindex", "api")
-    assert (waiting["items"], waiting["job"]) == (2, None)
+    assert (waiting["items"], waiting["job"]["kind"], waiting["job"]["counts"]["texts"]) == (2, "embed", 2)
+    listed = (await api.get("/v2/jobs?domain=shelf")).json["jobs"]
+    assert {job["id"] for job in (again["job"], waiting["job"])} < {job["id"] for job in listed}
 
 
 async def test_cleanup_needs_sharepoint(api: ApiServer, shelf: Path) -> None:

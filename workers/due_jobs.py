@@ -50,7 +50,10 @@ class DueJobs:
         runs = await self._runs.check_open(now)
         open_ids, sent = {run.id for run in runs}, 0
         for run in runs:
-            if is_continued_by_job(run, open_ids) and await asyncio.to_thread(enqueue_next, self._queues, run):
+            is_away = run.kind is RunKind.EMBED and await self._embed_queue.pause_reason()
+            if is_away or not is_continued_by_job(run, open_ids):
+                continue
+            if await asyncio.to_thread(enqueue_next, self._queues, run):
                 log.info("▶️ %s goes on: %s was %s", run.scope, run.id, run.status)
                 sent += 1
         return sent
@@ -107,10 +110,11 @@ class DueJobs:
 
     async def send_embeds(self) -> int:
         """Send texts that search does not know yet, newest first; none while the embedder is away."""
-        if await self._embed_queue.pause_reason():
+        blocked = await self._runs.blocked()
+        if str(RunKind.EMBED) in blocked.paused or await self._embed_queue.pause_reason():
             return 0
         room = MOST_EMBED_JOBS - await asyncio.to_thread(self._queues.count_waiting, QueueName.EMBED)
-        newest = await self._embed_queue.newest(room * EMBED_BATCH)
+        newest = await self._embed_queue.newest(room * EMBED_BATCH, blocked.paused_embeds())
         sent = 0
         for start in range(0, len(newest), EMBED_BATCH):
             some = newest[start : start + EMBED_BATCH]

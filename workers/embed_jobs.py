@@ -1,95 +1,75 @@
-"""The RQ jobs of the queue `embed`: short jobs in one process, so that the model is loaded once.
-
-If the embedder is unavailable, Redis remembers that as long as it asks for; until then nobody sends it work.
-"""
+"""The RQ jobs of the queue `embed`: short jobs in one process, so that the model is loaded once."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import Counter
 
-from core.errors import FreshetError, SettingsError
-from core.keys import Keys
+from core.runs.io.run_jobs import continue_run
+from core.runs.io.run_store import RunStore
 from core.runs.io.state_saver import StateSaver
-from core.runtime import logs, progress, signals
+from core.runs.run import RunKind
+from core.runtime import logs, signals
 from core.runtime.allowed_jobs import JobRefused
-from core.search.io.chunk_store import ChunkStore
+from core.search.io.embed_items import EmbedItems
+from core.search.io.embed_job import EmbedJob
 from core.search.io.embed_queue import EmbedQueue
-from core.search.io.embed_run import EmbedRun
-from core.search.io.embedders import open_embedder
-from core.search.io.local_embedder import LocalEmbedder
-from core.search.protocols import EmbedderUnavailable
 from core.settings import Settings, load
-from core.store import connect, redis_health
-from core.store.clock import ServerClock
-from core.store.commit import Leases
 from core.urls.secrets import redact
-from workers import embed_dispatch
-
-log = logging.getLogger("embed")
+from workers.open_embedding import open_embedding
 
 BUDGET_SECONDS = 30.0
 """Half of what RQ gives: a job sends no heartbeat while it runs."""
-REFUSED_SECONDS = 60.0
-"""Pause after settings that do not fit the store: short, since other workers may have others."""
-_kept: list[LocalEmbedder] = []
 
 
 def embed(item_ids: list[str] | str) -> None:
     """Embed what is new in these items."""
     settings = load()
     logs.configure(settings)
-    names = [item_ids] if isinstance(item_ids, str) else item_ids
-    counts = asyncio.run(embed_items(settings, names, time.monotonic() + BUDGET_SECONDS))
-    if isinstance(item_ids, str) and not counts:  # a person wrote it: the dispatcher sends lists
+    ends_at = time.monotonic() + BUDGET_SECONDS
+    if not isinstance(item_ids, str):
+        asyncio.run(_embed_unpaused(settings, item_ids, ends_at))
+    # Else a person wrote it: the dispatcher sends lists.
+    elif not asyncio.run(embed_items(settings, [item_ids], ends_at)):
         raise JobRefused(f"{redact(item_ids)} has no text to embed. `freshet why` says what became of it.")
+
+
+def embed_run(run_id: str) -> None:
+    """Embed texts of a domain that wait, as a part of this run."""
+    settings = load()
+    logs.configure(settings)
+    asyncio.run(embed_as_run(settings, run_id, time.monotonic() + BUDGET_SECONDS))
 
 
 async def embed_items(settings: Settings, item_ids: list[str], ends_at: float) -> Counter[str]:
     """Embed what is new in these items, on a loop that runs; return what became of them."""
-    keys, client, raw = Keys.of(settings), connect.open_store(settings), connect.open_raw(settings)
-    # The model stays loaded from job to job; a connection belongs to the loop it was made in.
-    embedder = _kept[0] if settings.embedder == "local" and _kept else open_embedder(settings)
-    if isinstance(embedder, LocalEmbedder) and not _kept:
-        _kept.append(embedder)
-    try:
-        await redis_health.wait_for_server(client, settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS)
-        clock, leases = await ServerClock.ask(client), Leases(client, keys)
-        store = ChunkStore(client, raw, keys)
-        with progress.bar(len(item_ids), "Embedding") as bar:
-            run = EmbedRun(client, keys, leases, store, embedder, clock, bar.update)
-            async with leases.keep_alive():
-                try:
-                    await run.embed_many(item_ids, lambda: signals.is_stop_requested() or time.monotonic() > ends_at)
-                except EmbedderUnavailable as error:
-                    await _pause(client, keys, error, error.retry_after_seconds)
-                except SettingsError as error:
-                    await _pause(client, keys, error, REFUSED_SECONDS)
-                else:
-                    if not signals.is_stop_requested():  # what waits next need not wait for the timer
-                        await embed_dispatch.send(settings, client, keys)
-        if run.counts["indexed"] or run.counts["superseded"]:
-            _log_summary(run.counts)
-        for kb_id in sorted(run.kb_ids):
-            await StateSaver(settings, client, keys).save_index(kb_id, clock.now())
-        return run.counts
-    finally:
-        if embedder not in _kept:
-            await embedder.close()
-        await raw.aclose()
-        await client.aclose()
+    async with open_embedding(settings, len(item_ids)) as opened:
+        await opened.run.embed_many(item_ids, lambda: _is_over(ends_at))
+    return opened.run.counts
 
 
-def _log_summary(counts: Counter[str]) -> None:
-    changed = f"; {counts['superseded']} changed meanwhile" if counts["superseded"] else ""
-    message = "🧭 Indexed %d pages: %d chunks embedded, %d as they were%s"
-    log.info(message, counts["indexed"], counts["embedded"], counts["reused"], changed)
+async def embed_as_run(settings: Settings, run_id: str, ends_at: float) -> None:
+    """Embed what is left of a run, on a loop that runs."""
+    async with open_embedding(settings, 0) as opened:
+        client, keys, clock = opened.client, opened.keys, opened.clock
+        runs = RunStore(client, keys, StateSaver(settings, client, keys).save_step)
+        run = await runs.read(run_id, clock.now())
+        job = EmbedJob(runs, clock, run, EmbedItems(client, keys, run_id)) if run else None
+        has_more = job is not None and await job.embed(opened.run, lambda: _is_over(ends_at))
+        if has_more and not signals.is_stop_requested():
+            await continue_run(settings, await runs.require(run_id, clock.now()))
 
 
-async def _pause(client: connect.Client, keys: Keys, reason: FreshetError, seconds: float) -> None:
-    """Let nobody send work until then; nothing is counted against any item."""
-    whole_seconds = max(int(seconds), 1)
-    await EmbedQueue(client, keys).pause(str(reason), whole_seconds)
-    log.warning("⏸️ %s Again in %d s; search goes on by words.", reason, whole_seconds)
+async def _embed_unpaused(settings: Settings, item_ids: list[str], ends_at: float) -> None:
+    """Embed what was sent, without what was paused since."""
+    async with open_embedding(settings, len(item_ids)) as opened:
+        blocked = await RunStore(opened.client, opened.keys).blocked()
+        queue = EmbedQueue(opened.client, opened.keys)
+        left = await queue.without(item_ids, blocked.paused_embeds())
+        if left and str(RunKind.EMBED) not in blocked.paused:
+            await opened.run.embed_many(left, lambda: _is_over(ends_at))
+
+
+def _is_over(ends_at: float) -> bool:
+    return signals.is_stop_requested() or time.monotonic() > ends_at

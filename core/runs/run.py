@@ -40,6 +40,8 @@ class RunKind(StrEnum):
     """Jobs of the timer over one source, until nothing of it is due; those of an hour at most."""
     REINDEX = "reindex"
     """Items that someone asked for: of one domain, or of any."""
+    EMBED = "embed"
+    """Texts of one domain that wait for it, because someone asked for them."""
     REBUILD = "rebuild"
     """The due sets or the chunks of the whole store, made anew."""
     MIGRATION = "migration"
@@ -68,6 +70,8 @@ class RunStatus(StrEnum):
     """Its heartbeat stopped. The timer takes it up again."""
 
 
+WITH_ITEMS = frozenset({RunKind.REINDEX, RunKind.EMBED})
+"""Kinds whose runs have a list of what is left of them, `run:<id>:items`."""
 ENDED = frozenset({RunStatus.CANCELLED, RunStatus.SUCCEEDED, RunStatus.PARTIAL, RunStatus.FAILED})
 """Nobody works on such a run, and nobody will unless a person asks for it."""
 
@@ -160,7 +164,7 @@ def scope_of(kind: RunKind, source: str = "", domain: str = "") -> str:
     """Return what a run works on: a source, a domain, or all that its kind is about. One run at a time has it."""
     if kind in (RunKind.CRAWL, RunKind.REFRESH):
         return source_scope(source)
-    if kind is RunKind.REINDEX:
+    if kind in (RunKind.REINDEX, RunKind.EMBED):
         return f"{kind}:{domain or '*'}"
     return domain_scope(domain) if kind is RunKind.DOMAIN else str(kind)
 

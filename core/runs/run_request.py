@@ -59,6 +59,16 @@ class BlockedScopes:
             if scope in self.open_runs and not self.paused.isdisjoint({scope, str(RunKind.REINDEX)})
         ]
 
+    def paused_embeds(self) -> list[str]:
+        """Return the open embeddings that are paused: by themselves, with their domain, or with all others."""
+        head = scope_of(RunKind.EMBED, domain="x").removesuffix("x")
+        domains = {scope: scope.removeprefix(head) for scope in self.open_runs if scope.startswith(head)}
+        return [
+            self.open_runs[scope]
+            for scope, domain in domains.items()
+            if not self.paused.isdisjoint({scope, domain_scope(domain), str(RunKind.EMBED)})
+        ]
+
     def paused_domains(self, sources: Iterable[str]) -> frozenset[str]:
         """Return the domains of an item that these sources list, if all of it is paused; empty: it may be visited."""
         domains = frozenset(map(domain_of_source, sources))

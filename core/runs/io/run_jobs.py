@@ -33,6 +33,8 @@ def job_of(run: Run) -> RunJob | None:
         return RunJob("workers.jobs.crawl_domain", [run.domain, run.id, run.mode], ("domain", run.domain))
     if run.kind is RunKind.REINDEX:
         return RunJob("workers.jobs.reindex", [[], None, False, run.id], ("reindex", run.id))
+    if run.kind is RunKind.EMBED:
+        return RunJob("workers.embed_jobs.embed_run", [run.id], ("embed", run.id))
     if run.kind is RunKind.REBUILD:
         return RunJob("workers.jobs.rebuild", [run.id], ("rebuild",))
     return None

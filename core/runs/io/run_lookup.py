@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.errors import FreshetError
 from core.keys import Keys
 from core.runs.io.run_store import KEPT, RunStore
-from core.runs.run import Run, RunKind
+from core.runs.run import WITH_ITEMS, Run
 from core.store import connect
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
@@ -45,7 +45,7 @@ class RunLookup:
         now = await connect.now(self._client)
         runs = [run] if run.source else await self._runs.children(run.id, now)
         places = [self._keys.due(sid) for sid in dict.fromkeys(one.source for one in runs if one.source)]
-        places += [self._keys.run_items(run.id)] if run.kind is RunKind.REINDEX else []
+        places += [self._keys.run_items(run.id)] if run.kind in WITH_ITEMS else []
         urls: list[str] = []
         for place in places:
             room = most - len(urls)

@@ -20,6 +20,7 @@ from core.runs.run import (
     COUNTERS,
     REFRESH_SECONDS,
     SILENT_SECONDS,
+    WITH_ITEMS,
     FailedItem,
     Run,
     RunKind,
@@ -217,7 +218,7 @@ class RunStore:
 
     def _left(self, run: Run) -> str:
         """Return the key of what a run has left to do."""
-        return self._keys.run_items(run.id) if run.kind is RunKind.REINDEX else self._keys.due(run.source)
+        return self._keys.run_items(run.id) if run.kind in WITH_ITEMS else self._keys.due(run.source)
 
     async def finish(self, run: Run, status: RunStatus, now: float, fields: Mapping[str, str] | None = None) -> None:
         """End a run. One that has ended already stays as it is."""

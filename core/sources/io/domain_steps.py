@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.errors import FreshetError, NotFound
 from core.registry.io.reindex import Reindexer, ReindexRequest
+from core.runs.io.run_jobs import job_of, send_jobs
+from core.runs.run import RunStatus
 from core.runtime.context import Context
-from core.runtime.job_queues import JobQueues
+from core.search.io.embed_items import EmbedItems, open_embed
 from core.search.io.embed_queue import EmbedQueue
-from core.settings import Settings
 from core.sources.domain_schema import SOURCES_SUFFIX, SourceRecord
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.dry_run import DryRunReport, dry_run_source
+from core.store import connect
 
-EMBED_BATCH = 64
-MOST_WAITING = 10_000
-"""How many of all items that wait to be embedded are looked through."""
 SHAREPOINT_TYPES = {"files": "file_sources", "lists": "list_sources", "sitepages": "sitepage_sources"}
 """By scope. No source of this version is one."""
 
@@ -91,23 +89,18 @@ class DomainSteps:
             run_ids=tuple(dict.fromkeys(one.run_id for one in results if one.run_id)),
         )
 
-    async def embed_waiting(self, sources: Sequence[SourceRecord], *, dry_run: bool) -> StepResult:
-        """Send jobs for the texts of these sources that wait to be embedded."""
-        queue = EmbedQueue(self._context.client, self._context.keys)
-        waiting = await queue.waiting_in([record.sid for record in sources], MOST_WAITING)
-        reason = await queue.pause_reason()
-        if dry_run or reason or not waiting:
-            return StepResult(len(waiting), 0, reason)
-        sent = await asyncio.to_thread(_send_embeds, self._context.settings, waiting)
-        return StepResult(len(waiting), sent)
-
-
-def _send_embeds(settings: Settings, items: Sequence[str]) -> int:
-    queues = JobQueues(settings)
-    try:
-        return sum(
-            queues.enqueue("workers.embed_jobs.embed", list(some), id_words=("embed", some[0], some[-1]))
-            for some in (items[start : start + EMBED_BATCH] for start in range(0, len(items), EMBED_BATCH))
-        )
-    finally:
-        queues.close()
+    async def embed_waiting(self, domain_id: str, sources: Sequence[SourceRecord], *, dry_run: bool) -> StepResult:
+        """Open a run over the texts of these sources that wait to be embedded, and send its job."""
+        context, sids = self._context, [record.sid for record in sources]
+        queue = EmbedQueue(context.client, context.keys)
+        waiting, reason = await queue.count_in(sids), await queue.pause_reason()
+        if dry_run or not waiting:
+            return StepResult(waiting, 0, reason)
+        now = await connect.now(context.client)
+        run = await open_embed(context.runs, now, domain_id, "api")
+        left = await EmbedItems(context.client, context.keys, run.id).add(sids)
+        run = await context.runs.checked(run, now)
+        if run.status is RunStatus.PAUSED:
+            reason = f"{run.id} is paused, or its domain; whoever resumes that goes on with it."
+        job = None if reason else job_of(run)
+        return StepResult(left, await send_jobs(context.settings, [job]) if job else 0, reason, (run.id,))

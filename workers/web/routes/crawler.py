@@ -54,15 +54,19 @@ async def process_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
     """Check what is known of the sources, or with mode=full read it again, without listing them."""
     sources, steps = await _selected(call, asked), DomainSteps(call.services.context)
     result = await steps.read_again(sources, force=asked.mode == "full", dry_run=asked.dry_run)
-    now = await connect.now(call.services.client)
-    runs = [await call.services.context.runs.require(run_id, now) for run_id in result.run_ids]
-    return _step_answer("process_data", asked, result, [Job.of(run) for run in runs])
+    return _step_answer("process_data", asked, result, await _jobs(call, result))
 
 
 async def embed_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
     """Embed the texts of the sources that wait for it."""
     sources, steps = await _selected(call, asked), DomainSteps(call.services.context)
-    return _step_answer("embed_data", asked, await steps.embed_waiting(sources, dry_run=asked.dry_run))
+    result = await steps.embed_waiting(asked.domain_id, sources, dry_run=asked.dry_run)
+    return _step_answer("embed_data", asked, result, await _jobs(call, result))
+
+
+async def _jobs(call: Call, result: StepResult) -> list[Job]:
+    now = await connect.now(call.services.client)
+    return [Job.of(await call.services.context.runs.require(run_id, now)) for run_id in result.run_ids]
 
 
 async def cleanup_metadata(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:

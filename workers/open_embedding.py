@@ -1,0 +1,92 @@
+"""What an embed job opens, and what it does behind its work: send what waits next, sum up, save states.
+
+If the embedder is unavailable, Redis remembers that as long as it asks for; until then nobody sends it work.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from core.errors import FreshetError, SettingsError
+from core.keys import Keys
+from core.runs.io.state_saver import StateSaver
+from core.runtime import progress, signals
+from core.search.io.chunk_store import ChunkStore
+from core.search.io.embed_queue import EmbedQueue
+from core.search.io.embed_run import EmbedRun
+from core.search.io.embedders import open_embedder
+from core.search.io.local_embedder import LocalEmbedder
+from core.search.protocols import EmbedderUnavailable
+from core.settings import Settings
+from core.store import connect, redis_health
+from core.store.clock import ServerClock
+from core.store.commit import Leases
+from workers import embed_dispatch
+
+log = logging.getLogger("embed")
+
+REFUSED_SECONDS = 60.0
+"""Pause after settings that do not fit the store: short, since other workers may have others."""
+_kept: list[LocalEmbedder] = []
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEmbedding:
+    """What a job works with."""
+
+    client: connect.Client
+    keys: Keys
+    clock: ServerClock
+    run: EmbedRun
+
+
+@asynccontextmanager
+async def open_embedding(settings: Settings, total: int) -> AsyncIterator[OpenEmbedding]:
+    """Open what embedding needs. Where the embedder is unavailable the block ends, and nobody sends it work for now."""
+    keys, client, raw = Keys.of(settings), connect.open_store(settings), connect.open_raw(settings)
+    # The model stays loaded from job to job; a connection belongs to the loop it was made in.
+    embedder = _kept[0] if settings.embedder == "local" and _kept else open_embedder(settings)
+    if isinstance(embedder, LocalEmbedder) and not _kept:
+        _kept.append(embedder)
+    try:
+        await redis_health.wait_for_server(client, settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS)
+        clock, leases = await ServerClock.ask(client), Leases(client, keys)
+        store = ChunkStore(client, raw, keys)
+        with progress.bar(total, "Embedding") as bar:
+            run = EmbedRun(client, keys, leases, store, embedder, clock, bar.update)
+            async with leases.keep_alive():
+                try:
+                    yield OpenEmbedding(client, keys, clock, run)
+                except EmbedderUnavailable as error:
+                    await _pause(client, keys, error, error.retry_after_seconds)
+                except SettingsError as error:
+                    await _pause(client, keys, error, REFUSED_SECONDS)
+                else:
+                    if not signals.is_stop_requested():  # what waits next need not wait for the timer
+                        await embed_dispatch.send(settings, client, keys)
+        if run.counts["indexed"] or run.counts["superseded"]:
+            _log_summary(run.counts)
+        for kb_id in sorted(run.kb_ids):
+            await StateSaver(settings, client, keys).save_index(kb_id, clock.now())
+    finally:
+        if embedder not in _kept:
+            await embedder.close()
+        await raw.aclose()
+        await client.aclose()
+
+
+def _log_summary(counts: Counter[str]) -> None:
+    changed = f"; {counts['superseded']} changed meanwhile" if counts["superseded"] else ""
+    message = "🧭 Indexed %d pages: %d chunks embedded, %d as they were%s"
+    log.info(message, counts["indexed"], counts["embedded"], counts["reused"], changed)
+
+
+async def _pause(client: connect.Client, keys: Keys, reason: FreshetError, seconds: float) -> None:
+    """Let nobody send work until then; nothing is counted against any item."""
+    whole_seconds = max(int(seconds), 1)
+    await EmbedQueue(client, keys).pause(str(reason), whole_seconds)
+    log.warning("⏸️ %s Again in %d s; search goes on by words.", reason, whole_seconds)
