@@ -1,4 +1,4 @@
-"""The one fetcher for everything: feeds, pages, robots.txt, sitemaps, images.
+"""The one fetcher for everything: feeds, pages, robots.txt, sitemaps, images, and what is sent to webhooks.
 
 Each hop of a redirect passes the same checks as the first request: guard, robots, gate, connect-time address check.
 Expected errors are returned as values; only an unreachable Redis raises.
@@ -20,7 +20,7 @@ from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import STOPPED, Deferred, Failed, Fetched, FetchRequest, FetchResult, Hop
 from core.net.address_guard import Guard, Target
-from core.net.http_session import HttpResponse, HttpSession, RequestLimits
+from core.net.http_session import ERROR_BODY_BYTES, HttpResponse, HttpSession, RequestLimits
 from core.net.pace_store import PaceStore
 from core.net.rate_limit import DomainPace, Gate
 from core.net.robots import MAX_ROBOTS_BYTES, Robots, RobotsPermit
@@ -207,6 +207,19 @@ class Fetcher:
             if isinstance(target, Target) and target.origin != origin:
                 chain.change_origin()
         return target
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> HttpResponse | Failed | Deferred:
+        """Send a body to a URL that a person named; return the answer without its body.
+
+        No redirect is followed, and no gate is asked: the receiver wants these requests, and only its own Retry-After
+        holds for it, which is the caller's to keep.
+        """
+        target = self._guard.target(url)
+        if isinstance(target, Failed):
+            return target
+        limits = RequestLimits(self._settings.fetch_timeout_seconds, ERROR_BODY_BYTES, discard=True)
+        async with self._slots:
+            return await self._session.send(target, headers, limits, "POST", body)
 
     async def hold_off(self, url: str, seconds: float, reason: str) -> None:
         """Send nothing to the domain of this URL for so long, for servers that ask so by headers of their own."""

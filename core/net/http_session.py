@@ -5,6 +5,7 @@ Knows nothing of redirects, robots or politeness; `fetcher.py` does.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -59,6 +60,8 @@ class RequestLimits:
     body_bytes: int
     cut: bool = False
     """Keep the beginning of a body that is too large, instead of failing."""
+    discard: bool = False
+    """The status is all that is wanted: the body is read to its end or its limit, and whatever is wrong with it."""
 
 
 class HttpSession:
@@ -89,14 +92,19 @@ class HttpSession:
         await self._resolver.close()
 
     async def send(
-        self, target: Target, headers: Mapping[str, str], limits: RequestLimits, method: str = "GET"
+        self,
+        target: Target,
+        headers: Mapping[str, str],
+        limits: RequestLimits,
+        method: str = "GET",
+        body: bytes | None = None,
     ) -> HttpResponse | Failed | Deferred:
         """Send one request. Expected errors are returned as `Failed`, those of our own proxy as `Deferred`."""
         if self._proxy.pause:
             return self._proxy.pause
         with self._guard.connecting_to(target) as attempt:
             try:
-                response = await self._send(target, headers, limits, method)
+                response = await self._send(target, headers, limits, method, body)
             except failures.EXPECTED as error:
                 failed = failures.from_exception(error, blocked=attempt.blocked)
                 return self._proxy.check_error(error, failed, target.url) or failed
@@ -104,17 +112,20 @@ class HttpSession:
         return self._proxy.check_status(status) or response
 
     async def _send(
-        self, target: Target, headers: Mapping[str, str], limits: RequestLimits, method: str
+        self, target: Target, headers: Mapping[str, str], limits: RequestLimits, method: str, body: bytes | None
     ) -> HttpResponse | Failed:
         assert self._session is not None, "use `async with`"
         timeout = self._timeout(limits.seconds)
         # encoded=True: what we ask for is the clean URL byte for byte, not a second opinion on its escapes.
         url = URL(target.url, encoded=True)
-        request = self._session.request(method, url, headers=headers, timeout=timeout, allow_redirects=False)
+        request = self._session.request(method, url, headers=headers, data=body, timeout=timeout, allow_redirects=False)
         async with request as response:
             head = HttpResponse(response.status, _plain_headers(response.headers))
             # The length that a response to HEAD states is of a body that does not come: no limit applies to it.
             if head.location or head.status in _BODILESS or method == "HEAD":
+                return head
+            if limits.discard:
+                await _drain(response, limits)
                 return head
             return await _with_body(response, head, limits)
 
@@ -125,6 +136,16 @@ class HttpSession:
         return aiohttp.ClientTimeout(
             total=seconds, sock_connect=min(CONNECT_SECONDS, seconds), sock_read=min(IDLE_SECONDS, seconds)
         )
+
+
+async def _drain(response: aiohttp.ClientResponse, limits: RequestLimits) -> None:
+    """Read the body away, so that the connection can be used again; one that is too large or broken is closed."""
+    with contextlib.suppress(*failures.EXPECTED):
+        bytes_left = limits.body_bytes
+        async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+            bytes_left -= len(chunk)
+            if bytes_left < 0:
+                return
 
 
 async def _with_body(
