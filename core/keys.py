@@ -304,6 +304,29 @@ class Keys:
         """STREAM, capped: events such as article.stored and item.gone."""
         return f"{self.prefix}freshet:events"
 
+    # ── webhooks ──
+
+    @property
+    def webhooks(self) -> str:
+        """ZSET, no expiry: ids of all webhooks by when they were last changed."""
+        return f"{self.prefix}webhooks"
+
+    def webhook(self, webhook_id: str) -> str:
+        """HASH, no expiry: a webhook's URL, filter, secret, and how far its deliveries have come."""
+        return f"{self.prefix}webhook:{webhook_id}"
+
+    def webhook_pending(self, webhook_id: str) -> str:
+        """STREAM, no expiry: messages that wait to be delivered, in order; deleted one by one."""
+        return f"{self.prefix}webhook:{webhook_id}:pending"
+
+    def webhook_replay(self, webhook_id: str) -> str:
+        """STREAM, no expiry: messages that are delivered once more, before those that wait."""
+        return f"{self.prefix}webhook:{webhook_id}:replay"
+
+    def webhook_dead(self, webhook_id: str) -> str:
+        """STREAM, capped: messages that were given up after their last attempt, with the reason."""
+        return f"{self.prefix}webhook:{webhook_id}:dead"
+
     # ── runs, leases, versions ──
 
     @property

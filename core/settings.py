@@ -151,6 +151,9 @@ class Settings(BaseSettings):
     api_max_body_bytes: int = Field(default=5_000_000, ge=1024)
     websub_hub: str = ""
 
+    # ── webhooks ──
+    webhook_pending_events: int = Field(default=100_000, ge=1)
+
     # ── the sample site ──
     sample_change_seconds: float = Field(default=0.0, ge=0)
 

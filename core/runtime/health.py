@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from core.registry.io.backlog import Backlog
-from core.runtime.process_beats import ALIVE_SECONDS, INGESTOR, TIMER
+from core.runtime.process_beats import ALIVE_SECONDS, INGESTOR, TIMER, WEBHOOKS
 from core.runtime.queue_monitor import QueueState
 from core.runtime.queue_names import QueueName
 
@@ -37,7 +37,7 @@ class HealthReport:
     """Live RQ workers by queue."""
     workers_alive: int = 0
     processes: Mapping[str, bool] = field(default_factory=dict)
-    """Whether the ingestor and the timer have a heartbeat."""
+    """Whether the ingestor, the timer and the webhook sender have a heartbeat."""
     lag_seconds: float = 0.0
     """How long the oldest due item or feed has been overdue."""
     due_items: int = 0
@@ -50,12 +50,18 @@ def unreachable(sentence: str) -> HealthReport:
     return HealthReport(HealthStatus.DOWN, (sentence,), server=False)
 
 
-def judge(
-    backlog: Backlog, queues: QueueState, beats: Mapping[str, float], has_feeds: bool, now: float
-) -> HealthReport:
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Whose work there is at all."""
+
+    feeds: bool = False
+    webhooks: bool = False
+
+
+def judge(backlog: Backlog, queues: QueueState, beats: Mapping[str, float], needs: Needs, now: float) -> HealthReport:
     """Return the report of a store that answers."""
-    processes = {name: now - beats.get(name, 0.0) < ALIVE_SECONDS for name in (INGESTOR, TIMER)}
-    problems = list(_problems(backlog, queues, processes, has_feeds))
+    processes = {name: now - beats.get(name, 0.0) < ALIVE_SECONDS for name in (INGESTOR, TIMER, WEBHOOKS)}
+    problems = list(_problems(backlog, queues, processes, needs))
     lag = max(backlog.lag_seconds, backlog.feed_lag_seconds)
     status = HealthStatus.OK
     if problems:
@@ -74,14 +80,16 @@ def judge(
 
 
 def _problems(
-    backlog: Backlog, queues: QueueState, processes: Mapping[str, bool], has_feeds: bool
+    backlog: Backlog, queues: QueueState, processes: Mapping[str, bool], needs: Needs
 ) -> Iterator[tuple[str, bool]]:
     """Yield what is wrong, and whether work is late because of it."""
     are_items_late = backlog.lag_seconds > LATE_SECONDS
     if not processes[TIMER]:
         yield "The timer has no heartbeat: nothing that is due is sent to the workers.", are_items_late
-    if has_feeds and not processes[INGESTOR]:
+    if needs.feeds and not processes[INGESTOR]:
         yield "The ingestor has no heartbeat: no feed is polled.", backlog.feed_lag_seconds > LATE_SECONDS
+    if needs.webhooks and not processes[WEBHOOKS]:
+        yield "The webhook sender has no heartbeat: no event is delivered to webhooks.", False
     if not queues.is_reachable:
         yield "The queues' server (QUEUE_REDIS_URL) does not answer.", are_items_late
     for queue in QueueName if queues.is_reachable else ():

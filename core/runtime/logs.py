@@ -23,7 +23,7 @@ from core.urls import redis_url
 from core.urls.secrets import redact
 
 LOGGERS = (
-    *("ingest", "canon", "refresh", "embed", "search", "timer", "queue", "web", "mcp"),
+    *("ingest", "canon", "refresh", "embed", "search", "timer", "queue", "web", "mcp", "webhooks"),
     *("store", "net", "sample", "settings", "up"),
 )
 REPORTED_VARIABLE = "FRESHET_REPORTED_NAMES"

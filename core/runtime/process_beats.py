@@ -1,4 +1,4 @@
-"""Heartbeats of the processes that RQ does not know: the ingestor, the timer, the HTTP API."""
+"""Heartbeats of the processes that RQ does not know: the ingestor, the timer, the HTTP API, the webhook sender."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from core.store.connect import Client
 
 log = logging.getLogger("store")
 
-INGESTOR, TIMER, WEB = "ingestor", "timer", "web"
-PROCESSES = frozenset({INGESTOR, TIMER, WEB})
+INGESTOR, TIMER, WEB, WEBHOOKS = "ingestor", "timer", "web", "webhooks"
+PROCESSES = frozenset({INGESTOR, TIMER, WEB, WEBHOOKS})
 BEAT_SECONDS = 10.0
 ALIVE_SECONDS = 60.0
 """A process without a heartbeat for so long is dead, or hangs."""

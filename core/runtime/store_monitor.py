@@ -18,7 +18,7 @@ from core.registry.io.freshness_sampler import FreshnessSampler
 from core.registry.io.overview import Overview
 from core.registry.record import ARTICLES_SOURCE, Status
 from core.runtime import health
-from core.runtime.health import HealthReport
+from core.runtime.health import HealthReport, Needs
 from core.runtime.metrics import MetricValues
 from core.runtime.process_beats import last_beats
 from core.runtime.queue_monitor import QueueMonitor, QueueState
@@ -96,9 +96,10 @@ class StoreMonitor:
     async def _health(self) -> HealthReport:
         await self._client.ping()  # refused by a server that cannot write
         now = await self._now()
-        beats, feeds = await read_many(self._client, [self._beats, ("ZCARD", self._keys.feeds_due)])
+        counts = [("ZCARD", self._keys.feeds_due), ("ZCARD", self._keys.webhooks)]
+        beats, feeds, webhooks = await read_many(self._client, [self._beats, *counts])
         backlog, queues = await self._backlog.read(now), await self._queue_state(now)
-        return health.judge(backlog, queues, last_beats(beats), has_feeds=feeds > 0, now=now)
+        return health.judge(backlog, queues, last_beats(beats), Needs(feeds > 0, webhooks > 0), now)
 
     async def _queue_state(self, now: float) -> QueueState:
         """Return the state of the queues; where their own server does not answer, that of no queues."""

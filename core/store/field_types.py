@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 
 from core.feeds.feed_state import FeedState, FeedStatus
+from core.outputs import webhook
 from core.registry import field_parsing
 from core.registry.record import INTEGER_FIELDS, TIME_FIELDS, Status
 from core.runs import state_fields
@@ -78,6 +79,11 @@ KINDS: Mapping[str, Mapping[str, FieldCheck]] = {
         **_all(MAPPING, "parameters", "metrics"),
     },
     "chunk": {"headings": SEQUENCE, "types": SEQUENCE, "level": INTEGER},
+    "webhook": {
+        **_all(INTEGER, *webhook.INTEGER_FIELDS),
+        **_all(TIME, *webhook.TIME_FIELDS),
+        **_all(SEQUENCE, "types", "categories", "domains"),
+    },
     "trust": {"false_304": INTEGER, "untrusted_until": TIME},
     "gate": {**_all(TIME, "next_at", "last_at", "until"), "gap": NUMBER},
     "paces": {EVERY_FIELD: MAPPING},

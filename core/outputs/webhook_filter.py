@@ -1,0 +1,119 @@
+"""Which events a webhook wants: by type, category, domain and saved search. All that are stated must fit."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from core.errors import FreshetError
+from core.registry import field_parsing
+
+EVENT_TYPES = (
+    "article.stored",
+    "item.changed",
+    "item.gone",
+    "item.moved",
+    "item.listed",
+    "item.forgotten",
+    "item.indexed",
+    "run.finished",
+    "healed",
+)
+GAP, TEST = "webhook.gap", "webhook.test"
+"""Messages of our own: events were lost; someone tries the webhook out."""
+REMOVALS = frozenset({"item.gone", "item.forgotten"})
+MOST_NAMES = 100
+MOST_QUERY_CHARS = 500
+_GROUP = re.compile(r"[a-z]+\.\*")
+
+
+class InvalidWebhook(FreshetError):
+    """A webhook cannot be added as it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventSubject:
+    """What an event is about, as far as the store still knows."""
+
+    categories: frozenset[str] = frozenset()
+    domains: frozenset[str] = frozenset()
+    is_known: bool = False
+    """Is its record still there?"""
+    facts: Mapping[str, object] = field(default_factory=dict)
+    """What a message says about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """What is wanted; an empty part lets everything pass."""
+
+    types: tuple[str, ...] = ()
+    """Names, or groups such as `item.*`."""
+    categories: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    search: str = ""
+    """Words that must all be in the text."""
+
+    def wants_type(self, event_type: str) -> bool:
+        """Does an event of this type pass?"""
+        group = f"{event_type.partition('.')[0]}.*"
+        return not self.types or event_type in self.types or group in self.types
+
+    def wants_subject(self, event_type: str, subject: EventSubject) -> bool:
+        """Does an event about this pass the categories and domains?
+
+        Of what was removed nobody knows any more what it belonged to. Whoever has a copy must hear of it, so it passes.
+        """
+        if self._is_unknown_removal(event_type, subject):
+            return True
+        fits_category = not self.categories or not subject.categories.isdisjoint(self.categories)
+        return fits_category and (not self.domains or not subject.domains.isdisjoint(self.domains))
+
+    def needs_text(self, event_type: str) -> bool:
+        """Does the text decide as well? Not where it was removed: that passes."""
+        return bool(self.search) and event_type not in REMOVALS
+
+    @staticmethod
+    def _is_unknown_removal(event_type: str, subject: EventSubject) -> bool:
+        return event_type in REMOVALS and not subject.is_known
+
+    def to_hash(self) -> dict[str, str]:
+        """Return the fields of the stored hash."""
+        return {
+            "types": json.dumps(self.types),
+            "categories": json.dumps(self.categories),
+            "domains": json.dumps(self.domains),
+            "search": self.search,
+        }
+
+    @classmethod
+    def from_hash(cls, stored: Mapping[str, str]) -> EventFilter:
+        """Return the filter in a stored hash."""
+        types, categories, domains = (
+            _names(field_parsing.sequence(stored.get(name))) for name in ("types", "categories", "domains")
+        )
+        return cls(types, categories, domains, field_parsing.text(stored.get("search", "")))
+
+
+def checked_filter(
+    types: Sequence[str] = (), categories: Sequence[str] = (), domains: Sequence[str] = (), search: str = ""
+) -> EventFilter:
+    """Return the filter that someone asks for; raise InvalidWebhook for what could never match."""
+    unknown = [name for name in types if name not in EVENT_TYPES and not _is_group(name)]
+    if unknown:
+        raise InvalidWebhook(f"There are no events {unknown[0][:60]!r}. There are: {', '.join(EVENT_TYPES)}, item.*.")
+    if max(map(len, (types, categories, domains))) > MOST_NAMES:
+        raise InvalidWebhook(f"A webhook takes at most {MOST_NAMES} types, categories and domains each.")
+    if len(search) > MOST_QUERY_CHARS:
+        raise InvalidWebhook(f"A saved search has at most {MOST_QUERY_CHARS} characters.")
+    return EventFilter(_names(types), _names(categories), _names(domains), search.strip())
+
+
+def _is_group(name: str) -> bool:
+    return bool(_GROUP.fullmatch(name)) and any(one.startswith(name[:-1]) for one in EVENT_TYPES)
+
+
+def _names(values: Iterable[object]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for value in values if (name := str(value).strip())))
