@@ -22,6 +22,7 @@ COMMANDS = {
     "feeds": "add, remove, list, import and export feeds; their health",
     "domain": "add, crawl, list and remove sites, folders and repositories",
     "runs": "watch, pause, resume, cancel and retry runs",
+    "webhooks": "send events to URLs of yours, signed; list, pause, replay",
     "reindex": "check items now, or read them again",
     "forget": "remove something with everything that belongs to it",
     "doctor": "check the whole store, and repair it",

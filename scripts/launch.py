@@ -46,7 +46,8 @@ LOG_SECONDS = 2.0
 CLEANUP_SECONDS = 30.0
 """How long the processes of a killed `up` may take to end."""
 MOST_RUNS = 6
-WEB = "web"
+RESTARTED = ("web", "webhooks")
+"""Processes that are started again when they end; the end of any other is the end of all."""
 RESTART_SECONDS = 2.0
 PROCFILE_LINE = re.compile(r"([A-Za-z0-9_-]+):\s*(.+)")
 
@@ -170,7 +171,7 @@ class _Work:
     check_server: Callable[[], None]
 
     def run_procfile(self) -> int:
-        """Run the processes of the Procfile until Ctrl-C, or until one of them ends; the HTTP API is started again."""
+        """Run the processes of the Procfile until Ctrl-C, or until one of them ends; some are started again."""
         environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
         commands = dict(PROCFILE_LINE.findall((ROOT / "Procfile").read_text(encoding="utf-8")))
         width = max(map(len, commands))
@@ -184,8 +185,8 @@ class _Work:
             for name in commands:
                 start(name)
             name, code = self.processes.watch(running, self.check_server)
-            while name == WEB and code != FAILED:
-                log.error("💥 The HTTP API ended (%s); it is started again, all else goes on", describe_exit(code))
+            while name in RESTARTED and code != FAILED:
+                log.error("💥 %s ended (%s); it is started again, all else goes on", name, describe_exit(code))
                 self.stop.pause(RESTART_SECONDS)
                 start(name)
                 name, code = self.processes.watch(running, self.check_server)
@@ -199,7 +200,11 @@ class _Work:
     def one_pass(self) -> int:
         """Run every stage once, in the order of the pipeline, then the summary; stop at the first exit code but 0."""
         return (
-            self._run("workers.ingestor", "--once") or self._fetch() or self._refresh() or self._run("scripts.status")
+            self._run("workers.ingestor", "--once")
+            or self._fetch()
+            or self._refresh()
+            or self._run("workers.webhooks", "--once")
+            or self._run("scripts.status")
         )
 
     def _fetch(self) -> int:

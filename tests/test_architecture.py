@@ -46,7 +46,7 @@ WORLD_FOLDERS = re.compile(r"core\.(net|store|runtime)\b|core\.\w+\.io\b")
 # Where reading the environment is the purpose; what a setting may be is checked by the runtime.
 MAY_READ_THE_ENVIRONMENT = {"settings.py"}
 WORLD_CALLS = re.compile(r"\bopen\(|\.read_text\(|\.read_bytes\(|datetime\.now\(|\.utcnow\(|date\.today\(")
-KEY = re.compile(r"^(rss|ingest|source|index|embed|run|kb|freshet|fetch):[a-z_{<]")
+KEY = re.compile(r"^(rss|ingest|source|index|embed|run|kb|freshet|fetch|webhook):[a-z_{<]")
 
 
 @cache

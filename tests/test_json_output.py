@@ -39,6 +39,7 @@ OBJECTS: dict[str, set[str]] = {
     "reindex --rebuild due": {"id", "kind", "status", "parameters"},
     "runs show last": {"id", "kind", "status", "counts", "failed_items", "left_urls", "log"},
     "doctor": {"findings", "notes", "replica", "left"},
+    "webhooks add http://127.0.0.1:9/hook": {"id", "url", "secret", "types", "waiting"},
     "why {url}": {"url", "verdict", "outcome"},
 }
 LISTS: dict[str, set[str]] = {
@@ -49,6 +50,7 @@ LISTS: dict[str, set[str]] = {
     "feeds set": {"name", "option"},
     "domain list": {"id", "name", "sources"},
     "domain crawl notes --dry-run": {"source", "added", "removed", "listing"},
+    "webhooks list": {"id", "url", "status", "waiting", "dead"},
     "runs list": {"id", "kind", "status", "progress", "counts"},
     "domain crawl notes": {"source", "run", "status", "counts"},
     "migrate-to-unified-state notes --back --dry-run": {"kb_id", "end", "new_bytes", "notes"},

@@ -31,7 +31,8 @@ ROLES = (
     "workers.ingestor",
     "workers.timer",
     "workers refresh",
-    "workers.web",
+    "workers.web ",
+    "workers.webhooks ",
     "--parent",
     "scripts.sample_site",
     "valkey-server",
@@ -127,7 +128,7 @@ class Up:
 
 def _words(process: psutil.Process) -> str:
     try:
-        return " ".join(process.cmdline())
+        return " ".join((*process.cmdline(), ""))  # every word ends with a space
     except psutil.Error:
         return ""
 
@@ -358,7 +359,7 @@ def test_http_api_stops_nothing_else(ups: Callable[..., Up]) -> None:
         up.until(lambda: f"cannot listen on 127.0.0.1:{port}: another program has this port" in up.log)
         timer = up.find("workers.timer")
     up.until(lambda: f"HTTP API → http://127.0.0.1:{port}/" in up.log)
-    first = up.find("workers.web")
+    first = up.find("workers.web ")
     assert first
     first.kill()
     up.until(lambda: up.log.count("HTTP API → http") == 2)

@@ -69,8 +69,8 @@ async def test_heartbeats_come_and_go(api: ApiServer, redis: Client, keys: Keys)
         during = (await _until_beat(api))["processes"]
     after = (await api.get("/health")).json["processes"]
 
-    assert during == {"ingestor": False, "timer": True}
-    assert after == {"ingestor": False, "timer": False}
+    assert during == {"ingestor": False, "timer": True, "webhooks": False}
+    assert after == {"ingestor": False, "timer": False, "webhooks": False}
 
 
 async def _until_beat(api: ApiServer) -> dict:

@@ -13,6 +13,7 @@ from aiohttp import web
 from redis.exceptions import RedisError
 
 from core.errors import FreshetError, NotFound, ParserUnavailable, StoreUnreachable
+from core.outputs.webhook_filter import InvalidWebhook
 from core.registry.io.article_list import InvalidCursor
 from core.registry.io.item_list import InvalidItemCursor
 from core.registry.moments import InvalidMoment
@@ -98,7 +99,14 @@ def explained(error: Exception, place: str) -> ApiError:
             return error
         case NotFound():
             return ApiError(404, "not_found", str(error))
-        case InvalidMoment() | InvalidCursor() | InvalidItemCursor() | InvalidQuery() | DomainFileError():
+        case (
+            InvalidMoment()
+            | InvalidCursor()
+            | InvalidItemCursor()
+            | InvalidQuery()
+            | DomainFileError()
+            | InvalidWebhook()
+        ):
             return ApiError(422, "invalid", str(error))
         case StoreUnreachable() | ParserUnavailable():
             return _unavailable(str(error))

@@ -21,6 +21,8 @@ from workers.web.routes import (
     pace,
     search,
     stream,
+    webhook_delivery,
+    webhooks,
 )
 from workers.web.routing import Routes
 
@@ -42,6 +44,8 @@ MODULES = (
     crawler,
     maintenance,
     stream,
+    webhooks,
+    webhook_delivery,
     about,
 )
 ROUTES: Routes = tuple(route for module in MODULES for route in module.ROUTES)

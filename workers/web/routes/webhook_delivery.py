@@ -1,0 +1,90 @@
+"""Deliveries of a webhook: test it, skip an event, list and replay dead letters."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from core.outputs.io.webhook_setup import send_test
+from core.outputs.webhook_attempts import DeliveryEnd
+from core.store import connect
+from workers.web.routes.webhooks import TAG, webhook_store
+from workers.web.routing import Call, Route
+from workers.web.webhook_models import (
+    DeadLetterAnswer,
+    DeadLettersAnswer,
+    DeadLettersRequest,
+    ReplayAnswer,
+    ReplayRequest,
+    SkipAnswer,
+    WebhookRequest,
+    WebhookTestAnswer,
+)
+
+
+async def test(call: Call, asked: WebhookRequest) -> WebhookTestAnswer:
+    """Send a test message now, beside the queue."""
+    services = call.services
+    attempt = await send_test(services.client, services.keys, services.context.fetcher, asked.id)
+    is_taken = attempt.end is DeliveryEnd.DELIVERED
+    return WebhookTestAnswer(is_taken=is_taken, http_status=attempt.http_status or None, reason=attempt.reason)
+
+
+async def skip(call: Call, asked: WebhookRequest) -> SkipAnswer:
+    """Give up the first event that waits."""
+    return SkipAnswer(event_id=await webhook_store(call).skip(asked.id, await connect.now(call.services.client)))
+
+
+async def list_dead(call: Call, asked: DeadLettersRequest) -> DeadLettersAnswer:
+    """List what was given up."""
+    letters = await webhook_store(call).dead_letters(asked.id, asked.limit)
+    return DeadLettersAnswer(dead_letters=[DeadLetterAnswer.model_validate(asdict(one)) for one in letters])
+
+
+async def replay(call: Call, asked: ReplayRequest) -> ReplayAnswer:
+    """Deliver once more."""
+    store = webhook_store(call)
+    if asked.from_id is None:
+        return ReplayAnswer(from_id=None, dead_letters=await store.replay_dead(asked.id))
+    return ReplayAnswer(from_id=await store.replay_from(asked.id, asked.from_id), dead_letters=0)
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/api/webhooks/{id}/test",
+        summary="Send a test message now.",
+        tag=TAG,
+        request=WebhookRequest,
+        handler=test,
+        answer=WebhookTestAnswer,
+    ),
+    Route(
+        method="POST",
+        path="/api/webhooks/{id}/skip",
+        summary="Give up the first event that waits, and go on with the next.",
+        tag=TAG,
+        request=WebhookRequest,
+        handler=skip,
+        answer=SkipAnswer,
+        is_destructive=True,
+    ),
+    Route(
+        method="GET",
+        path="/api/webhooks/{id}/dead",
+        summary="Events that were given up, newest first.",
+        tag=TAG,
+        request=DeadLettersRequest,
+        handler=list_dead,
+        answer=DeadLettersAnswer,
+    ),
+    Route(
+        method="POST",
+        path="/api/webhooks/{id}/replay",
+        summary="Deliver the dead letters, or all events from one on, once more.",
+        tag=TAG,
+        request=ReplayRequest,
+        handler=replay,
+        answer=ReplayAnswer,
+        fields_in="body",
+    ),
+)
