@@ -53,6 +53,11 @@ class Keys:
         return f"{self.prefix}rss:feeds_due"
 
     @property
+    def feed_summaries(self) -> str:
+        """HASH, no expiry: by feed id `<status> <last new entry> <title>`, by which lists of feeds are filtered."""
+        return f"{self.prefix}rss:feed_summaries"
+
+    @property
     def category_changes(self) -> str:
         """HASH, no expiry: categories that were renamed or dropped, until late workers are done: name → JSON."""
         return f"{self.prefix}rss:category_changes"

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from core import schedule
+from core.feeds import daily_counts
 from core.models import Deferred, FeedLinks, PublisherHints
 from core.registry import field_parsing
 from core.registry.outcomes import Broken, Missing
@@ -70,6 +71,7 @@ class FeedState:
     rejected_example: str = ""
     empty_polls: int = 0
     last_new_ts: float = 0.0
+    new_per_day: daily_counts.DailyCounts = ()
     renewed_ts: float = 0.0
     hints: PublisherHints = field(default_factory=PublisherHints)
     events: tuple[str, ...] = ()
@@ -102,7 +104,7 @@ class FeedState:
 
 # ── the hash, field by field ──
 
-_SEPARATE = {"url", "status", "next_poll_ts", "hints", "events"}
+_SEPARATE = {"url", "status", "next_poll_ts", "hints", "events", "new_per_day"}
 _PLAIN = {f.name: str(f.type) for f in fields(FeedState) if f.name not in _SEPARATE}
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "int": field_parsing.integer,
@@ -128,6 +130,7 @@ def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
         "hint_skip_hours": ",".join(map(str, hints.skip_hours)),
         "hint_skip_days": ",".join(map(str, hints.skip_days)),
         "events": redact("\n".join(state.events)),
+        "new_per_day": daily_counts.to_text(state.new_per_day),
     }
 
 
@@ -146,6 +149,7 @@ def from_hash(url: str, stored: Mapping[str, str]) -> FeedState:
             skip_days=_small_numbers(stored.get("hint_skip_days", "")),
         ),
         events=tuple(stored.get("events", "").splitlines()),
+        new_per_day=daily_counts.from_text(stored.get("new_per_day", "")),
         **plain,
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from core import ids
 from core.feeds.feed_state import FeedState, FeedStatus, from_hash, to_hash
+from core.feeds.feed_summary import summary_of
 from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.polling import PollDecision
 from core.keys import Keys
@@ -102,6 +103,7 @@ class FeedStore:
             part = fids[start : start + CHUNK]
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.zrem(self._keys.feeds_due, *part)
+                pipe.hdel(self._keys.feed_summaries, *part)
                 pipe.delete(*map(self._keys.feed, part), *map(self._keys.feed_links, part))
                 pipe.execute_command(*pace_store.removed_feeds(self._keys, part))
                 await pipe.execute()
@@ -162,7 +164,11 @@ class FeedStore:
             # A feed that waits long (skipDays over a weekend) comes up in between, so that its links do not age out.
             due_ts = min(due_ts, now + self._ttls.link / 2)
         fields = [word for pair in to_hash(state, categories).items() for word in pair]
-        commands: list[Command] = [("HSET", self._keys.feed(fid), *fields), ("ZADD", self._keys.feeds_due, due_ts, fid)]
+        commands: list[Command] = [
+            ("HSET", self._keys.feed(fid), *fields),
+            ("HSET", self._keys.feed_summaries, fid, summary_of(state)),
+            ("ZADD", self._keys.feeds_due, due_ts, fid),
+        ]
         commands += [("HINCRBY", self._keys.ingest_stats, name, n) for name, n in (counts or {}).items() if n]
         if decision.links is not None:
             key = self._keys.feed_links(fid)

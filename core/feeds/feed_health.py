@@ -1,0 +1,86 @@
+"""How a feed is, in one word, why nothing new comes from it, and why it is polled when it is."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from core.feeds.feed_state import FeedState, FeedStatus
+from core.feeds.polling import RETRY_AFTER
+from core.registry.time_text import span
+
+SILENT_SECONDS = 7 * 86_400.0
+"""A feed that answers and has had nothing new for so long is silent."""
+_INTERVAL = re.compile(r"interval (\d+) s(, as set)?")
+_REASONS = {
+    "ttl": "the feed asks for it (ttl)",
+    "sy:updatePeriod": "the feed asks for it (sy:updatePeriod)",
+    "Cache-Control": "the server asks for it (Cache-Control)",
+    "skipHours/skipDays": "the feed does not want to be asked before (skipHours, skipDays)",
+    "gap": "its host has its turn then",
+    "busy": "its host has its turn then",
+}
+
+
+class FeedHealth(StrEnum):
+    """How a feed is."""
+
+    NEW = "new"
+    """Not polled yet."""
+    WORKING = "working"
+    SILENT = "silent"
+    """It answers, and brings nothing new."""
+    BROKEN = "broken"
+    GONE = "gone"
+
+
+_HEALTH = {
+    FeedStatus.NEW: FeedHealth.NEW,
+    FeedStatus.WAITING: FeedHealth.NEW,
+    FeedStatus.ERROR: FeedHealth.BROKEN,
+    FeedStatus.GONE: FeedHealth.GONE,
+}
+
+
+def health_of(status: FeedStatus, last_new_ts: float, now: float) -> FeedHealth:
+    """Return how a feed with this status is, that had its last new entry then."""
+    if status is FeedStatus.OK:
+        return FeedHealth.WORKING if now - last_new_ts < SILENT_SECONDS else FeedHealth.SILENT
+    return _HEALTH[status]
+
+
+def why_silent(state: FeedState, now: float) -> str:
+    """Return a sentence on why nothing new comes from a feed; empty if something does."""
+    match health_of(state.status, state.last_new_ts, now):
+        case FeedHealth.WORKING:
+            return ""
+        case FeedHealth.NEW:
+            reason = f" It waits: {state.next_poll_reason}." if state.next_poll_reason else ""
+            return f"It was not polled yet.{reason}"
+        case FeedHealth.BROKEN:
+            return f"Its last poll failed: {state.error_text.rstrip('.')}."
+        case FeedHealth.GONE:
+            return state.error_text
+    if not state.entries:
+        return "It answers, and has no entries."
+    if state.rejected >= state.entries:
+        return f"All {state.entries:,} entries are refused, such as {state.rejected_example}."
+    if not state.last_new_ts:
+        return "All its entries were known already: another feed lists the same links."
+    said = "the server says that it has not changed (304)" if state.last_status == 304 else "it lists the same entries"
+    return f"Nothing new for {span(now - state.last_new_ts)}: {said}."
+
+
+def why_then(state: FeedState) -> str:
+    """Return why the next poll is when it is, in a few words."""
+    reason = state.next_poll_reason
+    interval = _INTERVAL.fullmatch(reason)
+    if interval:
+        return f"every {span(float(interval[1]))}, " + ("as set" if interval[2] else "by how often it has news")
+    if reason.startswith(RETRY_AFTER):
+        return f"the server asked for it ({reason})"
+    if reason.startswith("backoff"):
+        return "it failed; each failure lengthens the wait"
+    if reason.startswith("retired"):
+        return "its publisher has retired it"
+    return _REASONS.get(reason, reason or "it is new")

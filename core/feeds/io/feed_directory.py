@@ -1,0 +1,93 @@
+"""Lists of feeds, filtered by category, health and words, a page at a time; reads no feed that is not on the page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+from core import ids
+from core.feeds.feed_state import FeedState, FeedStatus
+from core.feeds.feed_summary import health_in, summary_of, title_in
+from core.feeds.io.feed_store import FeedStore
+from core.feeds.io.subscriptions import Subscriptions
+from core.keys import Keys
+from core.store.connect import Client
+
+_fid = lru_cache(maxsize=50_000)(ids.feed_id)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFilter:
+    """Which feeds are wanted."""
+
+    category: str = ""
+    health: str = ""
+    """One of `FeedHealth`; empty: any."""
+    text: str = ""
+    """Words that its title or address has, all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """Some of the feeds that were wanted, by URL."""
+
+    total: int
+    """How many there are on all pages."""
+    by_health: Mapping[str, int]
+    """How many there would be of each health."""
+    states: Sequence[FeedState]
+    by_feed: Mapping[str, list[str]]
+    """Categories by the URL of a feed."""
+
+
+class FeedDirectory:
+    """Finds feeds."""
+
+    def __init__(self, client: Client, keys: Keys, subscriptions: Subscriptions, feeds: FeedStore) -> None:
+        self._client = client
+        self._keys = keys
+        self._subscriptions = subscriptions
+        self._feeds = feeds
+
+    async def page(self, wanted: FeedFilter, offset: int, limit: int, now: float) -> FeedPage:
+        """Return a page of the feeds that are wanted; NotSubscribed names the nearest category if there is none."""
+        by_feed = await self._subscriptions.by_feed()
+        if wanted.category:
+            category = await self._subscriptions.require_category(wanted.category)
+            by_feed = {url: names for url, names in by_feed.items() if category in names}
+        summaries = await self._summaries(list(by_feed))
+        words = wanted.text.lower().split()
+        health = {
+            url: health_in(summary, now)
+            for url, summary in summaries.items()
+            if not words or _has_words(f"{url} {title_in(summary)}".lower(), words)
+        }
+        chosen = sorted(url for url, word in health.items() if wanted.health in ("", word))
+        urls = chosen[offset : offset + limit]
+        states = await self._feeds.states(urls)
+        return FeedPage(len(chosen), Counter(health.values()), states, {url: by_feed[url] for url in urls})
+
+    async def _summaries(self, urls: Sequence[str]) -> dict[str, str]:
+        stored = cast(dict[str, str], await self._client.hgetall(self._keys.feed_summaries))
+        summaries = {url: stored.get(_fid(url), "") for url in urls}
+        missing = [url for url, summary in summaries.items() if not summary]
+        return summaries | await self._read_missing(missing) if missing else summaries
+
+    async def _read_missing(self, urls: Sequence[str]) -> dict[str, str]:
+        """Read feeds without a summary: new ones, and those that an earlier version polled last. Their next poll, which
+        may be never, need not be waited for."""
+        states = await self._feeds.states(urls)
+        pipe = self._client.pipeline(transaction=False)
+        for state in states:
+            if state.status is not FeedStatus.NEW:
+                pipe.hsetnx(self._keys.feed_summaries, _fid(state.url), summary_of(state))
+        if len(pipe):
+            await pipe.execute()
+        return {state.url: summary_of(state) for state in states}
+
+
+def _has_words(text: str, words: Sequence[str]) -> bool:
+    return all(word in text for word in words)
