@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from core.feeds.feed_health import why_silent
 from core.feeds.feed_json import FeedPace, feed_json
 from core.feeds.feed_state import FeedState
 from core.feeds.io.failed_entries import FailedEntries, FailedEntry
@@ -55,7 +56,7 @@ async def health(url: str | None, *, as_json: bool = False) -> int:
         failed = await FailedEntries(client, keys).of_feed(urls[0], MOST_FAILED) if url else []
         now = await connect.now(client)
     if as_json:
-        told = [feed_json(state, by_feed.get(state.url, ()), paces[state.url]) for state in states]
+        told = [feed_json(state, by_feed.get(state.url, ()), now, paces[state.url]) for state in states]
         entries = [entry.to_json() for entry in failed]
         command_line.print_json({**told[0], "failed_entries": entries} if url else told)
         return 0
@@ -118,6 +119,8 @@ def _details(state: FeedState, pace: FeedPace, now: float) -> str:
         lines.append(f"  its host    {gap_text(pace.host)}")
     if state.entries_left_out:
         lines.append(f"  left out    {_left_out(state)}")
+    if silent := why_silent(state, now):
+        lines.append(f"  silent      {printable_line(redact(silent))}")
     if state.fetch_url:
         lines.append(f"  moved to    {redact(state.fetch_url)}")
     return "\n".join([*lines, "  events", *(f"    {event}" for event in state.events)])

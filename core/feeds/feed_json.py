@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.feeds.feed_health import health_of, why_silent, why_then
 from core.feeds.feed_state import FeedState
 from core.urls.pace import HostPace, PaceOption
 from core.urls.secrets import redact
@@ -30,12 +31,16 @@ class FeedPace:
         }
 
 
-def feed_json(state: FeedState, categories: Sequence[str], pace: FeedPace | None = None) -> dict[str, object]:
+def feed_json(
+    state: FeedState, categories: Sequence[str], now: float, pace: FeedPace | None = None
+) -> dict[str, object]:
     """Return what people may know of a feed: no credentials; times that are not known are None."""
     return {
         "url": redact(state.url),
         "categories": sorted(categories),
         "status": str(state.status),
+        "health": str(health_of(state.status, state.last_new_ts, now)),
+        "why_silent": redact(why_silent(state, now)),
         "title": state.title,
         "kind": state.kind,
         "moved_to": redact(state.fetch_url),
@@ -43,6 +48,7 @@ def feed_json(state: FeedState, categories: Sequence[str], pace: FeedPace | None
         "last_http_status": state.last_status or None,
         "next_poll_ts": None if math.isinf(state.next_poll_ts) else state.next_poll_ts,
         "next_poll_reason": state.next_poll_reason,
+        "why_then": why_then(state),
         "interval_seconds": state.interval_seconds,
         "error_class": state.error_class,
         "error_text": redact(state.error_text),
@@ -52,6 +58,7 @@ def feed_json(state: FeedState, categories: Sequence[str], pace: FeedPace | None
         "links_found": state.links_found,
         "percent_duplicate": state.percent_duplicate,
         "last_new_ts": state.last_new_ts or None,
+        "new_per_day": dict(state.new_per_day),
         "entries": state.entries,
         "entries_left_out": state.entries_left_out,
         "rejected": state.rejected,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,8 @@ class FeedsRequest(RequestModel):
     """Which feeds."""
 
     category: Name = ""
+    health: Literal["", "new", "working", "silent", "broken", "gone"] = ""
+    text: Name = Field(default="", description="Words that the title or the address has.")
     limit: Limit = 100
     offset: Offset = 0
 
@@ -63,6 +65,8 @@ class FeedAnswer(PlainAnswer):
     url: str
     categories: list[str]
     status: str = Field(description="new, ok, waiting, error or gone.")
+    health: str = Field(description="new, working, silent (nothing new for a week), broken or gone.")
+    why_silent: str = Field(description="Why nothing new comes from it; empty: something does.")
     title: str
     kind: str
     moved_to: str
@@ -70,6 +74,7 @@ class FeedAnswer(PlainAnswer):
     last_http_status: int | None
     next_poll_ts: float | None
     next_poll_reason: str
+    why_then: str
     interval_seconds: float
     error_class: str
     error_text: str
@@ -79,6 +84,7 @@ class FeedAnswer(PlainAnswer):
     links_found: int
     percent_duplicate: float
     last_new_ts: float | None
+    new_per_day: dict[str, int] = Field(description="New entries on each of the last 14 days that had any.")
     entries: int
     entries_left_out: int
     rejected: int
@@ -95,6 +101,7 @@ class FeedsAnswer(AnswerModel):
     """Some feeds."""
 
     total: int
+    by_health: dict[str, int] = Field(description="How many there are of each health, whichever was asked for.")
     feeds: list[FeedAnswer]
 
 
@@ -136,53 +143,3 @@ class PollAnswer(AnswerModel):
     rejected_links: int
     reason: str
     wait_seconds: float
-
-
-class CategoryAnswer(AnswerModel):
-    """A category and how much is in it."""
-
-    name: str
-    feeds: int
-    links: int
-    articles: int
-
-
-class CategoriesAnswer(AnswerModel):
-    """All categories."""
-
-    categories: list[CategoryAnswer]
-
-
-class CategoryRequest(RequestModel):
-    """One category."""
-
-    name: CategoryName
-
-
-class PollCategoryRequest(RequestModel):
-    """A category whose feeds are polled now."""
-
-    name: CategoryName
-    force: bool = Field(default=False, description="Read them again, also if they have not changed.")
-
-
-class CategoryPollAnswer(AnswerModel):
-    """What was made due."""
-
-    due: int
-    waiting: dict[str, str] = Field(description="Feeds whose server asked for a pause, with the reason.")
-
-
-class OpmlRequest(RequestModel):
-    """An OPML document."""
-
-    name: Name = Field(
-        default="", description="A name for the document: a later import of it removes what it no longer has."
-    )
-
-
-class OpmlAnswer(AnswerModel):
-    """What an import did."""
-
-    added: int
-    removed: int

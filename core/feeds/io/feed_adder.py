@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core.errors import FeedFileError
 from core.feeds.feed_lists import category_slug
 from core.feeds.io.feed_finder import FeedFinder
-from core.models import DiscoveredFeed, Failed, RejectedUrl
+from core.models import DiscoveredFeed, Failed, FeedLinks, RejectedUrl
 from core.runtime.context import Context
 from core.urls.normalise import clean_url
 from core.urls.secrets import redact
@@ -24,6 +24,17 @@ class NoFeedThere(FeedFileError):
 
 
 @dataclass(frozen=True, slots=True)
+class FoundFeed:
+    """A feed that can be subscribed to."""
+
+    feed: DiscoveredFeed
+    content: FeedLinks
+    asked_url: str
+    """The clean URL that was asked for; another than the feed's if that is a page."""
+    others: Sequence[DiscoveredFeed]
+
+
+@dataclass(frozen=True, slots=True)
 class AddedFeed:
     """A feed that was subscribed to."""
 
@@ -36,10 +47,18 @@ class AddedFeed:
 
 async def add_feed(context: Context, category: str, url: str) -> AddedFeed:
     """Add the feed at a URL, or the best one of the site there; raise FeedFileError, a sentence, if there is none."""
+    found = await find_feed(context, url)
+    slug = category_slug(category)
+    await context.subscriptions.add(slug, found.feed.url)
+    return AddedFeed(slug, found.feed, found.asked_url, found.others)
+
+
+async def find_feed(context: Context, url: str) -> FoundFeed:
+    """Return the feed at a URL, or the best one of the site there; FeedFileError, a sentence, if there is none."""
     clean = clean_url(url if "://" in url else f"https://{url}")
     if isinstance(clean, RejectedUrl):
         raise FeedFileError(f"{redact(url)} is not a URL that can be fetched ({clean.reason}).")
-    result = await FeedFinder(context.fetcher, context.pool).find(clean)
+    result = await FeedFinder(context.fetcher, context.pool, context.feed_fetcher).find(clean)
     if isinstance(result, Failed):
         raise NoFeedThere(f"Cannot fetch {redact(clean)}: {result.text}")
     if result.is_dead:
@@ -49,6 +68,4 @@ async def add_feed(context: Context, category: str, url: str) -> AddedFeed:
     if not result.feeds:
         raise NoFeedThere(f"No feed at {redact(clean)}, in its links or at the usual places. Give the feed's own URL.")
     best, *others = result.feeds
-    slug = category_slug(category)
-    await context.subscriptions.add(slug, best.url)
-    return AddedFeed(slug, best, clean, others)
+    return FoundFeed(best, result.contents[best.url], clean, others)

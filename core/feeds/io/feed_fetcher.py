@@ -72,7 +72,7 @@ class FeedFetcher:
         body_hash = ids.body_hash(fetched.body)
         if body_hash == state.body_hash:
             return FeedUnchanged(_response(fetched, now))
-        feed = await self._feed_links(fetched)
+        feed = await self.read(fetched)
         if isinstance(feed, Failed):
             # No feed today may be one tomorrow; only a killed parse child says nothing about it at all.
             detail = feed.detail if status_table.is_transient(feed) else FailDetail.NONE
@@ -81,7 +81,8 @@ class FeedFetcher:
             return await self._fetch_sitemaps(state, fetched, feed, now)
         return FeedChanged(_response(fetched, now), feed, body_hash)
 
-    async def _feed_links(self, fetched: Fetched) -> FeedLinks | Failed:
+    async def read(self, fetched: Fetched) -> FeedLinks | Failed:
+        """Return the links of a feed's body; `Failed` if it is none."""
         content_type = fetched.header("content-type")
         feed: FeedLinks | Failed = await self._pool.run(
             "feed",
@@ -103,7 +104,7 @@ class FeedFetcher:
                 return STOPPED
             if not isinstance(child, Fetched) or status_table.status(child.status).kind is not ResponseKind.OK:
                 continue
-            sitemap = await self._feed_links(child)
+            sitemap = await self.read(child)
             if isinstance(sitemap, FeedLinks):
                 body_hash.update(child.body)
                 sitemaps.append(sitemap)

@@ -5,19 +5,19 @@ Everything is fetched by the guarded fetcher and parsed in a child process; a ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 from core.errors import FailCode
 from core.feeds.autodiscovery import common_feed_urls
-from core.feeds.io.feed_fetcher import ACCEPT
+from core.feeds.io.feed_fetcher import ACCEPT, FeedFetcher
 from core.models import Deferred, DiscoveredFeed, Failed, FeedLinks, Fetched, FetchRequest
 from core.net.fetcher import Fetcher
 from core.registry import status_table
 from core.registry.status_table import ResponseKind
 from core.runtime.parse_pool import ParsePool
-from core.runtime.parse_tasks import DiscoveryRequest, FeedRequest
+from core.runtime.parse_tasks import DiscoveryRequest
 
 MAX_CANDIDATES = 12
 
@@ -30,6 +30,8 @@ class DiscoveryResult:
     """Best first; the URL itself alone, if it is a feed."""
     http_status: int
     """The status of the URL itself."""
+    contents: Mapping[str, FeedLinks] = field(default_factory=dict)
+    """What each feed lists, by its URL."""
 
     @property
     def is_dead(self) -> bool:
@@ -40,9 +42,11 @@ class DiscoveryResult:
 class FeedFinder:
     """Looks for the feeds of a site. A person named its URL, so robots.txt applies only to what we try besides."""
 
-    def __init__(self, fetcher: Fetcher, pool: ParsePool) -> None:
+    def __init__(self, fetcher: Fetcher, pool: ParsePool, feeds: FeedFetcher) -> None:
         self._fetcher = fetcher
         self._pool = pool
+        self._feeds = feeds
+        self._contents: dict[str, FeedLinks] = {}
 
     async def find(self, url: str) -> DiscoveryResult | Failed:
         """Return the feeds at or behind a URL; `Failed` when the URL itself cannot be fetched."""
@@ -51,11 +55,11 @@ class FeedFinder:
             return page
         itself = await self._as_feed(page, DiscoveredFeed(url))
         if itself:
-            return DiscoveryResult([itself], page.status)
+            return DiscoveryResult([itself], page.status, self._contents)
         linked = await self._pool.run("discover", DiscoveryRequest(page.body, page.final_url))
         feeds = await self._confirmed([] if isinstance(linked, Failed) else linked)
         feeds = feeds or await self._confirmed(map(DiscoveredFeed, common_feed_urls(page.final_url)))
-        return DiscoveryResult(feeds, page.status)
+        return DiscoveryResult(feeds, page.status, self._contents)
 
     async def _fetch(self, url: str, respect_robots: bool = True) -> Fetched | Failed:
         fetched = await self._fetcher.fetch(
@@ -78,8 +82,8 @@ class FeedFinder:
         """Return the candidate with the title and type it has, if this body is a feed."""
         if fetched.status != 200:
             return None
-        content_type = fetched.header("content-type")
-        feed = await self._pool.run("feed", FeedRequest(fetched.body, fetched.final_url, content_type))
+        feed = await self._feeds.read(fetched)
         if not isinstance(feed, FeedLinks):
             return None
-        return DiscoveredFeed(candidate.url, feed.title or candidate.title, content_type)
+        self._contents[candidate.url] = feed
+        return DiscoveredFeed(candidate.url, feed.title or candidate.title, fetched.header("content-type"))

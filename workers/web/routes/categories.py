@@ -9,8 +9,7 @@ from core.feeds.io.opml import export_opml, import_opml
 from core.registry.io.overview import Overview
 from core.store import connect
 from core.urls.secrets import redact
-from workers.web.errors import ApiError
-from workers.web.feed_models import (
+from workers.web.category_models import (
     CategoriesAnswer,
     CategoryAnswer,
     CategoryPollAnswer,
@@ -19,6 +18,7 @@ from workers.web.feed_models import (
     OpmlRequest,
     PollCategoryRequest,
 )
+from workers.web.errors import ApiError
 from workers.web.models import NoParameters
 from workers.web.routing import Call, Route, StoreCall
 

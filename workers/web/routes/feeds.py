@@ -1,19 +1,20 @@
-"""Feeds: list, health, add, remove, poll."""
+"""Feeds: list, health, add, remove."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 
 from core import ids
 from core.errors import NotFound
 from core.feeds.feed_json import feed_json
+from core.feeds.feed_state import FeedState
 from core.feeds.io.feed_adder import NoFeedThere, add_feed
+from core.feeds.io.feed_directory import FeedDirectory, FeedFilter
 from core.feeds.io.feed_options import FeedOptions
-from core.feeds.io.manual_poll import poll_now
 from core.feeds.io.subscription_sync import is_in_feed_file
 from core.registry.io.forget_by_name import forget_subscription
 from core.registry.io.item_forgetter import removal_counts
+from core.store import connect
 from core.urls.secrets import redact
 from workers.web.errors import ApiError
 from workers.web.feed_models import (
@@ -24,37 +25,32 @@ from workers.web.feed_models import (
     FeedsAnswer,
     FeedsRequest,
     OtherFeedAnswer,
-    PollAnswer,
-    PollFeedRequest,
     RemoveFeedAnswer,
     RemoveFeedRequest,
-    SetFeedRequest,
 )
 from workers.web.routing import Call, Route, StoreCall
 
 TAG = "feeds"
-POLL_SECONDS = 300.0
-"""A poll waits for its turn at the host, and for a slow server."""
 
 
 async def list_feeds(call: StoreCall, asked: FeedsRequest) -> FeedsAnswer:
     """List feeds with their health, by URL."""
-    context = call.services.context
-    by_feed = await context.subscriptions.by_feed()
-    if asked.category:
-        category = await context.subscriptions.require_category(asked.category)
-        by_feed = {url: names for url, names in by_feed.items() if category in names}
-    urls = sorted(by_feed)[asked.offset : asked.offset + asked.limit]
-    return FeedsAnswer(total=len(by_feed), feeds=await _answers(call, {url: by_feed[url] for url in urls}))
+    services, context = call.services, call.services.context
+    now = await connect.now(services.client)
+    directory = FeedDirectory(services.client, services.keys, context.subscriptions, context.feeds)
+    wanted = FeedFilter(asked.category, asked.health, asked.text)
+    page = await directory.page(wanted, asked.offset, asked.limit, now)
+    answers = await _answers(call, page.states, page.by_feed, now)
+    return FeedsAnswer(total=page.total, by_health=dict(page.by_health), feeds=answers)
 
 
 async def show_feed(call: Call, asked: FeedRequest) -> FeedAnswer:
     """Return how one feed is."""
-    url, categories = await _require(call, asked.id)
-    return (await _answers(call, {url: categories}))[0]
+    return await feed_answer(call, *await require_feed(call, asked.id))
 
 
-async def _require(call: Call, feed_id: str) -> tuple[str, list[str]]:
+async def require_feed(call: StoreCall, feed_id: str) -> tuple[str, list[str]]:
+    """Return the address of a feed and its categories; raise NotFound if there is none with this id."""
     by_feed = await call.services.context.subscriptions.by_feed()
     found = next(((url, names) for url, names in by_feed.items() if ids.feed_id(url) == feed_id), None)
     if found is None:
@@ -62,23 +58,23 @@ async def _require(call: Call, feed_id: str) -> tuple[str, list[str]]:
     return found
 
 
-async def _answers(call: StoreCall, by_feed: Mapping[str, list[str]]) -> list[FeedAnswer]:
-    states = await call.services.context.feeds.states(list(by_feed))
-    paces = await _options(call).of_feeds(list(by_feed))
-    told = [(state.url, feed_json(state, by_feed[state.url], paces[state.url])) for state in states]
+async def feed_answer(call: StoreCall, url: str, categories: list[str]) -> FeedAnswer:
+    """Return how a feed is."""
+    states = await call.services.context.feeds.states([url])
+    return (await _answers(call, states, {url: categories}, await connect.now(call.services.client)))[0]
+
+
+async def _answers(
+    call: StoreCall, states: Sequence[FeedState], by_feed: Mapping[str, list[str]], now: float
+) -> list[FeedAnswer]:
+    paces = await feed_options(call).of_feeds([state.url for state in states])
+    told = [(state.url, feed_json(state, by_feed[state.url], now, paces[state.url])) for state in states]
     return [FeedAnswer.model_validate({"id": ids.feed_id(url), **values}) for url, values in told]
 
 
-def _options(call: StoreCall) -> FeedOptions:
+def feed_options(call: StoreCall) -> FeedOptions:
+    """Return the store of what was set for feeds and hosts."""
     return FeedOptions(call.services.client, call.services.keys, call.services.settings)
-
-
-async def set_options(call: Call, asked: SetFeedRequest) -> FeedAnswer:
-    """Set how often a feed is polled."""
-    url, categories = await _require(call, asked.id)
-    changes = {name: getattr(asked, name) for name in asked.model_fields_set - {"id"}}
-    await _options(call).set_for_feed(url, changes)
-    return (await _answers(call, {url: categories}))[0]
 
 
 async def subscribe(call: Call, asked: AddFeedRequest) -> AddFeedAnswer:
@@ -86,8 +82,7 @@ async def subscribe(call: Call, asked: AddFeedRequest) -> AddFeedAnswer:
     try:
         added = await add_feed(call.services.context, asked.category, asked.url)
     except NoFeedThere as none:
-        others = ", ".join(redact(feed.url) for feed in none.others)
-        raise ApiError(422, "no_feed", str(none), f"The site has others: {others}." if others else "") from none
+        raise no_feed(none) from none
     return AddFeedAnswer(
         id=ids.feed_id(added.feed.url),
         category=added.category,
@@ -98,10 +93,16 @@ async def subscribe(call: Call, asked: AddFeedRequest) -> AddFeedAnswer:
     )
 
 
+def no_feed(none: NoFeedThere) -> ApiError:
+    """Return the answer to a URL where there is no feed; it names the others of the site."""
+    others = ", ".join(redact(feed.url) for feed in none.others)
+    return ApiError(422, "no_feed", str(none), f"The site has others: {others}." if others else "")
+
+
 async def unsubscribe(call: Call, asked: RemoveFeedRequest) -> RemoveFeedAnswer:
     """Unsubscribe from a feed; with `forget`, its own links and articles go too."""
     services = call.services
-    url, categories = await _require(call, asked.id)
+    url, categories = await require_feed(call, asked.id)
     removed: dict[str, int] = {}
     if asked.forget:
         counts, _ = await forget_subscription(services.client, services.keys, url, dry_run=asked.dry_run)
@@ -114,24 +115,11 @@ async def unsubscribe(call: Call, asked: RemoveFeedRequest) -> RemoveFeedAnswer:
     return RemoveFeedAnswer(url=redact(url), categories=categories, removed=removed, dry_run=asked.dry_run, note=note)
 
 
-async def poll(call: Call, asked: PollFeedRequest) -> PollAnswer:
-    """Poll a feed now, in this process, and say what came of it."""
-    url, _ = await _require(call, asked.id)
-    reports = await poll_now(call.services.context, [url], force=asked.force)
-    if not reports:
-        raise ApiError(409, "conflict", "The feed was removed meanwhile.", "GET /api/feeds lists what is there.")
-    report = asdict(reports[0])
-    return PollAnswer.model_validate(
-        {name: report[name] for name in PollAnswer.model_fields}
-        | {"url": redact(url), "end": str(report["end"]), "reason": redact(report["reason"])}
-    )
-
-
 ROUTES = (
     Route(
         method="GET",
         path="/api/feeds",
-        summary="All feeds, or those of a category, with their health.",
+        summary="All feeds with their health, or those of a category, of a health, with some words.",
         tag=TAG,
         request=FeedsRequest,
         handler=list_feeds,
@@ -157,16 +145,6 @@ ROUTES = (
         answer=FeedAnswer,
     ),
     Route(
-        method="PUT",
-        path="/api/feeds/{id}",
-        summary="Set how often a feed is polled, and the gap between requests to its host.",
-        tag=TAG,
-        request=SetFeedRequest,
-        handler=set_options,
-        answer=FeedAnswer,
-        fields_in="body",
-    ),
-    Route(
         method="DELETE",
         path="/api/feeds/{id}",
         summary="Unsubscribe from a feed; what it has brought stays, unless it is to be forgotten too.",
@@ -176,16 +154,5 @@ ROUTES = (
         answer=RemoveFeedAnswer,
         is_destructive=True,
         seconds=None,
-    ),
-    Route(
-        method="POST",
-        path="/api/feeds/{id}/poll",
-        summary="Poll a feed now, beside a running ingestor.",
-        tag=TAG,
-        request=PollFeedRequest,
-        handler=poll,
-        answer=PollAnswer,
-        fields_in="body",
-        seconds=POLL_SECONDS,
     ),
 )

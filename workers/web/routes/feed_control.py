@@ -1,0 +1,62 @@
+"""Poll a feed now; set how often it is polled."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from core.feeds.io.manual_poll import poll_now
+from core.urls.secrets import redact
+from workers.web.errors import ApiError
+from workers.web.feed_models import FeedAnswer, PollAnswer, PollFeedRequest, SetFeedRequest
+from workers.web.routes.feeds import feed_answer, feed_options, require_feed
+from workers.web.routing import Call, Route
+
+TAG = "feeds"
+POLL_SECONDS = 300.0
+"""A poll waits for its turn at the host, and for a slow server."""
+
+
+async def set_options(call: Call, asked: SetFeedRequest) -> FeedAnswer:
+    """Set how often a feed is polled."""
+    url, categories = await require_feed(call, asked.id)
+    changes = {name: getattr(asked, name) for name in asked.model_fields_set - {"id"}}
+    await feed_options(call).set_for_feed(url, changes)
+    return await feed_answer(call, url, categories)
+
+
+async def poll(call: Call, asked: PollFeedRequest) -> PollAnswer:
+    """Poll a feed now, in this process, and say what came of it."""
+    url, _ = await require_feed(call, asked.id)
+    reports = await poll_now(call.services.context, [url], force=asked.force)
+    if not reports:
+        raise ApiError(409, "conflict", "The feed was removed meanwhile.", "GET /api/feeds lists what is there.")
+    report = asdict(reports[0])
+    return PollAnswer.model_validate(
+        {name: report[name] for name in PollAnswer.model_fields}
+        | {"url": redact(url), "end": str(report["end"]), "reason": redact(report["reason"])}
+    )
+
+
+ROUTES = (
+    Route(
+        method="PUT",
+        path="/api/feeds/{id}",
+        summary="Set how often a feed is polled, and the gap between requests to its host.",
+        tag=TAG,
+        request=SetFeedRequest,
+        handler=set_options,
+        answer=FeedAnswer,
+        fields_in="body",
+    ),
+    Route(
+        method="POST",
+        path="/api/feeds/{id}/poll",
+        summary="Poll a feed now, beside a running ingestor.",
+        tag=TAG,
+        request=PollFeedRequest,
+        handler=poll,
+        answer=PollAnswer,
+        fields_in="body",
+        seconds=POLL_SECONDS,
+    ),
+)
