@@ -102,6 +102,7 @@ class FeedsAnswer(AnswerModel):
 
     total: int
     by_health: dict[str, int] = Field(description="How many there are of each health, whichever was asked for.")
+    by_category: dict[str, int] = Field(description="All categories that have feeds, with their number.")
     feeds: list[FeedAnswer]
 
 

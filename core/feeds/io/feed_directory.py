@@ -41,6 +41,8 @@ class FeedPage:
     states: Sequence[FeedState]
     by_feed: Mapping[str, list[str]]
     """Categories by the URL of a feed."""
+    by_category: Mapping[str, int]
+    """All categories that have feeds, with their number, whatever was wanted."""
 
 
 class FeedDirectory:
@@ -55,6 +57,7 @@ class FeedDirectory:
     async def page(self, wanted: FeedFilter, offset: int, limit: int, now: float) -> FeedPage:
         """Return a page of the feeds that are wanted; NotSubscribed names the nearest category if there is none."""
         by_feed = await self._subscriptions.by_feed()
+        by_category = Counter(name for names in by_feed.values() for name in names)
         if wanted.category:
             category = await self._subscriptions.require_category(wanted.category)
             by_feed = {url: names for url, names in by_feed.items() if category in names}
@@ -68,7 +71,8 @@ class FeedDirectory:
         chosen = sorted(url for url, word in health.items() if wanted.health in ("", word))
         urls = chosen[offset : offset + limit]
         states = await self._feeds.states(urls)
-        return FeedPage(len(chosen), Counter(health.values()), states, {url: by_feed[url] for url in urls})
+        of_page = {url: by_feed[url] for url in urls}
+        return FeedPage(len(chosen), Counter(health.values()), states, of_page, by_category)
 
     async def _summaries(self, urls: Sequence[str]) -> dict[str, str]:
         stored = cast(dict[str, str], await self._client.hgetall(self._keys.feed_summaries))

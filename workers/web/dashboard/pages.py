@@ -60,7 +60,15 @@ def page(path: str, title: str, template: str, view: View[R], request: type[R], 
     )
 
 
-def action(path: str, summary: str, act: Act[R], request: type[R], *, is_public: bool = False) -> Route[R]:
+def action(
+    path: str,
+    summary: str,
+    act: Act[R],
+    request: type[R],
+    *,
+    is_public: bool = False,
+    seconds: float | None = ACTION_SECONDS,
+) -> Route[R]:
     """Return the route of a form: do it, then show the page it leads to with what was done, or why not."""
 
     async def handle(call: Call, asked: R) -> web.StreamResponse:
@@ -85,7 +93,7 @@ def action(path: str, summary: str, act: Act[R], request: type[R], *, is_public:
         other_types=(HTML,),
         fields_in="form",
         is_public=is_public,
-        seconds=ACTION_SECONDS,
+        seconds=seconds,
     )
 
 

@@ -41,7 +41,8 @@ async def list_feeds(call: StoreCall, asked: FeedsRequest) -> FeedsAnswer:
     wanted = FeedFilter(asked.category, asked.health, asked.text)
     page = await directory.page(wanted, asked.offset, asked.limit, now)
     answers = await _answers(call, page.states, page.by_feed, now)
-    return FeedsAnswer(total=page.total, by_health=dict(page.by_health), feeds=answers)
+    by_category = dict(sorted(page.by_category.items()))
+    return FeedsAnswer(total=page.total, by_health=dict(page.by_health), by_category=by_category, feeds=answers)
 
 
 async def show_feed(call: Call, asked: FeedRequest) -> FeedAnswer:

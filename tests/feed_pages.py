@@ -1,0 +1,72 @@
+"""A dashboard that may fetch from loopback, and a store with feeds of every health."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from core import ids
+from core.feeds.daily_counts import counted
+from core.feeds.feed_state import FeedState, FeedStatus, to_hash
+from core.feeds.feed_summary import summary_of
+from core.settings import Settings
+from core.store import connect
+from tests.api import ApiServer, api_server
+
+DAY = 86_400.0
+HOSTILE = '<script>alert(1)</script> "quoted" \udc80'
+LOOPBACK = ("127.0.0.0/8",)
+
+
+@contextlib.asynccontextmanager
+async def feed_server(settings: Settings) -> AsyncIterator[ApiServer]:
+    """A dashboard whose fetcher may ask loopback."""
+    async with api_server(settings.model_copy(update={"fetch_allowed_hosts": LOOPBACK})) as running:
+        yield running
+
+
+async def put_feed(api: ApiServer, category: str, state: FeedState, *, with_summary: bool = True) -> str:
+    """Store a feed as a poll leaves it; return its id."""
+    services, fid = api.opener.require(), ids.feed_id(state.url)
+    await services.context.subscriptions.add(category, state.url)
+    await services.client.hset(services.keys.feed(fid), mapping=to_hash(state, [category]))
+    if with_summary:
+        await services.client.hset(services.keys.feed_summaries, fid, summary_of(state))
+    return fid
+
+
+async def put_every_health(api: ApiServer) -> dict[str, str]:
+    """Store a feed of every health; return their ids by health."""
+    now = await connect.now(api.opener.require().client)
+    news = FeedState(
+        "https://www.harbour.example.org/rss.xml",
+        status=FeedStatus.OK,
+        title="The Harbour Courier",
+        kind="rss",
+        last_poll_ts=now - 240,
+        next_poll_ts=now + 660,
+        next_poll_reason="interval 900 s",
+        last_status=200,
+        last_new_ts=now - 1800,
+        entries=40,
+        polls=320,
+        polls_304=205,
+        links_found=4_000,
+        links_duplicate=3_640,
+    )
+    for back in range(13, -1, -1):
+        news = replace(news, new_per_day=counted(news.new_per_day, now - back * DAY, (back * 7) % 11))
+    quiet = replace(news, url="https://lockkeepers.example.net/feed", title="", last_status=304)
+    broken = replace(news, url="https://mill.example.com/atom.xml", title=HOSTILE, status=FeedStatus.ERROR)
+    gone = replace(news, url="https://old.example.com/feed", title="The Old Post", status=FeedStatus.GONE)
+    states = {
+        "working": news,
+        "silent": replace(quiet, last_new_ts=now - 12 * DAY, new_per_day=()),
+        "broken": replace(
+            broken, error_text="HTTP 503: the server is overloaded.", next_poll_reason="Retry-After (503)"
+        ),
+        "gone": replace(gone, error_text="410 Gone: the publisher retired this feed.", next_poll_ts=float("inf")),
+        "new": FeedState("https://tomorrow.example.org/rss"),
+    }
+    return {health: await put_feed(api, "world", state) for health, state in states.items()}

@@ -1,0 +1,63 @@
+"""All feeds: how each is, what it brought, when it is polled; categories and OPML."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from pydantic import Field
+
+from workers.web.dashboard.feed_texts import BADGES, days_of
+from workers.web.dashboard.pages import page
+from workers.web.feed_models import FeedsRequest
+from workers.web.models import Name, RequestModel
+from workers.web.routes import feeds
+from workers.web.routing import Call
+
+PAGE_FEEDS = 50
+HEALTH = ("working", "silent", "broken", "gone", "new")
+
+
+class FeedsPageRequest(RequestModel):
+    """Which feeds."""
+
+    category: Name = ""
+    status: Literal["", "new", "working", "silent", "broken", "gone"] = ""
+    text: Name = ""
+    page: int = Field(default=1, ge=1, le=20_000)
+
+    def address(self, **changes: str | int) -> str:
+        """Return the address of the page with some values changed."""
+        values = {**self.model_dump(), "page": 1, **changes}
+        query = {name: value for name, value in values.items() if value not in ("", 1)}
+        return f"/feeds?{urlencode(query, errors='surrogateescape')}" if query else "/feeds"
+
+
+async def show_feeds(call: Call, asked: FeedsPageRequest) -> dict[str, Any]:
+    """Show a page of the feeds."""
+    offset, now = (asked.page - 1) * PAGE_FEEDS, time.time()
+    wanted = FeedsRequest(
+        category=asked.category, health=asked.status, text=asked.text, limit=PAGE_FEEDS, offset=offset
+    )
+    found = await feeds.list_feeds(call, wanted)
+    everything = sum(found.by_health.values())
+    tabs = [("", "All", everything), *((name, name.capitalize(), found.by_health.get(name, 0)) for name in HEALTH)]
+    return {
+        "asked": asked,
+        "found": found,
+        "rows": [(feed, days_of(feed, now)) for feed in found.feeds],
+        "tabs": [
+            (label, count, asked.address(status=name), name == asked.status)
+            for name, label, count in tabs
+            if count or name in ("", asked.status)
+        ],
+        "badges": BADGES,
+        "before": asked.address(page=asked.page - 1) if asked.page > 1 else "",
+        "after": asked.address(page=asked.page + 1) if offset + PAGE_FEEDS < found.total else "",
+        "first": offset + 1,
+        "is_filtered": bool(asked.category or asked.status or asked.text),
+    }
+
+
+ROUTES = (page("/feeds", "Feeds", "feeds.html", show_feeds, FeedsPageRequest),)
