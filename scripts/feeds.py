@@ -3,6 +3,7 @@
 python -m scripts.feeds import FILE        OPML (.opml, .xml) or TOML; removes only what this file added before
 python -m scripts.feeds export             OPML on standard output
 python -m scripts.feeds add CATEGORY URL   a feed, or a site whose feed is looked for
+    --preview                              say what would come; stores nothing
 python -m scripts.feeds remove URL
 python -m scripts.feeds rename OLD NEW     a category, with its links and articles; into another one merges them
 python -m scripts.feeds drop CATEGORY      with its feeds, links, and the articles that no other category has
@@ -43,6 +44,7 @@ from scripts.command_names import command
 from scripts.feeds_category import drop, rename
 from scripts.feeds_health import health, list_feeds
 from scripts.feeds_poll import poll
+from scripts.feeds_preview import preview
 from scripts.feeds_set import set_options
 from scripts.tables import counted
 
@@ -121,6 +123,7 @@ def main() -> int:
     add_parser = commands.add_parser("add")
     add_parser.add_argument("category")
     add_parser.add_argument("url")
+    add_parser.add_argument("--preview", action="store_true", help="say what would come; stores nothing")
     commands.add_parser("remove").add_argument("url")
     renaming = commands.add_parser("rename")
     renaming.add_argument("old")
@@ -148,7 +151,7 @@ def main() -> int:
     work: dict[str, Callable[[], Coroutine[Any, Any, int]]] = {
         "import": lambda: import_file(Path(options.file).resolve()),
         "export": export,
-        "add": lambda: add(options.category, options.url),
+        "add": lambda: (preview if options.preview else add)(options.category, options.url),
         "remove": lambda: remove(options.url),
         "rename": lambda: rename(options.old, options.new, options.dry_run),
         "drop": lambda: drop(options.category, options.dry_run),

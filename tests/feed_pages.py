@@ -17,6 +17,7 @@ from tests.api import ApiServer, api_server
 DAY = 86_400.0
 HOSTILE = '<script>alert(1)</script> "quoted" \udc80'
 LOOPBACK = ("127.0.0.0/8",)
+GONE = "410 Gone: the publisher retired this feed. Remove it, or add it again to try once more."
 
 
 @contextlib.asynccontextmanager
@@ -66,7 +67,7 @@ async def put_every_health(api: ApiServer) -> dict[str, str]:
         "broken": replace(
             broken, error_text="HTTP 503: the server is overloaded.", next_poll_reason="Retry-After (503)"
         ),
-        "gone": replace(gone, error_text="410 Gone: the publisher retired this feed.", next_poll_ts=float("inf")),
+        "gone": replace(gone, error_text=GONE, next_poll_ts=float("inf"), next_poll_reason="retired by 410"),
         "new": FeedState("https://tomorrow.example.org/rss"),
     }
     return {health: await put_feed(api, "world", state) for health, state in states.items()}

@@ -16,6 +16,7 @@ from core.settings import Settings
 from core.store.connect import Client
 from scripts import feeds
 from scripts.feeds_health import health, list_feeds
+from scripts.feeds_preview import preview
 from scripts.feeds_set import set_options
 from tests import commands
 from tests.articles import article, rss, run
@@ -44,6 +45,19 @@ async def test_dead_url_adds_nothing_and_names_the_others(
     assert ended.returncode != 0
     assert f"{web.url('/dead.xml')} answers HTTP {status}" in ended.stderr
     assert f"python -m scripts.feeds add world '{web.url('/feed')}'  # News" in ended.stderr
+    assert await subscribed(redis, keys) == {}
+
+
+async def test_preview_says_what_would_come(
+    web: FakeWeb, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """New and refused links with the reason; nothing is subscribed."""
+    web.page("/feed", rss(A, "mailto:someone@example.org"))
+    await preview("Our World", web.url("/feed"))
+    told = capsys.readouterr().out
+
+    assert "In our_world: 1 new link, 0 known, 1 refused." in told
+    assert A in told
     assert await subscribed(redis, keys) == {}
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from core.sources.io.domain_overview import DomainOverview
-from workers.web.feed_models import CategoryAnswer
+from workers.web.category_models import CategoryAnswer
 from workers.web.job_models import FailedJobItem, Job
 from workers.web.models import AnswerModel, JobId, Name, Offset, PlainAnswer, RequestModel
 from workers.web.routes.articles import ArticlesRequest

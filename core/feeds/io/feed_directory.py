@@ -32,7 +32,7 @@ class FeedFilter:
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """Some of the feeds that were wanted, by URL."""
+    """Some of the feeds that were wanted, by their address without scheme and `www.`."""
 
     total: int
     """How many there are on all pages."""
@@ -68,7 +68,7 @@ class FeedDirectory:
             for url, summary in summaries.items()
             if not words or _has_words(f"{url} {title_in(summary)}".lower(), words)
         }
-        chosen = sorted(url for url, word in health.items() if wanted.health in ("", word))
+        chosen = sorted((url for url, word in health.items() if wanted.health in ("", word)), key=_place)
         urls = chosen[offset : offset + limit]
         states = await self._feeds.states(urls)
         of_page = {url: by_feed[url] for url in urls}
@@ -91,6 +91,11 @@ class FeedDirectory:
         if len(pipe):
             await pipe.execute()
         return {state.url: summary_of(state) for state in states}
+
+
+def _place(url: str) -> str:
+    """Return what feeds are sorted by: the address without scheme and `www.`."""
+    return url.partition("://")[2].removeprefix("www.")
 
 
 def _has_words(text: str, words: Sequence[str]) -> bool:

@@ -34,7 +34,7 @@ TAG = "feeds"
 
 
 async def list_feeds(call: StoreCall, asked: FeedsRequest) -> FeedsAnswer:
-    """List feeds with their health, by URL."""
+    """List feeds with their health, by address."""
     services, context = call.services, call.services.context
     now = await connect.now(services.client)
     directory = FeedDirectory(services.client, services.keys, context.subscriptions, context.feeds)
