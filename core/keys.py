@@ -164,6 +164,14 @@ class Keys:
         """HASH, SNAPSHOT_DAYS: a page as it was served (zlib, base64), so that a newer extractor can read it again."""
         return f"{self.prefix}{self.registry}:snapshot:{item_id}"
 
+    def versions(self, item_id: str) -> str:
+        """LIST, no expiry: the versions of a text before the present one, newest first, as JSON; deleted with it."""
+        return f"{self.prefix}{self.registry}:versions:{item_id}"
+
+    def version_texts(self, item_id: str) -> str:
+        """LIST, SNAPSHOT_DAYS: texts of these versions: `<content hash> <text>` (zlib, base64)."""
+        return f"{self.prefix}{self.registry}:version_texts:{item_id}"
+
     def trust(self, host: str) -> str:
         """HASH, no expiry: until when a host's 304 is not believed."""
         return f"{self.prefix}{self.registry}:trust:{host}"

@@ -23,7 +23,8 @@ def item_keys(keys: Keys, item_id: str) -> list[str]:
 
 def text_keys(keys: Keys, item_id: str) -> list[str]:
     """Return those of the keys that hold its text: a tombstone has none of them."""
-    return [*visible_keys(keys, item_id), keys.snapshot(item_id), keys.aliases(item_id)]
+    history = [keys.versions(item_id), keys.version_texts(item_id)]
+    return [*visible_keys(keys, item_id), keys.snapshot(item_id), keys.aliases(item_id), *history]
 
 
 def visible_keys(keys: Keys, item_id: str) -> list[str]:

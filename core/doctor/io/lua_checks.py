@@ -29,7 +29,7 @@ LONGEST_WAIT_SECONDS = 40 * DAY_SECONDS
 WITH_TTL = frozenset(
     {
         *("lease", "crashes", "done", "gate", "gate_line", "gate_busy", "robots", "entry", "failure", "run"),
-        *("snapshot", "embed_cache", "alias", "content", "quarantined"),
+        *("snapshot", "version_texts", "embed_cache", "alias", "content", "quarantined"),
     }
 )
 """Families whose keys expire. Sets that anybody may add to get their TTL in the next cycle."""
@@ -137,6 +137,7 @@ def _ttls(settings: Settings) -> dict[str, float]:
         "robots": day,
         "run": 30 * day,
         "snapshot": int(max(settings.snapshot_days, 1) * day),
+        "version_texts": int(max(settings.snapshot_days, 1) * day),
         "embed_cache": 30 * day,
         "quarantined": QUARANTINE_SECONDS,
         "quarantine": QUARANTINE_SECONDS,

@@ -96,9 +96,11 @@ class ArticleList:
         self._client = client
         self._keys = keys
 
-    async def page(self, wanted: ArticleFilter, limit: int = 50, cursor: str = "") -> ArticleListPage:
-        """Return up to `limit` articles after the cursor; fewer, also none, if a filter passes few of many."""
-        limit = min(max(limit, 1), MOST_ARTICLES)
+    async def page(
+        self, wanted: ArticleFilter, limit: int = 50, cursor: str = "", most_read: int | None = None
+    ) -> ArticleListPage:
+        """Return up to `limit` articles after the cursor; fewer, also none, if a filter passes few of `most_read`."""
+        limit, most_read = min(max(limit, 1), MOST_ARTICLES), most_read or MOST_READ
         found: list[tuple[float, ArticleSummary]] = []
         read, size = 0, limit + 1  # ten headlines need not read a thousand articles
         async for batch in self._batches(wanted, _parse_cursor(cursor)):
@@ -110,8 +112,8 @@ class ArticleList:
                     place, last = found[limit - 1]
                     return await self._list_page(found[:limit], _cursor(place, last.uid))
                 read, size = read + len(part), min(size * 2, _AT_ONCE)
-            if read >= MOST_READ:
-                return await self._list_page(found, _cursor(*batch[-1]))
+                if read >= most_read:
+                    return await self._list_page(found, _cursor(*part[-1]))
         return await self._list_page(found, "")
 
     async def walk(self, wanted: ArticleFilter, limit: int | None = None) -> AsyncIterator[ArticleSummary]:

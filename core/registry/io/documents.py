@@ -20,6 +20,7 @@ from core.registry.decide import Decision, TextAction, VisitResult
 from core.registry.io.articles import ArticleStore
 from core.registry.io.items import LeasedItem
 from core.registry.io.remover import Remover
+from core.registry.io.version_store import VersionStore
 from core.registry.outcomes import Changed, Moved
 from core.registry.record import ARTICLES_SOURCE, Item, Status, blank_record
 from core.runs.io.state_tally import KbTally
@@ -43,6 +44,7 @@ class DocumentStore:
         self._strategy = partition_strategy
         self._remover = Remover(client, keys)
         self._articles = ArticleStore(client, keys, ttls)
+        self._versions = VersionStore(client, keys, self._snapshot_seconds)
         self._tally = KbTally(keys)
 
     async def apply(self, leased: LeasedItem, decision: Decision, outcome: object, now: float) -> list[Command]:
@@ -68,6 +70,9 @@ class DocumentStore:
             commands.append(("SREM", self._keys.aliases(item.alias_of), item.fetch_url))
         replaced = {leased.article.get("content_hash", "")} - {"", document.content_hash}
         commands += await self._remover.first_texts(replaced, {item.article_uid})
+        is_other_text = document.content_hash != item.content_hash
+        if item.content_hash and decision.count is VisitResult.CHANGED and (item.has_text or is_other_text):
+            commands += await self._versions.replaced(item, is_article=bool(leased.article), now=now)
         return [*commands, *await self.replace_images(item, document.images, now)]
 
     def _texts(self, leased: LeasedItem, decision: Decision, outcome: Changed, now: float) -> list[Command]:

@@ -23,6 +23,7 @@ from workers.web.routes import (
     pace,
     search,
     stream,
+    versions,
     webhook_delivery,
     webhooks,
 )
@@ -32,6 +33,7 @@ MODULES = (
     health,
     articles,
     items,
+    versions,
     documents,
     feeds,
     feed_control,
