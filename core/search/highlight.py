@@ -50,6 +50,16 @@ def snippet(text: str, query_words: Sequence[str], width: int = 240) -> tuple[st
     return before + text[start:end] + after, ranges
 
 
+def marked_parts(text: str, ranges: Sequence[Range]) -> list[tuple[str, bool]]:
+    """Return the text in parts, and whether each is to be highlighted; for pages, which escape every part."""
+    parts: list[tuple[str, bool]] = []
+    end = 0
+    for first, last in ranges:
+        parts += [(text[end:first], False), (text[first:last], True)]
+        end = max(end, last)
+    return [(part, is_hit) for part, is_hit in [*parts, (text[end:], False)] if part]
+
+
 def _matches(text: str, query_words: Sequence[str]) -> list[Match]:
     """Return every match, in order and without overlap."""
     patterns = _patterns(tuple(query_words))

@@ -65,6 +65,14 @@
     if (question && !window.confirm(question)) event.preventDefault();
   });
 
+  // ── search while typing: fields that are empty do not go into the address ──
+
+  document.addEventListener("htmx:configRequest", (event) => {
+    const { verb, parameters } = event.detail;
+    if (verb !== "get") return;
+    for (const name of Object.keys(parameters)) if (parameters[name] === "") delete parameters[name];
+  });
+
   // ── charts: <div class="chart" data-chart='{"times": […], "series": [{"label": "p50", "values": […]}], "unit": "h"}'> ──
 
   const COLOURS = ["--chart-1", "--chart-2", "--chart-3", "--chart-4"];

@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from workers.web.dashboard.views import (
-    doctor,
-    feed,
-    feed_actions,
-    feed_add,
-    feeds,
-    live,
-    login,
-    overview,
-    run,
-    runs,
-    why,
-)
+from workers.web.dashboard.views import article, articles, doctor, live, login, overview, run, runs, why
 from workers.web.routing import Routes
 
-MODULES = (overview, feeds, feed_add, feed, feed_actions, runs, run, why, doctor, live, login)
+MODULES = (overview, articles, article, feeds, feed_add, feed, feed_actions, runs, run, why, doctor, live, login)
 PAGES: Routes = tuple(route for module in MODULES for route in module.ROUTES)

@@ -1,0 +1,166 @@
+"""One article, page or file: its text, where it comes from, how fresh it is, what changed, and what to do with it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from pydantic import Field
+
+from core.errors import NotFound
+from core.net.picture_fetch import NoPicture, fetch_picture
+from core.registry import field_parsing
+from core.search.io.stored_texts import StoredText, StoredTextReader
+from workers.web.dashboard.formats import host, safe_url
+from workers.web.dashboard.markdown_html import cut_text, render_markdown
+from workers.web.dashboard.pages import Done, action, page
+from workers.web.errors import ApiError
+from workers.web.item_models import ItemDetailsAnswer, ItemRequest
+from workers.web.models import Flag, Name
+from workers.web.routes import documents, items, maintenance, versions
+from workers.web.routes.documents import ReindexItemRequest
+from workers.web.routes.maintenance import ForgetRequest
+from workers.web.routes.versions import DiffRequest, VersionAnswer
+from workers.web.routing import Call, Route
+
+FACTS = "facts"
+"""The part that is drawn again when something changes; it needs no text."""
+PICTURE_SECONDS = 3_600
+STATUS_BADGES = {"Indexed": "good", "Crawled": "busy", "Pending": "busy", "Error": "bad"}
+"""Everything else is quiet."""
+
+
+class ItemPageRequest(ItemRequest):
+    """One item, and what is to be shown of it."""
+
+    picture: Flag = False
+    whole: Flag = Field(default=False, description="All of a long text.")
+    older: Name = Field(default="", description="The version to compare with the one after it.")
+    newer: Name = ""
+
+
+class ArticlePageRequest(ItemPageRequest):
+    """One article by its uid."""
+
+    id: str = Field(alias="uid", pattern=r"^[0-9a-f]{16}$")
+
+
+class ItemCheckRequest(ItemRequest):
+    """Which item is to be checked, and whether it is read again in any case."""
+
+    force: Flag = False
+
+
+async def show_item(call: Call, asked: ItemPageRequest) -> dict[str, Any]:
+    """Show one item with its text, if it has one."""
+    details, text = await _read(call, asked.id)
+    is_whole_page = call.http.headers.get("HX-Target") != FACTS
+    known = await versions.list_versions(call, ItemRequest(id=details.id))
+    body, left = cut_text(_without_title(text), whole=asked.whole) if text and is_whole_page else ("", 0)
+    record, address = details.record, text.url if text else details.record.get("fetchUrl", "")
+    return {
+        "title": _title(details, text),
+        "details": details,
+        "text": text,
+        "address": address,
+        "body": await asyncio.to_thread(render_markdown, body, address) if body else "",
+        "left": left,
+        "status": record.get("status", ""),
+        "badge": STATUS_BADGES.get(record.get("status", ""), "quiet"),
+        "next_check_ts": min((at for at in details.sources.values() if at is not None), default=None),
+        "first_seen_ts": field_parsing.iso_timestamp(record.get("firstSeen")),
+        "is_in_search": record.get("status") == "Indexed" and details.chunks > 0,
+        "versions": _pairs(known.versions),
+        "diff": await _diff(call, asked, details.id) if asked.older else None,
+        "asked": asked,
+        "has_picture": bool(text and safe_url(text.image)),
+        "picture_host": host(text.image) if text else "",
+    }
+
+
+async def _read(call: Call, name: str) -> tuple[ItemDetailsAnswer, StoredText | None]:
+    services = call.services
+    text = await StoredTextReader(services.client, services.keys).find(name, Path("/"))
+    try:
+        return await items.show_item(call, ItemRequest(id=text.id if text else name)), text
+    except NotFound:
+        hint = "It may have expired or been forgotten. /why tells what became of its URL."
+        raise ApiError(404, "not_found", f"There is nothing stored under {name}.", hint) from None
+
+
+def _title(details: ItemDetailsAnswer, text: StoredText | None) -> str:
+    return (text.title if text else "") or details.record.get("displaySource") or details.id
+
+
+def _without_title(text: StoredText) -> str:
+    """Return the text without a first heading that only repeats the title."""
+    first, _, rest = text.markdown.lstrip().partition("\n")
+    return rest if first.startswith("# ") and first[2:].strip() == text.title.strip() else text.markdown
+
+
+def _pairs(known: list[VersionAnswer]) -> list[tuple[VersionAnswer, VersionAnswer | None]]:
+    """Return each version with the one before it, if the texts of both are there and differ."""
+    before = [*known[1:], None]
+    return [
+        (one, old if old and one.has_text and old.has_text and one.content_hash != old.content_hash else None)
+        for one, old in zip(known, before, strict=True)
+    ]
+
+
+async def _diff(call: Call, asked: ItemPageRequest, item_id: str) -> dict[str, Any]:
+    try:
+        request = DiffRequest(id=item_id, older=asked.older, newer=asked.newer)
+        return {"lines": (await versions.compare_versions(call, request)).lines, "problem": ""}
+    except ApiError as error:
+        return {"lines": [], "problem": f"{error.detail.message} {error.detail.hint}"}
+
+
+async def show_picture(call: Call, asked: ItemRequest) -> web.Response:
+    """Send the picture of an article, fetched by this server: its own server does not learn who looks."""
+    _, text = await _read(call, asked.id)
+    url = safe_url(text.image) if text else ""
+    if not url:
+        raise ApiError(404, "not_found", "This text has no picture.")
+    try:
+        picture = await fetch_picture(call.services.context.fetcher, url)
+    except NoPicture as error:
+        raise ApiError(404, "no_picture", str(error)) from None
+    headers = {"Cache-Control": f"private, max-age={PICTURE_SECONDS}"}
+    return web.Response(body=picture.body, content_type=picture.content_type, headers=headers)
+
+
+# ── actions ──
+
+
+async def check_item(call: Call, asked: ItemCheckRequest) -> Done:
+    """Have it checked now."""
+    done = await documents.reindex(call, ReindexItemRequest(id=asked.id, force=asked.force))
+    how = "It is read again now, whatever its server says" if asked.force else "It is checked now"
+    return Done(done.queue_problem or f"{how}; this page shows what becomes of it.")
+
+
+async def forget_item(call: Call, asked: ItemRequest) -> Done:
+    """Forget it with everything that belongs to it."""
+    done = await maintenance.forget(call, ForgetRequest(name=asked.id))
+    comes_back = f" It comes back by {', '.join(done.comes_back_by)}." if done.comes_back_by else ""
+    return Done(f"It is forgotten, with everything that belonged to it.{comes_back}", "/articles")
+
+
+ROUTES = (
+    page("/articles/{uid}", "Article", "article.html", show_item, ArticlePageRequest),
+    page("/items/{id}", "Page", "article.html", show_item, ItemPageRequest),
+    Route(
+        method="GET",
+        path="/items/{id}/picture",
+        summary="The picture of an article, fetched by this server.",
+        tag="pages",
+        request=ItemRequest,
+        handler=show_picture,
+        answer=None,
+        other_types=("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"),
+    ),
+    action("/items/{id}/check", "Check an item now, or read it again.", check_item, ItemCheckRequest),
+    action("/items/{id}/forget", "Forget an item.", forget_item, ItemRequest),
+)
