@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from workers.web.dashboard.views import article, articles, doctor, live, login, overview, run, runs, why
+from workers.web.dashboard.views import (
+    article,
+    articles,
+    doctor,
+    feed,
+    feed_actions,
+    feed_add,
+    feeds,
+    live,
+    login,
+    overview,
+    run,
+    runs,
+    why,
+)
 from workers.web.routing import Routes
 
 MODULES = (overview, articles, article, feeds, feed_add, feed, feed_actions, runs, run, why, doctor, live, login)
