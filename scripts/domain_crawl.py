@@ -20,8 +20,7 @@ from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_crawl import DomainCrawl, SourceResult
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.dry_run import DryRunReport, dry_run_source
-from core.sources.io.source_store import DAY_SECONDS
-from core.store import connect
+from core.sources.io.loss_approval import approve_losses
 from core.store.cancellation import Canceller
 from scripts import command_line
 from scripts.command_names import as_typed
@@ -60,9 +59,7 @@ async def crawl(
                 echo(_preview(reports))
             return 0
         if yes:
-            until = await connect.now(client) + DAY_SECONDS
-            for sid in sids:
-                await context.sources.allow_loss(sid, until)
+            await approve_losses(client, keys, domain_id, source)
         stop = asyncio.Event()
         crawling = DomainCrawl(context, domain_id, sids, CrawlMode(mode), should_stop=stop.is_set)
         async with _stoppable(stop):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from core.sources.io.dry_run import DryRunReport
 from workers.web.job_models import Job
-from workers.web.models import AnswerModel, DomainId, Flag, RequestModel
+from workers.web.models import AnswerModel, DomainId, Flag, RequestModel, SourceName
 
 
 class CrawlerRequest(RequestModel):
@@ -21,9 +21,7 @@ class CrawlerRequest(RequestModel):
     scope: Literal["all", "files", "lists", "sitepages"] = Field(
         default="all", description="Other scopes than all are for SharePoint sources."
     )
-    source_id: str | None = Field(
-        default=None, pattern=r"^[a-z0-9][a-z0-9._-]{0,129}$", description="Only this source.", examples=["site"]
-    )
+    source_id: SourceName | None = Field(default=None, description="Only this source.")
     source_type: str | None = Field(
         default=None,
         pattern=r"^[a-z]{1,20}_sources$",
@@ -56,6 +54,9 @@ class SourcePreview(AnswerModel):
     requests: int
     listing: str = Field(description="How the listing ended.")
     held: str = Field(description="Why so many would not be removed without approval.")
+    names: dict[str, list[str]] = Field(
+        description="The first that would be added, changed or removed; the first that are refused, with the reason."
+    )
 
     @classmethod
     def of(cls, report: DryRunReport) -> Self:
@@ -71,6 +72,7 @@ class SourcePreview(AnswerModel):
             requests=report.requests,
             listing=report.how,
             held=report.held,
+            names=report.names,
         )
 
 

@@ -31,6 +31,18 @@ PutDomainRequest: type[DomainBody] = create_model("PutDomainRequest", __base__=D
 """A whole domain.json. What its sources may say is checked as for a file."""
 
 
+class QuickDomainRequest(RequestModel):
+    """A domain of one source, in a word."""
+
+    what: str = Field(
+        min_length=1,
+        max_length=2_000,
+        description="The address of a site or of a GitHub repository, or a folder below FOLDER_ROOTS.",
+        examples=["https://docs.example.org/"],
+    )
+    id: DomainId | None = Field(default=None, description="A name of your own; else one is made of the address.")
+
+
 class OneDomainRequest(RequestModel):
     """One domain."""
 

@@ -91,3 +91,11 @@ class DomainJobs(AnswerModel):
 
     domain_id: str
     jobs: list[Job]
+
+
+class ApprovalAnswer(AnswerModel):
+    """What an approval has set going."""
+
+    domain_id: str
+    sources: list[str] = Field(description="Those that may lose what is missing, for a day.")
+    job: Job

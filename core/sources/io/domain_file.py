@@ -49,8 +49,11 @@ def load_domain(what: str, settings: Settings, domain_id: str | None = None) -> 
         for _, source in domain.models():
             if problem := source.problem():
                 raise DomainFileError(problem)
-    if domain_id is None:
-        return domain
+    return domain if domain_id is None else renamed(domain, domain_id)
+
+
+def renamed(domain: Domain, domain_id: str) -> Domain:
+    """Return a domain under an id of one's own; raise DomainFileError if that is none."""
     if not re.fullmatch(SLUG, domain_id):
         raise DomainFileError(f"id: {_NO_NAME}.")
     return domain.model_copy(update={"id": domain_id})

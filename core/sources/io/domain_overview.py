@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.keys import Keys
 from core.registry import field_parsing
-from core.registry.io.due import DueItems
 from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io import source_kinds
 from core.sources.io.domain_store import DomainStore, StoredDomain
-from core.sources.io.source_items import SourceItems
-from core.sources.io.source_store import SourceStore
 from core.store import connect
+from core.store.commit import Command
 from core.store.connect import Client
+from core.store.pipeline import read_many
 from core.urls.secrets import redact
+
+_FIELDS = ("kind", "config", "last_listed_ts", "last_listing", "held", "full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,33 +54,48 @@ class DomainOverview:
     sources: tuple[SourceOverview, ...]
 
 
-async def read_domains(client: Client, keys: Keys) -> list[DomainOverview]:
-    """Return every domain, by id."""
-    domains = DomainStore(client, keys)
-    found = [await domains.read(domain_id) for domain_id in await domains.ids()]
-    return [await read_domain(client, keys, domain) for domain in found if domain]
+async def read_domains(client: Client, keys: Keys, offset: int = 0, limit: int | None = None) -> list[DomainOverview]:
+    """Return every domain, or so many after the first ones, by id."""
+    store = DomainStore(client, keys)
+    domain_ids = (await store.ids())[offset : None if limit is None else offset + limit]
+    return await _overviews(client, keys, await store.read_many(domain_ids))
 
 
 async def read_domain(client: Client, keys: Keys, domain: StoredDomain) -> DomainOverview:
     """Return one domain."""
+    return (await _overviews(client, keys, [domain]))[0]
+
+
+async def _overviews(client: Client, keys: Keys, domains: Sequence[StoredDomain]) -> list[DomainOverview]:
+    """Read all sources of these domains in one round trip."""
     now = await connect.now(client)
-    sources = [await _source(client, keys, sid, now) for sid in domain.sources]
-    return DomainOverview(domain.id, domain.name, domain.description, tuple(sources))
+    sids = [sid for domain in domains for sid in domain.sources]
+    commands: list[Command] = []
+    for sid in sids:
+        commands += [("HMGET", keys.source(sid), *_FIELDS), ("ZCARD", keys.refs(sid))]
+        commands += [("ZCOUNT", keys.due(sid), "-inf", now)]
+    replies = await read_many(client, commands)
+    rows = zip(sids, replies[::3], replies[1::3], replies[2::3], strict=True)
+    sources = {sid: _source(sid, details, int(items), int(due)) for sid, details, items, due in rows}
+    return [
+        DomainOverview(domain.id, domain.name, domain.description, tuple(sources[sid] for sid in domain.sources))
+        for domain in domains
+    ]
 
 
-async def _source(client: Client, keys: Keys, sid: str, now: float) -> SourceOverview:
-    details = await SourceStore(client, keys).details(sid)
-    record = _record(details.get("config", ""))
+def _source(sid: str, details: Sequence[str | None], items: int, due: int) -> SourceOverview:
+    kind, config, listed, listing, held, full = (value or "" for value in details)
+    record = _record(config)
     return SourceOverview(
         id=sid,
-        kind=details.get("kind", ""),
+        kind=kind,
         location=redact(source_kinds.location(record)) if record else "",
-        items=await SourceItems(client, keys).count(sid),
-        due=await DueItems(client, keys).count(sid, now),
-        last_listed_ts=field_parsing.timestamp(details.get("last_listed_ts")) or None,
-        last_listing=details.get("last_listing", ""),
-        held=details.get("held", ""),
-        full=details.get("full", ""),
+        items=items,
+        due=due,
+        last_listed_ts=field_parsing.timestamp(listed) or None,
+        last_listing=listing,
+        held=held,
+        full=full,
         interval_seconds=record.config.get("interval_seconds") if record else None,
         gap_seconds=record.gap_seconds if record else None,
     )

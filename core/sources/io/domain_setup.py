@@ -49,7 +49,7 @@ async def add_domain(
     before = await store.read(domain.id)
     if before and derived_from:
         _refuse_another(domain, before, derived_from)
-    permit = _signed if is_own_command else _permitted
+    permit = _signed if is_own_command else permitted
     sources = [
         await permit(settings, SourceStore(client, keys), record) for record in domain.sources(settings.github_web_url)
     ]
@@ -89,7 +89,7 @@ async def _signed(settings: Settings, _: SourceStore, record: SourceRecord) -> S
     return read_permission.sign_source(settings, record) if source_class(record.kind).needs_signature else record
 
 
-async def _permitted(settings: Settings, store: SourceStore, record: SourceRecord) -> SourceRecord:
+async def permitted(settings: Settings, store: SourceStore, record: SourceRecord) -> SourceRecord:
     """Return the record if it may be read without a new signature; raise DomainFileError if not."""
     if not source_class(record.kind).needs_signature:
         return record

@@ -8,7 +8,7 @@ links of unread pages lead to are not known before those are read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from core.models import FetchRequest, FetchResult, ListingEnd, Ref
@@ -21,8 +21,11 @@ from core.sources.io.crawl import CrawlMode
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source, describe_end
 from core.store import connect
+from core.urls.secrets import redact
 
 BATCH_ITEMS = 1_000
+MOST_NAMED = 20
+"""Of each group, so many are named."""
 
 
 @dataclass(slots=True)
@@ -45,6 +48,14 @@ class DryRunReport:
     """How the listing ended."""
     held: str = ""
     """Why a crawl would not remove so many."""
+    names: dict[str, list[str]] = field(default_factory=dict)
+    """The first that would be `added`, `changed`, `removed` or `refused`, the last with the reason."""
+
+    def name(self, group: str, name: str) -> None:
+        """Name one of a group, if it is among the first."""
+        named = self.names.setdefault(group, [])
+        if len(named) < MOST_NAMED:
+            named.append(redact(name))
 
     @property
     def requests(self) -> int:
@@ -94,6 +105,8 @@ class _Comparison:
                 end = part
                 break
             self._report.refused += len(part.refused)
+            for one in part.refused[:MOST_NAMED]:
+                self._report.name("refused", f"{one.url} ({one.reason})")
             for start in range(0, len(part.refs), BATCH_ITEMS):
                 await self._compare(part.refs[start : start + BATCH_ITEMS])
         self._report.how = describe_end(end)
@@ -108,22 +121,29 @@ class _Comparison:
         believes_versions = is_evidence or self._source.state.lastmod_trust.is_trusted
         for ref, state in zip(by_id.values(), known, strict=True):
             if state is None:
-                self._report.added += self._room > 0
+                if self._room > 0:
+                    self._report.added += 1
+                    self._report.name("added", ref.address)
                 self._room -= 1
             else:
                 status, visited_version = state
                 has_new_version = bool(ref.version) and ref.version != visited_version
                 is_back = is_evidence and status == Status.GONE
                 # Would the listing alone make it due?
-                self._count(status, is_back or (has_new_version and believes_versions))
+                group = self._count(status, is_back or (has_new_version and believes_versions))
+                if group != "unchanged":
+                    self._report.name(group, ref.address)
 
-    def _count(self, status: str, has_moved: bool) -> None:
+    def _count(self, status: str, has_moved: bool) -> str:
+        """Count an item that is known; return its group."""
         if status == Status.PENDING:
             self._report.added += 1
-        elif has_moved:
+            return "added"
+        if has_moved:
             self._report.changed += 1
-        else:
-            self._report.unchanged += 1
+            return "changed"
+        self._report.unchanged += 1
+        return "unchanged"
 
     async def _compare_unlisted(self, *, is_complete: bool) -> None:
         """Count what is known and was not listed: gone if the listing was complete, else as it was."""
@@ -134,10 +154,16 @@ class _Comparison:
             if is_complete and self._source.is_listing_evidence:
                 self.possible_loss += await count_possible_loss(self._context, sid, left, self._now)
                 self._report.removed += len(left)
+                await self._name("removed", left)
                 continue
-            for state in await self._source_items.states(sid, left):
-                if state is not None:
-                    self._count(state[0], has_moved=False)
+            states = zip(left, await self._source_items.states(sid, left), strict=True)
+            known = [(item_id, self._count(state[0], has_moved=False)) for item_id, state in states if state]
+            await self._name("added", [item_id for item_id, group in known if group == "added"])
+
+    async def _name(self, group: str, item_ids: Sequence[str]) -> None:
+        room = MOST_NAMED - len(self._report.names.get(group, ()))
+        for shown in await self._source_items.shown(item_ids[:room]):
+            self._report.name(group, shown)
 
 
 class _CountingFetcher:

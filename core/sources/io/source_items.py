@@ -109,6 +109,11 @@ class SourceItems:
         """Return why an item could not be read; empty if it could."""
         return str(await self._client.hget(self._keys.item(item_id), "errorMessage") or "")
 
+    async def shown(self, item_ids: Sequence[str]) -> list[str]:
+        """Return how people know each of these."""
+        rows = zip(item_ids, await self._fields(item_ids, "displaySource"), strict=True)
+        return [shown or item_id for item_id, (shown,) in rows]
+
     async def errors_of(self, item_ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return how people know each of these, and why it could not be read."""
         rows = zip(item_ids, await self._fields(item_ids, "displaySource", "errorMessage"), strict=True)

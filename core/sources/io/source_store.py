@@ -24,6 +24,8 @@ log = logging.getLogger("store")
 
 REFUSED_KEPT = 1_000
 DAY_SECONDS = 86_400.0
+IF_RIGHT = "If that is right:"
+"""Before the command that answers a stopped loss guard."""
 STATE = (
     *("config", "memory", "links_dirty", "lastmod_right", "lastmod_wrong", "root_id", "loss_allowed_until"),
     *("last_listed_ts", "notes"),
@@ -268,7 +270,7 @@ class SourceStore:
     async def hold(self, state: SourceState, why: str) -> str:
         """Note that nothing is removed before a person agrees; return the sentence that tells them."""
         command = f"python -m scripts.domain crawl {state.record.domain} --yes"
-        message = f"{state.record.sid}: {why}. Nothing more is removed. If that is right: {command}"
+        message = f"{state.record.sid}: {why}. Nothing more is removed. {IF_RIGHT} {command}"
         await self._client.hset(self._keys.source(state.record.sid), "held", message)
         return message
 

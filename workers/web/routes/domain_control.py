@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from pydantic import Field
+
 from core.runs.io.state_store import KbStateStore
 from core.runs.kb_state import KbState
 from core.runs.run import Run
+from core.sources.io.loss_approval import approve_losses
 from core.store import connect
 from workers.web.errors import as_conflict
-from workers.web.job_models import DomainJobs, Job
-from workers.web.models import DomainId, RequestModel
+from workers.web.job_models import ApprovalAnswer, DomainJobs, Job
+from workers.web.models import DomainId, RequestModel, SourceName
 from workers.web.routing import Call, Route
 
 TAG = "domains"
@@ -41,6 +44,21 @@ async def resume_domain(call: Call, asked: DomainRequest) -> DomainJobs:
 async def cancel_domain(call: Call, asked: DomainRequest) -> DomainJobs:
     """Cancel the runs of a domain."""
     return await _changed(call.services.run_control.cancel_domain, asked)
+
+
+class ApproveRequest(DomainRequest):
+    """Whose losses are approved."""
+
+    source_id: SourceName | None = Field(default=None, description="Only those of this source.")
+
+
+async def approve_removals(call: Call, asked: ApproveRequest) -> ApprovalAnswer:
+    """Let a domain lose more than the loss guard lets it, for a day, and crawl it."""
+    services = call.services
+    sources = await approve_losses(services.client, services.keys, asked.id, asked.source_id)
+    with as_conflict():
+        run = await services.run_control.start_crawl(asked.id, source=asked.source_id, started_by="api")
+    return ApprovalAnswer(domain_id=asked.id, sources=list(sources), job=Job.of(run))
 
 
 async def _changed(change: Callable[[str], Awaitable[list[Run]]], asked: DomainRequest) -> DomainJobs:
@@ -87,6 +105,16 @@ ROUTES = (
         request=DomainRequest,
         handler=cancel_domain,
         answer=DomainJobs,
+        is_destructive=True,
+    ),
+    Route(
+        method="POST",
+        path="/v2/domains/{id}/approve",
+        summary="Approve what the loss guard has stopped: remove it, now and within a day, by a crawl that begins now.",
+        tag=TAG,
+        request=ApproveRequest,
+        handler=approve_removals,
+        answer=ApprovalAnswer,
         is_destructive=True,
     ),
 )

@@ -8,11 +8,13 @@ from aiohttp import web
 
 from core.registry import field_parsing
 from core.registry.io.item_forgetter import removal_counts
+from core.sources.domain_schema import Domain
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_overview import read_domain, read_domains
 from core.sources.io.domain_report import read_report, report_json
 from core.sources.io.domain_setup import add_domain, remove_domain
 from core.sources.io.domain_store import DomainStore
+from core.sources.io.quick_domain import read_quick
 from workers.web.domain_models import (
     DomainBody,
     DomainDetailsAnswer,
@@ -20,6 +22,7 @@ from workers.web.domain_models import (
     OneDomainRequest,
     PutDomainAnswer,
     PutDomainRequest,
+    QuickDomainRequest,
     RemovalAnswer,
     RemoveDomainRequest,
 )
@@ -52,17 +55,33 @@ async def show_report(call: Call, asked: OneDomainRequest) -> web.Response:
 
 async def create_domain(call: Call, asked: DomainBody) -> PutDomainAnswer:
     """Add a domain that is not there yet."""
-    if await DomainStore(call.services.client, call.services.keys).read(asked.id):
-        hint = f"PUT /v2/domains/{asked.id} changes it."
-        raise ApiError(409, "conflict", f"There is a domain {asked.id} already.", hint)
+    await refuse_known(call, asked.id, f"PUT /v2/domains/{asked.id} changes it.")
     return await put_domain(call, asked)
+
+
+async def create_quick_domain(call: Call, asked: QuickDomainRequest) -> PutDomainAnswer:
+    """Add a domain of one source."""
+    services = call.services
+    domain = await read_quick(services.settings, services.client, services.keys, asked.what, asked.id or "")
+    await refuse_known(call, domain.id, "Give this one an id of its own.")
+    return await store_domain(call, domain)
+
+
+async def refuse_known(call: Call, domain_id: str, hint: str) -> None:
+    """Raise ApiError if there is a domain of this id."""
+    if await DomainStore(call.services.client, call.services.keys).read(domain_id):
+        raise ApiError(409, "conflict", f"There is a domain {domain_id} already.", hint)
 
 
 async def put_domain(call: Call, asked: DomainBody) -> PutDomainAnswer:
     """Add a domain, or give it another configuration; sources that it no longer has go with their items."""
-    services = call.services
     fields = {name: value for name, value in asked.model_dump(mode="json").items() if value}
-    domain = parse_domain(json.dumps(fields), "/")
+    return await store_domain(call, parse_domain(json.dumps(fields), "/"))
+
+
+async def store_domain(call: Call, domain: Domain) -> PutDomainAnswer:
+    """Store a domain; a folder that only a person's own command may name is refused."""
+    services = call.services
     added = await add_domain(services.settings, services.client, services.keys, domain, is_own_command=False)
     return PutDomainAnswer(
         id=domain.id,
@@ -104,6 +123,16 @@ ROUTES = (
         tag=TAG,
         request=PutDomainRequest,
         handler=create_domain,
+        answer=PutDomainAnswer,
+        fields_in="body",
+    ),
+    Route(
+        method="POST",
+        path="/v2/quick_domains",
+        summary="Add a domain of one source, by an address or a folder.",
+        tag=TAG,
+        request=QuickDomainRequest,
+        handler=create_quick_domain,
         answer=PutDomainAnswer,
         fields_in="body",
     ),

@@ -6,6 +6,10 @@ from workers.web.dashboard.views import (
     article,
     articles,
     doctor,
+    domain,
+    domain_actions,
+    domains,
+    dry_run,
     feed,
     feed_actions,
     feed_add,
@@ -19,5 +23,23 @@ from workers.web.dashboard.views import (
 )
 from workers.web.routing import Routes
 
-MODULES = (overview, articles, article, feeds, feed_add, feed, feed_actions, runs, run, why, doctor, live, login)
+MODULES = (
+    overview,
+    articles,
+    article,
+    feeds,
+    feed_add,
+    feed,
+    feed_actions,
+    domains,
+    domain,
+    domain_actions,
+    dry_run,
+    runs,
+    run,
+    why,
+    doctor,
+    live,
+    login,
+)
 PAGES: Routes = tuple(route for module in MODULES for route in module.ROUTES)

@@ -8,6 +8,7 @@ from typing import Any
 from core.runs.io.run_list import RunList
 from core.runs.io.run_lookup import RunLookup
 from core.runs.run import COUNTERS, RunKind, RunStatus
+from core.sources.io.source_store import IF_RIGHT
 from core.store import connect
 from core.urls.secrets import redact
 from workers.web.dashboard.pages import Done, action, page
@@ -31,7 +32,7 @@ async def show_run(call: Call, asked: JobRequest) -> dict[str, Any]:
     return {
         "title": f"{str(run.kind).capitalize()} {run.source or run.domain}".strip(),
         "run": run,
-        "message": redact(run.message),
+        "message": redact(run.message).partition(IF_RIGHT)[0],
         "error": redact(run.error),
         "sums": _sums(run.counts),
         "failures": await runs.failures(run, now),

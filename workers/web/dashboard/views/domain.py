@@ -1,0 +1,91 @@
+"""One domain: its sources, what they refused, what the loss guard stopped."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from core.registry.record import Status
+from core.runs.io.run_list import RunFilter, RunList
+from core.runs.run import source_scope
+from core.sources.io.domain_overview import DomainOverview, SourceOverview
+from core.sources.io.item_counts import ItemCounts
+from core.sources.io.source_store import IF_RIGHT
+from core.store import connect
+from core.urls.secrets import redact
+from workers.web.dashboard.pages import page
+from workers.web.dashboard.views.domains import domain_state, is_paused
+from workers.web.domain_models import OneDomainRequest
+from workers.web.models import DomainId, RequestModel, SourceName
+from workers.web.routes import domain_control, domains
+from workers.web.routes.domain_control import DomainRequest
+from workers.web.routing import Call
+
+MOST_RUNS = 8
+MOST_DETAILED = 8
+"""Sources whose items and refusals are on the page; of the others one at a time."""
+REFUSED_READ = 200
+EXAMPLES = 5
+
+
+class DomainPageRequest(RequestModel):
+    """Which domain; `source` to look at one of many sources."""
+
+    id: DomainId
+    source: SourceName | None = None
+
+
+async def show_domain(call: Call, asked: DomainPageRequest) -> dict[str, Any]:
+    """Show everything about one domain."""
+    services = call.services
+    answer = await domains.show_domain(call, OneDomainRequest(id=asked.id))
+    domain, now, runs = answer.domain, await connect.now(services.client), RunList(services.client, services.keys)
+    opened = await runs.open(RunFilter(domain=domain.id), now)
+    paused = (await services.context.runs.blocked()).paused
+    shown = [one for one in domain.sources if asked.source in (None, one.id, one.id.partition(".")[2])]
+    return {
+        "title": domain.name or domain.id,
+        "domain": domain,
+        "badge": domain_state(domain, paused, opened),
+        "is_paused": is_paused(domain, paused) or any(source_scope(one.id) in paused for one in domain.sources),
+        "opened": opened,
+        "held": held(domain),
+        "details": [await _details(call, source) for source in shown[:MOST_DETAILED]],
+        "has_more": len(shown) > MOST_DETAILED or bool(asked.source),
+        "state": await domain_control.show_state(call, DomainRequest(id=asked.id)),
+        "runs": (await runs.page(RunFilter(domain=domain.id), now, MOST_RUNS)).runs,
+        "config": redact(json.dumps(answer.config, indent=2, ensure_ascii=False)),
+    }
+
+
+def held(domain: DomainOverview) -> list[tuple[SourceOverview, str]]:
+    """Return the sources that the loss guard stopped, with the sentence, which ends before the command to type."""
+    return [(source, source.held.partition(IF_RIGHT)[0].strip()) for source in domain.sources if source.held]
+
+
+async def _details(call: Call, source: SourceOverview) -> dict[str, Any]:
+    """Return the items of a source by status, some in error, and what it refused, by reason."""
+    services = call.services
+    counts = ItemCounts(services.client, services.keys)
+    refused, some = await services.context.sources.refused(source.id, REFUSED_READ)
+    by_reason: dict[str, list[str]] = {}
+    for url, reason in some:
+        by_reason.setdefault(reason, []).append(redact(url))
+    return {
+        "source": source,
+        "counts": await counts.by_status(source.id),
+        "errors": [
+            (redact(shown), redact(message))
+            for shown, message in await counts.in_trouble(source.id, Status.ERROR, EXAMPLES)
+        ],
+        "refused": refused,
+        "refused_read": len(some),
+        "reasons": [
+            (reason, count, by_reason[reason][:EXAMPLES])
+            for reason, count in Counter({reason: len(urls) for reason, urls in by_reason.items()}).most_common()
+        ],
+    }
+
+
+ROUTES = (page("/domains/{id}", "Domain", "domain.html", show_domain, DomainPageRequest),)

@@ -1,0 +1,114 @@
+"""All domains: how each is, and the form that adds one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from core.runs.io.run_list import RunFilter, RunList
+from core.runs.run import Run, domain_scope
+from core.sources.io.domain_file import MOST_FILE_BYTES, parse_domain
+from core.sources.io.domain_overview import DomainOverview, read_domains
+from core.sources.io.domain_store import DomainStore
+from core.store import connect
+from workers.web.dashboard.pages import Done, action, page
+from workers.web.domain_models import PutDomainAnswer, QuickDomainRequest
+from workers.web.models import Flag, NoParameters, Offset, RequestModel
+from workers.web.routes.domains import create_quick_domain, refuse_known, store_domain
+from workers.web.routing import Call
+
+PAGE_DOMAINS = 50
+
+
+class DomainsPageRequest(RequestModel):
+    """Which page of the list."""
+
+    offset: Offset = 0
+
+
+class PasteDomainRequest(RequestModel):
+    """A domain.json as text."""
+
+    text: str = Field(max_length=MOST_FILE_BYTES)
+    replace: Flag = False
+
+
+async def show_domains(call: Call, asked: DomainsPageRequest) -> dict[str, Any]:
+    """Show domains with their sources, by id."""
+    services = call.services
+    client, keys = services.client, services.keys
+    domains = await read_domains(client, keys, asked.offset, PAGE_DOMAINS)
+    opened = await RunList(client, keys).open(RunFilter(), await connect.now(client))
+    paused = (await services.context.runs.blocked()).paused
+    total, end = len(await DomainStore(client, keys).ids()), asked.offset + PAGE_DOMAINS
+    return {
+        "rows": [_row(one, paused, opened) for one in domains],
+        "total": total,
+        "next_path": f"/domains?offset={end}" if total > end else "",
+        "previous_path": f"/domains?offset={max(asked.offset - PAGE_DOMAINS, 0)}" if asked.offset else "",
+    }
+
+
+def _row(domain: DomainOverview, paused: Collection[str], opened: Sequence[Run]) -> dict[str, Any]:
+    return {
+        "domain": domain,
+        "badge": domain_state(domain, paused, [run for run in opened if run.domain == domain.id]),
+        "is_paused": is_paused(domain, paused),
+        "items": sum(source.items for source in domain.sources),
+        "due": sum(source.due for source in domain.sources),
+        "listed_ts": max((source.last_listed_ts or 0.0 for source in domain.sources), default=0.0),
+    }
+
+
+def is_paused(domain: DomainOverview, paused: Collection[str]) -> bool:
+    """Is the whole domain paused?"""
+    return domain_scope(domain.id) in paused
+
+
+def domain_state(domain: DomainOverview, paused: Collection[str], opened: Sequence[Run]) -> tuple[str, str]:
+    """Return how a domain is, as the kind and the text of a badge: what needs a person first."""
+    if any(source.held for source in domain.sources):
+        return "bad", "stopped by the loss guard"
+    if is_paused(domain, paused):
+        return "warn", "paused"
+    if opened:
+        return "busy", str(opened[0].status)
+    if any(source.full for source in domain.sources):
+        return "warn", "full"
+    if not any(source.last_listed_ts for source in domain.sources):
+        return "quiet", "not listed yet"
+    return "good", "listed"
+
+
+async def show_form(call: Call, _: NoParameters) -> dict[str, Any]:
+    """Show the forms that add a domain."""
+    return {"folder_roots": call.services.settings.folder_roots}
+
+
+async def add(call: Call, asked: QuickDomainRequest) -> Done:
+    """Add a site, a repository or a folder."""
+    return _added(await create_quick_domain(call, asked))
+
+
+async def paste(call: Call, asked: PasteDomainRequest) -> Done:
+    """Add what a domain.json says."""
+    domain = parse_domain(asked.text, "/")
+    if not asked.replace:
+        await refuse_known(call, domain.id, "Tick the box below the text to give it this configuration.")
+    return _added(await store_domain(call, domain))
+
+
+def _added(answer: PutDomainAnswer) -> Done:
+    word = "Added" if answer.is_new else "Changed"
+    gone = f" No longer in it, with their items: {', '.join(answer.removed)}." if answer.removed else ""
+    return Done(f"{word} {answer.id}: {', '.join(answer.sources)}.{gone} It is crawled soon.", f"/domains/{answer.id}")
+
+
+ROUTES = (
+    page("/domains", "Domains", "domains.html", show_domains, DomainsPageRequest),
+    page("/domains/add", "Add a domain", "domain_add.html", show_form, NoParameters),
+    action("/domains/add", "Add a site, a repository or a folder.", add, QuickDomainRequest),
+    action("/domains/paste", "Add a domain.json.", paste, PasteDomainRequest),
+)
