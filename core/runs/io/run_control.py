@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.errors import FreshetError
 from core.keys import Keys
 from core.registry.io.reindex import Reindexer
-from core.registry.io.reindex_items import ReindexItems
 from core.registry.record import iso
-from core.runs.io.retry_items import make_failed_due
-from core.runs.io.run_jobs import RunJob, job_of, send_jobs
-from core.runs.io.run_store import RunStore
-from core.runs.io.state_saver import StateSaver
+from core.runs.io.run_steps import RunSteps
 from core.runs.run import FailedItem, Run, RunKind, RunStatus, domain_scope, source_scope
-from core.runs.run_request import RunReply, RunRequest
 from core.settings import Settings
-from core.sources.io.crawl_runs import CrawlMode, end_refresh, open_crawl_run
+from core.sources.io.crawl_runs import CrawlMode, open_crawl_run
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_kinds import source_class
 from core.sources.io.source_store import SourceStore
 from core.store import connect
-from core.store.commit import Leases
 from core.store.connect import Client
 
 MOST_RETRIED = 10_000
@@ -51,64 +45,64 @@ class RunControl:
         self._settings = settings
         self._client = client
         self._keys = keys
-        self._runs = RunStore(client, keys, StateSaver(settings, client, keys).save_step)
+        self._steps = RunSteps(settings, client, keys)
 
     # ── one run ──
 
     async def pause(self, run_id: str) -> Run:
         """Ask for a pause: `pausing` until all its workers have acknowledged, then `paused`, also after a restart."""
-        run = await self._checked(run_id)
+        run = await self._steps.checked(run_id)
         if not run.is_open:
             raise FreshetError(f"{run.id} has ended ({run.status}); there is nothing to pause.")
         if run.status is RunStatus.CANCELLING:
             raise FreshetError(f"{run.id} is being cancelled; `resume` takes that back.")
-        await self._step("pause", run)
-        await self._check_children(run)
-        return await self._require(run_id)
+        await self._steps.step("pause", run)
+        await self._steps.check_children(run)
+        return await self._steps.require(run_id)
 
     async def resume(self, run_id: str) -> Run:
         """Go on with a paused or interrupted run, or with an ended one from where it stopped; never a second one."""
-        run = await self._checked(run_id)
+        run = await self._steps.checked(run_id)
         if run.status is RunStatus.SUCCEEDED:
-            if not await self._clear_paused(run.scope):
+            if not await self._steps.clear_paused(run.scope):
                 raise FreshetError(f"{run.id} has succeeded; there is nothing left to do. Start a new run instead.")
             return run
-        await self._refuse_if_domain_is_paused(run)
+        await self._steps.refuse_if_domain_is_paused(run)
         if run.is_open:
-            reply = await self._step("resume", run)
-            for child in await self._children(run):
+            reply = await self._steps.step("resume", run)
+            for child in await self._steps.children(run):
                 if child.is_open:
-                    await self._step("resume", child)
+                    await self._steps.step("resume", child)
         else:
-            parts = [one for one in await self._children(run) if one.status is not RunStatus.SUCCEEDED]
-            reply = await self._reopen(run, await self._failed_by_run([run, *parts]))
-        await self._check_children(run)
+            parts = [one for one in await self._steps.children(run) if one.status is not RunStatus.SUCCEEDED]
+            reply = await self._steps.reopen(run, await self._failed_by_run([run, *parts]))
+        await self._steps.check_children(run)
         if not reply.working and not reply.waiting:
             if run.kind in BY_HAND:
                 raise FreshetError(
                     f"No process has {run.id} any more. Start it again, and it goes on: {BY_HAND[run.kind]}"
                 )
-            await self._send_job(run_id)
-        return await self._require(run_id)
+            await self._steps.send_job(run_id)
+        return await self._steps.require(run_id)
 
     async def cancel(self, run_id: str) -> Run:
         """End a run before its time: what is done stays, what is left stays due and is listed."""
-        run = await self._checked(run_id)
+        run = await self._steps.checked(run_id)
         if not run.is_open:
             raise FreshetError(f"{run.id} has ended ({run.status}); there is nothing to cancel.")
         await self._cancel(run)
-        return await self._require(run_id)
+        return await self._steps.require(run_id)
 
     async def _cancel(self, run: Run) -> None:
-        await self._step("cancel", run)
-        for child in await self._children(run):
+        await self._steps.step("cancel", run)
+        for child in await self._steps.children(run):
             if child.is_open:
-                await self._step("cancel", child)
+                await self._steps.step("cancel", child)
         if run.kind in (RunKind.CRAWL, RunKind.DOMAIN):
             await self._postpone_listings(run)
         if run.kind is RunKind.REINDEX:
             now, interval = await connect.now(self._client), self._settings.crawl_base_interval_seconds
-            await self._reindex_items().reschedule(run.id, now, interval)
+            await self._steps.reindex_items().reschedule(run.id, now, interval)
 
     async def _postpone_listings(self, run: Run) -> None:
         """List the sources of a cancelled crawl by their schedule, not at the timer's next look."""
@@ -129,19 +123,19 @@ class RunControl:
         await DomainStore(self._client, self._keys).require(domain_id)
         now = iso(await connect.now(self._client))
         await self._client.hsetnx(self._keys.runs_paused, domain_scope(domain_id), now)
-        return [await self._checked(run.id) for run in await self._open_runs(domain_id)]
+        return [await self._steps.checked(run.id) for run in await self._open_runs(domain_id)]
 
     async def resume_domain(self, domain_id: str) -> list[Run]:
         """Go on with everything of a domain that is paused; return its open runs."""
         domain = await DomainStore(self._client, self._keys).require(domain_id)
-        await self._clear_paused(domain_scope(domain_id), *map(source_scope, domain.sources))
+        await self._steps.clear_paused(domain_scope(domain_id), *map(source_scope, domain.sources))
         runs = await self._open_runs(domain_id)
         ids = {run.id for run in runs}
         for run in runs:
-            reply = await self._step("resume", run)
+            reply = await self._steps.step("resume", run)
             if not reply.working and not reply.waiting and run.parent not in ids:
-                await self._send_job(run.id)
-        return [await self._require(run.id) for run in runs]
+                await self._steps.send_job(run.id)
+        return [await self._steps.require(run.id) for run in runs]
 
     async def cancel_domain(self, domain_id: str) -> list[Run]:
         """Cancel the open runs of a domain; return them."""
@@ -149,7 +143,7 @@ class RunControl:
         runs = await self._open_runs(domain_id)
         for run in runs:
             await self._cancel(run)
-        return [await self._require(run.id) for run in runs]
+        return [await self._steps.require(run.id) for run in runs]
 
     # ── all runs of a kind ──
 
@@ -157,12 +151,12 @@ class RunControl:
         """Pause all runs of a kind, also those that would start later; return the open ones."""
         now = iso(await connect.now(self._client))
         await self._client.hsetnx(self._keys.runs_paused, str(kind), now)
-        return [await self._checked(run.id) for run in await self._all_open() if run.kind is kind]
+        return [await self._steps.checked(run.id) for run in await self._steps.open_runs() if run.kind is kind]
 
     async def resume_kind(self, kind: RunKind) -> list[Run]:
         """Go on with all runs of a kind; return the open ones."""
-        await self._clear_paused(str(kind))
-        return [await self.resume(run.id) for run in await self._all_open() if run.kind is kind]
+        await self._steps.clear_paused(str(kind))
+        return [await self.resume(run.id) for run in await self._steps.open_runs() if run.kind is kind]
 
     # ── start and retry ──
 
@@ -174,26 +168,26 @@ class RunControl:
         sid = domain.source_id(source) if source is not None else ""
         kind, scope = (RunKind.CRAWL, source_scope(sid)) if sid else (RunKind.DOMAIN, domain_scope(domain_id))
         now = await connect.now(self._client)
-        known = await self._runs.open_run(scope, now)
+        known = await self._steps.store.open_run(scope, now)
         if known and known.kind is kind and await self._is_kept(known, now):
             return known
         run = await open_crawl_run(
-            self._runs, kind, CrawlMode(mode), now, domain=domain_id, source=sid, started_by=started_by
+            self._steps.store, kind, CrawlMode(mode), now, domain=domain_id, source=sid, started_by=started_by
         )
-        await self._send_job(run.id)
-        return await self._require(run.id)
+        await self._steps.send_job(run.id)
+        return await self._steps.require(run.id)
 
     async def _is_kept(self, run: Run, now: float) -> bool:
         is_paused = run.status in (RunStatus.PAUSED, RunStatus.PAUSING)
-        return is_paused or await self._runs.is_worked_on(run.scope, now)
+        return is_paused or await self._steps.store.is_worked_on(run.scope, now)
 
     async def retry(self, run_id: str, *, code: str | None = None, since_ts: float | None = None) -> RetryResult:
         """Make items due that failed in a run, with this code or since then, and go on with the run over them.
 
         A run that was cancelled or has failed has more left than these: they are visited by a reindex of their own.
         """
-        run = await self._checked(run_id)
-        owners = [run, *await self._children(run)]
+        run = await self._steps.checked(run_id)
+        owners = [run, *await self._steps.children(run)]
         failed = await self._failed_by_run(owners, code=code, since_ts=since_ts)
         alone = {one.id for one in owners if one.kind in _OF_ITEMS and one.status in _HAS_MORE_LEFT}
         chosen = {owner: items for owner, items in failed.items() if items and owner not in alone}
@@ -204,118 +198,36 @@ class RunControl:
         count = sum(map(len, chosen.values()))
         if run.is_open or run.status in _HAS_MORE_LEFT:
             for owner, items in chosen.items():
-                await self._retry_open(await self._require(owner), items)
+                await self._retry_open(await self._steps.require(owner), items)
         elif chosen:
-            reply = await self._reopen(run, chosen)
+            reply = await self._steps.reopen(run, chosen)
             if not reply.working and not reply.waiting:
-                await self._send_job(run.id, chosen.get(run.id, ()))
+                await self._steps.send_job(run.id, chosen.get(run.id, ()))
         if items_alone:
             reindexer = Reindexer(self._settings, self._client, self._keys)
             started = await reindexer.run_items(
                 items_alone, parameters={"retry": run_id}, started_by="retry", domain=run.domain
             )
             run_id, count = started.run_id or run_id, count + started.items
-        return RetryResult(await self._require(run_id), count)
+        return RetryResult(await self._steps.require(run_id), count)
 
     async def _retry_open(self, run: Run, failed: Sequence[FailedItem]) -> None:
         """Try items again in a run that is open, or in a part of one, which may have ended."""
         if run.is_open:
-            await self._make_due(run, failed)
-            reply = await self._step("resume", run)
+            await self._steps.make_due(run, failed)
+            reply = await self._steps.step("resume", run)
         else:
-            reply = await self._reopen(run, {run.id: failed})
+            reply = await self._steps.reopen(run, {run.id: failed})
         if not reply.working and not reply.waiting:
-            await self._send_job(run.id, failed)
+            await self._steps.send_job(run.id, failed)
 
     async def _failed_by_run(
         self, runs: Sequence[Run], *, code: str | None = None, since_ts: float | None = None
     ) -> dict[str, list[FailedItem]]:
         return {
-            run.id: await self._runs.failed_items(run.id, code=code, since_ts=since_ts, most=MOST_RETRIED)
+            run.id: await self._steps.store.failed_items(run.id, code=code, since_ts=since_ts, most=MOST_RETRIED)
             for run in runs
         }
 
-    # ── again ──
-
-    async def _reopen(self, run: Run, failed: Mapping[str, Sequence[FailedItem]]) -> RunReply:
-        """Open an ended run again, and those of its parts that are named, with items that failed in each.
-
-        Raises FreshetError if another run has its place.
-        """
-        reply = await self._step("resume", run)
-        if reply.request is RunRequest.TAKEN:
-            other = await self._require(reply.other)
-            if other.kind is not RunKind.REFRESH:
-                raise FreshetError(f"{other.id} works on {run.scope} now; resume that one, or wait for its end.")
-            await end_refresh(self._runs, other, await connect.now(self._client))
-            reply = await self._step("resume", run)
-        await self._make_due(run, failed.get(run.id, ()))
-        if run.kind is RunKind.REINDEX:
-            await self._reindex_items().make_due_again(run.id, await connect.now(self._client))
-        for child in await self._children(run):
-            if not child.is_open and child.id in failed:
-                await self._reopen(child, failed)
-        return reply
-
-    async def _make_due(self, run: Run, failed: Sequence[FailedItem]) -> int:
-        """Make failed items due; they are counted when they are visited again, and not twice."""
-        now = await connect.now(self._client)
-        return await make_failed_due(self._settings, self._client, self._keys, run, failed, now)
-
-    def _reindex_items(self) -> ReindexItems:
-        return ReindexItems(self._client, self._keys, Leases(self._client, self._keys))
-
-    # ── steps ──
-
-    async def _require(self, run_id: str) -> Run:
-        return await self._runs.require(run_id, await connect.now(self._client))
-
-    async def _checked(self, run_id: str) -> Run:
-        run = await self._require(run_id)
-        return await self._runs.checked(run, await connect.now(self._client)) if run.is_open else run
-
-    async def _step(self, what: str, run: Run) -> RunReply:
-        return await self._runs.step(what, run, await connect.now(self._client))
-
-    async def _children(self, run: Run) -> list[Run]:
-        is_domain = run.kind is RunKind.DOMAIN
-        return await self._runs.children(run.id, await connect.now(self._client)) if is_domain else []
-
-    async def _check_children(self, run: Run) -> None:
-        for child in await self._children(run):
-            await self._checked(child.id)
-
     async def _open_runs(self, domain_id: str) -> list[Run]:
-        return [run for run in await self._all_open() if run.domain == domain_id]
-
-    async def _all_open(self) -> list[Run]:
-        now = await connect.now(self._client)
-        found = [await self._runs.read(run_id, now) for run_id in (await self._runs.open_ids()).values()]
-        return [run for run in found if run and run.is_open]
-
-    async def _clear_paused(self, *scopes: str) -> int:
-        return int(await self._client.hdel(self._keys.runs_paused, *scopes))
-
-    async def _refuse_if_domain_is_paused(self, run: Run) -> None:
-        is_part = run.domain and run.kind is not RunKind.DOMAIN
-        if is_part and await self._client.hexists(self._keys.runs_paused, domain_scope(run.domain)):
-            command = f"python -m scripts.domain resume {run.domain}"
-            raise FreshetError(f"The whole domain {run.domain} is paused: {command}")
-
-    async def _send_job(self, run_id: str, failed: Sequence[FailedItem] = ()) -> None:
-        """Send what continues a run: its job, or of a refresh jobs for the items that failed."""
-        run = await self._require(run_id)
-        job = job_of(run)
-        if run.kind is RunKind.REFRESH and failed:
-            now, batch = await connect.now(self._client), self._settings.refresh_batch_items
-            ids = [one.item_id for one in failed]
-            batches = [ids[start : start + batch] for start in range(0, len(ids), batch)]
-            words = ("refresh", run.id)
-            jobs = [
-                RunJob("workers.jobs.refresh", [some, now, run.source, run.id], (*words, str(int(now)), str(place)))
-                for place, some in enumerate(batches)
-            ]
-            await self._runs.count_jobs(run.id, len(jobs))
-            await send_jobs(self._settings, jobs)
-        elif job:
-            await send_jobs(self._settings, [job])
+        return [run for run in await self._steps.open_runs() if run.domain == domain_id]

@@ -10,10 +10,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from core.models import ListingBatch, ListingEnd
+from core.models import ListingEnd
 from core.registry.io.commit_buffer import Progress
 from core.registry.io.due import HOLD_SECONDS, RUN_HOLD_SECONDS
-from core.registry.io.registrar import Listing
 from core.registry.io.visitor import Visitor
 from core.runs.io.receipts import receipt_of
 from core.runs.io.run_tally import RunTally
@@ -22,12 +21,13 @@ from core.runs.run import COUNTERS, Run, RunPhase, RunStatus
 from core.runtime import interruptible, progress
 from core.runtime.context import Context
 from core.sources.io import crawl_result
+from core.sources.io.crawl_listing import CrawlListing
 from core.sources.io.crawl_progress import CrawlProgress
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.reachability import Reachability
 from core.sources.io.source import UNCHANGED, Source, describe_end
-from core.sources.io.unlisted_items import UNLISTED, Unlister
+from core.sources.io.unlisted_items import Unlister
 from core.store.clock import ServerClock
 
 log = logging.getLogger("refresh")
@@ -83,7 +83,7 @@ class CrawlPass:
     shown: CrawlProgress
     is_continued: bool = False
     end: ListingEnd | None = None
-    """How the listing ended; None while it goes on, and if it was cut short."""
+    """How the listing ended; None before that, and if it was cut short."""
 
     @property
     def sid(self) -> str:
@@ -104,10 +104,14 @@ class CrawlPass:
         """Should the work end here: by a signal, by time, or because the run is paused or cancelled?"""
         return self.is_stopped() or self.worker.should_stop()
 
+    @property
+    def _listing(self) -> CrawlListing:
+        return CrawlListing(self.context, self.source, self.clock, self.joined, self.should_stop)
+
     async def run(self) -> None:
         """List, visit, remove and report."""
         await self._begin()
-        await self._list()
+        self.end = await self._listing.register_all()
         await self._make_due()
         await self._visit_due()
         if not self.should_stop():
@@ -139,49 +143,6 @@ class CrawlPass:
             await self.context.runs.drop_worker(self.joined.id, worker.token)
         return taken
 
-    # ── list and register ──
-
-    async def _list(self) -> None:
-        oldest = self.clock.now() - self.source.interval_seconds(self.context.settings)
-        self.end = await self.context.sources.kept_listing(self.sid, self.joined.id, oldest)
-        if self.end is not None or self.should_stop():
-            return
-        source = self.source
-        listing = Listing(
-            self.sid,
-            most=source.most_items,
-            revives=source.is_listing_evidence,
-            believes_versions=source.is_listing_evidence or source.state.lastmod_trust.is_trusted,
-            must_exist=True,
-        )
-        async for part in source.list(source.state.memory):
-            if self.should_stop():
-                return  # an end that comes now may be one that the stop has made
-            if isinstance(part, ListingEnd):
-                self.end = part
-                if not crawl_result.is_listing_incomplete(source, part):
-                    await self.context.sources.keep_listing(self.sid, self.joined.id, part, self.clock.now())
-                return
-            await self._register(part, listing)
-
-    async def _register(self, part: ListingBatch, listing: Listing) -> None:
-        registered = await self.context.registrar.register(part.refs, listing, self.clock.now())
-        await self.context.sources.add_refused(self.sid, part.refused)
-        for refused in part.refused[:5]:
-            log.warning("🚫 %s → %s", refused.reason, refused.url)
-        if registered.left_out:
-            await self.context.sources.mark_full(self.sid, listing.most)
-        if self.source.follows_links and part.refs:
-            named = [*registered.new, *registered.moved, *registered.known]
-            await self.context.source_items.mark_listed(self.sid, named)
-        await self._count_discovered()
-
-    async def _count_discovered(self) -> None:
-        """Count what the source has, and what this run removed from it: that was known, and perhaps visited."""
-        unlisted = int((await self.context.runs.fields(self.joined.id)).get(UNLISTED, "0"))
-        known = await self.context.source_items.count(self.sid) + unlisted
-        await self.context.runs.update(self.joined.id, {"discovered": str(known)})
-
     # ── visit ──
 
     async def _make_due(self) -> None:
@@ -205,7 +166,7 @@ class CrawlPass:
             picked = await context.due.pick(self.sid, now, batch, RUN_HOLD_SECONDS)
             if picked:
                 await self.visitor.visit_many(picked, picked_ts=self.began, via=self.sid, is_over=self.should_stop)
-                await self._count_discovered()
+                await self._listing.count_discovered()
                 continue  # picking moved their stamps ahead, so this comes to an end
             if await self._take_back():
                 continue
@@ -283,7 +244,7 @@ class CrawlPass:
 
     async def _report(self) -> None:
         """Count a last time, and say how the run ended, unless it goes on elsewhere."""
-        await self._count_discovered()
+        await self._listing.count_discovered()
         counts = await self._counts()
         details = await self.context.sources.details(self.sid)
         notes = crawl_result.notes(self.source, self.end, details)
