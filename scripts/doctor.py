@@ -1,6 +1,6 @@
 """Find what does not fit together in the store, and repair it.
 
-python -m scripts.doctor          report, and change nothing
+python -m scripts.doctor          report; writes nothing but its run
 python -m scripts.doctor --fix    repair; what cannot be derived again is quarantined (freshet:quarantine)
 
 Exit code 0: nothing is wrong, or everything is repaired. 1: something is left. 2: the store could not be checked.
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.doctor.invariants import Finding, Problem
 from core.doctor.io.doctor import Doctor
-from core.doctor.io.repair_run import repair_as_run
+from core.doctor.io.doctor_run import GoOn, check_as_run, repair_as_run
 from core.keys import Keys
 from core.runs.io.pass_run import PassStopped
 from core.runtime import progress
@@ -76,7 +76,8 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
     try:
         await _examine(report, fix)
     except PassStopped:
-        echo("Cancelled. What is healed stays healed; the same command checks the rest.", file=sys.stderr)
+        stays = "What is healed stays healed; the same command checks the rest." if fix else "Nothing was changed."
+        echo(f"Cancelled. {stays}", file=sys.stderr)
         return 1
     if as_json:
         command_line.print_json(report.as_json())
@@ -90,12 +91,11 @@ async def _examine(report: Report, fix: bool) -> None:
         if isinstance(client, GuardedClient):
             client.guard(keys, is_read_only=not fix)
         doctor = Doctor(client, keys, settings)
-        if fix:
-            async with repair_as_run(client, keys, lambda: report.counts(doctor.checked)) as go_on:
-                await _check(doctor, client, report, fix=True, go_on=go_on)
-        else:
-            await _check(doctor, client, report)
-        report.notes = await doctor.warnings()
+        counts = lambda: report.counts(doctor.checked)  # noqa: E731
+        as_run = repair_as_run(client, keys, counts) if fix else check_as_run(client, keys, counts, report.notes.append)
+        async with as_run as go_on:
+            await _check(doctor, client, report, go_on, fix=fix)
+        report.notes += await doctor.warnings()
         if doctor.unknown:
             names = ", ".join(doctor.unknown)
             report.notes.append(f"Keys that are none of Freshet's (the server may be shared): {names}")
@@ -104,18 +104,7 @@ async def _examine(report: Report, fix: bool) -> None:
         report.waiting = await EmbedQueue(client, keys).count()
 
 
-async def _look_on() -> None:
-    pass
-
-
-async def _check(
-    doctor: Doctor,
-    client: connect.Client,
-    report: Report,
-    *,
-    fix: bool = False,
-    go_on: Callable[[], Awaitable[None]] = _look_on,
-) -> None:
+async def _check(doctor: Doctor, client: connect.Client, report: Report, go_on: GoOn, *, fix: bool) -> None:
     """Check in batches: there may be more wrong than fits into memory."""
     with progress.bar(0, "Looking") as bar:
         async for findings in doctor.check_all():

@@ -157,12 +157,9 @@ async def test_migration_is_a_run(library: Library) -> None:
 
 
 async def test_repair_is_a_run(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was wrong is healed or left; a look that changes nothing leaves no trace."""
+    """What was wrong is healed or left."""
     client, keys = library.context.client, library.context.keys
     await client.srem(keys.status("Indexed"), library.id("/a"))
-    await doctor.doctor(fix=False, as_json=True)
-    assert await runs_of(library.context, RunKind.DOCTOR) == []
-    capsys.readouterr()
     await doctor.doctor(fix=True, as_json=True)
     told = json.loads(capsys.readouterr().out)
     [run] = await runs_of(library.context, RunKind.DOCTOR)
@@ -170,3 +167,36 @@ async def test_repair_is_a_run(library: Library, capsys: pytest.CaptureFixture[s
     assert (run.status, run.progress) == (RunStatus.SUCCEEDED, 100)
     assert run.counts["found"] == run.counts["healed"] + run.counts["unhealed"] == sum(told["findings"].values()) > 0
     assert run.counts["checked"] > run.counts["found"]
+
+
+async def test_check_writes_nothing_but_its_run(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
+    """It tells what is wrong, and beside a repair it is a run of its own."""
+    client, keys = library.context.client, library.context.keys
+    await client.srem(keys.status("Indexed"), library.id("/a"))
+    repairing, _ = await library.context.runs.open(RunKind.DOCTOR, await connect.now(client))
+    before = await commands.everything(client)
+    assert await doctor.doctor(fix=False, as_json=True) == 1
+    told = json.loads(capsys.readouterr().out)
+    after = await commands.everything(client)
+    run, _ = await runs_of(library.context, RunKind.DOCTOR)
+    own = (keys.run(run.id), keys.runs, keys.runs_of_kind("doctor"), keys.events, keys.done(""))
+    changed = [key for key in {*before, *after} if before.get(key) != after.get(key) and not key.startswith(own)]
+
+    assert changed == []
+    assert run.id != repairing.id
+    assert (run.status, run.mode, run.progress) == (RunStatus.SUCCEEDED, "check", 100)
+    assert run.counts["found"] == sum(told["findings"].values()) > 0
+    assert "heals it" in run.message
+
+
+async def test_store_that_takes_no_run_is_checked(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
+    """As one that is full: it says so, and tells what is wrong."""
+    client, keys = library.context.client, library.context.keys
+    await client.delete(keys.runs_open)
+    await client.set(keys.runs_open, "of another type")
+    assert await doctor.doctor(fix=False, as_json=True) == 1
+    told = json.loads(capsys.readouterr().out)
+
+    assert sum(told["findings"].values()) > 0
+    assert any("This check is no run" in note for note in told["notes"])
+    assert await client.get(keys.runs_open) == "of another type"

@@ -22,6 +22,8 @@ SILENT_SECONDS = 90.0
 REFRESH_SECONDS = 3600.0
 """How long a refresh takes in what becomes due; what comes later is for the next one. So it ends, also where something
 is always due."""
+CHECK = "check"
+"""Mode of a doctor's run that only looks."""
 Word = TypeVar("Word", bound=StrEnum)
 
 
@@ -47,7 +49,7 @@ class RunKind(StrEnum):
     MIGRATION = "migration"
     """All texts into another vector space."""
     DOCTOR = "doctor"
-    """A check of the whole store."""
+    """A check of the whole store, or a check and repair."""
 
 
 class RunStatus(StrEnum):
@@ -135,7 +137,7 @@ class Run:
     @property
     def scope(self) -> str:
         """What it works on."""
-        return scope_of(self.kind, self.source, self.domain)
+        return scope_of(self.kind, self.source, self.domain, self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +162,14 @@ def domain_scope(domain_id: str) -> str:
     return f"domain:{domain_id}"
 
 
-def scope_of(kind: RunKind, source: str = "", domain: str = "") -> str:
+def scope_of(kind: RunKind, source: str = "", domain: str = "", mode: str = "") -> str:
     """Return what a run works on: a source, a domain, or all that its kind is about. One run at a time has it."""
     if kind in (RunKind.CRAWL, RunKind.REFRESH):
         return source_scope(source)
     if kind in (RunKind.REINDEX, RunKind.EMBED):
         return f"{kind}:{domain or '*'}"
+    if kind is RunKind.DOCTOR and mode == CHECK:
+        return f"{kind}:{mode}"
     return domain_scope(domain) if kind is RunKind.DOMAIN else str(kind)
 
 

@@ -1,4 +1,4 @@
-"""The run of a pass that processes make by themselves: an ingest cycle, a canonical run, a migration, a repair.
+"""The run of a pass that processes make by themselves: an ingest cycle, a canonical run, a migration, the doctor.
 
 It is opened when there is something to do; an open one is continued. Several processes may work on it: the last one
 ends it. Counters are raised with each heartbeat, all that belong together in one step.
@@ -29,6 +29,7 @@ async def open_pass(
     clock: ServerClock,
     kind: RunKind,
     *,
+    mode: str = "",
     counters: Sequence[str] = (),
     started_by: str = "",
     parameters: Mapping[str, str] | None = None,
@@ -40,7 +41,9 @@ async def open_pass(
     `stays`: wait here for the end of a pause. A pass that was asked to pause in the middle ends; open it again, and it
     waits.
     """
-    run, _ = await runs.open(kind, clock.now(), counters=counters, started_by=started_by, parameters=parameters)
+    run, _ = await runs.open(
+        kind, clock.now(), mode=mode, counters=counters, started_by=started_by, parameters=parameters
+    )
     for dead in await runs.dead_workers(run.id):
         await runs.drop_worker(run.id, dead.token)
     worker = RunWorker(runs, clock, run)

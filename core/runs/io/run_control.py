@@ -11,7 +11,7 @@ from core.keys import Keys
 from core.registry.io.reindex import Reindexer
 from core.registry.record import iso
 from core.runs.io.run_steps import RunSteps
-from core.runs.run import FailedItem, Run, RunKind, RunStatus, domain_scope, source_scope
+from core.runs.run import CHECK, FailedItem, Run, RunKind, RunStatus, domain_scope, source_scope
 from core.settings import Settings
 from core.sources.io.crawl_runs import CrawlMode, open_crawl_run
 from core.sources.io.domain_store import DomainStore
@@ -21,11 +21,6 @@ from core.store import connect
 from core.store.connect import Client
 
 MOST_RETRIED = 10_000
-BY_HAND = {
-    RunKind.MIGRATION: "python -m scripts.reindex --embeddings",
-    RunKind.DOCTOR: "python -m scripts.doctor --fix",
-}
-"""Runs that no worker goes on with: a person starts them."""
 _OF_ITEMS = frozenset({RunKind.CRAWL, RunKind.REFRESH})
 _HAS_MORE_LEFT = frozenset({RunStatus.CANCELLED, RunStatus.FAILED})
 
@@ -78,10 +73,8 @@ class RunControl:
             reply = await self._steps.reopen(run, await self._failed_by_run([run, *parts]))
         await self._steps.check_children(run)
         if not reply.working and not reply.waiting:
-            if run.kind in BY_HAND:
-                raise FreshetError(
-                    f"No process has {run.id} any more. Start it again, and it goes on: {BY_HAND[run.kind]}"
-                )
+            if command := _by_hand(run):
+                raise FreshetError(f"No process has {run.id} any more. Start it again, and it goes on: {command}")
             await self._steps.send_job(run_id)
         return await self._steps.require(run_id)
 
@@ -231,3 +224,12 @@ class RunControl:
 
     async def _open_runs(self, domain_id: str) -> list[Run]:
         return [run for run in await self._steps.open_runs() if run.domain == domain_id]
+
+
+def _by_hand(run: Run) -> str:
+    """Return the command with which a person goes on with a run; empty where a worker does."""
+    if run.kind is RunKind.MIGRATION:
+        return "python -m scripts.reindex --embeddings"
+    if run.kind is RunKind.DOCTOR:
+        return f"python -m scripts.doctor{'' if run.mode == CHECK else ' --fix'}"
+    return ""

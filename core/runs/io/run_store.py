@@ -100,7 +100,7 @@ class RunStore:
         counters: Sequence[str] = COUNTERS,
     ) -> tuple[Run, bool]:
         """Return the open run of this scope, or a new one that is queued and counts these; True if it is new."""
-        run_id, scope = new_run_id(now), scope_of(kind, source, domain)
+        run_id, scope = new_run_id(now), scope_of(kind, source, domain, mode)
         fields = {
             "id": run_id,
             "kind": str(kind),
