@@ -58,6 +58,11 @@ class Keys:
         return f"{self.prefix}rss:feed_summaries"
 
     @property
+    def feeds_broken(self) -> str:
+        """ZSET, no expiry: ids of feeds whose last poll failed or retired them, by since when."""
+        return f"{self.prefix}rss:feeds_broken"
+
+    @property
     def category_changes(self) -> str:
         """HASH, no expiry: categories that were renamed or dropped, until late workers are done: name → JSON."""
         return f"{self.prefix}rss:category_changes"
@@ -214,6 +219,11 @@ class Keys:
     def embed_away(self) -> str:
         """STRING, until the embedder is back: why nothing is embedded now."""
         return f"{self.prefix}embed:away"
+
+    @property
+    def embed_stats(self) -> str:
+        """HASH, no expiry: how many chunks search has (`chunks`); `pages` and `written` since the beginning."""
+        return f"{self.prefix}embed:stats"
 
     # ── sources, domains, runs ──
 
@@ -377,6 +387,11 @@ class Keys:
     def processes(self) -> str:
         """ZSET, no expiry: `<name>@<host>:<pid>` of running processes by their last heartbeat; a day is kept."""
         return f"{self.prefix}freshet:processes"
+
+    @property
+    def history(self) -> str:
+        """STREAM, the last 2 d: one entry a minute of what the overview shows over time; its id is the minute."""
+        return f"{self.prefix}freshet:history"
 
     @property
     def quarantine(self) -> str:

@@ -126,6 +126,15 @@ async def i10_stranger_is_due(scene: Scene, n: int) -> None:
     await scene.client.zadd(scene.keys.due("urls"), {page(scene, n): n})
 
 
+async def i10_broken_feed(scene: Scene, n: int) -> None:
+    fid = f"{n:016x}"
+    await scene.client.hset(scene.keys.feed(fid), mapping={"status": "error", "last_poll_ts": "1800000000"})
+
+
+async def i10_no_broken_feed(scene: Scene, n: int) -> None:
+    await scene.client.zadd(scene.keys.feeds_broken, {f"cafe{n:012x}": 1_800_000_000})
+
+
 async def i11(scene: Scene, n: int) -> None:
     await scene.client.set(scene.keys.lease(page(scene, n)), "somebody", ex=30 * 86_400)
 
@@ -251,6 +260,8 @@ PLANTS: dict[Plant, Problem] = {
     i10_not_listed: Problem.NOT_LISTED,
     i10_source: Problem.SOURCE_NOT_LISTED,
     i10_stranger_is_due: Problem.DUE_AND_NOT_LISTED,
+    i10_broken_feed: Problem.FEED_MISLISTED,
+    i10_no_broken_feed: Problem.FEED_MISLISTED,
     i11: Problem.LEASE_TOO_LONG,
     i12: Problem.NO_TTL,
     i14_never: Problem.NEVER_DUE,

@@ -9,6 +9,7 @@ import pytest
 from core.registry.io.item_forgetter import ItemForgetter
 from core.runs.io.state_store import KbStateStore
 from core.runs.kb_state import KbState
+from core.search.io.chunk_count import ChunkCount
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from tests.crawled_site import add_site
@@ -107,3 +108,29 @@ async def test_pages_that_another_knowledge_base_has(library: Library) -> None:
 
 
 PATHS = ("/", "/weir", "/lock")
+
+
+async def test_all_chunks_are_counted(library: Library) -> None:
+    """The counter of the whole store is what is stored, after a change and a removal too; a store of before counts."""
+    client, keys = library.context.client, library.context.keys
+
+    async def counted() -> dict[str, int]:
+        return {name: int(value) for name, value in (await client.hgetall(keys.embed_stats)).items()}
+
+    await library.embed()
+    first, first_stored = await counted(), await stored_chunks(library)
+    library.site.page("/weir", "# One\n\nThe weir.\n\n" + "A long text about it. " * 400)
+    await library.crawl()
+    await library.embed()
+    second, second_stored = await counted(), await stored_chunks(library)
+    forgetter = ItemForgetter(client, keys)
+    await forgetter.items(await forgetter.remover.read([library.id("/weir")]))
+    third, third_stored = await counted(), await stored_chunks(library)
+    await client.delete(keys.embed_stats)
+    starts = [await ChunkCount(client, keys).start(100.0) for _ in range(2)]
+
+    assert first == {"chunks": first_stored, "written": first_stored, "pages": 3}
+    assert second["chunks"] == second_stored > first_stored
+    assert third["chunks"] == third_stored < second_stored
+    assert starts == [True, False]
+    assert await counted() == {"chunks": third_stored, "counted_ts": 100}

@@ -16,6 +16,7 @@ from collections.abc import Coroutine
 from redis.exceptions import RedisError
 
 from core.errors import FreshetError, ParserUnavailable
+from core.feeds.io.broken_feeds import BrokenFeeds
 from core.feeds.io.ingest_cycle import run_cycle
 from core.runtime import signals
 from core.runtime.context import Context, open_context
@@ -120,6 +121,7 @@ async def _until_unavailable(context: Context, work: Coroutine[object, object, o
 async def _main(settings: Settings, once: bool) -> None:
     if once:
         async with open_context(settings, once=True) as context:
+            await BrokenFeeds(context.client, context.keys).rebuild()
             await run_once(context)
     while not once:
         try:
@@ -127,6 +129,7 @@ async def _main(settings: Settings, once: bool) -> None:
                 open_context(settings) as context,
                 ProcessBeats(context.client, context.keys).running(INGESTOR),
             ):
+                await BrokenFeeds(context.client, context.keys).rebuild()
                 await run_forever(context)
         except RedisError as error:  # it answers, and refuses what we need to begin: a replica, or full
             log.error("⚠️ %s Trying again.", redis_health.explain(error, connect.url_of(settings)))

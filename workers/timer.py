@@ -1,4 +1,6 @@
-"""The timer: send jobs for what is due, continue runs, expire articles, purge what is gone. It visits nothing itself.
+"""The timer: send jobs for what is due, continue runs, expire articles, purge what is gone; record the history.
+
+It visits nothing itself.
 
 python -m workers.timer          every TIMER_SECONDS
 python -m workers.timer --once   what is due now, for cron
@@ -11,6 +13,7 @@ import asyncio
 import logging
 import math
 import sys
+from contextlib import aclosing
 
 from redis.exceptions import RedisError
 
@@ -21,8 +24,10 @@ from core.registry.io.cleanup import ArticleExpiry, Purger
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
 from core.runs.io.state_store import KbStateStore
 from core.runtime import logs, signals
+from core.runtime.history_recorder import HistoryRecorder
 from core.runtime.job_queues import JobQueues
 from core.runtime.process_beats import TIMER, ProcessBeats
+from core.runtime.store_monitor import StoreMonitor
 from core.settings import Settings, load
 from core.sources.io.domain_store import DomainStore
 from core.store import connect, redis_health
@@ -75,6 +80,8 @@ async def _main(settings: Settings, once: bool) -> None:
     async with (
         redis_health.open_when_ready(settings, once=once) as (client, keys),
         ProcessBeats(client, keys).running(TIMER),
+        aclosing(StoreMonitor(settings, client, keys)) as monitor,
+        HistoryRecorder(monitor, client, keys).running(once=once),
     ):
         timer = Timer(settings, client, keys, JobQueues(settings))
         while True:

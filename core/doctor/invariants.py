@@ -65,6 +65,7 @@ class Problem(StrEnum):
     SOURCE_DAMAGED = ("sources", "a source whose configuration cannot be read")
     DOMAIN_NOT_LISTED = ("I10", "a domain that is not in the list of domains")
     FEED_NEVER_DUE = ("I14", "a feed that would never be polled again")
+    FEED_MISLISTED = ("I10", "a feed that is among the broken feeds and is not broken, or the other way round")
     LEASE_TOO_LONG = ("I11", "a lease that lasts longer than any worker asks for")
     NO_TTL = ("I12", "a key without a TTL that should have one")
     WRONG_COUNTERS = ("I28", "counters that are not the sum of their parts")

@@ -26,14 +26,22 @@ MOST_SOURCES = 200
 class MetricValues:
     """What a scrape reads from the store."""
 
+    now_ts: float
     items: Mapping[str, int]
     articles: int
     feeds: int
+    broken_feeds: int
+    """Feeds whose last poll failed, or that were retired."""
+    chunks: int
     events: int
     last_event_ts: float
     fetches: Mapping[str, int]
     links: Mapping[str, int]
     polls: Mapping[str, int]
+    ingested: Mapping[str, int]
+    """`polled` feeds and `links_new`, since the beginning."""
+    indexed: Mapping[str, int]
+    """`pages` and chunks (`written`) that search was given since the beginning."""
     open_runs: int
     source_success_ts: Mapping[str, float]
     backlog: Backlog
@@ -72,6 +80,8 @@ class StoreCollector(Collector):
         yield _labelled("freshet_items", "Items of the registry by status.", "status", values.items)
         yield GaugeMetricFamily("freshet_articles", "Articles that feeds listed.", values.articles)
         yield GaugeMetricFamily("freshet_feeds", "Feeds that are polled.", values.feeds)
+        yield GaugeMetricFamily("freshet_broken_feeds", "Feeds whose last poll failed.", values.broken_feeds)
+        yield GaugeMetricFamily("freshet_chunks", "Chunks that search has.", values.chunks)
         yield GaugeMetricFamily("freshet_events", "Events that the stream holds; old ones are trimmed.", values.events)
         yield GaugeMetricFamily(
             "freshet_last_event_timestamp_seconds", "When something last happened.", values.last_event_ts
@@ -119,6 +129,12 @@ class StoreCollector(Collector):
             for outcome, count in counts.items():
                 counter.add_metric([outcome], count)
             yield counter
+        for name, text, count in (
+            ("freshet_new_links", "Links that no feed had listed before.", values.ingested["links_new"]),
+            ("freshet_indexed_pages", "Pages that search was given.", values.indexed["pages"]),
+            ("freshet_written_chunks", "Chunks that search was given.", values.indexed["written"]),
+        ):
+            yield CounterMetricFamily(name, text, count)
 
     def _processes(self) -> Iterator[Metric]:
         queues = self._values.queues

@@ -36,6 +36,8 @@ HEALTH_SECONDS = 3.0
 FETCH_OUTCOMES = ("changed", "unchanged", "gone", "failed", "excluded")
 LINK_OUTCOMES = ("stored", "failed", "retry", "alias", "duplicate", "rejected")
 POLL_OUTCOMES = ("changed", "unchanged", "errors", "gone", "deferred")
+INGESTED = ("polled", "links_new")
+INDEXED = ("chunks", "pages", "written")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +132,30 @@ class StoreMonitor:
                 ("HMGET", keys.refresh_stats, *FETCH_OUTCOMES),
                 ("HMGET", keys.canonical_stats, *LINK_OUTCOMES),
                 ("HMGET", keys.ingest_stats, *POLL_OUTCOMES),
+                ("HMGET", keys.ingest_stats, *INGESTED),
+                ("HMGET", keys.embed_stats, *INDEXED),
+                ("ZCARD", keys.feeds_broken),
                 ("HGET", keys.ingest_last_run, "ts"),
                 *(("SCARD", keys.status(str(status))) for status in Status),
             ],
         )
-        beats, articles, feeds, events, newest_event, open_runs, fetches, links, polls, cycle_ts, *items = replies
+        beats, articles, feeds, events, newest_event, open_runs, fetches, links, *replies = replies
+        polls, ingested, indexed, broken, cycle_ts, *items = replies
+        index = _counted(INDEXED, indexed)
         return MetricValues(
+            now_ts=now,
             items=dict(zip(map(str, Status), items, strict=True)),
             articles=articles,
             feeds=feeds,
+            broken_feeds=broken,
+            chunks=max(index.pop("chunks"), 0),
             events=events,
             last_event_ts=int(newest_event[0][0].partition("-")[0]) / 1_000 if newest_event else 0.0,
             fetches=_counted(FETCH_OUTCOMES, fetches),
             links=_counted(LINK_OUTCOMES, links),
             polls=_counted(POLL_OUTCOMES, polls),
+            ingested=_counted(INGESTED, ingested),
+            indexed=index,
             open_runs=open_runs,
             source_success_ts=_with_feeds(backlog.success_ts, cycle_ts),
             backlog=backlog,

@@ -93,6 +93,7 @@ KINDS: Mapping[str, Mapping[str, FieldCheck]] = {
     "canonical_stats": {EVERY_FIELD: INTEGER},
     "ingest_stats": {EVERY_FIELD: INTEGER},
     "refresh_stats": {EVERY_FIELD: INTEGER},
+    "embed_stats": {EVERY_FIELD: INTEGER, "counted_ts": TIME},
     "canonical_last_run": {EVERY_FIELD: NUMBER},
     "ingest_last_run": {EVERY_FIELD: NUMBER},
     "prune_cursors": {EVERY_FIELD: INTEGER},

@@ -11,6 +11,7 @@ from core.errors import StoreUnreachable
 from core.keys import Keys
 from core.runs.io.run_control import RunControl
 from core.runtime.context import Context, build_context
+from core.runtime.pipeline_monitor import PipelineMonitor
 from core.runtime.process_beats import WEB, ProcessBeats
 from core.runtime.store_monitor import StoreMonitor
 from core.search.io.shared_searcher import SharedSearcher
@@ -36,6 +37,7 @@ class Services:
     context: Context
     events: EventFeed
     monitor: StoreMonitor
+    pipeline: PipelineMonitor
     searcher: SharedSearcher
     run_control: RunControl
 
@@ -117,6 +119,7 @@ class ServiceOpener:
                     context=context,
                     events=events,
                     monitor=monitor,
+                    pipeline=PipelineMonitor(monitor, client, keys),
                     searcher=searcher,
                     run_control=RunControl(self._settings, client, keys),
                 )

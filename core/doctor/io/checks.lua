@@ -363,6 +363,30 @@ if at and status ~= 'gone' and tonumber(at) > now + ttls.longest_wait then
   if fix then call('ZADD', keys.feeds_due, 0, name) end
 end
 
+--- FEED_MISLISTED: feed
+local status = get(keys.feed .. name, 'status')
+local is_broken = status == 'error' or status == 'gone'
+if fits(keys.feeds_broken, 'zset') then
+  local at = call('ZSCORE', keys.feeds_broken, name)
+  if is_broken ~= (at and true or false) then
+    report(name)
+    if fix and is_broken then
+      local since = tonumber(get(keys.feed .. name, 'error_since_ts')) or 0
+      if since == 0 then since = tonumber(get(keys.feed .. name, 'last_poll_ts')) or now end
+      call('ZADD', keys.feeds_broken, since, name)
+    elseif fix then
+      call('ZREM', keys.feeds_broken, name)
+    end
+  end
+end
+
+--- FEED_MISLISTED: broken_members
+if not is(keys.feed .. name, 'hash') and is(keys.feeds_broken, 'zset')
+  and call('ZSCORE', keys.feeds_broken, name) then
+  report(name)
+  if fix then call('ZREM', keys.feeds_broken, name) end
+end
+
 
 -- Keys, whatever they hold: leases that end, TTLs that are there, counters that add up
 

@@ -148,6 +148,7 @@ class Doctor:
             keys.article_index: "index_members",
             keys.attempted_at: "attempted_members",
             keys.failures: "failure_members",
+            keys.feeds_broken: "broken_members",
         }
         for key, where in ranks.items():
             async for some in scanning.zset_members(client, key):

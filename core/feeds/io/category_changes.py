@@ -224,7 +224,8 @@ class CategoryChanges:
             commands += [("SADD", key, f"{new} {url}")] if new else []
             commands.append(("SREM", key, f"{old} {url}"))
         if not left:
-            commands += [("ZREM", keys.feeds_due, fid), ("HDEL", keys.feed_summaries, fid)]
+            commands += [("ZREM", keys.feeds_due, fid), ("ZREM", keys.feeds_broken, fid)]
+            commands.append(("HDEL", keys.feed_summaries, fid))
             commands.append(("DEL", keys.feed(fid), keys.feed_links(fid)))
             commands.append(pace_store.removed_feeds(keys, [fid]))
         elif await self._client.exists(keys.feed(fid)):

@@ -12,6 +12,7 @@ from typing import Any
 from core import ids
 from core.feeds.feed_state import FeedState, FeedStatus, from_hash, to_hash
 from core.feeds.feed_summary import summary_of
+from core.feeds.io import broken_feeds
 from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.polling import PollDecision
 from core.keys import Keys
@@ -104,6 +105,7 @@ class FeedStore:
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.zrem(self._keys.feeds_due, *part)
                 pipe.hdel(self._keys.feed_summaries, *part)
+                pipe.zrem(self._keys.feeds_broken, *part)
                 pipe.delete(*map(self._keys.feed, part), *map(self._keys.feed_links, part))
                 pipe.execute_command(*pace_store.removed_feeds(self._keys, part))
                 await pipe.execute()
@@ -168,6 +170,7 @@ class FeedStore:
             ("HSET", self._keys.feed(fid), *fields),
             ("HSET", self._keys.feed_summaries, fid, summary_of(state)),
             ("ZADD", self._keys.feeds_due, due_ts, fid),
+            broken_feeds.listed(self._keys, fid, state),
         ]
         commands += [("HINCRBY", self._keys.ingest_stats, name, n) for name, n in (counts or {}).items() if n]
         if decision.links is not None:

@@ -104,6 +104,7 @@ class Subscriptions:
                 pipe.srem(self._keys.feeds(category), url)
             pipe.zrem(self._keys.feeds_due, fid)
             pipe.hdel(self._keys.feed_summaries, fid)
+            pipe.zrem(self._keys.feeds_broken, fid)
             pipe.delete(self._keys.feed(fid), self._keys.feed_links(fid))
             pipe.execute_command(*pace_store.removed_feeds(self._keys, [fid]))
             await pipe.execute()

@@ -61,4 +61,4 @@ class ChunkRemover:
                 # COPY of what is not there does nothing, where RENAME would be an error in the middle of a commit.
                 commands += [("COPY", self._keys.vector(name), kept, "REPLACE"), ("EXPIRE", kept, CACHE_SECONDS)]
             commands.append(("DEL", self._keys.chunk(name), self._keys.vector(name)))
-        return commands
+        return [*commands, ("HINCRBY", self._keys.embed_stats, "chunks", -len(chunks))] if chunks else []

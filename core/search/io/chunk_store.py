@@ -254,8 +254,15 @@ class ChunkStore:
             ("SADD", self._keys.status(status), item.id),
             ("ZREM", self._keys.embed_due, item.id),
             *self.remover.remove_chunks({name: ref for name, ref in stored.items() if name not in new}),
+            *self._counted(len(new - stored.keys())),
             event(self._keys, "item.indexed", id=item.id, source=item.source, version=item.content_hash),
         ]
+
+    def _counted(self, chunks: int) -> list[Command]:
+        """Return commands that count a page, and its chunks that search did not have."""
+        key = self._keys.embed_stats
+        more: list[Command] = [("HINCRBY", key, name, chunks) for name in ("chunks", "written") if chunks]
+        return [("HINCRBY", key, "pages", 1), *more]
 
 
 def _stored(place: int, row: Sequence[Any], space: VectorSpace | None) -> StoredChunk:

@@ -53,3 +53,7 @@ class EmbedQueue:
     async def pause(self, reason: str, seconds: int) -> None:
         """Send nobody work for so long."""
         await self._client.set(self._keys.embed_away, reason, ex=seconds)
+
+    async def resume(self) -> None:
+        """End a pause before its time."""
+        await self._client.delete(self._keys.embed_away)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from core.keys import Keys
@@ -54,6 +55,20 @@ _END_LINK_CHECK = """
 if redis.call('HGET', KEYS[1], 'links_dirty') == 'looking' then redis.call('HSET', KEYS[1], 'links_dirty', '0') end
 return 1
 """
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNotice:
+    """What a source tells people: it was stopped by the loss guard, or has no room for more pages."""
+
+    sid: str
+    text: str
+    is_held: bool
+
+    @property
+    def domain(self) -> str:
+        """The domain it belongs to."""
+        return self.sid.partition(".")[0]
 
 
 class SourceStore:
@@ -273,6 +288,13 @@ class SourceStore:
         message = f"{state.record.sid}: {why}. Nothing more is removed. {IF_RIGHT} {command}"
         await self._client.hset(self._keys.source(state.record.sid), "held", message)
         return message
+
+    async def notices(self, sids: Sequence[str]) -> list[SourceNotice]:
+        """Return what these sources tell people, those first that the loss guard has stopped."""
+        rows = await read_many(self._client, [("HMGET", self._keys.source(sid), "held", "full") for sid in sids])
+        held = [SourceNotice(sid, str(row[0]), is_held=True) for sid, row in zip(sids, rows, strict=True) if row[0]]
+        full = [SourceNotice(sid, str(row[1]), is_held=False) for sid, row in zip(sids, rows, strict=True) if row[1]]
+        return [*held, *full]
 
     async def clear_notices(self, sid: str) -> None:
         """Forget what an earlier run told people."""

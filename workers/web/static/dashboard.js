@@ -74,6 +74,7 @@
   });
 
   // ── charts: <div class="chart" data-chart='{"times": […], "series": [{"label": "p50", "values": […]}], "unit": "h"}'> ──
+  // In a live part, which would wipe out what is drawn in it, only the data stands: data-chart-in names the place.
 
   const COLOURS = ["--chart-1", "--chart-2", "--chart-3", "--chart-4"];
   const charts = new Map();
@@ -96,8 +97,10 @@
     if (drawn && drawn.text === text) return;
     if (drawn) drawn.plot.destroy();
     const chart = JSON.parse(text);
+    const paper = document.getElementById(place.dataset.chartIn) || place;
+    paper.replaceChildren();
     const options = {
-      width: Math.max(place.clientWidth, 200), height: 180, cursor: { drag: { x: false, y: false } },
+      width: Math.max(paper.clientWidth, 200), height: 180, cursor: { drag: { x: false, y: false } },
       axes: [axis(""), axis(chart.unit)],
       series: [{}, ...chart.series.map((one, index) => ({
         label: one.label, stroke: colour(COLOURS[index]), width: 2, dash: index ? [6, 4] : undefined,
@@ -105,7 +108,7 @@
       }))],
     };
     const data = [chart.times, ...chart.series.map((one) => one.values)];
-    charts.set(place, { text, plot: new uPlot(options, data, place) });
+    charts.set(place, { text, plot: new uPlot(options, data, paper) });
   }
 
   function drawCharts() {

@@ -1,17 +1,65 @@
-"""The first page: the pipeline at a glance."""
+"""The first page: the pipeline at a glance, live."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from workers.web.dashboard.pages import page
+from core.runtime.pipeline_monitor import PipelineState
+from core.runtime.process_beats import ALIVE_SECONDS, INGESTOR, TIMER, WEB, WEBHOOKS
+from core.search.io.embed_queue import EmbedQueue
+from workers.web.dashboard import charts
+from workers.web.dashboard.attention import attention_of
+from workers.web.dashboard.flow import flow_of
+from workers.web.dashboard.pages import Done, action, page
 from workers.web.models import NoParameters
+from workers.web.routes import webhooks
 from workers.web.routing import Call
+from workers.web.webhook_models import WebhookRequest
 
 
 async def show_overview(call: Call, _: NoParameters) -> dict[str, Any]:
-    """Show what is there and what is going on."""
-    return {"metrics": await call.services.monitor.metrics()}
+    """Show what is there, what is going on, how fresh it is, and what needs a person."""
+    state = await call.services.pipeline.read()
+    return {
+        "state": state,
+        "metrics": state.metrics,
+        "backlog": state.metrics.backlog,
+        "attention": attention_of(state),
+        "flow": flow_of(state),
+        "charts": charts.day_charts(state.history),
+        "ages": state.metrics.freshness.age_seconds,
+        "processes": _processes(state),
+        "is_empty": _is_empty(state),
+    }
 
 
-ROUTES = (page("/", "Overview", "overview.html", show_overview, NoParameters),)
+def _processes(state: PipelineState) -> list[tuple[str, float, bool]]:
+    """Return name, last heartbeat and whether it is alive, of those that should run."""
+    beats = state.metrics.process_beats
+    names = (INGESTOR, TIMER, WEB, *((WEBHOOKS,) if state.has_webhooks else ()))
+    return [(name, beats.get(name, 0.0), state.now.ts - beats.get(name, 0.0) < ALIVE_SECONDS) for name in names]
+
+
+def _is_empty(state: PipelineState) -> bool:
+    """Is there nothing to read yet?"""
+    metrics = state.metrics
+    return not (metrics.feeds or metrics.articles or any("." in sid for sid in metrics.backlog.due))
+
+
+async def resume_embedding(call: Call, _: NoParameters) -> Done:
+    """Send texts to the embedder again, without waiting for the end of its pause."""
+    await EmbedQueue(call.services.client, call.services.keys).resume()
+    return Done("Embedding is tried again with the timer's next round.")
+
+
+async def resume_webhook(call: Call, asked: WebhookRequest) -> Done:
+    """Send events to a webhook again."""
+    answer = await webhooks.resume(call, asked)
+    return Done(f"Events are sent to {answer.url} again.")
+
+
+ROUTES = (
+    page("/", "Overview", "overview.html", show_overview, NoParameters),
+    action("/embed/resume", "Embed again, without waiting for the end of a pause.", resume_embedding, NoParameters),
+    action("/webhooks/{id}/resume", "Send events to a webhook again.", resume_webhook, WebhookRequest),
+)

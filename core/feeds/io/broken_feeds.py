@@ -1,0 +1,82 @@
+"""The list of feeds that broke, by since when: written in the commit of each poll, so that nobody reads all feeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from core.feeds.feed_state import FeedState, from_hash
+from core.keys import Keys
+from core.store.commit import Command
+from core.store.connect import Client, texts
+from core.store.pipeline import read_many
+
+AT_ONCE = 2_000
+_FIELDS = ("status", "error_since_ts", "last_poll_ts")
+
+
+def listed(keys: Keys, fid: str, state: FeedState) -> Command:
+    """Return the command that puts a feed onto the list, or takes it off."""
+    since = state.broken_since_ts
+    return ("ZADD", keys.feeds_broken, f"{since:.3f}", fid) if since else ("ZREM", keys.feeds_broken, fid)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenFeed:
+    """A feed on the list."""
+
+    fid: str
+    since_ts: float
+    state: FeedState
+    """Its URL is without credentials, as it is stored."""
+    categories: tuple[str, ...]
+
+
+class BrokenFeeds:
+    """Reads the list."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def count(self) -> int:
+        """Return how many there are."""
+        return int(await self._client.zcard(self._keys.feeds_broken))
+
+    async def newest(self, count: int, offset: int = 0) -> list[BrokenFeed]:
+        """Return those that broke last, with their state."""
+        key, last = self._keys.feeds_broken, offset + count - 1
+        rows = await self._client.zrange(key, offset, last, desc=True, withscores=True) if count > 0 else []
+        since = {str(fid): float(at) for fid, at in cast(list[tuple[str, float]], rows)}
+        hashes = await read_many(self._client, [("HGETALL", self._keys.feed(fid)) for fid in since])
+        return [
+            BrokenFeed(fid, since[fid], from_hash(stored.get("url", ""), stored), _categories(stored))
+            for fid, stored in zip(since, hashes, strict=True)
+            if stored
+        ]
+
+    async def rebuild(self) -> int:
+        """Make the list agree with the feeds, for a store of before there was one; return how many were changed.
+
+        A feed that is polled at this very moment may be listed wrongly until its next poll.
+        """
+        fids = texts(await self._client.zrange(self._keys.feeds_due, 0, -1))
+        on_list = set(texts(await self._client.zrange(self._keys.feeds_broken, 0, -1)))
+        broken: dict[str, float] = {}
+        for start in range(0, len(fids), AT_ONCE):
+            part = fids[start : start + AT_ONCE]
+            rows = await read_many(self._client, [("HMGET", self._keys.feed(fid), *_FIELDS) for fid in part])
+            states = (from_hash("", dict(zip(_FIELDS, row, strict=True))) for row in rows)
+            broken |= {fid: state.broken_since_ts for fid, state in zip(part, states, strict=True)}
+        broken = {fid: since for fid, since in broken.items() if since}
+        missing = {fid: since for fid, since in broken.items() if fid not in on_list}
+        stale = sorted(on_list - broken.keys())
+        if missing:
+            await self._client.zadd(self._keys.feeds_broken, missing, nx=True)
+        if stale:
+            await self._client.zrem(self._keys.feeds_broken, *stale)
+        return len(missing) + len(stale)
+
+
+def _categories(stored: dict[str, str]) -> tuple[str, ...]:
+    return tuple(name for name in stored.get("categories", "").split(",") if name)

@@ -1,0 +1,134 @@
+"""Charts of the last day: points for uPlot, and lines for a small picture that needs no JavaScript."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.registry import history
+from core.registry.history import HistoryEntry, Points
+from workers.web.dashboard.formats import DAY, HOUR, MINUTE, duration
+
+FINE_STEP, COARSE_STEP = 60.0, 300.0
+FINE_SECONDS = 2 * HOUR
+"""A history that is younger is drawn minute by minute."""
+WIDTH, HEIGHT = 320, 96
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line."""
+
+    label: str
+    values: Points
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Lines over the same times."""
+
+    id: str
+    title: str
+    unit: str
+    times: Sequence[float]
+    series: Sequence[Series]
+    summary: str
+    """For those who cannot see it."""
+
+    @property
+    def json(self) -> str:
+        """What dashboard.js draws."""
+        lines = [{"label": one.label, "values": [_rounded(value) for value in one.values]} for one in self.series]
+        times = [int(ts) for ts in self.times]
+        return json.dumps({"times": times, "series": lines, "unit": self.unit}, separators=(",", ":"))
+
+    @property
+    def paths(self) -> list[str]:
+        """The lines as paths of an SVG of WIDTH x HEIGHT; a gap where nothing is known."""
+        top = max((value for one in self.series for value in one.values if value is not None), default=0.0) or 1.0
+        return [_path(one.values, top) for one in self.series]
+
+    @property
+    def has_points(self) -> bool:
+        """Is there anything to draw a line between?"""
+        return any(sum(value is not None for value in one.values) > 1 for one in self.series)
+
+
+def day_charts(entries: Sequence[HistoryEntry]) -> list[Chart]:
+    """Return the charts of the overview: freshness, articles, visits."""
+    if not entries:
+        return []
+    first, last = entries[0].ts, entries[-1].ts
+    step = FINE_STEP if last - first < FINE_SECONDS else COARSE_STEP
+    at = history.times(first, last, step)
+    ages = [history.gauge(entries, at, step, name) for name in ("p50", "p95")]
+    unit, seconds = _unit(ages)
+    half, most = ([None if age is None else age / seconds for age in one] for one in ages)
+    articles = history.rate(entries, at, step, ["stored"], HOUR)
+    visits = history.rate(entries, at, step, history.VISITS, MINUTE)
+    failed = history.rate(entries, at, step, ["failed"], MINUTE)
+    return [
+        Chart(
+            "freshness",
+            "Age since the last proof",
+            unit,
+            at,
+            (Series("half of all texts", tuple(half)), Series("95 %", tuple(most))),
+            _age_summary(*ages),
+        ),
+        Chart("articles", "Articles stored per hour", "", at, (Series("articles", articles),), _summary(articles)),
+        Chart(
+            "visits",
+            "Visits per minute",
+            "",
+            at,
+            (Series("visits", visits), Series("failed", failed)),
+            _summary(visits),
+        ),
+    ]
+
+
+def _unit(lines: Sequence[Points]) -> tuple[str, float]:
+    """Return the unit in which the largest age reads best, and its seconds."""
+    longest = max((age for line in lines for age in line if age is not None), default=0.0)
+    if longest < 2 * HOUR:
+        return "min", MINUTE
+    return ("h", HOUR) if longest < 3 * DAY else ("d", DAY)
+
+
+def _age_summary(half: Points, most: Points) -> str:
+    now = [next((age for age in reversed(line) if age is not None), None) for line in (half, most)]
+    longest = max((age for age in most if age is not None), default=None)
+    return (
+        f"Half of all texts were proved to be current within {duration(now[0])}, 95 % within {duration(now[1])}; "
+        f"the most for 95 % was {duration(longest)}."
+    )
+
+
+def _summary(values: Points) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "Nothing is known yet."
+    now, most, mean = map(_short, (known[-1], max(known), sum(known) / len(known)))
+    return f"Now {now}, at most {most}, on average {mean}."
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or not value else f"{value:.1f}"
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
+
+
+def _path(values: Points, top: float) -> str:
+    words, is_down = [], False
+    for place, value in enumerate(values):
+        if value is None:
+            is_down = False
+            continue
+        x = WIDTH * place / max(len(values) - 1, 1)
+        words.append(f"{'L' if is_down else 'M'}{x:.1f} {HEIGHT - 2 - (HEIGHT - 4) * value / top:.1f}")
+        is_down = True
+    return " ".join(words)
