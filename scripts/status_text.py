@@ -21,6 +21,7 @@ def status_page(status: dict[str, Any]) -> str:
         table(("CATEGORY", "FEEDS", "LINKS", "ARTICLES"), [(n, *c.values()) for n, c in status["categories"].items()]),
         _articles(status["articles"], status["failures"]),
         _registry(status["registry"]),
+        _webhooks(status["webhooks"]),
         _sources(status["registry"]["sources"], now),
         _table(RUN_HEAD, [run_row(run, now) for run in status["registry"]["runs"]]),
         "\n".join(filter(None, (_last_cycle(status["last_cycle"], now), _last_run(status["last_run"], now)))),
@@ -68,6 +69,14 @@ def _registry(registry: dict[str, Any]) -> str:
         counts = ", ".join(f"{count} {name}" for name, count in sorted(registry["refreshed"].items()))
         lines.append(f"Refreshed {counts}")
     return "\n".join(lines)
+
+
+def _webhooks(webhooks: dict[str, Any]) -> str:
+    if not webhooks["total"]:
+        return ""
+    statuses = ", ".join(f"{count} {status}" for status, count in sorted(webhooks["by_status"].items()))
+    counts = {name: webhooks[name] for name in ("waiting", "failing", "dead", "lost_events")}
+    return f"Webhooks  {webhooks['total']} ({statuses}); {_listed(counts).replace('_', ' ')}"
 
 
 def _sources(sources: dict[str, Any], now: float) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
 from core import ids
 from core.errors import FeedFileError
 from core.feeds.io.poller import PollCycle
+from core.outputs.io.webhook_store import WebhookStore
+from core.outputs.webhook_filter import EventFilter, checked_filter
 from core.runtime.context import Context
 from core.search.models import Filters
 from core.settings import Settings
@@ -52,6 +55,23 @@ async def test_everything_has_the_new_name(paper: Newspaper) -> None:
     assert await paper.traces(OLD) == []
     assert (changes.counts.feeds, changes.counts.links, changes.articles) == (2, 6, 4)
     assert changes.counts.origins == {str(FILE)}
+
+
+async def test_webhooks_follow(paper: Newspaper) -> None:
+    """A webhook for a category is one for its new name; after a merge the name is there once, others are left alone."""
+    store = WebhookStore(paper.context.client, paper.context.keys)
+    wanted = checked_filter(["article.stored"], [OLD, OTHER], search="flood")
+    followed, other = (
+        await store.add("https://e.org/a", wanted, 1.0),
+        await store.add("https://e.org/b", EventFilter(), 2.0),
+    )
+    await paper.changes().rename(OLD, NEW)
+    renamed = await store.require(followed.id)
+    await paper.changes().rename(NEW, OTHER)
+
+    assert renamed.filter == replace(wanted, categories=(NEW, OTHER))
+    assert (await store.require(followed.id)).filter.categories == (OTHER,)
+    assert await store.require(other.id) == other
 
 
 async def test_renamed_category_goes_on_as_before(paper: Newspaper) -> None:

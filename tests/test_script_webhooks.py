@@ -53,6 +53,7 @@ async def test_life_of_a_webhook(settings: Settings, redis: Client, keys: Keys, 
     receiver.answers("/hook", 500)
     second = await happen(redis, keys, "item.gone")
     failed = await commands.run(settings, "workers.webhooks", "--once", LOG_LEVEL="DEBUG")
+    status = await commands.run(settings, "scripts.status")
     listed = await run(settings, "list")
     shown = await run(settings, "show", name)
     skipped = await run(settings, "skip", name)
@@ -74,6 +75,7 @@ async def test_life_of_a_webhook(settings: Settings, redis: Client, keys: Keys, 
     assert (tested.returncode, tested.stdout) == (0, "The receiver answered 204.\n")
     assert f"item.gone {first} → {name}" in sent.stderr
     assert f"item.gone {second} failed (attempt 1 of 10, next in" in failed.stderr
+    assert "Webhooks  1 (1 active); waiting 1, failing 1, dead 0, lost events 0" in status.stdout
     assert "The receiver answered 500." in listed.stdout
     assert f"{name} is active → {url}\n  wants      type item.*\n  delivered  1 event" in shown.stdout
     assert "waiting    1 event" in shown.stdout
@@ -87,7 +89,22 @@ async def test_life_of_a_webhook(settings: Settings, redis: Client, keys: Keys, 
     assert json.loads(as_json.stdout)[0]["delivered"] == 4
     assert removed.stdout == f"{name} is removed → {url}\n"
     assert (gone.returncode, "There is no webhook" in gone.stderr) == (2, True)
-    others = (refused, tested, sent, failed, listed, shown, skipped, dead, paused, resumed, from_id, as_json, removed)
+    others = (
+        refused,
+        tested,
+        status,
+        sent,
+        failed,
+        listed,
+        shown,
+        skipped,
+        dead,
+        paused,
+        resumed,
+        from_id,
+        as_json,
+        removed,
+    )
     assert [SECRET.findall(one.stdout + one.stderr) for one in others] == [[]] * len(others)
 
 

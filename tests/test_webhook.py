@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -24,9 +25,10 @@ from core.outputs.webhook_attempts import (
     next_attempt_at,
     settle,
 )
-from core.outputs.webhook_filter import EventFilter, EventSubject, InvalidWebhook, checked_filter
+from core.outputs.webhook_filter import EVENT_TYPES, EventFilter, EventSubject, InvalidWebhook, checked_filter
 from core.outputs.webhook_json import QueueSizes, webhook_json
 from core.outputs.webhook_message import Message
+from core.settings import ROOT
 
 NOW = 1_800_000_000.0
 SECRET = webhook_message.secret_text(bytes(range(32)))
@@ -105,6 +107,13 @@ def test_filter_is_tidied() -> None:
     assert checked_filter(["item.*", "item.*"], [" world"], [""], " grain ") == EventFilter(
         ("item.*",), ("world",), (), "grain"
     )
+
+
+def test_every_type_can_be_asked_for() -> None:
+    """The types that docs/keys.md lists for the stream are those that a filter takes."""
+    [row] = re.findall(r"^\| `freshet:events` .*$", (ROOT / "docs" / "keys.md").read_text(), re.M)
+
+    assert set(re.findall(r"`((?:article|item|run)\.\w+|healed)`", row)) == set(EVENT_TYPES)
 
 
 # ── the schedule ──

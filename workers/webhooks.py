@@ -25,17 +25,18 @@ log = logging.getLogger("webhooks")
 
 async def _main(settings: Settings, once: bool) -> None:
     logs.configure(settings)
-    async with redis_health.open_when_ready(settings, once=once) as (client, keys):
+    async with (
+        redis_health.open_when_ready(settings, once=once) as (client, keys),
+        open_service(settings, client, keys) as service,
+    ):
         if once:
-            async with open_service(settings, client, keys) as service:
-                attempts = await service.run_once()
+            attempts = await service.run_once()
             if attempts:
                 log.info("📤 %d attempts to deliver", attempts)
             return
         async with ProcessBeats(client, keys).running(WEBHOOKS):
             while True:
-                async with open_service(settings, client, keys) as service:
-                    await _until_unavailable(service.run_forever(), settings, client)
+                await _until_unavailable(service.run_forever(), settings, client)
 
 
 async def _until_unavailable(work: Coroutine[object, object, None], settings: Settings, client: Client) -> None:

@@ -429,7 +429,6 @@ async def test_server_goes_away_and_comes_back(
         await worker.until(lambda: bool(worker.lines("does not answer")))
         ids += await happen(redis, keys, 3)
         await proxy.on()
-        await _let_leases_end(redis, keys)
         await worker.until(lambda: [one for one, _ in groupby(receiver.taken("/a"))] == ids)
         code = await worker.stopped()
 

@@ -23,6 +23,7 @@ from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
 from core.net import pace_store
+from core.outputs.io.webhook_store import WebhookStore
 from core.registry import field_parsing
 from core.registry.io.item_forgetter import ForgetCounts, ItemForgetter
 from core.registry.io.link_forgetter import AT_ONCE, LinkForgetter
@@ -166,6 +167,7 @@ class CategoryChanges:
         while moved := int(cast(int, await self._client.eval(category_scripts.MOVE_LINKS, 4, *names, *words))):
             self.counts.links += moved
         await self._articles.change(old, new)
+        await WebhookStore(self._client, keys).rename_category(old, new)
         await self._note(old, new, is_done=True)
 
     # ── drop ──

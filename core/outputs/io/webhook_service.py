@@ -62,10 +62,12 @@ class WebhookService:
     # ── for ever ──
 
     async def run_forever(self) -> None:
-        """Deliver until cancelled; raise what Redis refuses."""
-        self._clock = await ServerClock.ask(self._client)
+        """Deliver until cancelled; raise what Redis refuses, and begin again when called again."""
+        await self._leases.renew()  # gives back what could not be released while the server was away
         try:
             while True:
+                # Asked again and again: a machine that slept would sign with the time at which it fell asleep.
+                self._clock = await ServerClock.ask(self._client)
                 changes = await self._store.changes()
                 await self._match_senders(changes)
                 result = await self._fill(changes)

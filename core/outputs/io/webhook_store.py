@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from core.errors import NotFound
@@ -119,6 +119,14 @@ class WebhookStore:
             old_secret=before.secret,
             old_secret_until_ts=f"{now + OLD_SECRET_SECONDS:.3f}",
         )
+
+    async def rename_category(self, old: str, new: str) -> None:
+        """Let the filters of all webhooks follow a category that has another name now."""
+        for webhook in await self.read_all():
+            categories = webhook.filter.categories
+            if old in categories:
+                renamed = replace(webhook.filter, categories=tuple(new if name == old else name for name in categories))
+                await self._change(webhook.id, **renamed.to_hash())
 
     async def _change(self, webhook_id: str, **values: str) -> Webhook:
         words = [word for pair in values.items() for word in pair]
