@@ -109,6 +109,10 @@ class Keys:
         """STRING, as the article: uid of the first article with this text."""
         return f"{self.prefix}rss:content:{content_hash}"
 
+    def duplicates(self, uid: str) -> str:
+        """SET, as the article: uids of later articles with the same text; some may be gone."""
+        return f"{self.prefix}rss:duplicates:{uid}"
+
     @property
     def article_index(self) -> str:
         """ZSET, no expiry: uid by first fetched_ts; pruned when the article is gone."""

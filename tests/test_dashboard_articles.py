@@ -85,7 +85,7 @@ async def test_rare_articles_of_many_are_looked_for_further(
     first = await page(api, "/articles?language=fr")
     further = html.unescape(re.search(r'<a href="([^"]+)" rel="next">Look further', first)[1])
 
-    assert "None of the newest 3 articles fits" in first
+    assert "None of the newest articles fits" in first
     assert titles(await page(api, further)) == ["a5"]
 
 
@@ -157,6 +157,34 @@ async def test_article_with_text_and_provenance(desk: ApiServer, context: Contex
     assert text.count("characters</span>") == 3
     assert "/why?url=http%3A//127.0.0.1" in text
     assert "<h1>Lock gates reopen</h1>" in await page(desk, f"/items/{paper.id}")
+
+
+async def test_same_text_elsewhere_is_named_on_both_sides(desk: ApiServer, context: Context, web: FakeWeb) -> None:
+    """The copy names the first, the first names its copies; a copy that is forgotten is named no more."""
+    first, copy = ArticlePage(context, web, "/a"), ArticlePage(context, web, "/b")
+    for paper in (first, copy):
+        paper.write("Word for word.")
+        await paper.store()
+    told = (await desk.get(f"/api/items/{first.id}")).json["same_text"]
+    on_first, on_copy = [await page(desk, f"/articles/{paper.uid}") for paper in (first, copy)]
+    async with FormClient(desk) as person:
+        await person.submit("/login", f"/items/{copy.id}/forget", back="/articles")
+
+    assert told == [{"uid": copy.uid, "url": copy.url, "title": "Lock gates reopen", "is_first": False}]
+    assert f'href="/articles/{copy.uid}"' in on_first
+    assert f'href="/articles/{first.uid}"' in on_copy
+    assert "had it first" in on_copy
+    assert (await desk.get(f"/api/items/{first.id}")).json["same_text"] == []
+    assert not await context.client.exists(context.keys.duplicates(first.uid))
+
+
+async def test_record_that_lacks_fields_is_shown(desk: ApiServer, context: Context) -> None:
+    """Whatever was lost of a record, its page says what is left."""
+    await context.client.hset(context.keys.item("url_bare"), mapping={"id": "url_bare", "status": "Error"})
+    text = await page(desk, "/items/url_bare")
+
+    assert "No text is stored" in text
+    assert "url_bare" in text
 
 
 async def test_hostile_values_are_text(desk: ApiServer, context: Context, web: FakeWeb) -> None:

@@ -54,7 +54,8 @@ def every_source(sources: Iterable[str]) -> list[str]:
 
 def article_keys(keys: Keys, uid: str) -> list[str]:
     """Return the keys named after an article or a link."""
-    return [keys.article(uid), keys.alias(uid), keys.aliases(uid), keys.failure(uid), keys.entry(uid)]
+    names = (keys.article, keys.alias, keys.aliases, keys.duplicates, keys.failure, keys.entry)
+    return [build(uid) for build in names]
 
 
 def article_ranks(keys: Keys) -> list[str]:

@@ -72,6 +72,15 @@ class TextSummaryAnswer(AnswerModel):
     published_ts: float
 
 
+class SameTextAnswer(AnswerModel):
+    """Another article with the same text."""
+
+    uid: str
+    url: str
+    title: str
+    is_first: bool = Field(description="It had the text before this one.")
+
+
 class ItemDetailsAnswer(AnswerModel):
     """One item in full."""
 
@@ -86,6 +95,7 @@ class ItemDetailsAnswer(AnswerModel):
     is_waiting_for_vectors: bool
     images: list[str]
     aliases: list[str]
+    same_text: list[SameTextAnswer] = Field(description="Articles with the same text, at most 50.")
 
 
 class WhyRequest(RequestModel):

@@ -29,7 +29,7 @@ LONGEST_WAIT_SECONDS = 40 * DAY_SECONDS
 WITH_TTL = frozenset(
     {
         *("lease", "crashes", "done", "gate", "gate_line", "gate_busy", "robots", "entry", "failure", "run"),
-        *("snapshot", "version_texts", "embed_cache", "alias", "content", "quarantined"),
+        *("snapshot", "version_texts", "embed_cache", "alias", "content", "duplicates", "quarantined"),
     }
 )
 """Families whose keys expire. Sets that anybody may add to get their TTL in the next cycle."""
@@ -124,6 +124,7 @@ def _ttls(settings: Settings) -> dict[str, float]:
         "article": article,
         "alias": article,
         "content": article,
+        "duplicates": article,
         "attempted": attempted,
         "failure": attempted,
         "entry": settings.link_ttl_seconds,

@@ -21,6 +21,8 @@ MOST_ARTICLES = 1_000
 """On one page of the list."""
 MOST_READ = 20_000
 """Articles that are read for one page. Where a filter passes few of them, the page is short and its cursor goes on."""
+SEEN_PER_READ = 10
+"""To see whether an article is in a category costs a tenth of reading it."""
 MOST_SORTED = 5_000
 """Articles of a category that are sorted here, rather than looked for in the index of all articles."""
 _AT_ONCE = 1_000
@@ -28,6 +30,7 @@ _FIELDS = (
     *("status", "item_id", "url", "title", "abstract", "author", "image", "feed", "category", "categories", "language"),
     *("published_ts", "fetched_ts", "updated_ts", "text_len", "duplicate_of"),
 )
+_FILTERED = ("url", "language")
 
 
 class InvalidCursor(FreshetError):
@@ -102,18 +105,21 @@ class ArticleList:
         """Return up to `limit` articles after the cursor; fewer, also none, if a filter passes few of `most_read`."""
         limit, most_read = min(max(limit, 1), MOST_ARTICLES), most_read or MOST_READ
         found: list[tuple[float, ArticleSummary]] = []
-        read, size = 0, limit + 1  # ten headlines need not read a thousand articles
+        read, seen, size = 0, 0, limit + 1  # ten headlines need not read a thousand articles
         async for batch in self._batches(wanted, _parse_cursor(cursor)):
             members = await self._in_category(batch, wanted.category)
             while members:
                 part, members = members[:size], members[size:]
-                found += [(place, one) for place, one in await self._read(part) if _passes(one, wanted)]
+                found += await self._read(await self._passing(part, wanted))
                 if len(found) > limit:
                     place, last = found[limit - 1]
                     return await self._list_page(found[:limit], _cursor(place, last.uid))
                 read, size = read + len(part), min(size * 2, _AT_ONCE)
                 if read >= most_read:
                     return await self._list_page(found, _cursor(*part[-1]))
+            seen += len(batch)
+            if seen >= most_read * SEEN_PER_READ:
+                return await self._list_page(found, _cursor(*batch[-1]))
         return await self._list_page(found, "")
 
     async def walk(self, wanted: ArticleFilter, limit: int | None = None) -> AsyncIterator[ArticleSummary]:
@@ -180,6 +186,15 @@ class ArticleList:
         is_member = await self._client.smismember(self._keys.articles_by_category(category), uids)
         return [one for one, is_in in zip(batch, is_member, strict=True) if is_in]
 
+    async def _passing(
+        self, members: Sequence[tuple[float, str]], wanted: ArticleFilter
+    ) -> Sequence[tuple[float, str]]:
+        """Return those of the right host and language; of the others nothing else is read."""
+        if not wanted.host and not wanted.language:
+            return members
+        rows = await read_many(self._client, [("HMGET", self._keys.article(uid), *_FILTERED) for _, uid in members])
+        return [one for one, (url, language) in zip(members, rows, strict=True) if _passes(url, language, wanted)]
+
     async def _read(self, members: Sequence[tuple[float, str]]) -> list[tuple[float, ArticleSummary]]:
         """Return those that are there: an article may have expired, or be hidden by a 404."""
         rows = await read_many(self._client, [("HMGET", self._keys.article(uid), *_FIELDS) for _, uid in members])
@@ -232,10 +247,10 @@ def _summary(uid: str, stored_ts: float, fields: dict[str, str | None]) -> Artic
     )
 
 
-def _passes(article: ArticleSummary, wanted: ArticleFilter) -> bool:
-    if wanted.host and article.host != wanted.host.lower():
+def _passes(url: str | None, language: str | None, wanted: ArticleFilter) -> bool:
+    if wanted.host and host_of(field_parsing.text(url)) != wanted.host.lower():
         return False
-    return not wanted.language or _base(article.language) == _base(wanted.language)
+    return not wanted.language or _base(language or "") == _base(wanted.language)
 
 
 def _base(language: str) -> str:

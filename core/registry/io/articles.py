@@ -64,7 +64,12 @@ class ArticleStore:
     def store(self, link: Link, fields: Mapping[str, Word], now: float) -> list[Command]:
         """Commands that store an article under its link's uid, in its categories and in the global index."""
         article, content = self._keys.article(link.uid), self._keys.content(str(fields["content_hash"]))
-        is_duplicate = bool(fields["duplicate_of"])
+        original = str(fields["duplicate_of"])
+        is_duplicate = bool(original)
+        same: list[Command] = [
+            ("SADD", self._keys.duplicates(original), link.uid),
+            ("EXPIRE", self._keys.duplicates(original), self._ttls.article),
+        ]
         first: Command = ("SET", content, link.uid, "EX", self._ttls.article)
         return [
             ("HSET", article, *flat(fields)),
@@ -72,6 +77,7 @@ class ArticleStore:
             ("DEL", self._keys.alias(link.uid)),
             ("ZADD", self._keys.article_index, "NX", now, link.uid),
             ("EXPIRE", content, self._ttls.article) if is_duplicate else first,
+            *(same if is_duplicate else ()),
             *self._indexed(link.uid, link.categories),
             *self._settled(link.uid, now),
             *(self._counted("duplicate" if is_duplicate else "stored") if link.is_first_visit else ()),
@@ -176,6 +182,7 @@ class ArticleStore:
                 ("EXPIRE", self._keys.article(article_uid), self._ttls.article),
                 ("EXPIRE", self._keys.alias(uid), self._ttls.article),
                 ("EXPIRE", self._keys.aliases(article_uid), self._ttls.article),
+                ("EXPIRE", self._keys.duplicates(article_uid), self._ttls.article),
                 ("ZADD", self._keys.attempted_at, "XX", "GT", now, uid),
                 ("ZADD", self._keys.attempted_at, "XX", "GT", now, article_uid),
             ]

@@ -18,6 +18,8 @@ from core.store.pipeline import read_many
 from core.urls.secrets import redact
 
 SHOWN_CHARS = 400
+MOST_SAME = 50
+"""Articles with the same text that are named."""
 HIDDEN_FIELDS = frozenset({"fileSignature", "forcedBy"})
 """Fields of a record that are nobody's business."""
 
@@ -37,6 +39,17 @@ class TextSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class SameText:
+    """Another article with the same text."""
+
+    uid: str
+    url: str
+    title: str
+    is_first: bool
+    """It had the text before this one."""
+
+
+@dataclass(frozen=True, slots=True)
 class ItemDetails:
     """One item."""
 
@@ -51,6 +64,7 @@ class ItemDetails:
     is_waiting_for_vectors: bool
     images: tuple[str, ...]
     aliases: tuple[str, ...]
+    same_text: tuple[SameText, ...]
 
 
 class ItemDetailsReader:
@@ -96,6 +110,22 @@ class ItemDetailsReader:
             is_waiting_for_vectors=waiting is not None,
             images=tuple(sorted(texts(images))),
             aliases=tuple(sorted(texts(aliases))),
+            same_text=await self._same_text(uid) if uid else (),
+        )
+
+    async def _same_text(self, uid: str) -> tuple[SameText, ...]:
+        """Return the articles with the same text that are there: the first one, or those that came after this one."""
+        keys = self._keys
+        commands = [("HGET", keys.article(uid), "duplicate_of"), ("SMEMBERS", keys.duplicates(uid))]
+        first, later = await read_many(self._client, commands)
+        names = [*filter(None, [first]), *sorted(texts(later))[:MOST_SAME]]
+        rows = await read_many(
+            self._client, [("HMGET", keys.article(name), "status", "url", "title") for name in names]
+        )
+        return tuple(
+            SameText(str(name), field_parsing.text(url), field_parsing.text(title), is_first=name == first)
+            for name, (status, url, title) in zip(names, rows, strict=True)
+            if status == "success"
         )
 
     async def _text(self, item_id: str, uid: str) -> TextSummary | None:

@@ -205,6 +205,7 @@ class Remover:
         if not names:
             return []
         hashes, categories, aliases = await self._around(names)
+        originals = await read_many(self._client, [("HGET", self._keys.article(uid), "duplicate_of") for uid in names])
         commands = batched(("DEL",), [key for uid in names for key in item_keys.article_keys(self._keys, uid)])
         commands += batched(("DEL",), [self._keys.alias(alias) for alias in aliases])
         for key in item_keys.article_ranks(self._keys):
@@ -214,6 +215,8 @@ class Remover:
         for category in categories:
             commands += batched(("SREM", self._keys.articles_by_category(category)), names)
         commands += await self.first_texts({*hashes, *content_hashes} - {""}, set(names))
+        same = [(self._keys.duplicates(first), uid) for uid, first in zip(names, originals, strict=True) if first]
+        commands += [("SREM", key, uid) for key, uid in same]
         # Links that were other URLs of these articles may still lead somewhere: the next run fetches them.
         forgotten = aliases if keep_attempted else [*names, *aliases]
         commands += batched(("SREM", self._keys.attempted), forgotten)

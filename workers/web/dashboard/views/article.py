@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +61,20 @@ async def show_item(call: Call, asked: ItemPageRequest) -> dict[str, Any]:
     is_whole_page = call.http.headers.get("HX-Target") != FACTS
     known = await versions.list_versions(call, ItemRequest(id=details.id))
     body, left = cut_text(_without_title(text), whole=asked.whole) if text and is_whole_page else ("", 0)
-    record, address = details.record, text.url if text else details.record.get("fetchUrl", "")
+    record = defaultdict(str, details.record)  # a damaged record may lack any field
+    address = text.url if text else record["fetchUrl"]
     return {
         "title": _title(details, text),
         "details": details,
+        "record": record,
         "text": text,
         "address": address,
         "body": await asyncio.to_thread(render_markdown, body, address) if body else "",
         "left": left,
-        "status": record.get("status", ""),
-        "badge": STATUS_BADGES.get(record.get("status", ""), "quiet"),
+        "badge": STATUS_BADGES.get(record["status"], "quiet"),
         "next_check_ts": min((at for at in details.sources.values() if at is not None), default=None),
-        "first_seen_ts": field_parsing.iso_timestamp(record.get("firstSeen")),
-        "is_in_search": record.get("status") == "Indexed" and details.chunks > 0,
+        "first_seen_ts": field_parsing.iso_timestamp(record["firstSeen"]),
+        "is_in_search": record["status"] == "Indexed" and details.chunks > 0,
         "versions": _pairs(known.versions),
         "diff": await _diff(call, asked, details.id) if asked.older else None,
         "asked": asked,
@@ -102,10 +105,9 @@ def _without_title(text: StoredText) -> str:
 
 def _pairs(known: list[VersionAnswer]) -> list[tuple[VersionAnswer, VersionAnswer | None]]:
     """Return each version with the one before it, if the texts of both are there and differ."""
-    before = [*known[1:], None]
     return [
         (one, old if old and one.has_text and old.has_text and one.content_hash != old.content_hash else None)
-        for one, old in zip(known, before, strict=True)
+        for one, old in zip_longest(known, known[1:])
     ]
 
 

@@ -76,7 +76,6 @@ async def _newest(call: Call, asked: ArticlesPageRequest) -> dict[str, Any]:
     return {
         "articles": listed.articles,
         "is_short": bool(listed.cursor) and len(listed.articles) < PER_PAGE,
-        "most_read": MOST_READ,
         "newer": asked.path_of() if asked.cursor else "",
         "older": asked.path_of(cursor=listed.cursor) if listed.cursor else "",
     }
