@@ -32,6 +32,7 @@ class FailedEntry:
     failed_ts: float
     retry_ts: float
     """When it is tried again; 0: not by itself."""
+    uid: str = ""
 
     def to_json(self) -> dict[str, object]:
         """Return it as plain values."""
@@ -66,10 +67,15 @@ class FailedEntries:
                 break
         return sorted(found.values(), key=lambda entry: (-entry.failed_ts, entry.url))[:most]
 
+    async def of_links(self, uids: Sequence[str]) -> list[FailedEntry]:
+        """Return those of these links that failed, in order."""
+        return await self._failed(uids)
+
     async def _failed(self, uids: Sequence[str], feed: str = "") -> list[FailedEntry]:
         """Return those of these links that failed; with `feed` only those that it named."""
         records = await read_many(self._client, [("HMGET", self._keys.failure(uid), *_FIELDS) for uid in uids])
         retries = await read_many(self._client, [("ZSCORE", self._keys.retry, uid) for uid in uids])
+        rows = zip(uids, records, retries, strict=True)
         return [
             FailedEntry(
                 url,
@@ -79,7 +85,8 @@ class FailedEntries:
                 field_parsing.integer(tries),
                 field_parsing.timestamp(last),
                 field_parsing.timestamp(retry),
+                uid,
             )
-            for (url, code, detail, text, status, tries, last, named_by), retry in zip(records, retries, strict=True)
+            for uid, (url, code, detail, text, status, tries, last, named_by), retry in rows
             if url and feed in ("", named_by)
         ]

@@ -11,6 +11,7 @@ from workers.web.routes import (
     documents,
     domain_control,
     domains,
+    failures,
     feed_control,
     feed_preview,
     feeds,
@@ -32,6 +33,7 @@ from workers.web.routing import Routes
 MODULES = (
     health,
     articles,
+    failures,
     items,
     versions,
     documents,
