@@ -186,6 +186,11 @@ class Keys:
         return f"{self.prefix}{self.registry}:trust:{host}"
 
     @property
+    def untrusted(self) -> str:
+        """ZSET, no expiry: hosts that answered 304 for a changed page, by when they are believed; the last 1,000."""
+        return f"{self.prefix}{self.registry}:untrusted"
+
+    @property
     def refresh_stats(self) -> str:
         """HASH, no expiry: counters of all refreshes since the beginning."""
         return f"{self.prefix}{self.registry}:refresh_stats"
@@ -421,6 +426,11 @@ class Keys:
         return f"{self.prefix}fetch:busy:{domain}"
 
     @property
+    def gates_waiting(self) -> str:
+        """ZSET, a day: gates at which requests wait, or that a server closed, by when that ends; older ones go."""
+        return f"{self.prefix}fetch:waiting"
+
+    @property
     def paces(self) -> str:
         """HASH, no expiry: gaps, limits and intervals that people set: `<host|feed|source> <name> <who>` → JSON."""
         return f"{self.prefix}fetch:pace"
@@ -428,6 +438,11 @@ class Keys:
     def robots(self, origin: str) -> str:
         """HASH, 24 h: robots.txt of an origin as last fetched."""
         return f"{self.prefix}fetch:robots:{origin}"
+
+    @property
+    def robots_unreadable(self) -> str:
+        """ZSET, ten minutes: origins whose robots.txt cannot be read, by when it is asked for again; older ones go."""
+        return f"{self.prefix}fetch:robots_unreadable"
 
     # ── families, for SCAN ──
 

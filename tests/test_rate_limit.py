@@ -183,7 +183,8 @@ async def test_every_key_has_an_end(redis: Client, keys: Keys) -> None:
     await g.enter("a.example", "t2", FOREVER)
 
     found = [key async for key in redis.scan_iter("*")]
-    assert sorted(found) == ["fetch:busy:a.example", "fetch:gate:a.example", "fetch:line:a.example"]
+    names = ["fetch:busy:a.example", "fetch:gate:a.example", "fetch:line:a.example", "fetch:waiting"]
+    assert sorted(found) == names
     assert all([await redis.ttl(key) > 0 for key in found])
     assert set(await redis.hgetall(keys.gate("a.example"))) == {"gap", "next_at", "last_at"}
 

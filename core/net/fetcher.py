@@ -292,4 +292,4 @@ class Fetcher:
 
     async def _close_gate(self, target: Target, seconds: float, reason: str) -> None:
         if not self._gate.is_exempt(target.host, target.port):
-            await self._gate.close_for(politeness_key(target.host, target.port), seconds, reason)
+            await self._gate.close_for(politeness_key(target.host, target.port), seconds, reason, target.host)

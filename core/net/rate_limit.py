@@ -3,7 +3,7 @@
 A registrable domain has one gate, and a host with a pace of its own another (`core.urls.pace`); a Retry-After closes
 the whole domain. The state is in Redis, so that all processes together are as polite as one.
 `HGETALL fetch:gate:<domain>` shows it: `gap`, `last_at`, `next_at` (the next free place in line), and while a server
-asked us to stay away `until` and `why`.
+asked us to stay away `until`, `why` and its `host`. `fetch:waiting` names the gates at which something waits.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ T = TypeVar("T")
 # so by itself after a lost reply, and the same token gets the same reply.
 
 # KEYS 1 gate HASH, 2 line ZSET (token by start), 3 busy ZSET (token by when it counts as lost), 4 gate HASH of the
-# registrable domain, which a Retry-After closes for all its hosts; mostly the same as 1
-# ARGV 1 token, 2 gap, 3 parallel, 4 longest wait, 5 hold; all in seconds
+# registrable domain, which a Retry-After closes for all its hosts; mostly the same as 1; 5 gates where something waits
+# ARGV 1 token, 2 gap, 3 parallel, 4 longest wait, 5 hold; all in seconds; 6 name of the gate
 # → {go | wait | busy | defer, seconds to wait, reason}
 _ENTER = """
 local token, gap, parallel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -83,6 +83,9 @@ end
 if wait > 0 then
   if slot ~= start then redis.call('ZADD', KEYS[2], string.format('%.6f', start), token) end
   if not slot or slot ~= start then next_at = math.max(next_at, start + gap) end
+  redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', now)
+  redis.call('ZADD', KEYS[5], 'GT', string.format('%.6f', math.max(next_at, start)), ARGV[6])
+  redis.call('EXPIRE', KEYS[5], 90000)
 else
   admission, reason, last_at = 'go', '', now
   next_at = math.max(next_at, now + gap)
@@ -98,13 +101,17 @@ redis.call('EXPIRE', KEYS[3], math.ceil(hold))
 return {admission, string.format('%.3f', wait), reason}
 """
 
-# KEYS 1 gate HASH · ARGV 1 seconds, 2 reason. Never shortens what is already asked of us.
+# KEYS 1 gate HASH, 2 gates where something waits · ARGV 1 seconds, 2 reason, 3 host, 4 name of the gate. Never shortens
+# what is already asked of us.
 _CLOSE = """
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
 local closed_until = now + tonumber(ARGV[1])
 if closed_until <= tonumber(redis.call('HGET', KEYS[1], 'until') or 0) then return 0 end
-redis.call('HSET', KEYS[1], 'until', string.format('%.6f', closed_until), 'why', ARGV[2])
+redis.call('HSET', KEYS[1], 'until', string.format('%.6f', closed_until), 'why', ARGV[2], 'host', ARGV[3])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+redis.call('ZADD', KEYS[2], 'GT', string.format('%.6f', closed_until), ARGV[4])
+redis.call('EXPIRE', KEYS[2], 90000)
 local next_at = tonumber(redis.call('HGET', KEYS[1], 'next_at') or 0)
 redis.call('EXPIRE', KEYS[1], math.ceil(math.max(next_at, closed_until) - now) + 60)
 return 1
@@ -265,10 +272,11 @@ class Gate:
 
     # ── closed domains ──
 
-    async def close_for(self, domain: str, seconds: float, reason: str) -> None:
-        """Send nothing to this domain for so long, a day at most. Never shortens an earlier closing."""
+    async def close_for(self, domain: str, seconds: float, reason: str, host: str = "") -> None:
+        """Send nothing to this domain for so long, a day at most, as its `host` asked. Never shortens a closing."""
         bounded = min(max(seconds, 0.0), MAX_CLOSED_SECONDS)
-        await self._redis.eval(_CLOSE, 1, self._keys.gate(domain), str(bounded), reason)
+        keys = (self._keys.gate(domain), self._keys.gates_waiting)
+        await self._redis.eval(_CLOSE, len(keys), *keys, str(bounded), reason, host, domain)
         self._closings += 1
         self._open_at.pop(domain, None)
 
@@ -309,9 +317,10 @@ class Gate:
 
     async def enter(self, pace: HostPace, token: str, max_wait_seconds: float) -> GateReply:
         """Try to enter. The same token gets the same reply, however often it tries."""
-        arguments = (token, pace.gap_seconds, pace.parallel or UNLIMITED, max(max_wait_seconds, 0.0), self._hold)
-        build = self._keys
-        keys = (*(key(pace.gate) for key in (build.gate, build.gate_line, build.gate_busy)), build.gate(pace.domain))
+        limits = (pace.gap_seconds, pace.parallel or UNLIMITED, max(max_wait_seconds, 0.0), self._hold)
+        build, arguments = self._keys, (token, *limits, pace.gate)
+        own = (key(pace.gate) for key in (build.gate, build.gate_line, build.gate_busy))
+        keys = (*own, build.gate(pace.domain), build.gates_waiting)
         reply = await self._redis.eval(_ENTER, len(keys), *keys, *map(str, arguments))
         admission, wait, reason = cast(list[str], reply)
         return GateReply(Admission(admission), float(wait), reason)

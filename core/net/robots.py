@@ -256,6 +256,7 @@ class Robots:
         """Forget the stored robots.txt of this origin: the next visit asks for it again."""
         self._forget(origin)
         await self._redis.delete(self._keys.robots(origin))
+        await self._redis.zrem(self._keys.robots_unreadable, origin)
 
     def delay_of(self, origin: str) -> float:
         """Return the crawl delay that the origin's robots.txt asks for, as far as this process knows it."""
@@ -310,6 +311,13 @@ class Robots:
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hset(key, mapping=fields)
             pipe.expire(key, _TTL_SECONDS[policy])
+            index = self._keys.robots_unreadable
+            pipe.zremrangebyscore(index, "-inf", now)
+            if policy is RobotsPolicy.WAIT:
+                pipe.zadd(index, {origin: now + WAIT_SECONDS})
+                pipe.expire(index, WAIT_SECONDS)
+            else:
+                pipe.zrem(index, origin)
             await pipe.execute()
         return self._remember(origin, policy, body, now + _TTL_SECONDS[policy], problem)
 

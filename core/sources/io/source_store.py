@@ -24,6 +24,7 @@ from core.urls import secrets
 log = logging.getLogger("store")
 
 REFUSED_KEPT = 1_000
+UNTRUSTED_KEPT = 1_000
 DAY_SECONDS = 86_400.0
 IF_RIGHT = "If that is right:"
 """Before the command that answers a stopped loss guard."""
@@ -263,8 +264,13 @@ class SourceStore:
 
     def distrust(self, host: str, until: float) -> list[Command]:
         """Return commands that note that a host's 304 is not believed until then."""
-        key = self._keys.trust(host)
-        return [("HINCRBY", key, "false_304", 1), ("HSET", key, "untrusted_until", f"{until:.3f}")]
+        key, index = self._keys.trust(host), self._keys.untrusted
+        return [
+            ("HINCRBY", key, "false_304", 1),
+            ("HSET", key, "untrusted_until", f"{until:.3f}"),
+            ("ZADD", index, "GT", until, host),
+            ("ZREMRANGEBYRANK", index, 0, -UNTRUSTED_KEPT - 1),
+        ]
 
     # ── losses ──
 

@@ -20,6 +20,7 @@ from workers.web.dashboard.views import (
     overview,
     run,
     runs,
+    throttle,
     why,
 )
 from workers.web.routing import Routes
@@ -40,6 +41,7 @@ MODULES = (
     run,
     failures,
     why,
+    throttle,
     doctor,
     live,
     login,

@@ -1,0 +1,52 @@
+"""The throttle: which domains we wait for and why, whose 304 is false, and the pace of hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from workers.web.dashboard.pages import Done, action, page
+from workers.web.models import NoParameters, RequestModel
+from workers.web.pace_models import SetHostRequest
+from workers.web.routes import pace, throttle
+from workers.web.routing import Call
+
+
+class PaceForm(RequestModel):
+    """How quickly a host is asked; what is left empty is taken back."""
+
+    host: str = Field(min_length=1, max_length=260)
+    gap_seconds: float | None = Field(default=None, ge=0, le=86_400)
+    parallel: int | None = Field(default=None, ge=1, le=1_000)
+
+
+async def show_throttle(call: Call, _: NoParameters) -> dict[str, Any]:
+    """Show what we wait for."""
+    found = await throttle.show_throttle(call, NoParameters())
+    options = (await pace.list_options(call, NoParameters())).options
+    settings = call.services.settings
+    return {
+        "waiting": found.waiting,
+        "closed": sum(1 for one in found.waiting if one.closed_until_ts),
+        "in_line": sum(one.in_line for one in found.waiting),
+        "robots": found.unreadable_robots,
+        "untrusted": found.untrusted,
+        "options": [one for one in options if one.gap_seconds is not None or one.parallel is not None],
+        "default_gap": settings.fetch_host_gap_seconds,
+        "default_parallel": settings.host_parallel,
+    }
+
+
+async def set_pace(call: Call, asked: PaceForm) -> Done:
+    """Set the pace of a host, or take it back."""
+    request = SetHostRequest(host=asked.host, gap_seconds=asked.gap_seconds, parallel=asked.parallel)
+    now = await pace.set_host(call, request)
+    at_once = f"{now.parallel} at once" if now.parallel else "any number at once"
+    return Done(f"{now.host}: a gap of {now.gap_seconds:g} s, {at_once}. All processes keep to it within seconds.")
+
+
+ROUTES = (
+    page("/throttle", "Throttle", "throttle.html", show_throttle, NoParameters),
+    action("/throttle/pace", "Set how quickly a host is asked.", set_pace, PaceForm),
+)
