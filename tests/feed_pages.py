@@ -10,8 +10,11 @@ from core import ids
 from core.feeds.daily_counts import counted
 from core.feeds.feed_state import FeedState, FeedStatus, to_hash
 from core.feeds.feed_summary import summary_of
+from core.feeds.io.feed_options import FeedOptions
+from core.net.rate_limit import Gate
 from core.settings import Settings
 from core.store import connect
+from core.urls.pace import HostPace
 from tests.api import ApiServer, api_server
 
 DAY = 86_400.0
@@ -35,6 +38,21 @@ async def put_feed(api: ApiServer, category: str, state: FeedState, *, with_summ
     if with_summary:
         await services.client.hset(services.keys.feed_summaries, fid, summary_of(state))
     return fid
+
+
+async def put_waits(api: ApiServer) -> None:
+    """Store a closed domain, a line of requests, an unreadable robots.txt and a host that lies about 304."""
+    services = api.opener.require()
+    client, keys, now = services.client, services.keys, await connect.now(services.client)
+    gate = Gate(client, keys)
+    await gate.close_for("example.org", 5_400, "Retry-After (429)", "www.example.org")
+    for token in ("t1", "t2", "t3", "t4"):
+        await gate.enter(HostPace("news.example.net", "news.example.net", 5.0, 2).with_crawl_delay(10.0), token, 600)
+    await client.zadd(keys.robots_unreadable, {"https://mill.example.com": now + 400})
+    await client.hset(keys.robots("https://mill.example.com"), mapping={"policy": "wait", "status": "503"})
+    await services.context.leases.run(services.context.sources.distrust("liar.example.org", now + 20 * DAY))
+    options = FeedOptions(client, keys, services.settings)
+    await options.set_for_host("docs.example.org", {"gap_seconds": 0.0, "parallel": 8})
 
 
 async def put_every_health(api: ApiServer) -> dict[str, str]:

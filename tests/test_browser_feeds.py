@@ -12,7 +12,7 @@ from core.store.connect import Client
 from tests.api import ApiServer
 from tests.articles import article, rss
 from tests.browser import DESKTOP, PHONE, chromium, needs_browser, visitor
-from tests.feed_pages import feed_server, put_every_health
+from tests.feed_pages import feed_server, put_every_health, put_waits
 from tests.web import FakeWeb
 from workers import canonical_fetcher
 
@@ -78,7 +78,9 @@ async def test_the_list_filters_while_typing(pages: ApiServer) -> None:
 async def test_pages_with_feeds_are_clean(pages: ApiServer, size: tuple[int, int], dark: bool) -> None:
     """Every health, a hostile title: no script runs, nothing serious for axe-core, nothing too wide."""
     known = await put_every_health(pages)
+    await put_waits(pages)
     paths = {"feeds": "/feeds", "feed": f"/feeds/{known['working']}", "feed-broken": f"/feeds/{known['broken']}"}
+    paths |= {"throttle": "/throttle", "settings": "/settings"}
     async with chromium() as browser, visitor(browser, pages.url, size, dark=dark) as person:
         for name, path in paths.items():
             await person.go(path)

@@ -20,6 +20,7 @@ from workers.web.dashboard.views import (
     overview,
     run,
     runs,
+    settings,
     throttle,
     why,
 )
@@ -43,6 +44,7 @@ MODULES = (
     why,
     throttle,
     doctor,
+    settings,
     live,
     login,
 )

@@ -1,0 +1,118 @@
+"""The settings in force, for people: value, default, where it came from, what it is for. Secrets are never told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from pydantic import SecretStr
+from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
+
+from core.errors import SettingsError
+from core.settings import ROOT, Settings, load
+from core.urls.secrets import redact
+
+DOCS = ROOT / "docs" / "settings.md"
+UNSET, EMPTY, HIDDEN = "unset", "empty", "set, hidden"
+_ROW = re.compile(r"\| `([A-Z0-9_]+)` \| .*? \| (.*) \|")
+_SECTION = re.compile(r"\| \*\*(.+?)\*\*.* \| \| \|")
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+
+
+class SettingOrigin(StrEnum):
+    """Where a value came from."""
+
+    DEFAULT = "default"
+    ENVIRONMENT = "environment"
+    FILE = ".env"
+    START = "start of the process"
+    """The environment and `.env` say something else by now; a restart would use that."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingReport:
+    """One setting."""
+
+    name: str
+    value: str
+    default: str
+    origin: SettingOrigin
+    section: str
+    text: str
+    """What it is for, in Markdown; empty if the documentation is not here."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingText:
+    """What the documentation says about a setting."""
+
+    section: str = ""
+    text: str = ""
+
+
+def settings_report(settings: Settings) -> list[SettingReport]:
+    """Return every setting in the order of the settings file."""
+    texts, environment, file = documented(DOCS), _environment(), _file()
+    current = _current()
+    reports: list[SettingReport] = []
+    for name, field in Settings.model_fields.items():
+        value = getattr(settings, name)
+        said = texts.get(name.upper(), SettingText())
+        origin = SettingOrigin.DEFAULT
+        if current is not None and getattr(current, name) != value:
+            origin = SettingOrigin.START
+        elif name in environment:
+            origin = SettingOrigin.ENVIRONMENT
+        elif name in file:
+            origin = SettingOrigin.FILE
+        default = shown(name, field.get_default())
+        reports.append(SettingReport(name.upper(), shown(name, value), default, origin, said.section, said.text))
+    return reports
+
+
+def shown(name: str, value: object) -> str:
+    """Return a value as it may be shown: of a secret only that it is set, of a URL no password."""
+    if value is None:
+        return UNSET
+    if isinstance(value, SecretStr):
+        secret = value.get_secret_value()
+        return (redact(secret) if name.endswith("_url") else HIDDEN) if secret else UNSET
+    if isinstance(value, tuple):
+        return redact(", ".join(map(str, value))) or EMPTY
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}" if abs(value) < 1e6 else f"{value:.0f}"
+    return redact(str(value)) or EMPTY
+
+
+@cache
+def documented(path: Path) -> Mapping[str, SettingText]:
+    """Return what a page of the documentation says about each setting; nothing if it is not there."""
+    section, texts = "", {}
+    for line in path.read_text().splitlines() if path.is_file() else ():
+        if row := _ROW.fullmatch(line):
+            texts[row[1]] = SettingText(section, _LINK.sub(r"\1", row[2]))
+        elif head := _SECTION.fullmatch(line):
+            section = head[1]
+    return texts
+
+
+def _environment() -> set[str]:
+    return set(EnvSettingsSource(Settings, env_ignore_empty=False).env_vars)
+
+
+def _file() -> set[str]:
+    return {name.lower() for name in DotEnvSettingsSource(Settings, env_ignore_empty=True).env_vars}
+
+
+def _current() -> Settings | None:
+    """Return the settings that a process would start with now; None if they cannot be used."""
+    try:
+        return load()
+    except SettingsError:
+        return None

@@ -1,0 +1,56 @@
+"""The settings in force."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from core.runtime.settings_report import settings_report
+from workers.web.models import AnswerModel, NoParameters
+from workers.web.routing import Route, StoreCall
+
+
+class SettingAnswer(AnswerModel):
+    """One setting."""
+
+    name: str
+    value: str = Field(description="Of a secret only whether it is set, of a URL without its password.")
+    default: str
+    origin: str = Field(description="default, environment, .env, or the start of the process if these differ now.")
+    section: str
+    text: str = Field(description="What it is for.")
+
+
+class SettingsAnswer(AnswerModel):
+    """All settings."""
+
+    settings: list[SettingAnswer]
+
+
+async def list_settings(call: StoreCall, _: NoParameters) -> SettingsAnswer:
+    """List every setting with its value and where it came from."""
+    return SettingsAnswer(
+        settings=[
+            SettingAnswer(
+                name=one.name,
+                value=one.value,
+                default=one.default,
+                origin=str(one.origin),
+                section=one.section,
+                text=one.text,
+            )
+            for one in settings_report(call.services.settings)
+        ]
+    )
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/api/settings",
+        summary="The settings in force: value, default, where each came from. Secrets are hidden.",
+        tag="operation",
+        request=NoParameters,
+        handler=list_settings,
+        answer=SettingsAnswer,
+    ),
+)
