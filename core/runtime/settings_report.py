@@ -29,7 +29,7 @@ class SettingOrigin(StrEnum):
     DEFAULT = "default"
     ENVIRONMENT = "environment"
     FILE = ".env"
-    START = "start of the process"
+    START = "at the start"
     """The environment and `.env` say something else by now; a restart would use that."""
 
 

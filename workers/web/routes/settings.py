@@ -15,7 +15,7 @@ class SettingAnswer(AnswerModel):
     name: str
     value: str = Field(description="Of a secret only whether it is set, of a URL without its password.")
     default: str
-    origin: str = Field(description="default, environment, .env, or the start of the process if these differ now.")
+    origin: str = Field(description="default, environment, .env, or at the start if these say something else by now.")
     section: str
     text: str = Field(description="What it is for.")
 

@@ -11,7 +11,7 @@ from workers.web.routes import settings
 from workers.web.routes.settings import SettingAnswer
 from workers.web.routing import Call
 
-BADGES = {"default": "quiet", "environment": "good", ".env": "good", "start of the process": "warn"}
+BADGES = {"default": "quiet", "environment": "good", ".env": "good", "at the start": "warn"}
 _CODE = re.compile(r"(`[^`]+`)")
 
 
