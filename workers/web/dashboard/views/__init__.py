@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workers.web.dashboard.views import (
     article,
+    article_actions,
     articles,
     doctor,
     domain,
@@ -30,6 +31,7 @@ MODULES = (
     overview,
     articles,
     article,
+    article_actions,
     feeds,
     feed_add,
     feed,

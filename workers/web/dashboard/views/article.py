@@ -8,28 +8,24 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
 from pydantic import Field
 
+from core import ids
 from core.errors import NotFound
-from core.net.picture_fetch import NoPicture, fetch_picture
 from core.registry import field_parsing
 from core.search.io.stored_texts import StoredText, StoredTextReader
 from workers.web.dashboard.formats import host, safe_url
 from workers.web.dashboard.markdown_html import cut_text, render_markdown
-from workers.web.dashboard.pages import Done, action, page
+from workers.web.dashboard.pages import page
 from workers.web.errors import ApiError
 from workers.web.item_models import ItemDetailsAnswer, ItemRequest
 from workers.web.models import Flag, Name
-from workers.web.routes import documents, items, maintenance, versions
-from workers.web.routes.documents import ReindexItemRequest
-from workers.web.routes.maintenance import ForgetRequest
+from workers.web.routes import items, versions
 from workers.web.routes.versions import DiffRequest, VersionAnswer
-from workers.web.routing import Call, Route
+from workers.web.routing import Call
 
 FACTS = "facts"
 """The part that is drawn again when something changes; it needs no text."""
-PICTURE_SECONDS = 3_600
 STATUS_BADGES = {"Indexed": "good", "Crawled": "busy", "Pending": "busy", "Error": "bad"}
 """Everything else is quiet."""
 
@@ -49,15 +45,9 @@ class ArticlePageRequest(ItemPageRequest):
     id: str = Field(alias="uid", pattern=r"^[0-9a-f]{16}$")
 
 
-class ItemCheckRequest(ItemRequest):
-    """Which item is to be checked, and whether it is read again in any case."""
-
-    force: Flag = False
-
-
 async def show_item(call: Call, asked: ItemPageRequest) -> dict[str, Any]:
     """Show one item with its text, if it has one."""
-    details, text = await _read(call, asked.id)
+    details, text = await read_item(call, asked.id)
     is_whole_page = call.http.headers.get("HX-Target") != FACTS
     known = await versions.list_versions(call, ItemRequest(id=details.id))
     body, left = cut_text(_without_title(text), whole=asked.whole) if text and is_whole_page else ("", 0)
@@ -71,6 +61,7 @@ async def show_item(call: Call, asked: ItemPageRequest) -> dict[str, Any]:
         "address": address,
         "body": await asyncio.to_thread(render_markdown, body, address) if body else "",
         "left": left,
+        "feed_id": ids.feed_id(text.feed) if text and text.feed else "",
         "badge": STATUS_BADGES.get(record["status"], "quiet"),
         "next_check_ts": min((at for at in details.sources.values() if at is not None), default=None),
         "first_seen_ts": field_parsing.iso_timestamp(record["firstSeen"]),
@@ -83,7 +74,8 @@ async def show_item(call: Call, asked: ItemPageRequest) -> dict[str, Any]:
     }
 
 
-async def _read(call: Call, name: str) -> tuple[ItemDetailsAnswer, StoredText | None]:
+async def read_item(call: Call, name: str) -> tuple[ItemDetailsAnswer, StoredText | None]:
+    """Return an item and its text, by its id or the uid of an article; raise a 404 for people."""
     services = call.services
     text = await StoredTextReader(services.client, services.keys).find(name, Path("/"))
     try:
@@ -119,50 +111,7 @@ async def _diff(call: Call, asked: ItemPageRequest, item_id: str) -> dict[str, A
         return {"lines": [], "problem": f"{error.detail.message} {error.detail.hint}"}
 
 
-async def show_picture(call: Call, asked: ItemRequest) -> web.Response:
-    """Send the picture of an article, fetched by this server: its own server does not learn who looks."""
-    _, text = await _read(call, asked.id)
-    url = safe_url(text.image) if text else ""
-    if not url:
-        raise ApiError(404, "not_found", "This text has no picture.")
-    try:
-        picture = await fetch_picture(call.services.context.fetcher, url)
-    except NoPicture as error:
-        raise ApiError(404, "no_picture", str(error)) from None
-    headers = {"Cache-Control": f"private, max-age={PICTURE_SECONDS}"}
-    return web.Response(body=picture.body, content_type=picture.content_type, headers=headers)
-
-
-# ── actions ──
-
-
-async def check_item(call: Call, asked: ItemCheckRequest) -> Done:
-    """Have it checked now."""
-    done = await documents.reindex(call, ReindexItemRequest(id=asked.id, force=asked.force))
-    how = "It is read again now, whatever its server says" if asked.force else "It is checked now"
-    return Done(done.queue_problem or f"{how}; this page shows what becomes of it.")
-
-
-async def forget_item(call: Call, asked: ItemRequest) -> Done:
-    """Forget it with everything that belongs to it."""
-    done = await maintenance.forget(call, ForgetRequest(name=asked.id))
-    comes_back = f" It comes back by {', '.join(done.comes_back_by)}." if done.comes_back_by else ""
-    return Done(f"It is forgotten, with everything that belonged to it.{comes_back}", "/articles")
-
-
 ROUTES = (
     page("/articles/{uid}", "Article", "article.html", show_item, ArticlePageRequest),
     page("/items/{id}", "Page", "article.html", show_item, ItemPageRequest),
-    Route(
-        method="GET",
-        path="/items/{id}/picture",
-        summary="The picture of an article, fetched by this server.",
-        tag="pages",
-        request=ItemRequest,
-        handler=show_picture,
-        answer=None,
-        other_types=("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"),
-    ),
-    action("/items/{id}/check", "Check an item now, or read it again.", check_item, ItemCheckRequest),
-    action("/items/{id}/forget", "Forget an item.", forget_item, ItemRequest),
 )
