@@ -27,8 +27,11 @@ FOREVER = -1
 POLITENESS = ("gate", "gate_line", "gate_busy", "done")
 """Left out of comparisons: they last minutes and say nothing about the work."""
 COUNTERS = ("ingest_stats", "ingest_last_run")
-HISTORY = ("run", "run_log", "run_failed", "run_workers", "runs", "runs_of_kind", "runs_open", "runs_cancelled")
-"""Never compared: which runs there were, and how often one had to be continued, depends on the fault."""
+HISTORY = (
+    *("run", "run_log", "run_failed", "run_workers", "runs", "runs_of_kind", "runs_open", "runs_cancelled"),
+    *("history", "embed_stats"),
+)
+"""Never compared: which runs there were, how often one had to be continued, and what was seen when."""
 STATE_FIELDS = frozenset(
     {"crawl.last_doc_id", "processing.documents_saved", "processing.last_indexed_id", "processing.chunks_total"}
 )
@@ -42,6 +45,8 @@ FETCHERS_OWN = (
 TIME_FIELD = re.compile(r"(^|_)(ts|at|until)$|Ts$|^seconds$")
 EVENT_TIME = re.compile(r"^\S+Z ", re.M)
 MEMORY_TIME = re.compile(r"(?<=asked_ts\\\":)[\d.]+")
+SUMMARY_TIME = re.compile(r"(?<= )\d{10}(?= )")
+VERSION_TIME = re.compile(r'("(?:changed|replaced)_ts": )[\d.]+')
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -67,7 +72,7 @@ class Family:
 
     @property
     def stays(self) -> bool:
-        return self.life in {"no expiry", "capped"}
+        return self.life in {"no expiry", "capped"} or self.life.startswith("the last ")
 
 
 def families(keys: Keys) -> list[Family]:
@@ -236,6 +241,8 @@ def _of_work(family: str, content: Any) -> Any:
     """What a key says about the work, without the history of runs."""
     if family == "events":
         return [event for event in content if event["type"] != "run.finished"]
+    if family == "feed_summaries":
+        return {feed_id: SUMMARY_TIME.sub("…", value) for feed_id, value in content.items()}
     if family == "kb_state":
         return {name: value for name, value in content.items() if name in STATE_FIELDS}
     return content
@@ -279,6 +286,8 @@ def _masked(held: Held, now: float) -> Any:
         return {member: moment(score, now) for member, score in held.content.items()}
     if held.type == "hash":
         return {name: _masked_field(name, value, now) for name, value in held.content.items()}
+    if held.type == "list":  # versions of a text, as JSON
+        return [VERSION_TIME.sub(r"\1…", value) for value in held.content]
     return sorted(held.content) if held.type == "set" else held.content
 
 
