@@ -15,6 +15,7 @@ from core.store import connect
 from core.store.connect import Client
 from tests.api import ApiServer
 from tests.form_client import PAGE, FormClient
+from workers.web.dashboard.views.runs import PURPOSES
 
 HOSTILE = ["<script>alert(1)</script>", "javascript:alert(1)", "\udc80 no text"]
 
@@ -87,7 +88,8 @@ async def test_silent_run_is_found_as_interrupted(runs: RunStore, redis: Client,
 
 
 async def test_whole_kind_is_paused(api: ApiServer, redis: Client, keys: Keys) -> None:
-    """The switch pauses what would start later, says so, and takes it back."""
+    """The switch, which every kind has, pauses what would start later, says so, and takes it back."""
+    assert set(PURPOSES) == set(RunKind)
     async with FormClient(api) as person:
         _, path, paused = await person.submit("/runs", "/runs/kinds/ingest/pause", back="/runs")
         is_paused = await redis.hexists(keys.runs_paused, "ingest")

@@ -17,7 +17,8 @@ from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 
 MOST_COMPARED = 5_000
-SAMPLE = 500
+SAMPLE = 200
+AT_ONCE = 500
 MOST_STEPS = 5
 """Batches of a status that are looked through for items of one source."""
 
@@ -66,7 +67,7 @@ class ItemCounts:
         found: list[str] = []
         cursor = 0
         for _ in range(MOST_STEPS):
-            cursor, members = await self._client.sscan(self._keys.status(str(status)), cursor, count=SAMPLE)
+            cursor, members = await self._client.sscan(self._keys.status(str(status)), cursor, count=AT_ONCE)
             item_ids = texts(members)
             depths = await self._client.zmscore(self._keys.refs(sid), item_ids) if item_ids else []
             found += [item_id for item_id, depth in zip(item_ids, depths, strict=True) if depth is not None]

@@ -18,10 +18,11 @@ PAGE_RUNS = 50
 PURPOSES = {
     RunKind.INGEST: "polls feeds that are due",
     RunKind.CANONICAL: "fetches the pages that feeds link to",
-    RunKind.CRAWL: "lists a source, visits what is new or due, takes away what is gone",
+    RunKind.CRAWL: "lists a source and visits what is new or due",
     RunKind.DOMAIN: "crawls all sources of a domain",
     RunKind.REFRESH: "checks known pages again, by their schedule",
     RunKind.REINDEX: "reads items again that someone asked for",
+    RunKind.EMBED: "embeds texts of a domain that someone asked for",
     RunKind.REBUILD: "makes the due sets or the chunks anew",
     RunKind.MIGRATION: "moves all texts into another vector space",
     RunKind.DOCTOR: "checks the whole store",
@@ -52,7 +53,7 @@ async def show_runs(call: Call, asked: RunsPageRequest) -> dict[str, Any]:
         "older": _path(asked, asked.offset + PAGE_RUNS) if found.has_more else "",
         "newer": _path(asked, max(asked.offset - PAGE_RUNS, 0)) if asked.offset else "",
         "is_filtered": wanted != RunFilter(),
-        "kinds": [(kind, PURPOSES.get(kind, ""), str(kind) in blocked.paused) for kind in RunKind],
+        "kinds": [(kind, PURPOSES[kind], str(kind) in blocked.paused) for kind in RunKind],
         "statuses": list(RunStatus),
         "domains": await DomainStore(services.client, services.keys).ids(),
     }
