@@ -70,7 +70,7 @@ async def test_one_entry_a_minute(redis: Client, keys: Keys) -> None:
         await other.add(NOW + 60, {"stored": 3}),
         await one.add(NOW, {"stored": 4}),
     ]
-    read = await one.read(0.0)
+    read = (await one.read(0.0)).entries
 
     assert written == [True, False, True, False]
     assert [(entry.ts, entry.values["stored"]) for entry in read] == [(NOW, 1.0), (NOW + 60, 3.0)]
@@ -85,20 +85,22 @@ async def test_a_second_look_reads_what_is_new(redis: Client, keys: Keys) -> Non
     store = HistoryStore(redis, keys)
     for minute in range(3):
         await store.add(NOW + 60 * minute, {"stored": minute})
-    first = await store.read(NOW + 60)
+    first = (await store.read(NOW + 60)).entries
     await store.add(NOW + 180, {"stored": 3})
     second = await store.read(0.0)
+    same = await store.read(0.0)
     await redis.delete(keys.history)
-    gone = await store.read(0.0)
+    gone = (await store.read(0.0)).entries
     await redis.eval(
         "for n = 1, 3000 do redis.call('XADD', KEYS[1], n * 60000 .. '-0', 'stored', n) end", 1, keys.history
     )
     await store.add(4_000 * 60, {"stored": 9})
-    many = await store.read(0.0)
+    many = (await store.read(0.0)).entries
 
     assert [entry.values["stored"] for entry in first] == [1.0, 2.0]
-    assert [entry.values["stored"] for entry in second] == [0.0, 1.0, 2.0, 3.0]
-    assert gone == []
+    assert [entry.values["stored"] for entry in second.entries] == [0.0, 1.0, 2.0, 3.0]
+    assert same is second
+    assert gone == ()
     assert (len(many), await redis.xlen(keys.history)) == (KEPT_ENTRIES, KEPT_ENTRIES)
 
 
@@ -109,7 +111,7 @@ async def test_recorder_writes_what_the_metrics_say(redis: Client, keys: Keys, s
     await redis.zadd(keys.embed_due, {"url_a": 1.0})
     monitor = StoreMonitor(settings, redis, keys)
     is_first = await HistoryRecorder(monitor, redis, keys).record()
-    values = (await HistoryStore(redis, keys).read(0.0))[0].values
+    values = (await HistoryStore(redis, keys).read(0.0)).entries[0].values
 
     assert is_first
     expected = {"stored": 12, "changed": 3, "embed_waiting": 1, "queue_embed": 0, "chunks": 0}

@@ -31,6 +31,14 @@ class HistoryEntry:
     """By the names of gauges and counters; what was not known is not there."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class RecentHistory:
+    """Entries, oldest first. Who reads again and finds nothing new gets the same object, so that what was made of it
+    can be kept."""
+
+    entries: tuple[HistoryEntry, ...] = ()
+
+
 def minute_of(ts: float) -> int:
     """Return the start of the minute of a time."""
     return int(ts // MINUTE_SECONDS) * MINUTE_SECONDS

@@ -14,7 +14,7 @@ from core.feeds.io.subscriptions import SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
 from core.outputs.io.webhook_store import WebhookStore
 from core.outputs.webhook import Webhook, WebhookStatus
-from core.registry.history import HistoryEntry
+from core.registry.history import HistoryEntry, RecentHistory
 from core.registry.io.history_store import HistoryStore
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run
@@ -56,8 +56,8 @@ class PipelineState:
     dangers: Sequence[str]
     """Sentences about a server that may lose data."""
     has_sample: bool
-    history: Sequence[HistoryEntry]
-    """Of a day, oldest first."""
+    history: RecentHistory
+    """Of a day."""
 
 
 class PipelineMonitor:

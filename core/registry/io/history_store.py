@@ -8,7 +8,7 @@ from typing import cast
 from redis.exceptions import ResponseError
 
 from core.keys import Keys
-from core.registry.history import HistoryEntry, minute_of, parse_entry, to_fields
+from core.registry.history import HistoryEntry, RecentHistory, minute_of, parse_entry, to_fields
 from core.store.connect import Client
 
 KEPT_ENTRIES = 2_880
@@ -23,6 +23,8 @@ class HistoryStore:
         self._client = client
         self._keys = keys
         self._known: list[HistoryEntry] = []
+        self._last = RecentHistory()
+        """What was returned last."""
 
     async def add(self, ts: float, values: Mapping[str, float]) -> bool:
         """Write the entry of this minute; False: someone has written it already, or a later one."""
@@ -37,8 +39,8 @@ class HistoryStore:
             return False
         return True
 
-    async def read(self, since_ts: float) -> list[HistoryEntry]:
-        """Return the entries since then, oldest first."""
+    async def read(self, since_ts: float) -> RecentHistory:
+        """Return the entries since then."""
         if self._known and not await self._is_there(self._known[-1].ts):
             self._known = []  # someone deleted the history, or restored another one
         while rows := await self._next():
@@ -46,7 +48,10 @@ class HistoryStore:
             if len(rows) < AT_ONCE:
                 break
         self._known = self._known[-KEPT_ENTRIES:]
-        return [entry for entry in self._known if entry.ts >= since_ts]
+        entries = tuple(entry for entry in self._known if entry.ts >= since_ts)
+        if entries != self._last.entries:
+            self._last = RecentHistory(entries)
+        return self._last
 
     async def _is_there(self, ts: float) -> bool:
         stamp = f"{int(ts * 1000)}-0"

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from core.registry import history
-from core.registry.history import HistoryEntry, Points
+from core.registry.history import Points, RecentHistory
 from workers.web.dashboard.formats import DAY, HOUR, MINUTE, duration
 
 FINE_STEP, COARSE_STEP = 60.0, 300.0
 FINE_SECONDS = 2 * HOUR
 """A history that is younger is drawn minute by minute."""
 WIDTH, HEIGHT = 320, 96
+MOST_SVG_POINTS = 72
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Series:
     values: Points
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chart:
     """Lines over the same times."""
 
@@ -36,18 +38,20 @@ class Chart:
     summary: str
     """For those who cannot see it."""
 
-    @property
+    @cached_property
     def json(self) -> str:
         """What dashboard.js draws."""
         lines = [{"label": one.label, "values": [_rounded(value) for value in one.values]} for one in self.series]
-        times = [int(ts) for ts in self.times]
-        return json.dumps({"times": times, "series": lines, "unit": self.unit}, separators=(",", ":"))
+        step = self.times[1] - self.times[0] if len(self.times) > 1 else 0
+        times = {"first": int(self.times[0]), "step": int(step)}
+        return json.dumps({**times, "series": lines, "unit": self.unit}, separators=(",", ":"))
 
-    @property
+    @cached_property
     def paths(self) -> list[str]:
-        """The lines as paths of an SVG of WIDTH x HEIGHT; a gap where nothing is known."""
+        """The lines as paths of an SVG of WIDTH x HEIGHT, with fewer points; a gap where nothing is known."""
         top = max((value for one in self.series for value in one.values if value is not None), default=0.0) or 1.0
-        return [_path(one.values, top) for one in self.series]
+        skip = max(len(self.times) // MOST_SVG_POINTS, 1)
+        return [_path(one.values[::-skip][::-1], top) for one in self.series]
 
     @property
     def has_points(self) -> bool:
@@ -55,10 +59,12 @@ class Chart:
         return any(sum(value is not None for value in one.values) > 1 for one in self.series)
 
 
-def day_charts(entries: Sequence[HistoryEntry]) -> list[Chart]:
-    """Return the charts of the overview: freshness, articles, visits."""
+@lru_cache(maxsize=4)
+def day_charts(recent: RecentHistory) -> tuple[Chart, ...]:
+    """Return the charts of the overview: freshness, articles, visits. They change once a minute, and are kept."""
+    entries = recent.entries
     if not entries:
-        return []
+        return ()
     first, last = entries[0].ts, entries[-1].ts
     step = FINE_STEP if last - first < FINE_SECONDS else COARSE_STEP
     at = history.times(first, last, step)
@@ -68,7 +74,7 @@ def day_charts(entries: Sequence[HistoryEntry]) -> list[Chart]:
     articles = history.rate(entries, at, step, ["stored"], HOUR)
     visits = history.rate(entries, at, step, history.VISITS, MINUTE)
     failed = history.rate(entries, at, step, ["failed"], MINUTE)
-    return [
+    return (
         Chart(
             "freshness",
             "Age since the last proof",
@@ -86,7 +92,7 @@ def day_charts(entries: Sequence[HistoryEntry]) -> list[Chart]:
             (Series("visits", visits), Series("failed", failed)),
             _summary(visits),
         ),
-    ]
+    )
 
 
 def _unit(lines: Sequence[Points]) -> tuple[str, float]:
@@ -119,7 +125,8 @@ def _short(value: float) -> str:
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 2)
+    """Return three digits, which is more than a line shows."""
+    return None if value is None else float(f"{value:.3g}")
 
 
 def _path(values: Points, top: float) -> str:
@@ -129,6 +136,6 @@ def _path(values: Points, top: float) -> str:
             is_down = False
             continue
         x = WIDTH * place / max(len(values) - 1, 1)
-        words.append(f"{'L' if is_down else 'M'}{x:.1f} {HEIGHT - 2 - (HEIGHT - 4) * value / top:.1f}")
+        words.append(f"{'L' if is_down else 'M'}{x:.0f} {HEIGHT - 2 - (HEIGHT - 4) * value / top:.0f}")
         is_down = True
-    return " ".join(words)
+    return "".join(words)

@@ -39,7 +39,7 @@ class Flow:
 
 def flow_of(state: PipelineState) -> Flow:
     """Return the picture at this moment."""
-    grown = history.increase(state.history, state.now)
+    grown = history.increase(state.history.entries, state.now)
     return Flow(tuple(_stations(state, grown)), _period(grown.seconds))
 
 

@@ -74,6 +74,7 @@
   });
 
   // ── charts: <div class="chart" data-chart='{"times": […], "series": [{"label": "p50", "values": […]}], "unit": "h"}'> ──
+  // Instead of times: "first" and "step", both in seconds.
   // In a live part, which would wipe out what is drawn in it, only the data stands: data-chart-in names the place.
 
   const COLOURS = ["--chart-1", "--chart-2", "--chart-3", "--chart-4"];
@@ -97,6 +98,7 @@
     if (drawn && drawn.text === text) return;
     if (drawn) drawn.plot.destroy();
     const chart = JSON.parse(text);
+    chart.times ??= chart.series[0].values.map((_, place) => chart.first + place * chart.step);
     const paper = document.getElementById(place.dataset.chartIn) || place;
     paper.replaceChildren();
     const options = {
