@@ -12,6 +12,7 @@ python -m scripts.feeds list [--json]      with the options that were set
 python -m scripts.feeds poll URL           now, beside a running ingestor; --category NAME: all feeds of a category
     --force                                read it again, also if it has not changed
 python -m scripts.feeds health [URL]       why do I see no articles from this feed? --json: for programs
+python -m scripts.feeds health --broken    the feeds whose last poll failed, the latest first
 python -m scripts.feeds set URL            options of a feed; `default` in place of a value takes one back
     --interval 15m --gap 0                 how often it is polled; the gap between requests to its host
 python -m scripts.feeds set HOST           options of a host, for all that is fetched there
@@ -139,7 +140,9 @@ def main() -> int:
     polling.add_argument("--force", action="store_true", help="read it again, also if it has not changed")
     listing = commands.add_parser("list")
     health_parser = commands.add_parser("health")
-    health_parser.add_argument("url", nargs="?")
+    which = health_parser.add_mutually_exclusive_group()
+    which.add_argument("url", nargs="?")
+    which.add_argument("--broken", action="store_true", help="only those whose last poll failed, the latest first")
     setting = commands.add_parser("set")
     setting.add_argument("what", nargs="?", default="", metavar="URL|HOST")
     setting.add_argument("--interval", metavar="15m", help="of a feed: the time between two polls, or default")
@@ -157,7 +160,7 @@ def main() -> int:
         "drop": lambda: drop(options.category, options.dry_run),
         "poll": lambda: poll(options.url, options.category, options.force, as_json=options.json),
         "list": lambda: list_feeds(as_json=options.json),
-        "health": lambda: health(options.url, as_json=options.json),
+        "health": lambda: health(options.url, only_broken=options.broken, as_json=options.json),
         "set": lambda: set_options(options.what, options.interval, options.gap, options.parallel, as_json=options.json),
     }
     return command_line.run(work[options.command]())

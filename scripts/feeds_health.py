@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from core import ids
 from core.feeds.feed_health import why_silent
 from core.feeds.feed_json import FeedPace, feed_json
 from core.feeds.feed_state import FeedState
+from core.feeds.io.broken_feeds import BrokenFeeds
 from core.feeds.io.failed_entries import FailedEntries, FailedEntry
 from core.feeds.io.feed_options import FeedOptions
 from core.feeds.io.feed_store import FeedStore
@@ -45,12 +47,15 @@ def _options(pace: FeedPace) -> str:
     return "" if pace.option.is_empty else f"  ({option_text(pace.option)})"
 
 
-async def health(url: str | None, *, as_json: bool = False) -> int:
-    """Print how the feeds are, or one of them in full."""
+async def health(url: str | None, *, only_broken: bool = False, as_json: bool = False) -> int:
+    """Print how the feeds are, or only those that broke, or one of them in full."""
     async with command_line.open_session() as (settings, keys, client):
         subscriptions = Subscriptions(client, keys)
         by_feed = await subscriptions.by_feed()
         urls = [await subscriptions.require(url)] if url else sorted(by_feed)
+        if only_broken:
+            url_of = {ids.feed_id(one): one for one in urls}
+            urls = [url_of[fid] for fid in await BrokenFeeds(client, keys).since() if fid in url_of]
         states = await FeedStore(client, keys, Ttls.of(settings)).states(urls)
         paces = await FeedOptions(client, keys, settings).of_feeds(urls)
         failed = await FailedEntries(client, keys).of_feed(urls[0], MOST_FAILED) if url else []
@@ -59,6 +64,9 @@ async def health(url: str | None, *, as_json: bool = False) -> int:
         told = [feed_json(state, by_feed.get(state.url, ()), now, paces[state.url]) for state in states]
         entries = [entry.to_json() for entry in failed]
         command_line.print_json({**told[0], "failed_entries": entries} if url else told)
+        return 0
+    if only_broken and not states:
+        echo("No feed is broken.")
         return 0
     head = ("STATUS", "LAST POLL", "NEXT POLL", "WHY THEN", "304 %", "DUP %", "LAST NEW", "FEED", "TROUBLE")
     echo(_details(states[0], paces[urls[0]], now) if url else table(head, [_row(state, now) for state in states]))

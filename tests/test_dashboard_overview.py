@@ -49,6 +49,7 @@ async def test_first_start_says_what_to_do(api: ApiServer) -> None:
     assert "Nothing here yet" in html
     assert re.search(r'Add <a href="/feeds/add">a feed</a>.*Add <a href="/domains/add">a domain</a>', html, re.S)
     assert "sample newspaper" not in html
+    assert html.count("Nothing is known yet") == 3
     assert words(html, "stop-chunks") == "Chunks 0"
 
 
@@ -75,17 +76,17 @@ async def test_numbers_of_a_newspaper(api: ApiServer, context: Context, web: Fak
 
 
 async def test_arrows_count_the_last_hour(api: ApiServer, redis: Client, keys: Keys) -> None:
-    """The difference to what was recorded an hour ago; a counter that began anew counts as nothing."""
+    """The difference to the first entry within an hour; a counter that began anew counts as nothing."""
     now, store = await connect.now(redis), HistoryStore(redis, keys)
     await store.add(now - 7_200, {"links_new": 10, "stored": 1_000})
-    await store.add(now - 3_540, {"links_new": 100, "stored": 2_000})
+    await store.add(now - 3_000, {"links_new": 100, "stored": 2_000})
     await redis.hset(keys.ingest_stats, mapping={"links_new": 130, "polled": 7})
     await redis.hset(keys.canonical_stats, "stored", 5)
     html = await overview(api)
 
     assert words(html, "passed-feeds") == "30 new links 7 polls"
     assert words(html, "passed-links") == "0 stored"
-    assert "in the last hour" in html
+    assert re.search(r"in the last 5\d min", html)
 
 
 async def test_charts_of_a_day(api: ApiServer, redis: Client, keys: Keys) -> None:

@@ -260,3 +260,21 @@ async def test_file_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(FeedFileError, match=r"feeds.toml is not UTF-8 text\."):
         await feeds.import_file(file)
+
+
+async def test_health_of_broken_feeds_only(
+    context: Context, web: FakeWeb, keys: Keys, redis: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those whose last poll failed; a sentence where there is none."""
+    web.page("/fine", rss(web.url("/ok")))
+    web.on("/broken", 500)
+    await health(None, only_broken=True)
+    none = capsys.readouterr().out
+    await redis.sadd(keys.feeds("world"), web.url("/fine"), web.url("/broken"))
+    await ingestor.run_cycle(context)
+    capsys.readouterr()
+    await health(None, only_broken=True, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+
+    assert none == "No feed is broken.\n"
+    assert [feed["url"] for feed in told] == [web.url("/broken")]

@@ -39,15 +39,15 @@ class BrokenFeeds:
         self._client = client
         self._keys = keys
 
-    async def count(self) -> int:
-        """Return how many there are."""
-        return int(await self._client.zcard(self._keys.feeds_broken))
+    async def since(self, count: int | None = None) -> dict[str, float]:
+        """Return the ids of so many, or of all, with since when, those that broke last first."""
+        last = -1 if count is None else count - 1
+        rows = await self._client.zrange(self._keys.feeds_broken, 0, last, desc=True, withscores=True)
+        return {fid: float(at) for fid, at in cast(list[tuple[str, float]], rows)} if count != 0 else {}
 
-    async def newest(self, count: int, offset: int = 0) -> list[BrokenFeed]:
+    async def newest(self, count: int) -> list[BrokenFeed]:
         """Return those that broke last, with their state."""
-        key, last = self._keys.feeds_broken, offset + count - 1
-        rows = await self._client.zrange(key, offset, last, desc=True, withscores=True) if count > 0 else []
-        since = {str(fid): float(at) for fid, at in cast(list[tuple[str, float]], rows)}
+        since = await self.since(count)
         hashes = await read_many(self._client, [("HGETALL", self._keys.feed(fid)) for fid in since])
         return [
             BrokenFeed(fid, since[fid], from_hash(stored.get("url", ""), stored), _categories(stored))

@@ -10,11 +10,12 @@ from core.runtime.pipeline_monitor import PipelineState
 from core.urls.secrets import redact
 
 EMBED_PROBLEM = "Nothing is embedded now:"
+WORKERS = "python -m workers refresh reindex embed"
 STARTS = (
     ("The timer ", "python -m workers.timer"),
     ("The ingestor ", "python -m workers.ingestor"),
     ("The webhook sender ", "python -m workers.webhooks"),
-    ("No worker ", "python -m workers refresh reindex embed"),
+    ("No worker ", WORKERS),
 )
 """How a problem of the processes begins, and the command that ends it."""
 
@@ -65,14 +66,17 @@ def _server(state: PipelineState) -> Iterator[Attention]:
 
 
 def _processes(state: PipelineState) -> Iterator[Attention]:
-    by_command: dict[str, list[str]] = {}
+    by_command: dict[str, str] = {}
     for problem in state.health.problems:
         if not problem.startswith(EMBED_PROBLEM):
             command = next((words for start, words in STARTS if problem.startswith(start)), "")
-            by_command.setdefault(command, []).append(problem)
+            by_command[command] = f"{by_command.get(command, '')} {problem}".strip()
+    idle = [queue for queue, workers in state.health.workers.items() if not workers]
+    if len(idle) > 1:
+        by_command[WORKERS] = f"No worker is alive on the queues {', '.join(idle[:-1])} and {idle[-1]}."
     if by_command:
         kind = "bad" if state.health.status is HealthStatus.DOWN else "warn"
-        details = tuple(Detail(" ".join(problems), command=command) for command, problems in by_command.items())
+        details = tuple(Detail(text, command=command) for command, text in by_command.items())
         yield Attention(kind, "Not everything runs", "./scripts/up starts all of it; or one by one:", details)
 
 

@@ -16,6 +16,7 @@ FINE_SECONDS = 2 * HOUR
 """A history that is younger is drawn minute by minute."""
 WIDTH, HEIGHT = 320, 96
 MOST_SVG_POINTS = 72
+UNKNOWN = "Nothing is known yet: the timer records a point every minute."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,8 @@ class Chart:
         """What dashboard.js draws."""
         lines = [{"label": one.label, "values": [_rounded(value) for value in one.values]} for one in self.series]
         step = self.times[1] - self.times[0] if len(self.times) > 1 else 0
-        times = {"first": int(self.times[0]), "step": int(step)}
-        return json.dumps({**times, "series": lines, "unit": self.unit}, separators=(",", ":"))
+        drawn = {"first": int(self.times[0]), "step": int(step), "series": lines, "unit": self.unit}
+        return json.dumps({**drawn, "summary": self.summary}, separators=(",", ":"))
 
     @cached_property
     def paths(self) -> list[str]:
@@ -63,9 +64,7 @@ class Chart:
 def day_charts(recent: RecentHistory) -> tuple[Chart, ...]:
     """Return the charts of the overview: freshness, articles, visits. They change once a minute, and are kept."""
     entries = recent.entries
-    if not entries:
-        return ()
-    first, last = entries[0].ts, entries[-1].ts
+    first, last = (entries[0].ts, entries[-1].ts) if entries else (0.0, 0.0)
     step = FINE_STEP if last - first < FINE_SECONDS else COARSE_STEP
     at = history.times(first, last, step)
     ages = [history.gauge(entries, at, step, name) for name in ("p50", "p95")]
@@ -104,6 +103,8 @@ def _unit(lines: Sequence[Points]) -> tuple[str, float]:
 
 
 def _age_summary(half: Points, most: Points) -> str:
+    if not any(age is not None for age in half):
+        return UNKNOWN
     now = [next((age for age in reversed(line) if age is not None), None) for line in (half, most)]
     longest = max((age for age in most if age is not None), default=None)
     return (
@@ -115,7 +116,7 @@ def _age_summary(half: Points, most: Points) -> str:
 def _summary(values: Points) -> str:
     known = [value for value in values if value is not None]
     if not known:
-        return "Nothing is known yet."
+        return UNKNOWN
     now, most, mean = map(_short, (known[-1], max(known), sum(known) / len(known)))
     return f"Now {now}, at most {most}, on average {mean}."
 

@@ -101,6 +101,8 @@
     chart.times ??= chart.series[0].values.map((_, place) => chart.first + place * chart.step);
     const paper = document.getElementById(place.dataset.chartIn) || place;
     paper.replaceChildren();
+    const summary = document.getElementById(`${paper.id}-summary`);
+    if (summary && chart.summary) summary.textContent = chart.summary;
     const options = {
       width: Math.max(paper.clientWidth, 200), height: 180, cursor: { drag: { x: false, y: false } },
       axes: [axis(""), axis(chart.unit)],
