@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -116,6 +119,36 @@ async def test_dangers_are_told(redis: connect.Client) -> None:
     assert len(told) == 2
     assert "allkeys-lru" in told[0]
     assert "appendonly" in told[1]
+
+
+@contextlib.asynccontextmanager
+async def older_server(port: int) -> AsyncIterator[connect.Client]:
+    """A client of the server behind a door that makes its version 6 on the way."""
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *change: bytes) -> None:
+        while some := await reader.read(1 << 20):
+            writer.write(some.replace(*change) if change else some)
+        writer.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind, before = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(pass_on(reader, before), pass_on(behind, writer, b"redis_version:7", b"redis_version:6"))
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as door:
+        client = connect.Client(port=door.sockets[0].getsockname()[1], decode_responses=True)
+        try:
+            yield client
+        finally:
+            await client.aclose()
+
+
+async def test_an_old_server_is_told(redis: connect.Client, server: embedded.EmbeddedServer) -> None:
+    """A server that does not count what its streams ever got is a sentence that names the version to use."""
+    async with older_server(server.port) as client:
+        [sentence] = await redis_health.dangers(client)
+
+    assert sentence.startswith("Redis 6.")
+    assert "Use Redis 7.0 or newer, or Valkey." in sentence
 
 
 def test_url_file_is_found_when_redis_url_is_unset(tmp_path: Path) -> None:

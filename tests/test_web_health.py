@@ -166,6 +166,22 @@ async def test_neither_scans(api: ApiServer, redis: Client, keys: Keys) -> None:
     assert sent["hmget"] < 1_000
 
 
+async def put_webhooks(redis: Client, keys: Keys) -> None:
+    """Store an active webhook, a disabled one, one whose record is damaged, and the name of one that is gone."""
+    rows = {
+        "wh_000000000001": {"status": "active", "last_error": "The receiver answered 500.", "lost_events": "7"},
+        "wh_000000000002": {"status": "disabled", "last_error": "410"},
+        "wh_000000000003": {"status": "?", "lost_events": "many"},
+    }
+    for name, fields in rows.items():
+        await redis.hset(keys.webhook(name), mapping=fields)
+    first, second = list(rows)[:2]
+    waiting = [keys.webhook_pending(first), keys.webhook_pending(first), keys.webhook_replay(first)]
+    for queue in (*waiting, keys.webhook_pending(second), keys.webhook_dead(first), keys.webhook_dead(second)):
+        await redis.xadd(queue, {"event": "1-0"})
+    await redis.zadd(keys.webhooks, dict.fromkeys([*rows, "wh_00000000000f"], 1.0))
+
+
 @pytest.mark.parametrize("has_data", [False, True])
 async def test_metrics_can_be_parsed(api: ApiServer, redis: Client, keys: Keys, has_data: bool) -> None:
     """Every family has help, a type and a name of ours; labels are bounded, and no URL is among them."""
@@ -178,6 +194,7 @@ async def test_metrics_can_be_parsed(api: ApiServer, redis: Client, keys: Keys, 
         await redis.sadd(keys.sources, *sids)
         for sid in sids:
             await redis.hset(keys.source(sid), "last_success_ts", now)
+        await put_webhooks(redis, keys)
     answer = await api.get("/metrics")
     families = {one.name: one for one in text_string_to_metric_families(answer.text)}
 
@@ -195,3 +212,9 @@ async def test_metrics_can_be_parsed(api: ApiServer, redis: Client, keys: Keys, 
         assert 100 <= ages["0.5"] < 200
         assert len(families["freshet_source_last_success_timestamp_seconds"].samples) == 200
         assert families["freshet_sources"].samples[0].value == 252
+    expected = (3, 2, 4, 2, 7) if has_data else (0, 0, 0, 0, 0)
+    webhooks = {sample.labels["status"]: int(sample.value) for sample in families["freshet_webhooks"].samples}
+    names = ("failing_webhooks", "webhook_waiting_events", "webhook_dead_letters", "webhook_lost_events")
+    counts = [int(families[f"freshet_{name}"].samples[0].value) for name in names]
+    assert (sum(webhooks.values()), *counts) == expected
+    assert webhooks == ({"active": 1, "paused": 0, "disabled": 2} if has_data else dict.fromkeys(webhooks, 0))

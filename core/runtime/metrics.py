@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from core.outputs.io.webhook_totals import WebhookTotals
 from core.registry import field_parsing
 from core.registry.freshness import Freshness
 from core.registry.io.backlog import Backlog
@@ -46,6 +47,7 @@ class MetricValues:
     source_success_ts: Mapping[str, float]
     backlog: Backlog
     freshness: Freshness
+    webhooks: WebhookTotals
     queues: QueueState
     process_beats: Mapping[str, float]
 
@@ -72,6 +74,7 @@ class StoreCollector(Collector):
         yield _labelled("freshet_build_info", "The version that answers; always 1.", "version", {VERSION: 1})
         yield from self._store()
         yield from self._backlog()
+        yield from self._webhooks()
         yield from self._counters()
         yield from self._processes()
 
@@ -115,6 +118,17 @@ class StoreCollector(Collector):
             ("freshet_embed_lag_seconds", "How long the oldest of them has waited.", backlog.embed_lag_seconds),
             ("freshet_open_runs", "Runs that have not ended.", self._values.open_runs),
             ("freshet_paused_scopes", "Sources, domains and loops that are paused.", len(backlog.paused)),
+        ):
+            yield GaugeMetricFamily(name, text, value)
+
+    def _webhooks(self) -> Iterator[Metric]:
+        totals = self._values.webhooks
+        yield _labelled("freshet_webhooks", "Webhooks by status.", "status", totals.by_status)
+        for name, text, value in (
+            ("freshet_failing_webhooks", "Webhooks whose last attempt failed.", totals.failing),
+            ("freshet_webhook_waiting_events", "Events that wait for their delivery.", totals.waiting),
+            ("freshet_webhook_dead_letters", "Events that were given up and can be replayed.", totals.dead),
+            ("freshet_webhook_lost_events", "Events that were gone before they could be queued.", totals.lost_events),
         ):
             yield GaugeMetricFamily(name, text, value)
 

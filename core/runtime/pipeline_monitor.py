@@ -54,7 +54,7 @@ class PipelineState:
     disabled_webhooks: Sequence[Webhook]
     """The first few."""
     dangers: Sequence[str]
-    """Sentences about a server that may lose data."""
+    """Sentences about a server that can lose data, or cannot tell that it did."""
     has_sample: bool
     history: RecentHistory
     """Of a day."""

@@ -11,6 +11,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from core.keys import Keys
+from core.outputs.io.webhook_totals import read_totals
 from core.registry import field_parsing
 from core.registry.freshness import Freshness
 from core.registry.io.backlog import Backlog, BacklogReader
@@ -160,6 +161,7 @@ class StoreMonitor:
             source_success_ts=_with_feeds(backlog.success_ts, cycle_ts),
             backlog=backlog,
             freshness=await self._sampler.read(now),
+            webhooks=await read_totals(self._client, keys),
             queues=await self._queue_state(now),
             process_beats=last_beats(beats),
         )

@@ -12,7 +12,7 @@ from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
-from core.outputs.io.webhook_store import WebhookStore
+from core.outputs.io.webhook_totals import WebhookTotals, read_totals
 from core.registry import field_parsing
 from core.registry.io.overview import Overview
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
@@ -77,7 +77,7 @@ async def collect_status(settings: Settings, client: connect.Client, keys: Keys)
             "by_host": dict(hosts.most_common(MAX_HOSTS)),
         },
         "registry": await _registry(settings, keys, client, now),
-        "webhooks": await _webhooks(WebhookStore(client, keys)),
+        "webhooks": _webhooks(await read_totals(client, keys)),
         "last_cycle": await overview.counters(keys.ingest_last_run),
         "all_cycles": await overview.counters(keys.ingest_stats),
         "last_run": await overview.counters(keys.canonical_last_run),
@@ -90,16 +90,14 @@ async def _category(overview: Overview, category: str, feeds: int) -> dict[str, 
     return {"feeds": feeds, "links": links, "articles": articles}
 
 
-async def _webhooks(store: WebhookStore) -> dict[str, Any]:
-    webhooks = await store.read_all()
-    sizes = await store.sizes([one.id for one in webhooks])
+def _webhooks(totals: WebhookTotals) -> dict[str, Any]:
     return {
-        "total": len(webhooks),
-        "by_status": dict(Counter(str(one.status) for one in webhooks)),
-        "failing": sum(bool(one.last_error) for one in webhooks),
-        "waiting": sum(one.waiting for one in sizes),
-        "dead": sum(one.dead for one in sizes),
-        "lost_events": sum(one.lost_events for one in webhooks),
+        "total": totals.webhooks,
+        "by_status": {status: count for status, count in totals.by_status.items() if count},
+        "failing": totals.failing,
+        "waiting": totals.waiting,
+        "dead": totals.dead,
+        "lost_events": totals.lost_events,
     }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 
@@ -25,6 +26,8 @@ DISK_FULL = (
     "cannot write to its disk. Make room where its data is (`CONFIG GET dir`); until then only what reads works, "
     "as status and search do."
 )
+LEAST_MAJOR_VERSION = 7
+"""Older servers do not count the entries that a stream ever got (`entries-added`)."""
 ONCE_WAIT_SECONDS = 15.0
 """How long a command that runs once waits for a server that is just starting."""
 
@@ -123,9 +126,9 @@ async def log_dangers(client: Client) -> None:
 
 
 async def dangers(client: Client) -> list[str]:
-    """Return sentences about a configuration that can lose data, e.g. one that evicts keys."""
+    """Return sentences about a server that can lose data, e.g. one that evicts keys, or cannot tell that it did."""
     info = await client.info()
-    sentences = []
+    sentences = _outdated(info)
     if any(str(info.get(name, "ok")) != "ok" for name in ("aof_last_write_status", "rdb_last_bgsave_status")):
         sentences.append(f"Redis {DISK_FULL}")
     policy = str(info.get("maxmemory_policy", "noeviction"))
@@ -136,6 +139,18 @@ async def dangers(client: Client) -> list[str]:
     if not int(info.get("aof_enabled", 0)) and not await _has_snapshots(client):
         sentences.append("Redis keeps nothing on disk: a restart loses everything. Set appendonly yes.")
     return sentences
+
+
+def _outdated(info: Mapping[str, object]) -> list[str]:
+    """Return a sentence if the server is too old; Valkey tells which version of Redis it is like."""
+    version = str(info.get("redis_version", ""))
+    major = re.match(r"\d+", version)
+    if major is None or int(major[0]) >= LEAST_MAJOR_VERSION:
+        return []
+    return [
+        f"Redis {version} is too old: webhooks and /stream cannot notice that events were lost before they were read. "
+        f"Use Redis {LEAST_MAJOR_VERSION}.0 or newer, or Valkey."
+    ]
 
 
 async def _has_snapshots(client: Client) -> bool:

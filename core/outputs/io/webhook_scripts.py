@@ -117,3 +117,25 @@ for i = 2, 3 do
 end
 return ''
 """
+
+# KEYS: of each webhook its record, pending, replay and dead letters · ARGV: every status; the last one is also that of
+# a record without a readable one. Returns how many have each status, how many fail, what waits, is dead, was lost.
+TOTALS = """
+local count, failing, waiting, dead, lost = {}, 0, 0, 0, 0
+for _, status in ipairs(ARGV) do count[status] = 0 end
+for i = 1, #KEYS, 4 do
+  if redis.call('EXISTS', KEYS[i]) == 1 then
+    local values = redis.call('HMGET', KEYS[i], 'status', 'last_error', 'lost_events')
+    local status = count[values[1]] and values[1] or ARGV[#ARGV]
+    count[status] = count[status] + 1
+    if values[2] and values[2] ~= '' then failing = failing + 1 end
+    waiting = waiting + redis.call('XLEN', KEYS[i + 1]) + redis.call('XLEN', KEYS[i + 2])
+    dead = dead + redis.call('XLEN', KEYS[i + 3])
+    lost = lost + (tonumber(values[3]) or 0)
+  end
+end
+local found = {}
+for _, status in ipairs(ARGV) do found[#found + 1] = count[status] end
+for _, value in ipairs({failing, waiting, dead, lost}) do found[#found + 1] = value end
+return found
+"""

@@ -62,7 +62,7 @@ def attention_of(state: PipelineState) -> list[Attention]:
 
 def _server(state: PipelineState) -> Iterator[Attention]:
     for sentence in state.dangers:
-        yield Attention("bad", "The server may lose data", sentence, path="/doctor", label="Doctor")
+        yield Attention("bad", "The server is not as it should be", sentence, path="/doctor", label="Doctor")
 
 
 def _processes(state: PipelineState) -> Iterator[Attention]:
