@@ -116,3 +116,12 @@ def test_a_signature_is_for_one_purpose() -> None:
 
     assert signer.unpack("notice", signer.pack("notice", {"a": 1})) == {"a": 1}
     assert signer.unpack("login", signer.pack("notice", {"a": 1})) is None
+
+
+async def test_form_that_is_filled_in_wrongly_leads_back(api: ApiServer) -> None:
+    """The page that the form was on says what is wrong with it."""
+    async with FormClient(api) as person:
+        status, path, text = await person.submit("/login", "/why/read-again", url="x" * 9_000, back="/why")
+
+    assert (status, path) == (200, "/why")
+    assert "url: String should have at most 8000 characters" in text

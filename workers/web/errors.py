@@ -25,7 +25,7 @@ from workers.web.models import ErrorAnswer, ErrorDetail
 log = logging.getLogger("web")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-ErrorPage = Callable[[web.Request, "ApiError"], web.Response]
+ErrorPage = Callable[[web.Request, "ApiError"], Awaitable[web.Response]]
 ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")
 """How people are told; programs get JSON."""
 RETRY_SECONDS = 5
@@ -76,7 +76,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         raise
     except Exception as error:  # noqa: BLE001 - the edge: whatever it is, the client gets an answer
         problem = explained_request(request, error)
-        return request.app[ERROR_PAGE](request, problem) if wants_page(request) else response(problem)
+        return await request.app[ERROR_PAGE](request, problem) if wants_page(request) else response(problem)
 
 
 def wants_page(request: web.Request) -> bool:

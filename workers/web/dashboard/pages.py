@@ -18,6 +18,7 @@ R = TypeVar("R", bound=BaseModel)
 TAG = "pages"
 ACTION_SECONDS = 300.0
 """A poll waits for its turn at the host."""
+INVALID = 422
 EXPECTED_BELOW = 500
 """Errors with a lower status are the answer to what the person did; the page says so."""
 
@@ -110,8 +111,10 @@ def failure_notice(problem: ApiError) -> Notice:
     return Notice(f"{problem.detail.message} {problem.detail.hint}".strip(), "failed")
 
 
-def error_page(request: web.Request, problem: ApiError) -> web.Response:
-    """Return an error as a page."""
+async def error_page(request: web.Request, problem: ApiError) -> web.Response:
+    """Return an error as a page; a form that was filled in wrongly leads back to its page, which says so."""
+    if request.method == "POST" and problem.status == INVALID:
+        return see_other(request, await forms.way_back(request), Notice(problem.detail.message, "failed"))
     values = {"detail": problem.detail, "status": problem.status}
     response = rendering.render(request, "error.html", values, title="Something is not right", status=problem.status)
     response.headers.update(problem.headers)

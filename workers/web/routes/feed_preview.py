@@ -71,7 +71,7 @@ async def list_entries(call: StoreCall, asked: FeedEntriesRequest) -> FeedEntrie
 ROUTES = (
     Route(
         method="POST",
-        path="/api/feeds/preview",
+        path="/api/feed_preview",
         summary="What a subscription would bring: its feed, the first entries, what is new, what would be refused.",
         tag=TAG,
         request=PreviewFeedRequest,

@@ -24,6 +24,9 @@
     }
   });
 
+  // On a phone the menu is wider than the screen.
+  document.querySelector(".pages [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+
   // ── keyboard: / to search, g and a letter for a page, ? for help ──
 
   let goPressedAt = 0;
