@@ -18,11 +18,13 @@ from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client
 from tests import pipeline_scene as scene
-from tests.api import ApiServer
+from tests.api import ApiServer, api_server
+from tests.articles import rss
 from tests.form_client import PAGE, FormClient
 from tests.newspaper import Newspaper
 from tests.test_web_health import commands_sent
 from tests.web import FakeWeb
+from workers.ingestor import run_cycle
 
 TAGS = re.compile(r"<[^>]+>")
 MOST_PAGE_BYTES = 60_000
@@ -179,3 +181,22 @@ async def test_disabled_webhook_is_sent_again(api: ApiServer, redis: Client, key
     assert "hunter2" not in html + after
     assert "A webhook is disabled" not in after
     assert (await store.require(webhook.id)).is_active
+
+
+async def test_poll_now_mends_a_feed(context: Context, web: FakeWeb) -> None:
+    """A feed that answers again is off the list after its button was pressed, and the page says what came."""
+    web.on("/feed", 500)
+    await context.subscriptions.add("world", web.url("/feed"))
+    await run_cycle(context)
+    web.page("/feed", rss(web.url("/a")))
+    async with api_server(context.settings) as api, FormClient(api) as person:
+        _, _, before = await person.ask("GET", "/")
+        path = re.search(r'action="(/feeds/\w+/poll)"', before)
+        assert path
+        status, _, _ = await person.submit("/", path[1])
+        after = await overview(api)
+
+    assert "One feed is broken" in before
+    assert status == 200
+    assert "feed is broken" not in after
+    assert words(after, "passed-feeds") == "1 new links 2 polls"
