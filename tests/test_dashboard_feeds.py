@@ -106,18 +106,17 @@ async def test_feeds_of_an_earlier_version_are_found(pages: ApiServer, person: F
 
 
 async def test_pages_of_feeds(pages: ApiServer, person: FormClient) -> None:
-    """Fifty at a time; each feed is on one page; a page beyond the last is empty and leads back."""
+    """Thirty at a time; each feed is on one page; a page beyond the last is empty and leads back."""
     services = pages.opener.require()
     for number in range(120):
         await services.context.subscriptions.add("many", f"https://n{number:03}.example.org/rss")
     found: list[str] = []
-    for path in ("/feeds", "/feeds?page=2", "/feeds?page=3"):
+    for path in ("/feeds", "/feeds?page=2", "/feeds?page=3", "/feeds?page=4"):
         _, _, text = await person.ask("GET", path)
         found += re.findall(r'<tr id="feed-([0-9a-f]+)"', text)
     _, _, beyond = await person.ask("GET", "/feeds?page=9")
 
     assert (len(found), len(set(found))) == (120, 120)
-    assert "120 of 120" not in found
     assert "No feeds yet" in beyond or "No feed is like that" in beyond
 
 

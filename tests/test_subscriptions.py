@@ -42,6 +42,18 @@ async def test_sync_adds_and_removes_only_its_own(subscriptions: Subscriptions) 
     assert await subscriptions.by_category() == {"world": [A, C]}
 
 
+async def test_a_feed_is_found_by_its_id(subscriptions: Subscriptions, any_redis: Client, keys: Keys) -> None:
+    """With its categories, polled or not, also where its record names a category that has lost it."""
+    for category, url in (("world", A), ("sports", A), ("world", B)):
+        await subscriptions.add(category, url)
+    await any_redis.hset(keys.feed(ids.feed_id(A)), "categories", "sports,world")
+    await any_redis.hset(keys.feed(ids.feed_id(B)), "categories", "sports")
+
+    assert await subscriptions.by_id(ids.feed_id(A)) == (A, ["sports", "world"])
+    assert await subscriptions.by_id(ids.feed_id(B)) == (B, ["world"])
+    assert await subscriptions.by_id(ids.feed_id(C)) is None
+
+
 async def test_sync_twice_changes_nothing(subscriptions: Subscriptions) -> None:
     """An import may run again at any time."""
     await subscriptions.sync("f", {"world": [A]})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
 from core import ids
 from core.feeds.feed_state import FeedState, FeedStatus
-from core.feeds.feed_summary import health_in, summary_of, title_in
+from core.feeds.feed_summary import healths, summary_of, title_in
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
@@ -56,25 +56,22 @@ class FeedDirectory:
 
     async def page(self, wanted: FeedFilter, offset: int, limit: int, now: float) -> FeedPage:
         """Return a page of the feeds that are wanted; NotSubscribed names the nearest category if there is none."""
-        by_feed = await self._subscriptions.by_feed()
-        by_category = Counter(name for names in by_feed.values() for name in names)
+        members = await self._subscriptions.members()
+        urls = set().union(*members.values())
         if wanted.category:
-            category = await self._subscriptions.require_category(wanted.category)
-            by_feed = {url: names for url, names in by_feed.items() if category in names}
-        summaries = await self._summaries(list(by_feed))
-        words = wanted.text.lower().split()
-        health = {
-            url: health_in(summary, now)
-            for url, summary in summaries.items()
-            if not words or _has_words(f"{url} {title_in(summary)}".lower(), words)
-        }
-        chosen = sorted((url for url, word in health.items() if wanted.health in ("", word)), key=_place)
-        urls = chosen[offset : offset + limit]
-        states = await self._feeds.states(urls)
-        of_page = {url: by_feed[url] for url in urls}
-        return FeedPage(len(chosen), Counter(health.values()), states, of_page, by_category)
+            urls = members.get(await self._subscriptions.require_category(wanted.category), set())
+        summaries = await self._summaries(urls)
+        if words := wanted.text.lower().split():
+            summaries = {url: text for url, text in summaries.items() if _has_words(url, text, words)}
+        health = healths(summaries, now)
+        chosen = [url for url, word in health.items() if wanted.health in ("", word)]
+        chosen.sort(key=_place)
+        shown = chosen[offset : offset + limit]
+        by_feed = {url: [name for name, feeds in members.items() if url in feeds] for url in shown}
+        by_category = {name: len(feeds) for name, feeds in members.items()}
+        return FeedPage(len(chosen), Counter(health.values()), await self._feeds.states(shown), by_feed, by_category)
 
-    async def _summaries(self, urls: Sequence[str]) -> dict[str, str]:
+    async def _summaries(self, urls: Set[str]) -> dict[str, str]:
         stored = cast(dict[str, str], await self._client.hgetall(self._keys.feed_summaries))
         summaries = {url: stored.get(_fid(url), "") for url in urls}
         missing = [url for url, summary in summaries.items() if not summary]
@@ -98,5 +95,6 @@ def _place(url: str) -> str:
     return url.partition("://")[2].removeprefix("www.")
 
 
-def _has_words(text: str, words: Sequence[str]) -> bool:
+def _has_words(url: str, summary: str, words: Sequence[str]) -> bool:
+    text = f"{url} {title_in(summary)}".lower()
     return all(word in text for word in words)

@@ -52,8 +52,7 @@ async def show_feed(call: Call, asked: FeedRequest) -> FeedAnswer:
 
 async def require_feed(call: StoreCall, feed_id: str) -> tuple[str, list[str]]:
     """Return the address of a feed and its categories; raise NotFound if there is none with this id."""
-    by_feed = await call.services.context.subscriptions.by_feed()
-    found = next(((url, names) for url, names in by_feed.items() if ids.feed_id(url) == feed_id), None)
+    found = await call.services.context.subscriptions.by_id(feed_id)
     if found is None:
         raise NotFound(f"There is no feed {feed_id}. GET /api/feeds lists them.")
     return found

@@ -15,7 +15,7 @@ from workers.web.models import Name, RequestModel
 from workers.web.routes import feeds
 from workers.web.routing import Call
 
-PAGE_FEEDS = 50
+PAGE_FEEDS = 30
 HEALTH = ("working", "silent", "broken", "gone", "new")
 
 
