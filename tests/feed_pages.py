@@ -81,7 +81,7 @@ async def put_every_health(api: ApiServer) -> dict[str, str]:
     gone = replace(news, url="https://old.example.com/feed", title="The Old Post", status=FeedStatus.GONE)
     states = {
         "working": news,
-        "silent": replace(quiet, last_new_ts=now - 12 * DAY, new_per_day=()),
+        "silent": replace(quiet, last_new_ts=now - 12.25 * DAY, new_per_day=()),
         "broken": replace(
             broken, error_text="HTTP 503: the server is overloaded.", next_poll_reason="Retry-After (503)"
         ),

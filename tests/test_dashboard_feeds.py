@@ -54,7 +54,7 @@ async def test_every_health_is_shown_with_its_reason(pages: ApiServer, person: F
     for fid in ids_by_health.values():
         assert f'href="/feeds/{fid}"' in text
     for sentence in (
-        "Nothing new for 12d: the server says that it has not changed (304).",
+        "Nothing new for 12d 6h: the server says that it has not changed (304).",
         "Its last poll failed: HTTP 503: the server is overloaded.",
         "410 Gone: the publisher retired this feed.",
         "It was not polled yet.",
