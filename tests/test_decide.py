@@ -34,6 +34,8 @@ KNOWN = replace(
 )
 FAILING = replace(KNOWN, status=Status.ERROR, failures=3, unchanged_streak=5)
 MISSING = replace(KNOWN, status=Status.ERROR, has_text=False, missing_checks=2, missing_since=NOW - 2 * DAY)
+MISSING_ONCE = replace(MISSING, missing_checks=1)
+MISSING_TODAY = replace(MISSING, missing_since=NOW - DAY / 2)
 GONE = replace(MISSING, status=Status.GONE, missing_checks=3)
 OUTSIDE = replace(FRESH, status=Status.OUT_OF_SCOPE)
 
@@ -254,6 +256,17 @@ TABLE = [
     ),
     ("404", KNOWN, Missing(404), Status.ERROR, VisitResult.GONE, TextAction.HIDE, DAY / 2, "item.gone"),
     ("404 at first sight", FRESH, Missing(404), Status.ERROR, VisitResult.FAILED, TextAction.KEEP, DAY / 2, ""),
+    ("second 404", MISSING_ONCE, Missing(404), Status.ERROR, VisitResult.FAILED, TextAction.KEEP, DAY / 2, ""),
+    (
+        "third 404 within a day",
+        MISSING_TODAY,
+        Missing(404),
+        Status.ERROR,
+        VisitResult.FAILED,
+        TextAction.KEEP,
+        DAY / 2,
+        "",
+    ),
     ("third 404", MISSING, Missing(404), Status.GONE, VisitResult.UNCHANGED, TextAction.DELETE, 14 * DAY, ""),
     ("404 of the gone", GONE, Missing(404), Status.GONE, VisitResult.UNCHANGED, TextAction.DELETE, 14 * DAY, ""),
     ("410", KNOWN, Missing(410), Status.GONE, VisitResult.GONE, TextAction.DELETE, 14 * DAY, "item.gone"),

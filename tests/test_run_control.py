@@ -189,6 +189,23 @@ async def test_a_kind_is_paused_between_two_runs(runs: RunStore, control: RunCon
     assert await joined(runs, run, now, "one") is RunRequest.NONE
 
 
+@pytest.mark.parametrize("kind", [RunKind.DOMAIN, RunKind.INGEST])
+async def test_pause_after_a_flag_that_nobody_has_read(
+    runs: RunStore, control: RunControl, redis: Client, keys: Keys, kind: RunKind
+) -> None:
+    """`HSET run:<id> control resume` takes back what was asked before it, not a pause that is asked for later."""
+    now = await connect.now(redis)
+    await redis.hset(keys.domain("docs"), "sources", "docs.site")
+    run, _ = await runs.open(kind, now, domain="docs" if kind is RunKind.DOMAIN else "")
+    await joined(runs, run, now, "one")
+    await redis.hset(keys.run(run.id), "control", "resume")
+    asked = await (control.pause_domain("docs") if kind is RunKind.DOMAIN else control.pause_kind(kind))
+
+    assert [one.status for one in asked] == [RunStatus.PAUSING]
+    assert await redis.hexists(keys.runs_paused, run.scope)
+    assert (await runs.step("beat", run, now, token="one", worker={"ts": now})).request is RunRequest.PAUSE
+
+
 async def test_a_cancelled_domain_counts_what_its_sources_have_left(
     runs: RunStore, control: RunControl, redis: Client, keys: Keys
 ) -> None:

@@ -200,6 +200,21 @@ async def test_failed_items_are_listed_and_tried_again_alone(crawled: Context, s
     assert await crawled.runs.failed_items(partial.id) == []
 
 
+async def test_what_is_missing_again_has_failed_again(crawled: Context, site: Site) -> None:
+    """A second 404 is no success: not in a retry, and not in the next crawl."""
+    site.page("/", links=[*PATHS[1:], "/never"])
+    first = await crawl(crawled)
+    await control_of(crawled).retry(first.id)
+    retried = await crawl_source(crawled, SID, CrawlMode.INCREMENTAL, run_id=first.id)
+    second = await crawl(crawled)
+
+    for status, failed in ((first.status, first.counts["failed"]), (second.status, second.counts["failed"])):
+        assert (status, failed) == (RunStatus.PARTIAL, 1)
+    assert (retried["status"], retried["failed"]) == ("partial", "1")
+    for run in (first, second):
+        assert [one.url for one in await crawled.runs.failed_items(run.id)] == [site.url("/never")]
+
+
 async def test_items_of_a_cancelled_run_are_retried_alone(crawled: Context, site: Site) -> None:
     """What else was left when it was cancelled stays left: a reindex has just the items that failed."""
     run, _ = await crawled.runs.open(RunKind.CRAWL, await connect.now(crawled.client), source=SID)

@@ -274,8 +274,8 @@ def _missing(item: Item, outcome: Missing, timing: _Timing) -> Decision:
         fields["httpStatusCode"] = str(outcome.http_status)
     if is_gone and item.status is not Status.GONE:
         fields["goneTs"] = f"{now:.3f}"
-    # Counted when it goes missing, not at each check after that. What was never there is a broken link.
-    count = VisitResult.UNCHANGED if item.missing_checks else VisitResult.FAILED
+    # Counted as gone when it goes missing. As long as it may come back, each check is a failure, as the record says.
+    count = VisitResult.UNCHANGED if is_gone and item.missing_checks else VisitResult.FAILED
     text, event = TextAction.KEEP, ""
     if item.has_text:
         count, text, event = VisitResult.GONE, TextAction.HIDE, "item.gone"

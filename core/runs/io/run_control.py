@@ -114,8 +114,7 @@ class RunControl:
     async def pause_domain(self, domain_id: str) -> list[Run]:
         """Pause everything of a domain, now and for whatever would start later; return its open runs."""
         await DomainStore(self._client, self._keys).require(domain_id)
-        now = iso(await connect.now(self._client))
-        await self._client.hsetnx(self._keys.runs_paused, domain_scope(domain_id), now)
+        await self._pause_scope(domain_scope(domain_id), await self._open_runs(domain_id))
         return [await self._steps.checked(run.id) for run in await self._open_runs(domain_id)]
 
     async def resume_domain(self, domain_id: str) -> list[Run]:
@@ -138,12 +137,17 @@ class RunControl:
             await self._cancel(run)
         return [await self._steps.require(run.id) for run in runs]
 
+    async def _pause_scope(self, scope: str, runs: Sequence[Run]) -> None:
+        """Pause a scope; what was asked of these runs before by the flag in Redis is done first, or it would end it."""
+        for run in runs:
+            await self._steps.step("check", run)
+        await self._client.hsetnx(self._keys.runs_paused, scope, iso(await connect.now(self._client)))
+
     # ── all runs of a kind ──
 
     async def pause_kind(self, kind: RunKind) -> list[Run]:
         """Pause all runs of a kind, also those that would start later; return the open ones."""
-        now = iso(await connect.now(self._client))
-        await self._client.hsetnx(self._keys.runs_paused, str(kind), now)
+        await self._pause_scope(str(kind), [run for run in await self._steps.open_runs() if run.kind is kind])
         return [await self._steps.checked(run.id) for run in await self._steps.open_runs() if run.kind is kind]
 
     async def resume_kind(self, kind: RunKind) -> list[Run]:

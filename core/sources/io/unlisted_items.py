@@ -88,7 +88,8 @@ class Unlister:
             commands += self._context.source_items.record_rename(item, moved_to)
         commands += [*self._context.items.unlist(item, self._source.sid), *self._unlisted()]
         if item.checked_ts >= self._run_began:  # counted already in this run: as what it is now, and not twice
-            counted_as = self._visited_as(item) if item.has_text else decision.count
+            was_missing = item.status is Status.ERROR and item.missing_checks > 1  # and failed once more
+            counted_as = self._visited_as(item) if item.has_text or was_missing else decision.count
             commands += self._tally.counted({"visited": -1, str(counted_as): -1})
         await self._buffer.add(DecidedVisit(leased, outcome, policy, around, chance, decision, commands))
 
@@ -97,7 +98,7 @@ class Unlister:
         return self._tally.counted({UNLISTED: 1})
 
     def _visited_as(self, item: Item) -> VisitResult:
-        """Return how the visit of an item with a text was counted."""
+        """Return how the visit of an item was counted that has a text, or that was missing before."""
         if item.status in (Status.ERROR, Status.OUT_OF_SCOPE):
             return VisitResult.FAILED if item.status is Status.ERROR else VisitResult.EXCLUDED
         return VisitResult.CHANGED if item.changed_ts >= self._run_began else VisitResult.UNCHANGED
