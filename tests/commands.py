@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.keys import Keys
 from core.settings import Settings
 from core.store import connect
 from tests import prefork
@@ -57,3 +59,9 @@ async def everything(client: connect.Client) -> dict[str, object]:
     }
     names = sorted([key async for key in client.scan_iter("*")])
     return {key: await readers[await client.type(key)](key) for key in names}
+
+
+def changed_beside_runs(before: Mapping[str, object], after: Mapping[str, object], keys: Keys) -> list[str]:
+    """The keys that differ, but for those of runs: a check is a run, and writes nothing else."""
+    of_runs = (keys.run(""), keys.runs, keys.events, keys.done(""))
+    return [key for key in {*before, *after} if before.get(key) != after.get(key) and not key.startswith(of_runs)]
