@@ -20,6 +20,7 @@ from core.store import connect
 from scripts import doctor
 from tests import commands
 from tests.damage_scene import PAGES, SID, WORDS, Scene, open_scene
+from tests.faults import process
 
 Plant = Callable[[Scene, int], Awaitable[None]]
 
@@ -382,8 +383,7 @@ async def test_no_alarm_while_workers_write(scene: Scene, full: bool) -> None:
     async def until_workers_have_been_everywhere(_: float) -> None:
         """Half a second is enough for workers that are alone on the machine."""
         enough = rounds + 2
-        while rounds < enough:
-            await asyncio.sleep(0.01)
+        await process.until(lambda: rounds >= enough)
 
     async def look() -> None:
         for _ in range(20 if full else 3):
