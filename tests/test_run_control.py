@@ -97,12 +97,14 @@ async def test_resume_never_makes_a_second_run(runs: RunStore, control: RunContr
 
 
 async def test_cancelled_run_can_be_run_again(runs: RunStore, control: RunControl, redis: Client, keys: Keys) -> None:
-    """It keeps its counts and its id, and tells how many items were left."""
+    """It keeps its counts, its percent and its id, tells how many items were left, and repeats none, failed or not."""
     now = await connect.now(redis)
     run = await opened(runs, now)
     await joined(runs, run, now, "one")
     await redis.zadd(keys.due("docs.site"), {"url_a": now - 5, "url_b": now + 900})
-    await redis.hset(keys.run(run.id), "visited", "7")
+    await redis.hset(keys.run(run.id), mapping={"visited": "7", "failed": "1", "progress": "29"})
+    await redis.hset(keys.item("url_c"), mapping={"id": "url_c", "sources": "docs.site"})
+    await redis.hset(keys.run_failed(run.id), "url_c", '{"code": "FAIL_HTTP"}')
     cancelling = await control.cancel(run.id)
     await runs.step("leave", run, now, token="one")
     cancelled = await runs.require(run.id, now)
@@ -110,7 +112,9 @@ async def test_cancelled_run_can_be_run_again(runs: RunStore, control: RunContro
 
     assert cancelling.status is RunStatus.CANCELLING
     assert (cancelled.status, cancelled.left, cancelled.counts["visited"]) == (RunStatus.CANCELLED, 1, 7)
-    assert (again.status, again.id, again.counts["visited"]) == (RunStatus.QUEUED, run.id, 7)
+    assert (again.status, again.id, again.progress) == (RunStatus.QUEUED, run.id, 29)
+    assert (again.counts["visited"], again.counts["failed"]) == (7, 1)
+    assert await redis.zscore(keys.due("docs.site"), "url_c") is None
 
 
 async def test_what_cannot_be_done_is_a_sentence(runs: RunStore, control: RunControl, redis: Client) -> None:

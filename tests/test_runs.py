@@ -189,6 +189,7 @@ async def test_failed_items_are_listed_and_tried_again_alone(crawled: Context, s
     result = await control_of(crawled).retry(partial.id)
     again = await crawl_source(crawled, SID, CrawlMode.INCREMENTAL, run_id=partial.id)
 
+    assert (partial.progress, result.run.progress) == (100, 100)  # it never runs backwards
     assert (partial.status, partial.problem, partial.counts["failed"]) == (RunStatus.PARTIAL, "", 2)
     assert {(one.url, one.code, one.text) for one in failed} == {
         (site.url("/1"), "FAIL_HTTP", "HTTP 500"),

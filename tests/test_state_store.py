@@ -153,6 +153,21 @@ async def test_indexing_until_no_text_waits(states: KbStateStore, redis: Client,
     assert done.message == "Done: 0 pages crawled, 0 documents indexed"
 
 
+async def test_percent_never_falls_when_a_run_is_run_again(
+    states: KbStateStore, redis: Client, keys: Keys, docs: str
+) -> None:
+    """A retry that brings new texts is indexing again; its percent stays."""
+    await redis.zadd(keys.refs("docs.site"), {"a": 0})
+    complete = {"status": "partial", "phase": "done", "progress": 100, "ended": "2026-01-01T00:00:09Z"}
+    seen = []
+    for fields in (complete, {"progress": 100}, complete):
+        await states.follow(await put(redis, keys, **fields), NOW)
+        seen.append((await states.require(docs, NOW)).job)
+        await redis.zadd(keys.embed_due, {"a": 1})
+
+    assert [(job.phase, job.progress) for job in seen] == [("done", 100), ("crawling", 100), ("indexing", 100)]
+
+
 async def test_crawl_begins_to_count_anew(states: KbStateStore, redis: Client, keys: Keys, docs: str) -> None:
     """Visits are counted by crawl; documents since the beginning. A refresh, or a second crawl beside an open one,
     goes on counting; a crawl beside a refresh begins."""

@@ -69,14 +69,26 @@ class RunControl:
                 if child.is_open:
                     await self._steps.step("resume", child)
         else:
-            parts = [one for one in await self._steps.children(run) if one.status is not RunStatus.SUCCEEDED]
-            reply = await self._steps.reopen(run, await self._failed_by_run([run, *parts]))
+            reply = await self._steps.reopen(run, await self._left_by_run(run))
         await self._steps.check_children(run)
         if not reply.working and not reply.waiting:
             if command := _by_hand(run):
                 raise FreshetError(f"No process has {run.id} any more. Start it again, and it goes on: {command}")
             await self._steps.send_job(run_id)
         return await self._steps.require(run_id)
+
+    async def _left_by_run(self, run: Run) -> dict[str, list[FailedItem]]:
+        """Return which runs go on when an ended one is resumed, each with what it tries again.
+
+        A cancelled crawl visits what was left; any other run that ended has nothing left but what failed. A reindex
+        is about items that someone asked for, so it tries them again in any case.
+        """
+        parts = [one for one in await self._steps.children(run) if one.status is not RunStatus.SUCCEEDED]
+        if run.status is RunStatus.CANCELLED:
+            parts = [one for one in parts if one.status is RunStatus.CANCELLED]
+        found = await self._failed_by_run([run, *parts])
+        was_cut = [one.id for one in (run, *parts) if one.status is RunStatus.CANCELLED]
+        return found if run.kind is RunKind.REINDEX else {**found, **{run_id: [] for run_id in was_cut}}
 
     async def cancel(self, run_id: str) -> Run:
         """End a run before its time: what is done stays, what is left stays due and is listed."""

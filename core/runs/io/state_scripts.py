@@ -5,12 +5,13 @@ A script derives what it writes from what is stored at that moment, so that writ
 
 from __future__ import annotations
 
-# Behind a succeeded run: `indexing` while texts of the domain wait to be embedded, then `done`.
+# Behind a succeeded run: `indexing` while texts of the domain wait to be embedded, then `done`. The percent is not below
+# `least`, which it had before in the same run.
 _SETTLE = """
 local call, state, domain, embed_due = redis.call, KEYS[1], KEYS[2], KEYS[3]
 local ask = cjson.decode(ARGV[1])
 
-local function settle()
+local function settle(least)
   local waiting = 0
   for sid in string.gmatch(call('HGET', domain, 'sources') or '', '[^,]+') do
     local refs = ask.refs_head .. sid .. ask.refs_tail
@@ -19,7 +20,7 @@ local function settle()
   if waiting > 0 then
     local many = waiting < ask.most_waiting and waiting or 'more than ' .. ask.most_waiting
     local message = 'Indexing: ' .. many .. ' texts wait to be embedded'
-    call('HSET', state, 'job.phase', 'indexing', 'job.progress', 99, 'job.message', message)
+    call('HSET', state, 'job.phase', 'indexing', 'job.progress', math.max(least, 99), 'job.message', message)
     return
   end
   local told = call('HGET', state, 'run_message') or ''
@@ -41,8 +42,8 @@ local OPEN = {queued = true, running = true, pausing = true, paused = true, canc
 local NAMES = {'status', 'phase', 'progress', 'message', 'error', 'started', 'ended', 'heartbeat_ts'}
 local run = {}
 for i, value in ipairs(call('HMGET', KEYS[4], unpack(NAMES))) do run[NAMES[i]] = value or '' end
-local followed, created, status, progress, completed, pages = unpack(call('HMGET', state,
-  'run_id', 'run_created_ts', 'job.status', 'job.progress', 'job.completed_at', 'crawl.pages_crawled'))
+local followed, created, status, progress, pages = unpack(call('HMGET', state,
+  'run_id', 'run_created_ts', 'job.status', 'job.progress', 'crawl.pages_crawled'))
 local is_new = followed ~= ask.run
 if run.status == '' or (followed and is_new and (tonumber(created) or 0) > ask.created_ts) then return 0 end
 if is_new then
@@ -58,16 +59,15 @@ end
 if run.status == 'running' and (is_new or status ~= 'running') then
   call('HSET', state, 'rate_from_ts', ask.now, 'rate_from_pages', pages or 0)
 end
--- A run that was complete and is run again begins with its own percent; else that never falls.
-local percent, was_complete = tonumber(run.progress) or 0, (completed or '') ~= '' and progress == '100'
-if not is_new and not was_complete then percent = math.max(percent, tonumber(progress) or 0) end
+local least = is_new and 0 or tonumber(progress) or 0
+local percent = math.max(tonumber(run.progress) or 0, least)
 local is_paused = run.status == 'pausing' or run.status == 'paused'
 local is_cancelled = run.status == 'cancelling' or run.status == 'cancelled'
 call('HSET', state, 'updated_at', ask.updated_at, 'heartbeat_ts', run.heartbeat_ts, 'run_message', run.message,
   'job.status', run.status, 'job.phase', run.phase, 'job.progress', percent, 'job.message', run.message,
   'job.error', run.error, 'job.started_at', run.started, 'job.completed_at', run.ended,
   'job.paused', is_paused and 'true' or 'false', 'job.cancel_requested', is_cancelled and 'true' or 'false')
-if run.status == 'succeeded' or run.status == 'partial' then settle() end
+if run.status == 'succeeded' or run.status == 'partial' then settle(least) end
 return 1
 """
 )
@@ -77,8 +77,8 @@ SETTLE = (
     _SETTLE
     + """
 if call('HGET', state, 'job.phase') ~= 'indexing' then return 0 end
-local status = call('HGET', state, 'job.status')
-if status == 'succeeded' or status == 'partial' then settle() end
+local status, percent = unpack(call('HMGET', state, 'job.status', 'job.progress'))
+if status == 'succeeded' or status == 'partial' then settle(tonumber(percent) or 0) end
 return 1
 """
 )
