@@ -5,8 +5,8 @@ A script derives what it writes from what is stored at that moment, so that writ
 
 from __future__ import annotations
 
-# Behind a succeeded run: `indexing` while texts of the domain wait to be embedded, then `done`. The percent is not below
-# `least`, which it had before in the same run.
+# Behind a succeeded run: `indexing` while texts of the domain wait to be embedded, then `done`. The percent is never
+# below `least`, which it had before in the same run.
 _SETTLE = """
 local call, state, domain, embed_due = redis.call, KEYS[1], KEYS[2], KEYS[3]
 local ask = cjson.decode(ARGV[1])
