@@ -80,8 +80,8 @@ class PipelineMonitor:
         """Return everything that the overview shows."""
         metrics = await self._monitor.metrics()
         now, backlog = metrics.now_ts, metrics.backlog
-        webhooks = list(await self._webhooks.changes())
-        needs = Needs(metrics.feeds > 0, bool(webhooks))
+        webhooks = metrics.webhooks
+        needs = Needs(metrics.feeds > 0, webhooks.webhooks > 0)
         categories = await self._subscriptions.categories()
         links = await read_many(self._client, [("SCARD", self._keys.category_links(name)) for name in categories])
         return PipelineState(
@@ -92,15 +92,16 @@ class PipelineMonitor:
             runs=(await self._runs.open(RunFilter(), now))[:MOST_RUNS] if metrics.open_runs else (),
             newest_broken=await self._broken.newest(MOST_FEEDS) if metrics.broken_feeds else (),
             notices=await self._sources.notices([sid for sid in backlog.due if "." in sid]),
-            has_webhooks=bool(webhooks),
-            disabled_webhooks=await self._disabled(webhooks),
+            has_webhooks=webhooks.webhooks > 0,
+            disabled_webhooks=await self._disabled() if webhooks.by_status[WebhookStatus.DISABLED] else (),
             dangers=await self._server_dangers(),
             has_sample=any(name.startswith(SAMPLE_PREFIX) for name in categories),
             history=await self._history.read(now - HISTORY_SECONDS),
         )
 
-    async def _disabled(self, webhook_ids: Sequence[str]) -> list[Webhook]:
-        """Return those of the webhooks whose receivers want nothing any more; of the others only a word is read."""
+    async def _disabled(self) -> list[Webhook]:
+        """Return the first few webhooks whose receivers want nothing any more; of the others only a word is read."""
+        webhook_ids = list(await self._webhooks.changes())
         commands = [("HGET", self._keys.webhook(name), "status") for name in webhook_ids]
         statuses = await read_many(self._client, commands)
         pairs = zip(webhook_ids, statuses, strict=True)

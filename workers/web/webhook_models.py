@@ -8,7 +8,7 @@ from pydantic import Field
 
 from core.outputs.webhook import ID_PATTERN
 from core.outputs.webhook_filter import MOST_NAMES, MOST_QUERY_CHARS
-from workers.web.models import AnswerModel, Limit, Name, RequestModel
+from workers.web.models import AnswerModel, Limit, Name, Offset, RequestModel
 
 WebhookId = Annotated[str, Field(pattern=ID_PATTERN, examples=["wh_0a1b2c3d4e5f"])]
 Names = Annotated[list[Name], Field(max_length=MOST_NAMES)]
@@ -19,6 +19,13 @@ class WebhookRequest(RequestModel):
     """One webhook."""
 
     id: WebhookId
+
+
+class WebhooksRequest(RequestModel):
+    """Which webhooks."""
+
+    limit: Limit = 1_000
+    offset: Offset = 0
 
 
 class AddWebhookRequest(RequestModel):
@@ -81,7 +88,8 @@ class WebhookAnswer(AnswerModel):
 class WebhooksAnswer(AnswerModel):
     """All webhooks."""
 
-    webhooks: list[WebhookAnswer]
+    total: int
+    webhooks: list[WebhookAnswer] = Field(description="The last changed first.")
 
 
 class WebhookTestAnswer(AnswerModel):

@@ -79,6 +79,15 @@ class WebhookStore:
         found = [stored_form.from_hash(name, row) for name, row in zip(names, rows, strict=True) if row]
         return sorted(found, key=lambda one: (one.created_ts, one.id))
 
+    async def page(self, offset: int, limit: int) -> tuple[list[Webhook], int]:
+        """Return some webhooks, the last changed first, and how many there are."""
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.zrange(self._keys.webhooks, offset, offset + limit - 1, desc=True)
+            pipe.zcard(self._keys.webhooks)
+            names, total = await pipe.execute()
+        found = {one.id: one for one in await self.read_all(names)}
+        return [found[name] for name in names if name in found], int(total)
+
     async def require(self, webhook_id: str) -> Webhook:
         """Return a webhook; raise NotFound if there is none."""
         found = await self.read_all([webhook_id])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from core.runtime.health import HealthStatus
 from core.runtime.pipeline_monitor import PipelineState
 from core.urls.secrets import redact
+from workers.web.dashboard.webhook_texts import receiver_of
 
 EMBED_PROBLEM = "Nothing is embedded now:"
 WORKERS = "python -m workers refresh reindex embed"
@@ -101,7 +102,7 @@ def _embedder(state: PipelineState) -> Iterator[Attention]:
 
 def _webhooks(state: PipelineState) -> Iterator[Attention]:
     for webhook in state.disabled_webhooks:
-        text = f"Nothing is sent to {redact(webhook.url)}: {redact(webhook.status_reason)}"
+        text = f"Nothing is sent to {receiver_of(webhook.url)}: {redact(webhook.status_reason)}"
         action = f"/webhooks/{webhook.id}/resume"
         yield Attention("warn", "A webhook is disabled", text, action=action, label="Send again")
 

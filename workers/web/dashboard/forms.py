@@ -38,7 +38,8 @@ async def read_form(request: web.Request) -> Mapping[str, str]:
     if not browser or not request.app[SIGNER].is_signature(given, "form", browser):
         hint = "Go back, reload the page and try again."
         raise ApiError(403, "stale_form", "This form is too old, or was not made by this page.", hint)
-    fields = {name: _text(value) for name, value in form.items() if name not in (TOKEN_FIELD, BACK_FIELD)}
+    # Boxes that were ticked come one by one under the same name.
+    fields = {name: ",".join(map(_text, form.getall(name))) for name in form if name not in (TOKEN_FIELD, BACK_FIELD)}
     return {name: value for name, value in fields.items() if value.strip()}
 
 

@@ -27,6 +27,7 @@ NAVIGATION = (
     NavigationLink("/runs", "Runs", "r"),
     NavigationLink("/why", "Why?", "w"),
     NavigationLink("/failures", "Failures", "x"),
+    NavigationLink("/webhooks", "Webhooks", "h"),
     NavigationLink("/throttle", "Throttle", "t"),
     NavigationLink("/doctor", "Doctor", "c"),
     NavigationLink("/settings", "Settings", "s"),

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from core.outputs.io.webhook_setup import send_test
 from core.outputs.webhook_attempts import DeliveryEnd
 from core.store import connect
+from core.urls.secrets import redact
 from workers.web.routes.webhooks import TAG, webhook_store
 from workers.web.routing import Call, Route
 from workers.web.webhook_models import (
@@ -37,7 +38,8 @@ async def skip(call: Call, asked: WebhookRequest) -> SkipAnswer:
 async def list_dead(call: Call, asked: DeadLettersRequest) -> DeadLettersAnswer:
     """List what was given up."""
     letters = await webhook_store(call).dead_letters(asked.id, asked.limit)
-    return DeadLettersAnswer(dead_letters=[DeadLetterAnswer.model_validate(asdict(one)) for one in letters])
+    told = [asdict(one) | {"reason": redact(one.reason)} for one in letters]
+    return DeadLettersAnswer(dead_letters=[DeadLetterAnswer.model_validate(one) for one in told])
 
 
 async def replay(call: Call, asked: ReplayRequest) -> ReplayAnswer:

@@ -10,7 +10,6 @@ from core.outputs.webhook import Webhook
 from core.outputs.webhook_json import webhook_json
 from core.store import connect
 from core.urls.secrets import redact
-from workers.web.models import NoParameters
 from workers.web.routing import Call, Route
 from workers.web.webhook_models import (
     AddWebhookRequest,
@@ -18,6 +17,7 @@ from workers.web.webhook_models import (
     WebhookRemovedAnswer,
     WebhookRequest,
     WebhooksAnswer,
+    WebhooksRequest,
 )
 
 TAG = "webhooks"
@@ -34,13 +34,13 @@ async def _answer(call: Call, webhook: Webhook, secret: str = "") -> WebhookAnsw
     return WebhookAnswer.model_validate(told | ({"secret": secret} if secret else {}))
 
 
-async def list_webhooks(call: Call, _: NoParameters) -> WebhooksAnswer:
-    """List all webhooks, oldest first."""
+async def list_webhooks(call: Call, asked: WebhooksRequest) -> WebhooksAnswer:
+    """List webhooks, the last changed first."""
     store, now = webhook_store(call), await connect.now(call.services.client)
-    webhooks = await store.read_all()
+    webhooks, total = await store.page(asked.offset, asked.limit)
     sizes = await store.sizes([one.id for one in webhooks])
     told = [webhook_json(one, size, now) for one, size in zip(webhooks, sizes, strict=True)]
-    return WebhooksAnswer(webhooks=[WebhookAnswer.model_validate(one) for one in told])
+    return WebhooksAnswer(total=total, webhooks=[WebhookAnswer.model_validate(one) for one in told])
 
 
 async def add(call: Call, asked: AddWebhookRequest) -> WebhookAnswer:
@@ -105,9 +105,9 @@ ROUTES = (
     Route(
         method="GET",
         path="/api/webhooks",
-        summary="All webhooks, with what waits and what failed.",
+        summary="Webhooks, the last changed first, with what waits and what failed.",
         tag=TAG,
-        request=NoParameters,
+        request=WebhooksRequest,
         handler=list_webhooks,
         answer=WebhooksAnswer,
     ),

@@ -23,6 +23,10 @@ from workers.web.dashboard.views import (
     runs,
     settings,
     throttle,
+    webhook,
+    webhook_actions,
+    webhook_add,
+    webhooks,
     why,
 )
 from workers.web.routing import Routes
@@ -44,6 +48,10 @@ MODULES = (
     run,
     failures,
     why,
+    webhooks,
+    webhook_add,
+    webhook,
+    webhook_actions,
     throttle,
     doctor,
     settings,

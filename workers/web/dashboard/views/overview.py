@@ -12,9 +12,7 @@ from workers.web.dashboard.attention import attention_of
 from workers.web.dashboard.flow import flow_of
 from workers.web.dashboard.pages import Done, action, page
 from workers.web.models import NoParameters
-from workers.web.routes import webhooks
 from workers.web.routing import Call
-from workers.web.webhook_models import WebhookRequest
 
 
 async def show_overview(call: Call, _: NoParameters) -> dict[str, Any]:
@@ -52,14 +50,7 @@ async def resume_embedding(call: Call, _: NoParameters) -> Done:
     return Done("Embedding is tried again with the timer's next round.")
 
 
-async def resume_webhook(call: Call, asked: WebhookRequest) -> Done:
-    """Send events to a webhook again."""
-    answer = await webhooks.resume(call, asked)
-    return Done(f"Events are sent to {answer.url} again.")
-
-
 ROUTES = (
     page("/", "Overview", "overview.html", show_overview, NoParameters),
     action("/embed/resume", "Embed again, without waiting for the end of a pause.", resume_embedding, NoParameters),
-    action("/webhooks/{id}/resume", "Send events to a webhook again.", resume_webhook, WebhookRequest),
 )

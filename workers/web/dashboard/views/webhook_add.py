@@ -1,0 +1,102 @@
+"""Add a webhook, or give one a new secret. The secret is in the answer to the form itself, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from aiohttp import web
+from pydantic import BeforeValidator, Field
+
+from core.outputs.webhook_filter import EVENT_TYPES, MOST_NAMES
+from core.sources.io.domain_store import DomainStore
+from workers.web.dashboard import rendering
+from workers.web.dashboard.pages import ACTION_SECONDS, EXPECTED_BELOW, failure_notice, page
+from workers.web.dashboard.webhook_texts import receiver_of
+from workers.web.errors import explained_request
+from workers.web.models import Name, NoParameters, names
+from workers.web.routes import webhooks
+from workers.web.routing import HTML, Call, Route
+from workers.web.webhook_models import AddWebhookRequest, WebhookAnswer, WebhookRequest
+
+TEMPLATE = "webhook_add.html"
+TITLE = "Add a webhook"
+MOST_BOXES = 60
+"""Where there are more categories or domains, their names are typed."""
+Listed = Annotated[
+    list[Name], Field(default=[], max_length=MOST_NAMES), BeforeValidator(lambda text: list(names(text)))
+]
+"""Names that are separated by commas, or boxes that were ticked."""
+
+
+class AddForm(AddWebhookRequest):
+    """Where to send events, and which."""
+
+    types: Listed
+    categories: Listed
+    domains: Listed
+
+
+async def show_form(call: Call, _: NoParameters) -> dict[str, Any]:
+    """Show the empty form."""
+    return await _values(call, AddForm.model_construct(url=""))
+
+
+async def add(call: Call, asked: AddForm) -> web.Response:
+    """Add a webhook and show its secret, only this once; what cannot be added is told beside the form."""
+    try:
+        added = await webhooks.add(call, asked.model_copy(update={"url": asked.url.strip()}))
+    except Exception as error:
+        problem = explained_request(call.http, error)
+        if problem.status >= EXPECTED_BELOW:
+            raise
+        values = {**await _values(call, asked), "notice": failure_notice(problem)}
+        return rendering.render(call.http, TEMPLATE, values, title=TITLE, status=problem.status)
+    return _secret_page(call, added, "Added. Events are sent there from now on.")
+
+
+async def rotate(call: Call, asked: WebhookRequest) -> web.Response:
+    """Give a webhook a new secret and show it, only this once."""
+    answer = await webhooks.rotate(call, asked)
+    return _secret_page(call, answer, "A new secret. For 24 hours messages carry the signatures of both.")
+
+
+def _secret_page(call: Call, webhook: WebhookAnswer, done: str) -> web.Response:
+    """Return the page with the secret; whoever goes on from there is at the page of the webhook."""
+    values = {"webhook": webhook, "receiver": receiver_of(webhook.url), "done": done, "here": f"/webhooks/{webhook.id}"}
+    response = rendering.render(call.http, "webhook_secret.html", values, title="Secret of a webhook")
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+async def _values(call: Call, asked: AddForm) -> dict[str, Any]:
+    services = call.services
+    domains = await DomainStore(services.client, services.keys).ids()
+    known: dict[str, Sequence[str]] = {
+        "types": EVENT_TYPES,
+        "categories": await services.context.subscriptions.categories(),
+        "domains": sorted(domains),
+    }
+    return {"asked": asked, "known": known, "most_boxes": MOST_BOXES}
+
+
+def _secret_form(path: str, summary: str, **more: Any) -> Route[Any]:
+    """Return the route of a form that is answered by a page of its own."""
+    return Route(
+        method="POST",
+        path=path,
+        summary=summary,
+        tag="pages",
+        answer=None,
+        other_types=(HTML,),
+        fields_in="form",
+        seconds=ACTION_SECONDS,
+        **more,
+    )
+
+
+ROUTES = (
+    page("/webhooks/add", TITLE, TEMPLATE, show_form, NoParameters),
+    _secret_form("/webhooks/add", "Add a webhook.", request=AddForm, handler=add),
+    _secret_form("/webhooks/{id}/rotate", "Give a webhook a new secret.", request=WebhookRequest, handler=rotate),
+)

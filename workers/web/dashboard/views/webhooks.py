@@ -1,0 +1,41 @@
+"""All webhooks: where they send which events, what waits, what failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from core.outputs.io.webhook_totals import read_totals
+from workers.web.dashboard import webhook_texts
+from workers.web.dashboard.pages import page
+from workers.web.models import RequestModel
+from workers.web.routes import webhooks
+from workers.web.routing import Call
+from workers.web.webhook_models import WebhooksRequest
+
+PAGE_WEBHOOKS = 50
+
+
+class WebhooksPageRequest(RequestModel):
+    """Which page of the webhooks."""
+
+    page: int = Field(default=1, ge=1, le=1_000)
+
+
+async def show_webhooks(call: Call, asked: WebhooksPageRequest) -> dict[str, Any]:
+    """Show a page of the webhooks."""
+    offset = (asked.page - 1) * PAGE_WEBHOOKS
+    found = await webhooks.list_webhooks(call, WebhooksRequest(limit=PAGE_WEBHOOKS, offset=offset))
+    return {
+        "webhooks": found.webhooks,
+        "total": found.total,
+        "totals": await read_totals(call.services.client, call.services.keys),
+        "texts": webhook_texts,
+        "first": offset + 1,
+        "before": f"/webhooks?page={asked.page - 1}" if asked.page > 1 else "",
+        "after": f"/webhooks?page={asked.page + 1}" if offset + PAGE_WEBHOOKS < found.total else "",
+    }
+
+
+ROUTES = (page("/webhooks", "Webhooks", "webhooks.html", show_webhooks, WebhooksPageRequest),)
