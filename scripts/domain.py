@@ -9,7 +9,7 @@ python -m scripts.domain crawl ID          visit what is new, check what is know
     --dry-run                              tell what a crawl would find and ask for; changes nothing
     --yes                                  it may lose more than the guard lets it, for a day
 python -m scripts.domain pause ID          nothing of it is listed or visited, also after a restart, until it is resumed
-python -m scripts.domain resume ID         go on where it stopped
+python -m scripts.domain resume ID         go on where it stopped: after a pause, or after a cancel
 python -m scripts.domain cancel ID         end its runs; what is done stays
 python -m scripts.domain report ID         its last runs, what it refused, what is in error
 python -m scripts.domain remove ID         with all its items; --dry-run says how much that is
@@ -25,7 +25,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 
 from core.runs.io.run_control import RunControl
-from core.runs.run import Run, run_json
+from core.runs.run import Run, domain_scope, run_json
 from core.runtime.terminal import echo
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_file import is_domain_file, load_domain
@@ -37,6 +37,7 @@ from scripts import command_line
 from scripts.command_names import as_typed, command
 from scripts.domain_crawl import crawl
 from scripts.domain_report import how_it_ended, report
+from scripts.run_page import paused_lines
 from scripts.runs import controlled
 from scripts.tables import ago, removal_json, removal_summary, table
 
@@ -69,6 +70,8 @@ async def list_domains(json: bool = False) -> int:
         echo(as_typed("There is no domain yet. python -m scripts.domain add URL|FOLDER|domain.json"))
         return 0
     echo(table(("DOMAIN", "SOURCE", "KIND", "ITEMS", "DUE", "LAST LISTED", "HOW IT ENDED"), rows))
+    for line in paused_lines({domain_scope(one.id): one.paused_since for one in domains if one.paused_since}):
+        echo(as_typed(line))
     return 0
 
 
@@ -90,31 +93,44 @@ async def remove(domain_id: str, dry_run: bool, json: bool = False) -> int:
 
 async def pause(domain_id: str, json: bool = False) -> int:
     """Pause everything of a domain."""
-    return await _control(domain_id, RunControl.pause_domain, f"{domain_id} is paused.", json)
+    sentence = (
+        f"{domain_id} is paused. No run of it is open; `freshet domain resume {domain_id}` lets the next ones begin."
+    )
+    return await _control(domain_id, RunControl.pause_domain, lambda _: sentence, json)
 
 
 async def resume(domain_id: str, json: bool = False) -> int:
     """Go on with everything of a domain."""
-    return await _control(domain_id, RunControl.resume_domain, f"{domain_id} is no longer paused.", json)
+
+    def sentence(since: str) -> str:
+        if since:
+            return f"{domain_id} is no longer paused."
+        start = f"`freshet domain crawl {domain_id}` starts one"
+        return f"{domain_id} was not paused, and its last crawl was not cancelled; {start}."
+
+    return await _control(domain_id, RunControl.resume_domain, sentence, json)
 
 
 async def cancel(domain_id: str, json: bool = False) -> int:
     """Cancel the open runs of a domain."""
-    return await _control(domain_id, RunControl.cancel_domain, f"No run of {domain_id} is open.", json)
+    return await _control(domain_id, RunControl.cancel_domain, lambda _: f"No run of {domain_id} is open.", json)
 
 
 async def _control(
     domain_id: str,
     act: Callable[[RunControl, str], Coroutine[object, object, list[Run]]],
-    without_runs: str,
+    without_runs: Callable[[str], str],
     json: bool,
 ) -> int:
+    """`without_runs`: what is said where no run was concerned, by since when the domain was paused before."""
     async with command_line.open_session() as (settings, keys, client):
-        runs = await act(RunControl(settings, client, keys), domain_id)
+        control = RunControl(settings, client, keys)
+        since = await control.paused_since(domain_id)
+        runs = await act(control, domain_id)
     if json:
         command_line.print_json([run_json(run) for run in runs])
         return 0
-    echo("\n".join(controlled(run) for run in runs) or without_runs)
+    echo("\n".join(controlled(run) for run in runs) or as_typed(without_runs(since)))
     return 0
 
 

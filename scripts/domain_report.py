@@ -8,7 +8,7 @@ from typing import Any
 from core.net.pace_store import PaceStore
 from core.registry import field_parsing
 from core.registry.record import Status
-from core.runs.run import COUNTERS, Run, run_json
+from core.runs.run import COUNTERS, Run, domain_scope, run_json
 from core.runtime.terminal import echo
 from core.sources.io.domain_report import DomainReport, read_report, report_json
 from core.urls.pace import Paces
@@ -16,6 +16,7 @@ from core.urls.secrets import redact
 from scripts import command_line
 from scripts.command_names import as_typed
 from scripts.feeds_set import gap_text
+from scripts.run_page import paused_lines
 from scripts.tables import ago, span, table
 
 HOW_CHARS = 60
@@ -40,7 +41,9 @@ async def report(domain_id: str, json: bool = False) -> int:
     if json:
         command_line.print_json(report_json(found))
         return 0
-    lines = [f"{found.overview.id}: {found.overview.name}", *_paces(found, paces), "", *_runs(found)]
+    paused = {domain_scope(domain_id): found.overview.paused_since} if found.overview.paused_since else {}
+    head = [f"{found.overview.id}: {found.overview.name}", *paused_lines(paused)]
+    lines = [*head, *_paces(found, paces), "", *_runs(found)]
     lines += [*_notices(found, "\n".join(lines)), *_refused(found), *_items(found)]
     echo(as_typed("\n".join(lines)))
     return 0

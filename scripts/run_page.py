@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from core.runs.run import FailedItem, Run
+from core.runs.run import FailedItem, Run, resume_command
 from core.urls.secrets import redact
 from scripts.command_names import command
 from scripts.tables import ago, counted, span, table
@@ -22,6 +22,16 @@ def run_page(run: Run, failed: Sequence[FailedItem], left: Sequence[str], log: S
 def counts_of(run: Run) -> str:
     """Return the counters of a run that are not zero."""
     return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in run.counts.items() if count)
+
+
+def paused_lines(paused: Mapping[str, str]) -> list[str]:
+    """Return a line for each domain and each kind of run that is paused, by scope and since when."""
+    told = [(*scope.partition(":")[::2], since, resume_command(scope)) for scope, since in sorted(paused.items())]
+    return [
+        f"⏸️ {f'{kind} {name}' if name else f'All runs of the kind {kind}'} paused since {since}; `{resume}` goes on."
+        for kind, name, since, resume in told
+        if resume
+    ]
 
 
 def _facts(run: Run, now: float) -> list[str]:

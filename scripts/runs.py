@@ -35,7 +35,7 @@ from core.store import connect
 from core.urls.secrets import redact
 from scripts import command_line
 from scripts.command_names import as_typed
-from scripts.run_page import counts_of, run_page
+from scripts.run_page import counts_of, paused_lines, run_page
 from scripts.tables import ago, counted, span, table
 
 HEAD = ("ID", "KIND", "OF", "STATUS", "DONE", "STARTED", "TOOK", "COUNTS")
@@ -48,15 +48,17 @@ async def list_runs(kind: str | None, domain: str | None, is_open: bool, limit: 
     async with command_line.open_session() as (_, keys, client):
         now = await connect.now(client)
         count = KEPT if is_open else limit
-        runs = await RunStore(client, keys).newest(count, now, kind=RunKind(kind) if kind else None, domain=domain)
+        store = RunStore(client, keys)
+        runs = await store.newest(count, now, kind=RunKind(kind) if kind else None, domain=domain)
+        paused = await store.paused()
     shown = [run for run in runs if run.is_open or not is_open][:limit]
     if json:
         command_line.print_json([run_json(run) for run in shown])
         return 0
-    if not shown:
-        echo("No run is open." if is_open else "There is no run yet.")
-        return 0
-    echo(table(HEAD, [_row(run, now) for run in shown]))
+    nothing = "No run is open." if is_open else "There is no run yet."
+    echo(table(HEAD, [_row(run, now) for run in shown]) if shown else nothing)
+    for line in paused_lines(paused):
+        echo(as_typed(line))
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.registry import field_parsing
 from core.runs.kb_state import KbState
+from scripts.command_names import command
 from scripts.tables import ago
 
 MOST_URLS = 10
@@ -12,8 +13,10 @@ MOST_URLS = 10
 def kb_page(state: KbState, now: float) -> str:
     """Return all values of a state as text."""
     job, crawl, processing, metrics = state.job, state.crawl, state.processing, state.metrics
+    is_paused_between = job.paused and job.status not in ("pausing", "paused")
     lines = [
         f"{state.kb_id}  {job.status}, {job.phase}, {job.progress} %{_since(state, now)}",
+        *_lines("", f"⏸️ Paused; {command(f'domain resume {state.kb_id}')} goes on." if is_paused_between else ""),
         *_lines("", job.message),
         *_lines("Error: ", job.error or ""),
         "",

@@ -8,6 +8,7 @@ from typing import Any
 
 from core.registry import field_parsing
 from scripts.domain_report import RUN_HEAD, how_it_ended, run_row
+from scripts.run_page import paused_lines
 from scripts.tables import ago, ahead, table
 
 MAX_FEEDS = 20
@@ -21,6 +22,7 @@ def status_page(status: dict[str, Any]) -> str:
         table(("CATEGORY", "FEEDS", "LINKS", "ARTICLES"), [(n, *c.values()) for n, c in status["categories"].items()]),
         _articles(status["articles"], status["failures"]),
         _registry(status["registry"]),
+        "\n".join(paused_lines(status["paused"])),
         _webhooks(status["webhooks"]),
         _sources(status["registry"]["sources"], now),
         _table(RUN_HEAD, [run_row(run, now) for run in status["registry"]["runs"]]),

@@ -193,6 +193,23 @@ async def test_a_kind_is_paused_between_two_runs(runs: RunStore, control: RunCon
     assert await joined(runs, run, now, "one") is RunRequest.NONE
 
 
+async def test_resumed_domain_goes_on_with_its_cancelled_crawl(
+    runs: RunStore, control: RunControl, redis: Client, keys: Keys
+) -> None:
+    """Where nothing is paused or open; a domain without any such crawl has nothing to go on with."""
+    now = await connect.now(redis)
+    await redis.hset(keys.domain("docs"), "sources", "docs.site")
+    nothing = await control.resume_domain("docs")
+    run, _ = await runs.open(RunKind.DOMAIN, now, domain="docs")
+    await control.cancel_domain("docs")
+    await control.pause_domain("docs")
+    only_unpaused = await control.resume_domain("docs")
+    again = await control.resume_domain("docs")
+
+    assert nothing == only_unpaused == []
+    assert [(one.id, one.status) for one in again] == [(run.id, RunStatus.QUEUED)]
+
+
 @pytest.mark.parametrize("kind", [RunKind.DOMAIN, RunKind.INGEST])
 async def test_pause_after_a_flag_that_nobody_has_read(
     runs: RunStore, control: RunControl, redis: Client, keys: Keys, kind: RunKind

@@ -7,14 +7,19 @@ import json
 import pytest
 
 from core.errors import FreshetError
+from core.feeds.io.manual_poll import require_unpaused
+from core.keys import Keys
 from core.registry.record import iso
+from core.runs.io.run_control import RunControl
 from core.runs.io.run_lookup import RunLookup
 from core.runs.io.run_store import RunStore
+from core.runs.io.state_store import KbStateStore
 from core.runs.run import RunKind, RunStatus
 from core.runtime.context import Context
+from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client
-from scripts import runs
+from scripts import domain, domain_report, runs, status
 
 
 @pytest.fixture
@@ -36,6 +41,35 @@ async def test_list_shows_the_last_runs(store: RunStore, capsys: pytest.CaptureF
 
     assert [line.split()[1] for line in lines] == ["KIND", "domain", "crawl"]
     assert [(one["kind"], one["status"]) for one in is_open] == [("domain", "queued")]
+
+
+async def test_what_is_paused_is_named_without_a_run(
+    adopted: None, redis: Client, keys: Keys, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A domain and a kind, by every command that a person would look at, each with the command that ends it."""
+    await redis.sadd(keys.domains, "docs")
+    await redis.hset(keys.domain("docs"), mapping={"id": "docs", "sources": "docs.site"})
+    await redis.hset(keys.source("docs.site"), "kind", "web")
+    control = RunControl(settings, redis, keys)
+    await control.pause_domain("docs")
+    await control.pause_kind(RunKind.INGEST)
+    commands = {
+        "runs": runs.list_runs(None, None, True, 20, False),
+        "status": status.status(as_json=False),
+        "list": domain.list_domains(),
+        "report": domain_report.report("docs"),
+        "kb": status.status(as_json=False, kb_id="docs"),
+    }
+    for name, told in commands.items():
+        assert await told == 0
+        text = capsys.readouterr().out
+        assert "domain resume docs" in text, name
+        assert ("runs resume ingest" in text) == (name in ("runs", "status")), name
+    assert (await KbStateStore(redis, keys).require("docs", 0.0)).job.paused
+    with pytest.raises(FreshetError, match="runs resume ingest"):
+        await require_unpaused(redis, keys)
+    await control.resume_domain("docs")
+    assert not (await KbStateStore(redis, keys).require("docs", 0.0)).job.paused
 
 
 async def test_a_run_is_found_by_a_part_of_its_id(store: RunStore, context: Context) -> None:

@@ -48,6 +48,17 @@ async def test_degraded_without_workers(api: ApiServer) -> None:
     assert (answer.json["lag_seconds"], answer.json["due_items"]) == (0.0, 0)
 
 
+async def test_what_is_paused_is_told_without_names(api: ApiServer, redis: Client, keys: Keys) -> None:
+    """Kinds of runs are named, domains only counted: nobody needs a token for this answer."""
+    await redis.hset(
+        keys.runs_paused, mapping={"ingest": "2026-01-01T00:00:00Z", "domain:secret": "2026-01-01T00:00:00Z"}
+    )
+    answer = await api.get("/health")
+
+    assert (answer.json["paused_kinds"], answer.json["paused_scopes"]) == (["ingest"], 2)
+    assert "secret" not in answer.text
+
+
 async def test_late_work_without_workers_is_down(api: ApiServer, redis: Client, keys: Keys) -> None:
     """What has been due for long and nobody does answers 503 with the lag; a paused source is not late."""
     await redis.sadd(keys.sources, "docs.site")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from core.registry.time_text import ago, ahead, span
 from core.registry.trail import Station, StationName, StationState, iso_or_empty
+from core.runs.run import resume_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,10 @@ def pause_station(facts: FetchFacts) -> Station:
         return Station(StationName.PAUSE, StationState.PASSED, "Nothing that it depends on is paused.")
     scope, since = next(iter(facts.paused.items()))
     sentence = f"The work on {scope} is paused since {since}, and nobody goes on before it is resumed."
-    advice = f"python -m scripts.domain resume {scope.partition(':')[2]}" if scope.startswith("domain:") else ""
-    advice = advice or "python -m scripts.runs list shows the paused run; python -m scripts.runs resume ID goes on."
+    advice = (
+        resume_command(scope)
+        or "python -m scripts.runs list shows the paused run; python -m scripts.runs resume ID goes on."
+    )
     return Station(StationName.PAUSE, StationState.WAITING, sentence, {"paused": dict(facts.paused)}, advice)
 
 

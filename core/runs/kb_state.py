@@ -36,7 +36,7 @@ class JobState(StateSection):
     started_at: str | None = None
     completed_at: str | None = None
     paused: bool = False
-    """It is paused, or will be as soon as every worker has stopped."""
+    """It is paused, or will be as soon as every worker has stopped; or the whole knowledge base is, without a run."""
     cancel_requested: bool = False
 
 

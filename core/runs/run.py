@@ -173,6 +173,14 @@ def scope_of(kind: RunKind, source: str = "", domain: str = "", mode: str = "") 
     return domain_scope(domain) if kind is RunKind.DOMAIN else str(kind)
 
 
+def resume_command(scope: str) -> str:
+    """Return the command that ends the pause of a scope, as far as its name tells: of a domain, or of a whole kind."""
+    kind, _, name = scope.partition(":")
+    if kind == RunKind.DOMAIN and name:
+        return f"python -m scripts.domain resume {name}"
+    return f"python -m scripts.runs resume {scope}" if scope in set(RunKind) else ""
+
+
 def parse_run(run_id: str, fields: Mapping[str, str], now: float) -> Run:
     """Return a stored run as it is at this time: without a heartbeat it is interrupted. Damaged fields are defaults."""
 

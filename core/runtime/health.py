@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from core.registry.io.backlog import Backlog
+from core.runs.run import RunKind
 from core.runtime.process_beats import ALIVE_SECONDS, INGESTOR, TIMER, WEBHOOKS
 from core.runtime.queue_monitor import QueueState
 from core.runtime.queue_names import QueueName
@@ -43,6 +44,10 @@ class HealthReport:
     due_items: int = 0
     feeds_due: int = 0
     embed_waiting: int = 0
+    paused_kinds: tuple[str, ...] = ()
+    """Kinds of runs that someone paused as a whole, or whose only run someone paused: nothing of them is done."""
+    paused_scopes: int = 0
+    """Everything that is paused: kinds, domains, sources."""
 
 
 def unreachable(sentence: str) -> HealthReport:
@@ -76,6 +81,8 @@ def judge(backlog: Backlog, queues: QueueState, beats: Mapping[str, float], need
         due_items=backlog.due_items,
         feeds_due=backlog.feeds_due,
         embed_waiting=backlog.embed_waiting,
+        paused_kinds=tuple(sorted(backlog.paused & set(map(str, RunKind)))),
+        paused_scopes=len(backlog.paused),
     )
 
 

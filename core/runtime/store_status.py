@@ -77,6 +77,7 @@ async def collect_status(settings: Settings, client: connect.Client, keys: Keys)
             "by_host": dict(hosts.most_common(MAX_HOSTS)),
         },
         "registry": await _registry(settings, keys, client, now),
+        "paused": await RunStore(client, keys).paused(),
         "webhooks": _webhooks(await read_totals(client, keys)),
         "last_cycle": await overview.counters(keys.ingest_last_run),
         "all_cycles": await overview.counters(keys.ingest_stats),

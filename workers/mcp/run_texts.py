@@ -27,7 +27,8 @@ def _domain(domain: DomainOverview, now: float) -> list[str]:
         f"{ago(one.last_listed_ts or 0.0, now)}" + (f"; held: {one.held}" if one.held else "")
         for one in domain.sources
     ]
-    return [f"- {domain.id}" + (f": {domain.name}" if domain.name else ""), *sources]
+    paused = f" (paused since {domain.paused_since})" if domain.paused_since else ""
+    return [f"- {domain.id}" + (f": {domain.name}" if domain.name else "") + paused, *sources]
 
 
 def _feed(feed: FeedSummary, now: float) -> str:

@@ -48,7 +48,7 @@ async def run_cycle(context: Context, *, stays: bool = True) -> PollCycle:
         await context.feeds.record_cycle(counts, cycle.clock.now(), time.monotonic() - started)
         log.info(SUMMARY, counts)
     if is_paused:
-        log.warning("⏸️ Polling is paused; `python -m scripts.runs list` shows the run, `resume` goes on with it")
+        log.warning("⏸️ Polling is paused; `python -m scripts.runs resume ingest` ends that")
     return cycle
 
 

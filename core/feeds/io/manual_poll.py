@@ -20,7 +20,7 @@ from core.feeds.io.subscriptions import Subscriptions
 from core.feeds.poll_report import PollEnd, PollReport
 from core.feeds.polling import RETRY_AFTER
 from core.keys import Keys
-from core.runs.run import RunKind
+from core.runs.run import RunKind, resume_command
 from core.runtime.context import Context
 from core.store import cancellation, connect
 from core.store.connect import Client
@@ -38,7 +38,7 @@ async def require_unpaused(client: Client, keys: Keys) -> None:
     if since is not None:
         raise PollingPaused(
             f"Polling is paused since {since!s}, and nothing was polled. "
-            "`python -m scripts.runs list` shows the paused run; resume it, then poll."
+            f"`{resume_command(str(RunKind.INGEST))}` ends that; then poll."
         )
 
 

@@ -34,7 +34,7 @@ async def visit_links_as_run(
     """Visit new links and return what became of each; those that were not reached, or are paused, are deferred."""
     async with open_pass(context.runs, clock, RunKind.CANONICAL, counters=COUNTERS, stays=False) as worker:
         if worker is None:
-            log.warning("⏸️ The canonical fetcher is paused; `python -m scripts.runs list` shows the run")
+            log.warning("⏸️ The canonical fetcher is paused; `python -m scripts.runs resume canonical` ends that")
             return Counter({LinkResult.DEFERRED: len(links)})
         return await _visit(context, clock, worker, links, is_over, watch)
 

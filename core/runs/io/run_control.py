@@ -11,6 +11,7 @@ from core.keys import Keys
 from core.registry.io.reindex import Reindexer
 from core.registry.record import iso
 from core.runs.io.run_steps import RunSteps
+from core.runs.io.run_store import KEPT
 from core.runs.run import CHECK, FailedItem, Run, RunKind, RunStatus, domain_scope, source_scope
 from core.settings import Settings
 from core.sources.io.crawl_runs import CrawlMode, open_crawl_run
@@ -127,13 +128,22 @@ class RunControl:
         """Pause everything of a domain, now and for whatever would start later; return its open runs."""
         await DomainStore(self._client, self._keys).require(domain_id)
         await self._pause_scope(domain_scope(domain_id), await self._open_runs(domain_id))
-        return [await self._steps.checked(run.id) for run in await self._open_runs(domain_id)]
+        runs = [await self._steps.checked(run.id) for run in await self._open_runs(domain_id)]
+        await self._steps.save_state(domain_id)
+        return runs
 
     async def resume_domain(self, domain_id: str) -> list[Run]:
-        """Go on with everything of a domain that is paused; return its open runs."""
+        """Go on with everything of a domain that is paused; return its open runs.
+
+        If nothing is paused or open and its last crawl was cancelled, that one goes on.
+        """
         domain = await DomainStore(self._client, self._keys).require(domain_id)
-        await self._steps.clear_paused(domain_scope(domain_id), *map(source_scope, domain.sources))
+        was_paused = await self._steps.clear_paused(domain_scope(domain_id), *map(source_scope, domain.sources))
+        await self._steps.save_state(domain_id)
         runs = await self._open_runs(domain_id)
+        if not was_paused and not runs:
+            last = await self._last_crawl(domain_id)
+            return [await self.resume(last.id)] if last and last.status is RunStatus.CANCELLED else []
         ids = {run.id for run in runs}
         for run in runs:
             reply = await self._steps.step("resume", run)
@@ -148,6 +158,14 @@ class RunControl:
         for run in runs:
             await self._cancel(run)
         return [await self._steps.require(run.id) for run in runs]
+
+    async def _last_crawl(self, domain_id: str) -> Run | None:
+        runs = await self._steps.store.newest(KEPT, await connect.now(self._client), domain=domain_id)
+        return next((run for run in runs if run.kind in (RunKind.DOMAIN, RunKind.CRAWL) and not run.parent), None)
+
+    async def paused_since(self, domain_id: str) -> str:
+        """Return since when a whole domain is paused; empty: it is not."""
+        return str(await self._client.hget(self._keys.runs_paused, domain_scope(domain_id)) or "")
 
     async def _pause_scope(self, scope: str, runs: Sequence[Run]) -> None:
         """Pause a scope; what was asked of these runs before by the flag in Redis is done first, or it would end it."""

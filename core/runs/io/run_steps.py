@@ -27,7 +27,8 @@ class RunSteps:
         self._settings = settings
         self._client = client
         self._keys = keys
-        self.store = RunStore(client, keys, StateSaver(settings, client, keys).save_step)
+        self._saver = StateSaver(settings, client, keys)
+        self.store = RunStore(client, keys, self._saver.save_step)
 
     # ── read ──
 
@@ -65,6 +66,10 @@ class RunSteps:
     async def clear_paused(self, *scopes: str) -> int:
         """Let what was paused be worked on again; return how much of it was."""
         return int(await self._client.hdel(self._keys.runs_paused, *scopes))
+
+    async def save_state(self, domain_id: str) -> None:
+        """Save the state of a domain: it can be paused and resumed without a run."""
+        await self._saver.save_crawl(domain_id, await connect.now(self._client))
 
     async def refuse_if_domain_is_paused(self, run: Run) -> None:
         """Raise FreshetError if a run can only be resumed with its whole domain."""

@@ -141,6 +141,10 @@ class RunStore:
         paused, cancelled, opened = await read_many(self._client, [("HGETALL", key) for key in keys])
         return BlockedScopes(frozenset(paused), frozenset(cancelled), opened)
 
+    async def paused(self) -> dict[str, str]:
+        """Return every scope that is paused, and since when."""
+        return cast(dict[str, str], await self._client.hgetall(self._keys.runs_paused))
+
     async def takes_jobs(self, run_id: str, now: float) -> bool:
         """May the timer send more jobs for a run? Not for a refresh that had its time: the next one follows it."""
         kind, until = await self._client.hmget(self._keys.run(run_id), ["kind", "takes_until_ts"])

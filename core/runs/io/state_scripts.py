@@ -32,8 +32,9 @@ local function settle(least)
 end
 """
 
-# KEYS: state, domain, texts to embed, run · ARGV[1] JSON: kb, version, updated_at, run, created_ts, created_at, begins
-# (its kind is a crawl, so that visits are counted anew), now, refs_head, refs_tail, most_waiting.
+# KEYS: state, domain, texts to embed, run, paused scopes · ARGV[1] JSON: kb, scope (of the whole domain), version,
+# updated_at, run, created_ts, created_at, begins (its kind is a crawl, so that visits are counted anew), now,
+# refs_head, refs_tail, most_waiting.
 # Copies a run into the job section. Returns 0 if the section follows a newer run, else 1.
 FOLLOW = (
     _SETTLE
@@ -61,7 +62,7 @@ if run.status == 'running' and (is_new or status ~= 'running') then
 end
 local least = is_new and 0 or tonumber(progress) or 0
 local percent = math.max(tonumber(run.progress) or 0, least)
-local is_paused = run.status == 'pausing' or run.status == 'paused'
+local is_paused = run.status == 'pausing' or run.status == 'paused' or call('HEXISTS', KEYS[5], ask.scope) == 1
 local is_cancelled = run.status == 'cancelling' or run.status == 'cancelled'
 call('HSET', state, 'updated_at', ask.updated_at, 'heartbeat_ts', run.heartbeat_ts, 'run_message', run.message,
   'job.status', run.status, 'job.phase', run.phase, 'job.progress', percent, 'job.message', run.message,
@@ -83,9 +84,9 @@ return 1
 """
 )
 
-# KEYS: state, domain · ARGV[1] JSON: kb, version, updated_at, now, until_ts (what is due by then is queued), held_ts
-# (what jobs have picked is held back until then at most), now_iso and held_iso, most_looked, most_urls, due_head,
-# due_tail, item_head.
+# KEYS: state, domain, paused scopes · ARGV[1] JSON: kb, scope, version, updated_at, now, until_ts (what is due by then
+# is queued), held_ts (what jobs have picked is held back until then at most), now_iso and held_iso, most_looked,
+# most_urls, due_head, due_tail, item_head.
 # Writes how much is queued and the metrics; returns the fields and the first queued addresses, or nothing if there is
 # neither a domain nor a state.
 SAVE = """
@@ -131,7 +132,8 @@ local pages, indexed, chunks, batches, rate = numbers('crawl.pages_crawled', 'pr
 local from_ts, from_pages, rate_pages = numbers('rate_from_ts', 'rate_from_pages', 'rate_pages')
 local function whole(value, by) return by > 0 and math.floor(value / by + 0.5) or 0 end
 -- Behind its run the rate stays as it was, whoever saves.
-local is_running = call('HGET', state, 'job.status') == 'running'
+local status = call('HGET', state, 'job.status')
+local is_running = status == 'running'
 if from_ts > 0 and pages > from_pages and (is_running or pages ~= rate_pages) then
   rate = whole((pages - from_pages) * 60, math.max(ask.now - from_ts, 1))
 end
@@ -139,6 +141,10 @@ call('HSET', state, 'kb_id', ask.kb, 'version', ask.version, 'updated_at', ask.u
   'metrics.documents_per_batch', whole(indexed, batches), 'metrics.avg_chunks_per_doc', whole(chunks, indexed),
   'metrics.crawl_rate_pages_per_min', rate, 'rate_pages', pages)
 if sources then call('HSET', state, 'crawl.pages_queued', queued) end
+-- A domain can be paused without a run.
+local is_paused = call('HEXISTS', KEYS[3], ask.scope) == 1
+if call('HEXISTS', state, 'run_id') == 1 then is_paused = is_paused or status == 'pausing' or status == 'paused' end
+call('HSET', state, 'job.paused', is_paused and 'true' or 'false')
 return {call('HGETALL', state), urls}
 """
 

@@ -17,7 +17,7 @@ from core.registry.record import iso
 from core.runs import state_fields, state_json
 from core.runs.io import state_scripts
 from core.runs.kb_state import MOST_PENDING, KbState
-from core.runs.run import Run, RunKind, RunStatus, status_at
+from core.runs.run import Run, RunKind, RunStatus, domain_scope, status_at
 from core.store.commit import Command
 from core.store.connect import Client, HashFields
 from core.store.packing import packed_json
@@ -47,7 +47,7 @@ class KbStateStore:
             "created_at": iso(run.created_ts),
             "begins": run.kind in _BEGINS,
         }
-        keys = (*self._settled_keys(run.domain), self._keys.run(run.id))
+        keys = (*self._settled_keys(run.domain), self._keys.run(run.id), self._keys.runs_paused)
         return ("EVAL", state_scripts.FOLLOW, len(keys), *keys, packed_json(ask).decode())
 
     async def follow(self, run: Run, now: float) -> None:
@@ -67,6 +67,7 @@ class KbStateStore:
         refs_head, refs_tail = self._keys.refs("\n").split("\n")
         return {
             "kb": kb_id,
+            "scope": domain_scope(kb_id),
             "version": KbState.model_fields["version"].default,
             "updated_at": iso_milliseconds(now),
             "now": now,
@@ -94,7 +95,7 @@ class KbStateStore:
             "due_tail": due_tail,
             "item_head": self._keys.item(""),
         }
-        keys = (self._keys.kb_state(kb_id), self._keys.domain(kb_id))
+        keys = (self._keys.kb_state(kb_id), self._keys.domain(kb_id), self._keys.runs_paused)
         reply = await self._client.eval(state_scripts.SAVE, len(keys), *keys, packed_json(ask))
         words, urls = cast(tuple[list[str], list[str]], reply)
         if not words:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from core.keys import Keys
 from core.registry import field_parsing
+from core.runs.run import domain_scope
 from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io import source_kinds
 from core.sources.io.domain_store import DomainStore, StoredDomain
@@ -52,6 +53,8 @@ class DomainOverview:
     name: str
     description: str
     sources: tuple[SourceOverview, ...]
+    paused_since: str
+    """Since when everything of it is paused; empty: it is not."""
 
 
 async def read_domains(client: Client, keys: Keys, offset: int = 0, limit: int | None = None) -> list[DomainOverview]:
@@ -74,11 +77,17 @@ async def _overviews(client: Client, keys: Keys, domains: Sequence[StoredDomain]
     for sid in sids:
         commands += [("HMGET", keys.source(sid), *_FIELDS), ("ZCARD", keys.refs(sid))]
         commands += [("ZCOUNT", keys.due(sid), "-inf", now)]
-    replies = await read_many(client, commands)
+    *replies, paused = await read_many(client, [*commands, ("HGETALL", keys.runs_paused)])
     rows = zip(sids, replies[::3], replies[1::3], replies[2::3], strict=True)
     sources = {sid: _source(sid, details, int(items), int(due)) for sid, details, items, due in rows}
     return [
-        DomainOverview(domain.id, domain.name, domain.description, tuple(sources[sid] for sid in domain.sources))
+        DomainOverview(
+            domain.id,
+            domain.name,
+            domain.description,
+            tuple(sources[sid] for sid in domain.sources),
+            str(paused.get(domain_scope(domain.id), "")),
+        )
         for domain in domains
     ]
 

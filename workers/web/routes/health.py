@@ -32,6 +32,8 @@ class HealthAnswer(AnswerModel):
     due_items: int
     feeds_due: int
     embed_waiting: int
+    paused_kinds: list[str] = Field(description="Kinds of runs that are paused as a whole.", examples=[["ingest"]])
+    paused_scopes: int = Field(description="How much is paused: kinds, domains and sources.")
 
 
 async def show_health(call: Call, _: NoParameters) -> web.Response:
@@ -45,7 +47,10 @@ async def show_health(call: Call, _: NoParameters) -> web.Response:
 
 
 def _answer(report: HealthReport) -> HealthAnswer:
-    return HealthAnswer(version=VERSION, **{**asdict(report), "problems": list(report.problems)})
+    return HealthAnswer(
+        version=VERSION,
+        **{**asdict(report), "problems": list(report.problems), "paused_kinds": list(report.paused_kinds)},
+    )
 
 
 async def show_metrics(call: Call, _: NoParameters) -> web.Response:
