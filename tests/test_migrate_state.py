@@ -92,6 +92,7 @@ async def test_complete(old: OldStore, states: KbStateStore, capsys: pytest.Capt
     state = await states.require("caf", 0.0)
     told = capsys.readouterr().out
 
+    assert (await states.require("caf", WRITTEN_TS + 91)).job.status == "interrupted"  # nobody works on it
     assert state_json.from_json("caf", old.path("state").read_text()) == state
     assert state.updated_at == "2025-12-01T10:15:23.456Z"
     assert state.job.model_dump() == {

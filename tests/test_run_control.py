@@ -48,7 +48,9 @@ async def test_pause_is_paused_when_the_last_worker_has_left(
     between = await runs.require(run.id, now)
     await runs.step("leave", run, now, token="two")
     paused = await runs.require(run.id, now)
+    since = await redis.hget(keys.runs_paused, "source:docs.site")
 
+    assert paused.message == f"Paused since {since}"
     assert (pausing.status, pausing.in_flight) == (RunStatus.PAUSING, 7)
     assert (between.status, between.in_flight) == (RunStatus.PAUSING, 4)
     assert (paused.status, paused.in_flight) == (RunStatus.PAUSED, 0)

@@ -15,6 +15,7 @@ from core.runs.io.run_control import RunControl
 from core.runs.io.run_store import RunStore
 from core.runs.io.run_tally import RunTally
 from core.runs.run import Run, RunKind, RunStatus
+from core.runtime import logs
 from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
@@ -133,6 +134,7 @@ async def test_domain_goes_on_with_the_source_it_was_at(crawled: Context, site: 
     stop._left = 0
     interrupted = await first.run()
     again = DomainCrawl(crawled, "docs", [SID], CrawlMode.INCREMENTAL)
+    logs.configure(crawled.settings)
     done = await again.run()
     requests = len(site.web.requests)
     repeated = await DomainCrawl(crawled, "docs", [SID], CrawlMode.INCREMENTAL).run(done.id)
@@ -141,6 +143,9 @@ async def test_domain_goes_on_with_the_source_it_was_at(crawled: Context, site: 
     assert (interrupted.status, interrupted.id) == (RunStatus.INTERRUPTED, done.id)
     assert (done.status, done.counts["visited"], child.parent) == (RunStatus.SUCCEEDED, len(PATHS), done.id)
     assert (repeated.id, len(site.web.requests)) == (done.id, requests)
+    own, part = [await crawled.runs.log_lines(run_id) for run_id in (done.id, child.id)]
+    assert part
+    assert set(part) <= set(own)  # who follows the run of the domain sees what its sources do
 
 
 # ── receipts ──

@@ -1,4 +1,4 @@
-"""Collect the log lines of one run: those that its task logs, and the tasks that it starts."""
+"""Collect the log lines of runs: what the task of a run logs, and the tasks that it starts, and runs within it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ class LogLines:
         self._lines.extend([*lines, *later])
 
 
-_current: ContextVar[LogLines | None] = ContextVar("log_lines", default=None)
+_current: ContextVar[tuple[LogLines, ...]] = ContextVar("log_lines", default=())
+"""Of the run that the task works on, and of the runs that this one is a part of."""
 
 
 @contextlib.contextmanager
 def capture(lines: LogLines) -> Iterator[None]:
     """Collect what this task logs meanwhile, and the tasks that it starts."""
-    token = _current.set(lines)
+    token = _current.set((*_current.get(), lines))
     try:
         yield
     finally:
@@ -51,13 +52,17 @@ def capture(lines: LogLines) -> Iterator[None]:
 
 
 class CaptureHandler(logging.Handler):
-    """Adds each record to the lines of the run whose task logged it."""
+    """Adds each record to the lines of the run whose task logged it, and of the runs around that."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Format the record, if its task belongs to a run."""
-        lines = _current.get()
-        if lines is not None:
-            try:
-                lines.add(printable_line(self.format(record)))
-            except ValueError:
-                self.handleError(record)
+        collected = _current.get()
+        if not collected:
+            return
+        try:
+            line = printable_line(self.format(record))
+        except ValueError:
+            self.handleError(record)
+            return
+        for lines in collected:
+            lines.add(line)

@@ -45,6 +45,11 @@ local function count_workers()
   call('HSET', KEYS[1], 'in_flight', in_flight)
 end
 
+local function paused_since()
+  local since = call('HMGET', KEYS[3], run.scope, 'domain:' .. run.domain, run.kind)
+  return since[1] or since[2] or since[3] or ask.iso
+end
+
 local function is_paused()
   if run.control == 'pause' or call('HEXISTS', KEYS[3], run.scope) == 1 then return true end
   if run.domain ~= '' and call('HEXISTS', KEYS[3], 'domain:' .. run.domain) == 1 then return true end
@@ -118,11 +123,12 @@ local function settle()
   if is_paused() then
     if run.control == 'pause' then call('HSETNX', KEYS[3], run.scope, ask.iso) end
     set('status', working > 0 and 'pausing' or 'paused')
-    if run.status == 'paused' then call('HSET', KEYS[1], 'message', '') end
+    if run.status == 'paused' then call('HSET', KEYS[1], 'message', 'Paused since ' .. paused_since()) end
     return 'pause'
   end
   if run.status == 'pausing' or run.status == 'paused' or run.status == 'cancelling' then
     renew_refresh()
+    if run.status == 'paused' then call('HSET', KEYS[1], 'message', '') end
     set('status', working + waiting > 0 and 'running' or 'queued')
     if run.status == 'running' then call('HSET', KEYS[1], 'heartbeat_ts', ask.stamp) end
   end

@@ -122,7 +122,11 @@ class StateMigration:
 
     async def _write_file(self, kb_id: str, state: KbState, result: MigratedState) -> None:
         """Make `state.json` what Redis has; then measure how long it takes to read."""
-        state = state if self._dry_run else await self._states.read(kb_id, await connect.now(self._client)) or state
+        state = (
+            state
+            if self._dry_run
+            else await self._states.read_for_files(kb_id, await connect.now(self._client)) or state
+        )
         text = state_json.to_json(state)
         result.new_bytes = len(text.encode())
         if not self._dry_run and self._text_of(kb_id) != f"{text}\n":
@@ -146,7 +150,7 @@ class StateMigration:
         now = await connect.now(self._client)
         old = old_state_files.read(self._storage, kb_id)
         result = MigratedState(kb_id, MigrationEnd.UNCHANGED, notes=list(old.notes), is_damaged=bool(old.damaged))
-        state = await self._states.read(kb_id, now) or self._read_file(kb_id, old, result)
+        state = await self._states.read_for_files(kb_id, now) or self._read_file(kb_id, old, result)
         if state is None:
             result.end = MigrationEnd.NOTHING
             return result

@@ -114,14 +114,26 @@ class KbStateStore:
     # ── read ──
 
     async def read(self, kb_id: str, now: float) -> KbState | None:
-        """Return the state of a knowledge base, None if there is none; a run without heartbeat is interrupted."""
+        """Return the state of a knowledge base, None if there is none; a run without heartbeat is interrupted.
+
+        Of a job that comes from files the last heartbeat is when they were written.
+        """
+        return await self._read(kb_id, now, is_restored_kept=False)
+
+    async def read_for_files(self, kb_id: str, now: float) -> KbState | None:
+        """Return the same, with a job that comes from files as these told it."""
+        return await self._read(kb_id, now, is_restored_kept=True)
+
+    async def _read(self, kb_id: str, now: float, *, is_restored_kept: bool) -> KbState | None:
         fields = cast(dict[str, str], await self._client.hgetall(self._keys.kb_state(kb_id)))
         if not fields:
             return None
         state = state_json.fitted(state_fields.from_fields(kb_id, fields))
-        if "heartbeat_ts" not in fields or state.job.status not in set(RunStatus):
-            return state  # no run of ours
-        beat = field_parsing.timestamp(fields["heartbeat_ts"])
+        is_restored = "heartbeat_ts" not in fields
+        if state.job.status not in set(RunStatus) or (is_restored and is_restored_kept):
+            return state
+        written_ts = field_parsing.iso_timestamp(state.updated_at) or 0.0
+        beat = written_ts if is_restored else field_parsing.timestamp(fields["heartbeat_ts"])
         status = str(status_at(RunStatus(state.job.status), beat, now))
         return state.model_copy(update={"job": state.job.model_copy(update={"status": status})})
 

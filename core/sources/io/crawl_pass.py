@@ -18,6 +18,7 @@ from core.runs.io.receipts import receipt_of
 from core.runs.io.run_tally import RunTally
 from core.runs.io.run_worker import RunWorker
 from core.runs.run import COUNTERS, Run, RunPhase, RunStatus
+from core.runs.run_request import RunRequest
 from core.runtime import interruptible, progress
 from core.runtime.context import Context
 from core.sources.io import crawl_result
@@ -267,8 +268,12 @@ class CrawlPass:
             if end.status is RunStatus.FAILED:
                 self.worker.end_fields["error"] = "; ".join(notes)
         self.worker.end_fields["message"] = "; ".join(notes)
-        sign = "⏹️" if self.should_stop() else "🏁"
+        sign, how = _SIGNS.get(self.worker.requested, ("⏹️", ", stopped") if self.should_stop() else ("🏁", ""))
         log.info(
-            "%s %s: %s known, %s visited = %s changed, %s unchanged, %s gone, %s failed, %s not for us",
-            *(sign, self.sid, *(counts[name] for name in COUNTERS)),
+            "%s %s%s: %s known, %s visited = %s changed, %s unchanged, %s gone, %s failed, %s not for us",
+            *(sign, self.sid, how, *(counts[name] for name in COUNTERS)),
         )
+
+
+_SIGNS = {RunRequest.PAUSE: ("⏸️", ", paused"), RunRequest.CANCEL: ("⏹️", ", cancelled")}
+"""How the last line of a crawl begins that someone asked to stop."""
