@@ -307,7 +307,10 @@ def load() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        problems = (f"{str(e['loc'][0]).upper()}: {e['msg']} (got {_shown(e)!r})" for e in error.errors())
+        problems = (
+            f"{str(e['loc'][0]).upper()}: {e['msg'].removeprefix('Value error, ')} (got {_shown(e)!r})"
+            for e in error.errors()
+        )
         raise SettingsError("Cannot start. " + "; ".join(problems) + ". See .env.example.") from None
 
 

@@ -30,6 +30,8 @@ async def test_chunks_are_rebuilt_while_search_answers(settings: Settings) -> No
 
         assert (preview, counts) == ({"pages": 4}, {"queued": 3})
         assert (ended.status, ended.counts["queued"], ended.progress) == ("succeeded", 3, 100)
+        assert "3 texts wait to be embedded anew" in ended.message
+        assert "`embed_waiting` of /health" in ended.message  # where to watch on
         assert between[0] == after[0] == "/weir"
         assert (embedded["indexed"], embedded["embedded"]) == (3, 0)
         assert await client.hget(keys.chunk(chunk), "text") != "spoilt"

@@ -85,6 +85,19 @@ async def test_flag_set_by_hand_pauses_and_resumes(runs: RunStore, redis: Client
     assert not await redis.hexists(keys.runs_paused, "source:docs.site")
 
 
+async def test_flag_that_means_nothing_is_told(runs: RunStore, redis: Client, keys: Keys) -> None:
+    """It is taken away, and the log of the run says what it may be."""
+    now = await connect.now(redis)
+    run = await opened(runs, now)
+    await redis.hset(keys.run(run.id), "control", "nonsense")
+    request = await joined(runs, run, now, "one")
+    [line] = await runs.log_lines(run.id)
+
+    assert request is RunRequest.NONE
+    assert 'control "nonsense" is ignored; it may be pause, resume or cancel' in line
+    assert await redis.hget(keys.run(run.id), "control") == ""
+
+
 async def test_resume_never_makes_a_second_run(runs: RunStore, control: RunControl, redis: Client) -> None:
     """Twice resumed, it is the same run; and starting the same work again continues it."""
     now = await connect.now(redis)

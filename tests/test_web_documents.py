@@ -146,8 +146,8 @@ async def test_reindex_by_id_source_and_set(open_api: ApiServer, crawled: Contex
     [
         ({}, 422, "name one of id, source"),
         ({"id": "a", "all": True}, 422, "name one of id, source"),
-        ({"id": "url_nothing"}, 400, "url_nothing is not in the registry."),
-        ({"source": "docs.nothing"}, 400, "There is no source docs.nothing."),
+        ({"id": "url_nothing"}, 404, "url_nothing is not in the registry."),
+        ({"source": "docs.nothing"}, 404, "There is no source docs.nothing."),
         ({"category": "nothing"}, 400, "There is no category nothing."),
         ({"status": "Nonsense"}, 422, "status"),
     ],

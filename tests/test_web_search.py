@@ -13,6 +13,7 @@ from core.search.io.replica_follower import ReplicaFollower
 from core.search.io.shared_searcher import SharedSearcher
 from core.search.models import Query
 from core.settings import Settings
+from core.store import connect
 from tests import commands
 from tests.api import ApiServer, api_server
 from tests.library import Library, open_library
@@ -184,6 +185,18 @@ async def test_bad_queries_are_sentences(api: ApiServer, query: str, status: int
 
     assert answer.status == status, answer.text
     assert part in answer.error["message"]
+
+
+async def test_pages_that_never_could_be_read_are_errors(library: Library, library_api: ApiServer) -> None:
+    """They have no text whose age could count, but their visits failed."""
+    context, now = library.context, await connect.now(library.context.client)
+    record = {"id": "url_dead", "status": "Error", "checkedTs": f"{now:.3f}", "missingChecks": "1"}
+    await context.client.hset(context.keys.item("url_dead"), mapping=record)
+    await context.client.sadd(context.keys.status("Error"), "url_dead")
+    status = (await library_api.get("/api/SearchStatus")).json
+
+    assert status["last_day"] == {"checked": 5, "change_rate": 0.8, "error_rate": 0.2}
+    assert status["age_seconds"]["sampled"] == 4
 
 
 async def test_status_of_search(library: Library, library_api: ApiServer) -> None:

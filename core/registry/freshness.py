@@ -11,9 +11,10 @@ QUANTILES = (0.5, 0.95, 0.99)
 
 @dataclass(frozen=True, slots=True)
 class SampledRecord:
-    """The times of one record that has a text."""
+    """The times of one record that has a text, or should have one."""
 
     verified_ts: float
+    """0: no text of it was ever proved, since all visits failed."""
     checked_ts: float
     changed_ts: float
     has_failed: bool
@@ -25,10 +26,11 @@ class Freshness:
     """What a sample of records says of all of them."""
 
     sampled: int = 0
+    """Records whose text was proved at some time."""
     age_seconds: Mapping[float, float] = field(default_factory=dict)
     """Time since texts were last proved to be current, by quantile; empty without a sample."""
     checked_last_day: int = 0
-    """Of the sample, those that were visited within a day."""
+    """Of the sample, those that were visited within a day; pages that never could be read among them."""
     change_rate_last_day: float = 0.0
     """Of these, the share whose text changed within the day."""
     error_rate_last_day: float = 0.0
@@ -37,12 +39,12 @@ class Freshness:
 
 def summarise(records: Sequence[SampledRecord], now: float) -> Freshness:
     """Return the quantiles of the age since the last proof, and the rates of the last day."""
-    ages = sorted(max(now - record.verified_ts, 0.0) for record in records)
+    ages = sorted(max(now - record.verified_ts, 0.0) for record in records if record.verified_ts)
     recent = [record for record in records if now - record.checked_ts <= DAY_SECONDS]
     changed = sum(now - record.changed_ts <= DAY_SECONDS for record in recent)
     failed = sum(record.has_failed for record in recent)
     return Freshness(
-        sampled=len(records),
+        sampled=len(ages),
         age_seconds={quantile: nearest_rank(ages, quantile) for quantile in QUANTILES} if ages else {},
         checked_last_day=len(recent),
         change_rate_last_day=changed / len(recent) if recent else 0.0,

@@ -29,6 +29,8 @@ LOGGERS = (
 REPORTED_VARIABLE = "FRESHET_REPORTED_NAMES"
 """In the environment of processes that we start: the unknown setting names that were reported already."""
 _reported: set[str] = set()
+SHORTEST_SECRET = 3
+"""What is shorter protects nothing, and to hide it would make every line unreadable."""
 
 
 def configure(settings: Settings, stream: TextIO | None = None) -> None:
@@ -114,4 +116,4 @@ def secret_values(settings: Settings) -> tuple[str, ...]:
         value = getattr(settings, name)
         if isinstance(value, SecretStr) and (secret := value.get_secret_value()):
             secrets |= redis_url.passwords(secret) if "://" in secret else {secret}
-    return tuple(sorted(secrets, key=len, reverse=True))
+    return tuple(sorted((one for one in secrets if len(one) >= SHORTEST_SECRET), key=len, reverse=True))

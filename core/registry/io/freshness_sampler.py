@@ -13,7 +13,7 @@ from typing import cast
 from core.keys import Keys
 from core.registry import field_parsing, verification
 from core.registry.freshness import Freshness, SampledRecord, summarise
-from core.registry.record import MAY_HAVE_TEXT
+from core.registry.record import MAY_HAVE_TEXT, Status
 from core.store.connect import Client
 
 FIRST_ITEMS = 250
@@ -24,7 +24,7 @@ KEPT_SECONDS = 600.0
 """What was verified since it was sampled seems older than it is, by no more than this."""
 
 # KEYS sets of item ids by status · ARGV: how many records, beginning of record keys.
-# Each set is sampled by its share. Returns for each record its id, times and failures.
+# Each set is sampled by its share. Returns for each record its id, times and status.
 _SAMPLE = """
 local sizes, total, rows = {}, 0, {}
 for i, key in ipairs(KEYS) do
@@ -35,14 +35,14 @@ for i, key in ipairs(KEYS) do
   local wanted = math.ceil(tonumber(ARGV[1]) * sizes[i] / math.max(total, 1))
   local ids = wanted > 0 and redis.call('SRANDMEMBER', key, wanted) or {}
   for _, id in ipairs(ids) do
-    local times = redis.call('HMGET', ARGV[2] .. id, 'verifiedTs', 'checkedTs', 'changedTs', 'consecutiveFailures')
+    local times = redis.call('HMGET', ARGV[2] .. id, 'verifiedTs', 'checkedTs', 'changedTs', 'status')
     table.insert(times, 1, id)
     rows[#rows + 1] = times
   end
 end
 return rows
 """
-_NAMES = ("verifiedTs", "checkedTs", "changedTs", "consecutiveFailures")
+_NAMES = ("verifiedTs", "checkedTs", "changedTs", "status")
 
 
 class FreshnessSampler:
@@ -55,7 +55,7 @@ class FreshnessSampler:
         """Each with when it was sampled, and its item."""
 
     async def read(self, now: float) -> Freshness:
-        """Return what random items of the last minutes say; images and items that never had a text do not count."""
+        """Return what random items of the last minutes say; images and links of other types do not count."""
         while self._records and now - self._records[0][0] > KEPT_SECONDS:
             self._records.popleft()
         count = MORE_ITEMS if len(self._records) >= FIRST_ITEMS else FIRST_ITEMS
@@ -64,9 +64,9 @@ class FreshnessSampler:
         for item_id, *values in cast(list[list[str | None]], rows):
             fields = dict(zip(_NAMES, values, strict=True))
             proof = verification.parse(fields)
-            if proof.verified_ts:
+            has_failed = fields["status"] == Status.ERROR
+            if proof.verified_ts or (has_failed and proof.checked_ts):
                 changed_ts = field_parsing.timestamp(fields["changedTs"])
-                has_failed = field_parsing.integer(fields["consecutiveFailures"]) > 0
                 record = SampledRecord(proof.verified_ts, proof.checked_ts, changed_ts, has_failed)
                 self._records.append((now, str(item_id), record))
         # In a small store an item is sampled again and again: the last time counts.

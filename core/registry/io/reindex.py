@@ -14,7 +14,7 @@ from pathlib import Path
 
 from redis.exceptions import RedisError
 
-from core.errors import FreshetError
+from core.errors import FreshetError, NotFound
 from core.feeds.io.link_store import FailedLinks
 from core.keys import Keys
 from core.registry.io.due import DueItems
@@ -181,7 +181,7 @@ class Reindexer:
             failure = await Overview(self._client, self._keys).failure(resolved.uid)
             why = "/".join(filter(None, (failure.code, failure.detail))) or "it gave no article"
             raise FreshetError(f"{redact(name)} is a link that was tried ({why}); --force tries it again.")
-        raise FreshetError(
+        raise NotFound(
             f"{redact(name)} is not in the registry. `python -m scripts.domain add URL` or a feed brings it in."
         )
 
@@ -207,7 +207,7 @@ class Reindexer:
     async def _source(self, sid: str) -> str:
         if sid in (ARTICLES_SOURCE, URLS_SOURCE) or await SourceStore(self._client, self._keys).has(sid):
             return sid
-        raise FreshetError(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
+        raise NotFound(f"There is no source {sid}. `python -m scripts.domain list` shows what there is.")
 
     # ── count ──
 

@@ -146,12 +146,13 @@ class TrailReader:
         if address.refusal == "credentials":
             bare = public_url(without_credentials(address.given), self._trackers)
             similar = {bare: "without its user name and password"} if isinstance(bare, str) else {}
-        found = []
+        found: list[NearMiss] = []
         for url, difference in similar.items():
             link, item_id = await self._content.link(ids.article_uid(url)), self._item_id(url)
             if item_id and not await self._content.url_of_item(item_id):
                 item_id = ""
-            if link.is_known or item_id:
+            is_told = bool(item_id) and any(one.item_id == item_id for one in found)  # identity ignores a last slash
+            if link.is_known or (item_id and not is_told):
                 found.append(NearMiss(url, difference, item_id, link.uid if link.is_known else ""))
         return tuple(found)
 

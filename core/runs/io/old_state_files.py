@@ -84,7 +84,9 @@ def _parse(files: OldStateFiles, name: OldFile, path: Path, data: bytes) -> None
         if not isinstance(value, dict):
             raise ValueError("it is no JSON object")
     except (ValueError, RecursionError) as error:
-        files.notes.append(f"{path} is damaged ({error}); its part is left out, and a copy is kept beside it.")
+        files.notes.append(
+            f"{path} is damaged ({error}); its part is left out, and a migration keeps a copy beside it."
+        )
         files.damaged[path] = data
         return
     files.values[name] = value

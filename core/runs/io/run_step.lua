@@ -190,6 +190,18 @@ local function is_first()
   return first
 end
 
+-- The flag in Redis is written by people: what it cannot mean is told in the log of the run, and taken away.
+local KNOWN = {[''] = true, pause = true, resume = true, cancel = true}
+local function drop_unknown_control()
+  if KNOWN[run.control] then return end
+  local word = string.sub(string.gsub(run.control, '[^%w _-]', '?'), 1, 40)
+  local line = ask.iso .. ' WARNING [refresh] ⚠️ control "' .. word .. '" is ignored; it may be pause, resume or cancel'
+  call('RPUSH', KEYS[8], line)
+  call('LTRIM', KEYS[8], -ask.lines_kept, -1)
+  call('EXPIRE', KEYS[8], ask.ttl)
+  set('control', '')
+end
+
 local function write_lines()
   if #ask.lines == 0 or not is_first() then return end
   for _, line in ipairs(ask.lines) do call('RPUSH', KEYS[8], line) end
@@ -202,6 +214,7 @@ local function reply(request, other)
 end
 
 call('EXPIRE', KEYS[1], ask.ttl)
+drop_unknown_control()
 write_lines()
 if op == 'finish' then
   if not ENDED[run.status] then

@@ -110,7 +110,7 @@ class StateMigration:
             return None if text is None else state_json.from_json(kb_id, text)
         except (ValueError, RecursionError, OSError) as error:
             why = " ".join(str(error).split())[:200]
-            result.notes.append(f"{path} is damaged ({why}); a copy is kept beside it.")
+            result.notes.append(f"{path} is damaged ({why}); a migration keeps a copy beside it.")
             result.is_damaged = True
             old.damaged[path] = path.read_bytes() if path.is_file() else b""
             return None

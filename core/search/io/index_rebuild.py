@@ -30,6 +30,11 @@ from core.store.connect import Client
 
 log = logging.getLogger("refresh")
 
+QUEUED_MESSAGE = (
+    "{} texts wait to be embedded anew; the embed workers swap them in one by one. "
+    "`python -m scripts.status` and `embed_waiting` of /health count those that are left."
+)
+
 
 class RebuildTarget(StrEnum):
     """What is rebuilt."""
@@ -107,6 +112,8 @@ class IndexRebuild:
                 )
                 counts["forced"] = done.items
             worker.end_fields = {name: str(count) for name, count in counts.items()}
+            if "queued" in counts:
+                worker.end_fields["message"] = QUEUED_MESSAGE.format(counts["queued"])
             if should_stop():
                 worker.end = worker.left_as
         log.info(
