@@ -474,11 +474,13 @@ async def test_lines_are_few(
     """The end of a phase, and a save more than a minute after the last line, at info level; the others at debug."""
     saver = StateSaver(settings, redis, keys)
     monkeypatch.setattr(state_saver, "_logged_at", {})
+    monkeypatch.setattr(state_saver, "_last_lines", {})
     await redis.delete(keys.due("docs.site"))
     await Leases(redis, keys).run(raised(keys, {"crawl.pages_crawled": 7, "processing.last_indexed_id": 5}))
     with caplog.at_level(logging.DEBUG, "refresh"), caplog.at_level(logging.DEBUG, "embed"):
         await saver.save_crawl(docs, NOW)
         await saver.save_crawl(docs, NOW, is_phase_end=True)
+        await saver.save_crawl(docs, NOW, is_phase_end=True)  # the same end, told by another step
         state_saver._logged_at["crawl docs"] -= 61
         await saver.save_crawl(docs, NOW)
         await saver.save_index(docs, NOW)
@@ -489,7 +491,7 @@ async def test_lines_are_few(
 
     saved, indexed = "✓ State saved: 7 crawled, 0 queued", "✓ State saved: indexed up to doc_id 5"
     assert lines == [
-        *(("DEBUG", saved), ("INFO", saved), ("INFO", saved), ("DEBUG", indexed), ("INFO", indexed)),
+        *(("DEBUG", saved), ("INFO", saved), ("DEBUG", saved), ("INFO", saved), ("DEBUG", indexed), ("INFO", indexed)),
         ("INFO", "Resuming from state: ID=0, crawled=7, queued=0"),
     ]
 

@@ -29,6 +29,8 @@ SAVED_STEPS = frozenset({"join", "beat", "leave", "finish", "pause", "resume", "
 PHASE_ENDS = frozenset({"leave", "finish"})
 _logged_at: dict[str, float] = {}
 """Of the whole process: a worker that runs many short jobs logs no more than one long one."""
+_last_lines: dict[str, str] = {}
+"""What was logged at info level; a phase that ends by two steps is told once."""
 
 
 class StateSaver:
@@ -46,9 +48,8 @@ class StateSaver:
         """Save during or behind a crawl."""
         state = await self._save(kb_id, now)
         if state:
-            level, crawl = self._level(f"crawl {kb_id}", is_phase_end), state.crawl
-            line = "✓ State saved: %d crawled, %d queued"
-            logging.getLogger("refresh").log(level, line, crawl.pages_crawled, crawl.pages_queued)
+            line = f"✓ State saved: {state.crawl.pages_crawled} crawled, {state.crawl.pages_queued} queued"
+            logging.getLogger("refresh").log(self._level(f"crawl {kb_id}", line, is_phase_end), line)
         return state
 
     async def save_step(self, run: Run, now: float, what: str) -> None:
@@ -58,12 +59,12 @@ class StateSaver:
 
     async def save_index(self, kb_id: str, now: float) -> KbState | None:
         """Save after documents were indexed."""
-        await self._states.settle(kb_id, now)
+        was_indexing = await self._states.settle(kb_id, now)
         state = await self._save(kb_id, now)
         if state:
-            log, is_done = logging.getLogger("embed"), state.job.phase == "done"
-            level = self._level(f"index {kb_id}", is_done)
-            log.log(level, "✓ State saved: indexed up to doc_id %d", state.processing.last_indexed_id)
+            line = f"✓ State saved: indexed up to doc_id {state.processing.last_indexed_id}"
+            is_phase_end = was_indexing and state.job.phase == "done"
+            logging.getLogger("embed").log(self._level(f"index {kb_id}", line, is_phase_end), line)
         return state
 
     async def log_resumed(self, kb_id: str, now: float) -> None:
@@ -73,11 +74,12 @@ class StateSaver:
             crawl, line = state.crawl, "Resuming from state: ID=%d, crawled=%d, queued=%d"
             logging.getLogger("refresh").info(line, crawl.last_doc_id, crawl.pages_crawled, crawl.pages_queued)
 
-    def _level(self, what: str, is_phase_end: bool) -> int:
+    def _level(self, what: str, line: str, is_phase_end: bool) -> int:
         at = time.monotonic()
-        if not is_phase_end and at - _logged_at.setdefault(what, at) < LOG_SECONDS:
+        is_told = not is_phase_end or _last_lines.get(what) == line
+        if is_told and at - _logged_at.setdefault(what, at) < LOG_SECONDS:
             return logging.DEBUG
-        _logged_at[what] = at
+        _logged_at[what], _last_lines[what] = at, line
         return logging.INFO
 
     # ── Redis and the file ──

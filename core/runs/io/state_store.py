@@ -55,10 +55,14 @@ class KbStateStore:
         if is_followed(run):
             await self._client.execute_command(*self.followed(run, now))
 
-    async def settle(self, kb_id: str, now: float) -> None:
-        """Go from `indexing` to `done` when no text of the knowledge base waits to be embedded."""
+    async def settle(self, kb_id: str, now: float) -> bool:
+        """Go from `indexing` to `done` when no text of the knowledge base waits to be embedded.
+
+        Returns whether its phase was `indexing`.
+        """
         keys = self._settled_keys(kb_id)
-        await self._client.eval(state_scripts.SETTLE, len(keys), *keys, packed_json(self._ask(kb_id, now)))
+        ask = packed_json(self._ask(kb_id, now))
+        return bool(await self._client.eval(state_scripts.SETTLE, len(keys), *keys, ask))
 
     def _settled_keys(self, kb_id: str) -> tuple[str, str, str]:
         return self._keys.kb_state(kb_id), self._keys.domain(kb_id), self._keys.embed_due
