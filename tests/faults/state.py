@@ -24,7 +24,7 @@ from core.store.connect import Client
 
 HOUR = 3_600
 FOREVER = -1
-POLITENESS = ("gate", "gate_line", "gate_busy", "done")
+POLITENESS = ("gate", "gate_line", "gate_busy", "gates_waiting", "done")
 """Left out of comparisons: they last minutes and say nothing about the work."""
 COUNTERS = ("ingest_stats", "ingest_last_run")
 HISTORY = (
