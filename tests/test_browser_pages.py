@@ -43,7 +43,7 @@ async def test_keyboard_leads_to_every_page(api: ApiServer) -> None:
         assert await person.page.evaluate("document.activeElement.type") == "search"
         for link in NAVIGATION:
             if link.path in KNOWN:
-                await person.go("/login")
+                await person.go("/why")
                 await person.page.keyboard.press("g")
                 async with asyncio.timeout(60), person.page.expect_navigation(url=f"{api.url}{link.path}"):
                     await person.page.keyboard.press(link.key)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import SecretStr
 
+from core.feeds.io.subscriptions import Subscriptions
 from core.settings import Settings
 from core.store import connect
 from tests.api import ApiServer, api_server
@@ -36,7 +37,7 @@ async def test_without_a_login_pages_lead_to_the_login(locked: ApiServer) -> Non
 
     assert (status, path.split("?")[0]) == (200, "/login")
     assert "Articles</a></dt>" not in text
-    assert (wrong[1], "This is not the API token." in wrong[2]) == ("/login", True)
+    assert (wrong[1], "This is not the API token." in wrong[2]) == ("/login?next=/", True)
     assert (right[0], right[1]) == (200, "/")
     assert "Log out" in right[2]
     login = cookies["freshet_login"]
@@ -125,3 +126,17 @@ async def test_form_that_is_filled_in_wrongly_leads_back(api: ApiServer) -> None
 
     assert (status, path) == (200, "/why")
     assert "url: String should have at most 8000 characters" in text
+
+
+async def test_links_to_feeds_can_be_copied_into_a_reader(locked: ApiServer) -> None:
+    """With an API token, the addresses of republished feeds carry the token of feeds, and need nothing else."""
+    await Subscriptions(locked.opener.require().client, locked.opener.require().keys).add(
+        "world", "http://127.0.0.1:9/"
+    )
+    async with FormClient(locked) as person:
+        await person.submit("/login", "/login", token=TOKEN, next="/")
+        _, _, text = await person.ask("GET", "/feeds")
+    (address,) = re.findall(r'href="(/feeds/world\.rss[^"]*)"', text)
+
+    assert (await locked.get(address)).status == 200
+    assert (await locked.get("/feeds/world.rss")).status == 401

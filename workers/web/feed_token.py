@@ -21,6 +21,12 @@ def feed_token(settings: Settings) -> str:
     return hmac.new(secret.encode(), _PURPOSE, hashlib.sha256).hexdigest() if secret else ""
 
 
+def feed_query(settings: Settings) -> str:
+    """Return what the address of a feed needs at its end, so that a feed reader may read it."""
+    token = feed_token(settings)
+    return f"?token={token}" if token else ""
+
+
 class FeedToken:
     """Checks `?token=` of requests for feeds."""
 

@@ -49,7 +49,7 @@
       goPressedAt = Date.now();
     } else if (event.key === "/") {
       event.preventDefault();
-      (document.querySelector("main input[type=search]") || document.getElementById("find")).focus();
+      (document.querySelector("main input[name=q]") || document.getElementById("find")).focus();
     } else if (event.key === "?") {
       event.preventDefault();
       document.getElementById("keys").showModal();
@@ -95,6 +95,10 @@
     };
   }
 
+  function clock(seconds) {
+    return new Date(seconds * 1000).toTimeString().slice(0, 5);
+  }
+
   function drawChart(place) {
     const text = place.dataset.chart;
     const drawn = charts.get(place);
@@ -108,7 +112,7 @@
     if (summary && chart.summary) summary.textContent = chart.summary;
     const options = {
       width: Math.max(paper.clientWidth, 200), height: 180, cursor: { drag: { x: false, y: false } },
-      axes: [axis(""), axis(chart.unit)],
+      axes: [{ ...axis(""), values: (_, times) => times.map(clock) }, axis(chart.unit)], legend: { live: false },
       series: [{}, ...chart.series.map((one, index) => ({
         label: one.label, stroke: colour(COLOURS[index]), width: 2, dash: index ? [6, 4] : undefined,
         points: { show: chart.times.length < 3 },

@@ -11,6 +11,7 @@ from pydantic import Field
 from workers.web.dashboard.feed_texts import BADGES, days_of
 from workers.web.dashboard.pages import page
 from workers.web.feed_models import FeedsRequest
+from workers.web.feed_token import feed_query
 from workers.web.models import Name, RequestModel
 from workers.web.routes import feeds
 from workers.web.routing import Call
@@ -53,6 +54,7 @@ async def show_feeds(call: Call, asked: FeedsPageRequest) -> dict[str, Any]:
             if count or name in ("", asked.status)
         ],
         "badges": BADGES,
+        "feed_query": feed_query(call.services.settings),
         "before": asked.address(page=asked.page - 1) if asked.page > 1 else "",
         "after": asked.address(page=asked.page + 1) if offset + PAGE_FEEDS < found.total else "",
         "first": offset + 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from aiohttp import web
 from pydantic import Field
@@ -37,7 +38,8 @@ async def show_login(call: Call, asked: LoginPageRequest) -> dict[str, Any]:
 async def log_in(call: Call, asked: LoginRequest) -> web.Response:
     """Give the browser a cookie if the token is right."""
     if not call.http.app[GUARD].rules.is_token(asked.token.strip()):
-        return see_other(call.http, "/login", Notice("This is not the API token.", "failed"))
+        again = f"/login?{urlencode({'next': own_path(asked.next)})}"
+        return see_other(call.http, again, Notice("This is not the API token.", "failed"))
     response = see_other(call.http, own_path(asked.next))
     session.write_login(call.http, response)
     return response
