@@ -130,6 +130,16 @@ def test_markup_in_words_stays_words() -> None:
     assert "\\<script>alert(1)\\</script> or [x]\\(javascript:alert)" in read.markdown
 
 
+def test_title_about_tags_keeps_its_words() -> None:
+    """Escaped tags in <title>, og:title and the headline are words of the title."""
+    written = "How &lt;details&gt; beats &lt;div&gt; in forms, if a&lt;b and b&gt;c"
+    head = f'<title>{written}</title><meta property="og:title" content="{written}">'
+    body = (
+        f"<html><head>{head}</head><body><article><h1>{written}</h1>{f'<p>{PARAGRAPH}</p>' * 4}</article></body></html>"
+    )
+    assert document(body.encode()).title == "How <details> beats <div> in forms, if a<b and b>c"
+
+
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,9 @@ from tests.pages import head, json_ld, meta, titled
 
 SITE = meta("og:site_name", "The Mill")
 STORY = "Water at the wheel"
+ABOUT_TAGS = "How <details> beats <div> in forms, if a<b and b>c"
+MARKED = "Water <em>at</em> the wheel"
+ALERT = "<script>alert(1)</script>"
 
 
 def h1(text: str) -> MetadataElement:
@@ -43,6 +47,14 @@ def h1(text: str) -> MetadataElement:
         ("only a headline", [h1(f"  {STORY}\n ")], STORY),
         ("escaped twice", [meta("og:title", "Water &amp;amp; wheel")], "Water &amp; wheel"),
         ("tags inside", [meta("og:title", "Water <em>at</em> the wheel")], STORY),
+        (
+            "tags inside that only the headline lacks",
+            [meta("og:title", MARKED), titled(MARKED), h1(STORY)],
+            STORY,
+        ),
+        ("words that look like tags", [meta("og:title", ABOUT_TAGS)], ABOUT_TAGS),
+        ("a script shown as words", [meta("og:title", ALERT), titled(ALERT), h1(ALERT)], ALERT),
+        ("a headline about tags", [json_ld(json.dumps({"@type": "Article", "headline": ALERT})), h1(ALERT)], ALERT),
         ("nothing", [], ""),
     ],
 )
@@ -63,6 +75,8 @@ def test_title(name: str, elements: list[MetadataElement], expected: str) -> Non
         ),
         ("an address is no name", [meta("article:author", "https://facebook.com/ada")], ""),
         ("the site is no author", [meta("author", "The Mill"), SITE], ""),
+        ("words that look like tags", [meta("author", "<b>Ann</b>")], "<b>Ann</b>"),
+        ("a link left by the template", [meta("author", '<a href="/ada">Ada Miller</a>')], "Ada Miller"),
         ("nothing", [], ""),
     ],
 )

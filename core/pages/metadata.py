@@ -41,7 +41,11 @@ _AFTER_NAME = re.compile(
     r"\s+[-–—|•·/]\s|,?\s+(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+\d|,?\s*[\d(@]|\s+on\s",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"</?[a-z][^<>]{0,200}>", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)([^<>]{0,200})>", re.IGNORECASE)
+_FORMATTING = {
+    *("a", "abbr", "b", "big", "br", "cite", "code", "em", "font", "i", "img", "mark", "p", "q", "s", "small"),
+    *("span", "strong", "sub", "sup", "u", "wbr"),
+}
 _BY = re.compile(r"^(?:by|von|par|por|di)\s+", re.IGNORECASE)
 
 
@@ -139,12 +143,13 @@ def _one_line(text: str) -> str:
 def page_title(metadata: PageMetadata) -> str:
     """Return the title without the site's name, as one line; empty if the page has none."""
     # JSON-LD's headline counts where the page shows the same; some sites put a description there.
-    headline = _plain(json_ld.text(metadata.article, "headline"))
+    headline = _plain_title(json_ld.text(metadata.article, "headline"), metadata)
     shown = bare_letters(" ".join((metadata.title, *metadata.h1)))
     if shown and bare_letters(headline)[:40] not in shown:
         headline = ""
     heading = metadata.h1[0] if metadata.h1 else ""
-    title = _plain(metadata.meta(*_TITLE_METAS)) or headline or _from_title_tag(metadata) or heading
+    stated = _plain_title(metadata.meta(*_TITLE_METAS), metadata)
+    title = stated or headline or _from_title_tag(metadata) or heading
     return truncate(_without_site(title, metadata), MAX_TITLE_CHARS)
 
 
@@ -159,8 +164,9 @@ def page_author(metadata: PageMetadata) -> str:
     # `Ada Miller - Jan 6, 2025 8:02 pm`: the name stands before the first mark or number.
     bylines = ([_AFTER_NAME.split(byline, maxsplit=1)[0]] for byline in metadata.bylines)
     metas = (metadata.metas.get(name, []) for name in _AUTHOR_METAS)
-    for stated in (json_ld.names(metadata.article, "author"), *metas, *bylines):
-        people = [_BY.sub("", _plain(name)) for name in stated]
+    described = [_plain(name) for name in json_ld.names(metadata.article, "author")]
+    for stated in (described, *(map(_plain_name, names) for names in (*metas, *bylines))):
+        people = [_BY.sub("", name) for name in stated]
         kept = [name for name in people if 1 < len(name) <= 100 and not _NOT_A_NAME.search(name)]
         authors = [name for name in kept if bare_letters(name) != site]
         if authors:
@@ -169,8 +175,30 @@ def page_author(metadata: PageMetadata) -> str:
 
 
 def _plain(text: str) -> str:
-    """Templates escape twice and leave tags in attributes."""
-    return collapse_whitespace(_TAG.sub("", unescape(text))) if text else ""
+    """Templates escape twice and leave markup in attributes; `<details>` in words about HTML is a word."""
+    text = unescape(text)
+    closed = {tag[2].lower() for tag in _TAG.finditer(text) if tag[1]}
+
+    def without_markup(tag: re.Match[str]) -> str:
+        rest = tag[3].strip(" /")
+        is_markup = ("=" in rest or not rest) and (tag[2].lower() in _FORMATTING | closed or "=" in rest)
+        return "" if is_markup else tag[0]
+
+    return collapse_whitespace(_TAG.sub(without_markup, text))
+
+
+def _plain_title(text: str, metadata: PageMetadata) -> str:
+    """The same for a title, whose tags are words if the page shows them to its readers as such."""
+    plain, whole = _plain(text), collapse_whitespace(unescape(text))
+    headings = {bare_letters(heading) for heading in metadata.h1}
+    shown = headings | {bare_letters(metadata.title)}
+    is_shown = any(bare_letters(whole) in words for words in shown) and bare_letters(plain) not in headings
+    return whole if is_shown else plain
+
+
+def _plain_name(text: str) -> str:
+    """The same for a name that the parser has decoded: only a link around it is markup for certain."""
+    return _plain(text) if "=" in text else collapse_whitespace(unescape(text))
 
 
 def _from_title_tag(metadata: PageMetadata) -> str:
