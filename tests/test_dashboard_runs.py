@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,14 @@ def runs(redis: Client, keys: Keys) -> RunStore:
 async def opened(runs: RunStore, now: float, source: str = "docs.site", domain: str = "docs") -> Run:
     run, _ = await runs.open(RunKind.CRAWL, now, source=source, domain=domain, mode="full", started_by="script")
     return run
+
+
+async def part_of_a_domain(runs: RunStore, now: float) -> tuple[Run, Run]:
+    """Return an open run of a domain and the crawl that is a part of it."""
+    whole, _ = await runs.open(RunKind.DOMAIN, now, domain="docs")
+    part, _ = await runs.open(RunKind.CRAWL, now, source="docs.site", domain="docs", parent=whole.id)
+    await runs.set_child(whole.id, part)
+    return whole, part
 
 
 async def failed(redis: Client, keys: Keys, run: Run, **reasons: str) -> None:
@@ -71,6 +80,75 @@ async def test_list_is_filtered_and_paged(api: ApiServer, runs: RunStore, redis:
     assert (">d7.s<" in of_domain, of_domain.count('data-label="Kind"')) == (True, 1)
     assert "No run is like this" in none
     assert (await api.get("/runs?kind=nonsense", headers=PAGE)).status == 422
+
+
+async def test_run_of_a_domain_shows_what_its_parts_do(
+    api: ApiServer, runs: RunStore, redis: Client, keys: Keys
+) -> None:
+    """While it is paused, page and API say what its crawl has in flight, whatever its own worker knew."""
+    now = await connect.now(redis)
+    whole, part = await part_of_a_domain(runs, now)
+    await runs.step("join", whole, now, token="one", worker={"ts": now})
+    await redis.hset(keys.run(whole.id), "control", "pause")
+    await runs.step("beat", whole, now, token="one", worker={"ts": now, "in_flight": 0}, fields={"parts": "2"})
+    step = {"ts": now, "in_flight": 3}
+    await runs.step("join", part, now, token="two", worker=step)
+    await runs.step("beat", part, now, token="two", worker=step, fields={"progress": "40"})
+    job = (await api.get(f"/v2/jobs/{whole.id}")).json
+    listed = {one["id"]: one for one in (await api.get("/v2/jobs")).json["jobs"]}
+    page = (await api.get(f"/runs/{whole.id}", headers=PAGE)).text
+
+    assert (job["status"], job["in_flight"], job["progress"]) == ("pausing", 3, 20)
+    assert (listed[whole.id]["in_flight"], listed[whole.id]["progress"]) == (3, 20)
+    assert "3 in flight</strong>" in page
+
+
+async def test_parts_are_folded_into_the_run_of_their_domain(
+    api: ApiServer, runs: RunStore, redis: Client, keys: Keys
+) -> None:
+    """The crawls of a domain's run are not listed beside it, except where crawls are asked for; open or ended."""
+    now = await connect.now(redis)
+    whole, part = await part_of_a_domain(runs, now)
+    opened_page = (await api.get("/runs", headers=PAGE)).text
+    for run in (part, whole):
+        await runs.finish(run, RunStatus.SUCCEEDED, now)
+    ended_page = (await api.get("/runs", headers=PAGE)).text
+    crawls = (await api.get("/runs?kind=crawl", headers=PAGE)).text
+
+    for page in (opened_page, ended_page):
+        assert (f"/runs/{whole.id}" in page, f"/runs/{part.id}" in page, "1 source" in page) == (True, False, True)
+    assert f"/runs/{part.id}" in crawls
+
+
+async def test_row_has_its_counts_in_order_and_its_kind_once(
+    api: ApiServer, runs: RunStore, redis: Client, keys: Keys
+) -> None:
+    """Counts have the same order in each row; a run that is known by its kind only does not name it twice."""
+    now = await connect.now(redis)
+    run, _ = await runs.open(RunKind.CANONICAL, now, counters=("unchanged", "failed", "visited", "tried", "changed"))
+    await runs.finish(run, RunStatus.SUCCEEDED, now)
+    counts = {"unchanged": 3, "failed": 4, "tried": 9, "visited": 8, "changed": 1}
+    await redis.hset(keys.run(run.id), mapping=counts)
+    page = (await api.get("/runs", headers=PAGE)).text
+    row = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page[page.index(run.id) :].partition("</tr>")[0]))
+
+    assert "8 visited, 1 changed, 3 unchanged, 4 failed, 9 tried" in row
+    assert row.count("canonical") == 1
+
+
+async def test_held_run_asks_for_a_review_first(api: ApiServer, runs: RunStore, redis: Client, keys: Keys) -> None:
+    """What the loss guard stopped is answered by one button that stands out; resuming would stop at the same place."""
+    now = await connect.now(redis)
+    run = await opened(runs, now)
+    await runs.finish(run, RunStatus.PARTIAL, now, {"problem": "held"})
+    await failed(redis, keys, run, i1="FAIL_HTTP_404")
+    page = (await api.get(f"/runs/{run.id}", headers=PAGE)).text
+    actions = page[page.index('<div class="actions">') :].partition("</section>")[0]
+
+    assert '<a href="/domains/docs/dry-run?source=docs.site" role="button">Review and approve</a>' in actions
+    assert actions.index("Review and approve") < actions.index("Resume")
+    assert re.search(r'<button[^>]*class="outline"[^>]*>Resume', actions)
+    assert re.search(r'<button[^>]*class="small outline"[^>]*>Retry all', page)
 
 
 async def test_silent_run_is_found_as_interrupted(runs: RunStore, redis: Client, keys: Keys) -> None:

@@ -6,8 +6,8 @@ and cancelled. Reads no clock, opens no connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from enum import StrEnum
 from typing import TypeVar
@@ -76,6 +76,8 @@ WITH_ITEMS = frozenset({RunKind.REINDEX, RunKind.EMBED})
 """Kinds whose runs have a list of what is left of them, `run:<id>:items`."""
 ENDED = frozenset({RunStatus.CANCELLED, RunStatus.SUCCEEDED, RunStatus.PARTIAL, RunStatus.FAILED})
 """Nobody works on such a run, and nobody will unless a person asks for it."""
+AT_WORK = frozenset({RunStatus.RUNNING, RunStatus.PAUSING, RunStatus.CANCELLING})
+"""Workers of such a run have items in hand."""
 
 
 class RunPhase(StrEnum):
@@ -119,7 +121,9 @@ class Run:
     ended_ts: float = 0.0
     heartbeat_ts: float = 0.0
     in_flight: int = 0
-    """Items that workers have leased at the moment."""
+    """Items that workers have leased at the moment; of a domain, those of its parts."""
+    parts: int = 0
+    """Of a domain: how many sources it crawls."""
     left: int = 0
     """Items that were still due at its end."""
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -214,11 +218,29 @@ def parse_run(run_id: str, fields: Mapping[str, str], now: float) -> Run:
         ended_ts=time("ended_ts"),
         heartbeat_ts=time("heartbeat_ts"),
         in_flight=integer("in_flight"),
+        parts=integer("parts"),
         left=integer("left"),
-        counts={name: integer(name) for name in fields if name not in NO_COUNTERS and fields[name].isdigit()},
+        counts={name: integer(name) for name in _counter_names(fields)},
         metrics=field_parsing.mapping(fields.get("metrics")),
         receipt=text("receipt"),
     )
+
+
+def _counter_names(fields: Mapping[str, str]) -> list[str]:
+    """Return which fields are counters, in an order that does not change: Redis keeps none for a large hash."""
+    names = {name for name in fields if name not in NO_COUNTERS and fields[name].isdigit()}
+    return [name for name in COUNTERS if name in names] + sorted(names.difference(COUNTERS))
+
+
+def with_parts(run: Run, parts: Sequence[Run]) -> Run:
+    """Return the run of a domain with what its parts do now; it has written down itself what they did a while ago."""
+    if not parts or not run.is_open:
+        return run
+    at_work = [part for part in parts if part.status in AT_WORK]
+    done = sum(100 if part.status in ENDED - {RunStatus.CANCELLED} else part.progress for part in parts)
+    progress = min(done // run.parts, 99) if run.parts else 0
+    in_flight = sum(part.in_flight for part in at_work)
+    return replace(run, in_flight=in_flight, progress=max(run.progress, progress))
 
 
 def parse_failed_item(item_id: str, fields: Mapping[str, str]) -> FailedItem:

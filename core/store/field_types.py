@@ -74,7 +74,7 @@ KINDS: Mapping[str, Mapping[str, FieldCheck]] = {
     "kb_state": {**_all(INTEGER, *state_fields.INTEGER_FIELDS), state_fields.PENDING: SEQUENCE},
     "run": {
         **_all(INTEGER, "discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded"),
-        **_all(INTEGER, "progress", "in_flight", "left"),
+        **_all(INTEGER, "progress", "in_flight", "left", "parts"),
         **_all(TIME, "created_ts", "started_ts", "ended_ts", "heartbeat_ts"),
         **_all(MAPPING, "parameters", "metrics"),
     },

@@ -5,13 +5,12 @@ Only the runs of a page are read whole: of the others, one script returns the th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.keys import Keys
 from core.registry import field_parsing
 from core.runs.io.run_store import KEPT, RunStore
-from core.runs.run import FailedItem, Run, RunKind, RunStatus, parse_failed_item, parse_run, status_at
+from core.runs.run import FailedItem, Run, RunKind, RunStatus, parse_failed_item, status_at
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 
@@ -89,7 +88,7 @@ class RunList:
             ids = texts(await self._client.zrange(key, offset, offset + limit, desc=True))
         else:
             ids = (await self._matching(key, wanted, now))[offset : offset + limit + 1]
-        return RunPage(tuple(await self._read(ids[:limit], now)), len(ids) > limit)
+        return RunPage(tuple(await self._runs.read_some(ids[:limit], now)), len(ids) > limit)
 
     async def _matching(self, key: str, wanted: RunFilter, now: float) -> list[str]:
         words = (str(KEPT), self._keys.run(""), wanted.domain or "")
@@ -103,13 +102,9 @@ class RunList:
 
     async def open(self, wanted: RunFilter, now: float) -> list[Run]:
         """Return the runs that pass and have not ended, newest first."""
-        runs = await self._read(list((await self._runs.open_ids()).values()), now)
+        runs = await self._runs.read_some(list((await self._runs.open_ids()).values()), now)
         passing = [run for run in runs if run.is_open and wanted.passes(run)]
         return sorted(passing, key=lambda run: (-run.created_ts, run.id))
-
-    async def _read(self, run_ids: Sequence[str], now: float) -> list[Run]:
-        hashes = await read_many(self._client, [("HGETALL", self._keys.run(run_id)) for run_id in run_ids])
-        return [parse_run(run_id, fields, now) for run_id, fields in zip(run_ids, hashes, strict=True) if fields]
 
     async def failures(self, run: Run, now: float) -> FailureGroups:
         """Return what failed in a run and in its parts, by code, from the first thousand items of each."""

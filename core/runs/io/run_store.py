@@ -29,6 +29,7 @@ from core.runs.run import (
     parse_failed_item,
     parse_run,
     scope_of,
+    with_parts,
 )
 from core.runs.run_request import BlockedScopes, RunReply, RunRequest
 from core.runtime import process_identity
@@ -262,9 +263,8 @@ class RunStore:
 
     async def children(self, run_id: str, now: float) -> list[Run]:
         """Return the crawls that belong to the run of a domain, in the order in which they began."""
-        fields = await self.fields(run_id)
-        found = [await self.read(value, now) for name, value in fields.items() if name.startswith(CHILD)]
-        return sorted((child for child in found if child), key=lambda child: (child.created_ts, child.id))
+        found = await self.read_some(_part_ids(await self.fields(run_id)), now)
+        return sorted(found, key=lambda child: (child.created_ts, child.id))
 
     # ── workers ──
 
@@ -297,8 +297,24 @@ class RunStore:
 
     async def read(self, run_id: str, now: float) -> Run | None:
         """Return a run, or None; without a heartbeat it is interrupted."""
-        fields = await self.fields(run_id)
-        return parse_run(run_id, fields, now) if fields else None
+        return next(iter(await self.read_some([run_id], now)), None)
+
+    async def read_some(self, run_ids: Sequence[str], now: float) -> list[Run]:
+        """Return those of these runs that there are; an open one of a domain with what its parts do now."""
+        hashes = await self._hashes(run_ids)
+        runs = [parse_run(run_id, fields, now) for run_id, fields in zip(run_ids, hashes, strict=True) if fields]
+        parts = {
+            run_id: _part_ids(fields)
+            for run_id, fields in zip(run_ids, hashes, strict=True)
+            if fields.get("kind") == RunKind.DOMAIN
+        }
+        return [
+            with_parts(run, await self.read_some(parts[run.id], now)) if run.is_open and parts.get(run.id) else run
+            for run in runs
+        ]
+
+    async def _hashes(self, run_ids: Sequence[str]) -> list[dict[str, str]]:
+        return await read_many(self._client, [("HGETALL", self._keys.run(run_id)) for run_id in run_ids])
 
     async def fields(self, run_id: str) -> dict[str, str]:
         """Return everything stored of a run."""
@@ -318,8 +334,7 @@ class RunStore:
         key = self._keys.runs_of_kind(str(kind)) if kind else self._keys.runs
         most = KEPT if domain is not None else count
         run_ids = texts(await self._client.zrange(key, 0, most - 1, desc=True)) if most > 0 else []
-        hashes = await read_many(self._client, [("HGETALL", self._keys.run(run_id)) for run_id in run_ids])
-        runs = [parse_run(run_id, fields, now) for run_id, fields in zip(run_ids, hashes, strict=True) if fields]
+        runs = await self.read_some(run_ids, now)
         return [run for run in runs if domain is None or run.domain == domain][:count]
 
     async def log_lines(self, run_id: str) -> list[str]:
@@ -371,6 +386,10 @@ class RunStore:
         items = [parse_failed_item(item_id, field_parsing.mapping(text)) for item_id, text in stored.items()]
         wanted = [one for one in items if code in (None, one.code) and one.failed_ts >= (since_ts or 0.0)]
         return sorted(wanted, key=lambda one: (-one.failed_ts, one.item_id))[:most]
+
+
+def _part_ids(fields: Mapping[str, str]) -> list[str]:
+    return [value for name, value in fields.items() if name.startswith(CHILD)]
 
 
 def _worker_entry(token: str, fields: Mapping[str, Any]) -> WorkerEntry:

@@ -199,6 +199,7 @@ class DomainCrawl:
         return {
             **{name: str(totals[name]) for name in COUNTERS},
             "phase": str(RunPhase.CRAWLING),
+            "parts": str(len(self.sids)),
             "progress": str(min(int(100 * done / max(len(self.sids), 1)), 99)),
             "message": f"{len(complete)}/{len(self.sids)} sources{what}",
         }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from core.runs.io.run_list import RunFilter, RunList
-from core.runs.run import RunKind, RunStatus
+from core.runs.run import Run, RunKind, RunStatus
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from workers.web.dashboard.pages import Done, action, page
@@ -45,11 +47,15 @@ async def show_runs(call: Call, asked: RunsPageRequest) -> dict[str, Any]:
     wanted = RunFilter(asked.kind, asked.domain, asked.status)
     found = await runs.page(wanted, now, PAGE_RUNS, asked.offset)
     opened = await runs.open(wanted, now) if not asked.offset else []
+    ended = [run for run in found.runs if not run.is_open]
+    # Who asks for crawls gets all of them.
+    folded = Counter[str]() if asked.kind else _folded([*opened, *ended])
     blocked = await services.context.runs.blocked()
     return {
         "asked": asked,
-        "opened": opened,
-        "ended": [run for run in found.runs if not run.is_open],
+        "opened": [run for run in opened if run.parent not in folded],
+        "ended": [run for run in ended if run.parent not in folded],
+        "folded": folded,
         "older": _path(asked, asked.offset + PAGE_RUNS) if found.has_more else "",
         "newer": _path(asked, max(asked.offset - PAGE_RUNS, 0)) if asked.offset else "",
         "is_filtered": wanted != RunFilter(),
@@ -57,6 +63,12 @@ async def show_runs(call: Call, asked: RunsPageRequest) -> dict[str, Any]:
         "statuses": list(RunStatus),
         "domains": await DomainStore(services.client, services.keys).ids(),
     }
+
+
+def _folded(shown: Sequence[Run]) -> Counter[str]:
+    """Return how many of these runs are parts of another of them, by its id; the page of that one shows them."""
+    ids = {run.id for run in shown}
+    return Counter(run.parent for run in shown if run.parent in ids)
 
 
 def _path(asked: RunsPageRequest, offset: int) -> str:
