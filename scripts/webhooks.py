@@ -12,7 +12,7 @@ python -m scripts.webhooks resume ID           send again, at once; also after a
 python -m scripts.webhooks skip ID             give up the first event that waits, go on with the next
 python -m scripts.webhooks dead ID             what was given up, and why
 python -m scripts.webhooks replay ID --dead    deliver the dead letters once more
-python -m scripts.webhooks replay ID --from 1763337600000-0    all events from this one on once more
+python -m scripts.webhooks replay ID --from 1763337600000-0    all events from this one on once more; 0: all there are
 python -m scripts.webhooks rotate ID           a new secret, printed only now; the old one signs too for 24 h
 python -m scripts.webhooks remove ID           with everything that waits for it
 
@@ -186,7 +186,7 @@ async def replay(options: argparse.Namespace) -> int:
             first_id = await store.replay_from(options.id, options.from_id)
             told = {"id": options.id, "from_id": first_id}
             sentence = f"Events from {first_id} on will be delivered once more, before what waits."
-            if order(first_id) > order(options.from_id):
+            if options.from_id != "0" and order(first_id) > order(options.from_id):
                 sentence += " Those before it are no longer in the stream."
     if options.json:
         command_line.print_json(told)
@@ -221,7 +221,7 @@ def main() -> int:
     for one in parsers.values():
         one.add_argument("id", metavar="ID")
     which = parsers["replay"].add_mutually_exclusive_group(required=True)
-    which.add_argument("--from", dest="from_id", default="", metavar="EVENT", help="the id of an event in the stream")
+    which.add_argument("--from", dest="from_id", default="", metavar="EVENT", help="the id of an event; 0: all")
     which.add_argument("--dead", action="store_true", help="what was given up")
     for one in (adding, commands.add_parser("list", help="all webhooks"), *parsers.values()):
         one.add_argument("--json", action="store_true", help="for programs")

@@ -228,7 +228,7 @@ async def test_a_poll_that_fails_is_shown_as_a_failure(person: FormClient, pages
 async def test_opml_by_upload(person: FormClient, pages: ApiServer, encoding: str) -> None:
     """A file is read in its own encoding; folders become categories; one that is no OPML is refused with a sentence."""
     opml = f"""<?xml version="1.0" encoding="{encoding}"?><opml version="2.0"><body><outline text="Économie">
-    <outline xmlUrl="https://a.example.org/feed"/></outline></body></opml>"""
+    <outline xmlUrl="https://a.example.org/feed"/><outline xmlUrl="javascript:alert(1)"/></outline></body></opml>"""
     _, _, page = await person.ask("GET", "/feeds")
     token = re.search(r'name="csrf" value="([^"]+)"', page)[1]
 
@@ -241,6 +241,7 @@ async def test_opml_by_upload(person: FormClient, pages: ApiServer, encoding: st
     _, _, refused = await person.ask("POST", "/feeds/import", data=form(b"no opml at all"))
 
     assert "1 feeds added" in done
+    assert "left out (1): javascript:alert(1)." in done
     assert await pages.opener.require().context.subscriptions.by_category() == {
         "economie": ["https://a.example.org/feed"]
     }

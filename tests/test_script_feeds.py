@@ -251,6 +251,7 @@ async def test_opml_file_is_imported(
 
     assert first == {"news_world": ["https://a.example/1", "https://a.example/2"]}
     assert "1 entries of" in caplog.text
+    assert "are skipped: ftp:x" in caplog.text
     assert await subscribed(redis, keys) == {"news_world": ["https://a.example/2"]}
 
 

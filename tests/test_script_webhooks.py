@@ -60,7 +60,7 @@ async def test_life_of_a_webhook(settings: Settings, redis: Client, keys: Keys, 
     dead = await run(settings, "dead", name)
     paused = await run(settings, "pause", name)
     resumed = await run(settings, "resume", name)
-    from_id = await run(settings, "replay", name, "--from", first)
+    from_id = await run(settings, "replay", name, "--from", "0")
     replayed = await run(settings, "replay", name, "--dead")
     receiver.answers("/hook", 204)
     await commands.run(settings, "workers.webhooks", "--once")

@@ -78,7 +78,8 @@ async def test_opml_in_and_out(api: ApiServer, redis: Client, keys: Keys) -> Non
     counts = await api.get("/api/categories")
     one = await api.get("/api/categories/news_world")
 
-    assert (first.json, again.json) == ({"added": 2, "removed": 0}, {"added": 0, "removed": 0})
+    nothing = {"added": 0, "removed": 0, "refused": []}
+    assert (first.json, again.json) == (nothing | {"added": 2}, nothing)
     assert (named.json["added"], shorter.json["removed"]) == (1, 1)
     assert out.headers["Content-Type"].startswith("text/x-opml")
     assert 'xmlUrl="https://a.org/feed"' in out.text
@@ -86,6 +87,16 @@ async def test_opml_in_and_out(api: ApiServer, redis: Client, keys: Keys) -> Non
     assert counts.json == {"categories": [{"name": "news_world", "feeds": 2, "links": 0, "articles": 0}]}
     assert one.json == counts.json["categories"][0]
     assert await redis.smembers(keys.feeds("news_world")) == {"https://a.org/feed", "https://b.org/feed"}
+
+
+@pytest.mark.parametrize("name", ["", "?name=mine"])
+async def test_opml_entry_that_is_no_url_is_refused(api: ApiServer, redis: Client, keys: Keys, name: str) -> None:
+    """It is named, and the others are imported."""
+    body = OPML.replace("https://a.org/feed", "javascript:alert(1)")
+    answer = await api.post(f"/api/opml{name}", data=body, headers={"Content-Type": "text/x-opml"})
+
+    assert answer.json == {"added": 1, "removed": 0, "refused": ["javascript:alert(1)"]}
+    assert await redis.smembers(keys.feeds("news_world")) == {"https://b.org/feed"}
 
 
 async def test_category_is_polled_by_the_ingestor(api: ApiServer, redis: Client, keys: Keys) -> None:

@@ -14,6 +14,7 @@ import feedparser
 import pytest
 from pydantic import SecretStr
 
+from core import ids
 from core.feeds.parse import parse_feed
 from core.keys import Keys
 from core.runtime.context import Context
@@ -208,6 +209,16 @@ async def test_tells_when_a_feed_breaks(api: ApiServer, context: Context, web: F
     assert [one.id for one in parse_feed(second.text.encode(), "").entries] == [entry.id]
     assert second.headers["ETag"] == first.headers["ETag"]
     assert titles(third) == []
+
+
+async def test_broken_feed_without_a_web_address(api: ApiServer, context: Context, redis: Client) -> None:
+    """Its entry leads to the feed's page, not to JSON."""
+    await context.subscriptions.add("world", "ftp://old.example/feed")
+    await ingestor.run_cycle(context)
+    (entry,) = parse_feed((await api.get("/feeds/failures.rss")).text.encode(), "").entries
+
+    assert entry.link.endswith(f"/feeds/{ids.feed_id('ftp://old.example/feed')}")
+    assert "/api/" not in entry.link
 
 
 # ── saved searches ──

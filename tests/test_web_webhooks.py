@@ -57,7 +57,7 @@ async def test_from_add_to_remove(
     skipped = await open_api.post(f"{path}/skip")
     dead = await open_api.get(f"{path}/dead?limit=5")
     replayed = await open_api.post(f"{path}/replay", json={})
-    rewound = await open_api.post(f"{path}/replay", json={"from_id": "0-1"})
+    rewound = await open_api.post(f"{path}/replay", json={"from_id": "0"})
     resumed = await open_api.post(f"{path}/resume")
     removed = await open_api.ask("DELETE", path)
 
@@ -71,7 +71,7 @@ async def test_from_add_to_remove(
     assert (paused.json["status"], waiting.json["waiting"]) == ("paused", 1)
     assert [one["event_id"] for one in dead.json["dead_letters"]] == [skipped.json["event_id"]]
     assert replayed.json == {"from_id": None, "dead_letters": 1}
-    assert rewound.json["from_id"] != "0-1"
+    assert "-" in rewound.json["from_id"] != "0-0"
     assert (resumed.json["status"], resumed.json["is_replaying"]) == ("active", True)
     assert removed.json == {"id": added.json["id"], "url": receiver.url("/hook")}
     assert (await open_api.get(path)).status == 404

@@ -17,7 +17,9 @@ from lxml import etree
 from core.errors import FeedFileError
 from core.feeds.elements import attribute
 from core.feeds.xml_tree import parse_xml
+from core.models import RejectedUrl
 from core.pages.text_cleaning import printable
+from core.urls.normalise import clean_url
 
 UNCATEGORISED = "uncategorised"
 NEAREST = 3
@@ -72,6 +74,16 @@ def parse_opml(body: bytes) -> dict[str, list[str]]:
         listed = categories.setdefault(category_slug("/".join(folders)) if folders else UNCATEGORISED, [])
         listed.append(url)
     return {category: list(dict.fromkeys(urls)) for category, urls in categories.items()}
+
+
+def without_refused(listed: Mapping[str, Sequence[str]]) -> tuple[dict[str, list[str]], tuple[str, ...]]:
+    """Return the feeds that can be fetched by category, and the addresses that are no http(s) URLs.
+
+    OPML files come from other programs: one entry that is no URL does not spoil the others.
+    """
+    urls = dict.fromkeys(url for feeds in listed.values() for url in feeds)
+    refused = tuple(url for url in urls if isinstance(clean_url(url), RejectedUrl))
+    return {category: [url for url in feeds if url not in refused] for category, feeds in listed.items()}, refused
 
 
 def _feeds(parent: etree._Element, folders: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ PASSAGES_PER_PAGE = 3
 SNIPPET_CHARS = 280
 FRESH_DAYS = 30.0
 DAY_SECONDS = 86_400.0
+# Headings are kept as Markdown; where a passage stands is shown as words.
+_ESCAPE = re.compile(r"\\([<>()\[\]*_`#])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ def build_result(
     for hit in first.hits:
         if chunk := texts.get(hit.chunk_id):
             snippet, ranges = highlight.snippet(chunk.text, words, SNIPPET_CHARS)
-            place, scores = (chunk.headings, chunk.level, chunk.types), (hit.score, hit.lexical, hit.semantic)
+            headings = tuple(_ESCAPE.sub(r"\1", heading) for heading in chunk.headings)
+            place, scores = (headings, chunk.level, chunk.types), (hit.score, hit.lexical, hit.semantic)
             passages.append(MatchedPassage(hit.chunk_id, *place, snippet, tuple(ranges), *scores))
     duplicates = tuple(pages[other.page.item_id].url for other in others)
     return SearchResult(pages[first.page.item_id], first.score, tuple(passages), duplicates)

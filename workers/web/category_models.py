@@ -56,3 +56,4 @@ class OpmlAnswer(AnswerModel):
 
     added: int
     removed: int
+    refused: list[str] = Field(description="Entries that are no http(s) URLs; the others are imported.")

@@ -12,7 +12,7 @@ from workers.web.models import AnswerModel, Limit, Name, Offset, RequestModel
 
 WebhookId = Annotated[str, Field(pattern=ID_PATTERN, examples=["wh_0a1b2c3d4e5f"])]
 Names = Annotated[list[Name], Field(max_length=MOST_NAMES)]
-EventId = Annotated[str, Field(pattern=r"^[0-9]{1,19}-[0-9]{1,19}$", examples=["1763337600000-0"])]
+EventId = Annotated[str, Field(pattern=r"^(?:0|[0-9]{1,19}-[0-9]{1,19})$", examples=["1763337600000-0"])]
 
 
 class WebhookRequest(RequestModel):
@@ -49,7 +49,9 @@ class ReplayRequest(RequestModel):
     """What to deliver once more: the dead letters, or everything from an event on."""
 
     id: WebhookId
-    from_id: EventId | None = Field(default=None, description="An event in the stream; null: the dead letters.")
+    from_id: EventId | None = Field(
+        default=None, description="An event in the stream; 0: all events; null: the dead letters."
+    )
 
 
 class WebhookAnswer(AnswerModel):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from core.feeds.feed_lists import parse_opml, write_opml
+from typing import NamedTuple
+
+from core.feeds.feed_lists import parse_opml, without_refused, write_opml
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.subscriptions import Subscriptions
 
@@ -14,16 +16,25 @@ async def export_opml(subscriptions: Subscriptions, store: FeedStore) -> bytes:
     return write_opml(feeds, {state.url: state.title for state in states})
 
 
-async def import_opml(subscriptions: Subscriptions, body: bytes, *, origin: str = "") -> tuple[int, int]:
-    """Subscribe to the feeds of an OPML document; return how many were added and removed. Raises FeedFileError.
+class OpmlImport(NamedTuple):
+    """What an import of an OPML document did."""
+
+    added: int
+    removed: int
+    refused: tuple[str, ...]
+    """Entries whose address is no http(s) URL."""
+
+
+async def import_opml(subscriptions: Subscriptions, body: bytes, *, origin: str = "") -> OpmlImport:
+    """Subscribe to the feeds of an OPML document; what is no http(s) URL is left out. Raises FeedFileError.
 
     With an `origin`, a name for the document, a later import of the same name removes what it no longer has.
     """
-    wanted = parse_opml(body)
+    wanted, refused = without_refused(parse_opml(body))
     if origin:
-        return await subscriptions.sync(origin, wanted)
+        return OpmlImport(*await subscriptions.sync(origin, wanted), refused)
     there = await subscriptions.by_category()
     new = [(name, url) for name, urls in wanted.items() for url in urls if url not in there.get(name, ())]
     for name, url in new:
         await subscriptions.add(name, url)
-    return len(new), 0
+    return OpmlImport(len(new), 0, refused)

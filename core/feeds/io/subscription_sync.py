@@ -12,18 +12,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.errors import FeedFileError
-from core.feeds.feed_lists import category_slug, parse_opml
+from core.feeds.feed_lists import category_slug, parse_opml, without_refused
 from core.feeds.feed_toml import FeedFile, parse_toml
 from core.feeds.io.category_changes import CategoryChanges
 from core.feeds.io.feed_options import FeedOptions
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
-from core.models import RejectedUrl
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client
-from core.urls.normalise import clean_url
+from core.urls.secrets import redact
 
 log = logging.getLogger("ingest")
 
@@ -31,6 +30,7 @@ SMALL_STORE_KEYS = 20_000
 """Below this a SCAN for categories costs nothing and is done every cycle; above, hourly."""
 SCAN_EVERY_SECONDS = 3_600.0
 NO_FILE = (0, 0)
+NAMED_REFUSALS = 20
 OPML_SUFFIXES = {".opml", ".xml"}
 
 
@@ -107,12 +107,11 @@ def read_feed_file(path: Path) -> FeedFile:
             raise FeedFileError(f"The feed list {path} is not UTF-8 text.") from error
         except FeedFileError as error:
             raise FeedFileError(f"{path}: {error}.") from error
-    # OPML files come from other programs: one entry that is no URL does not spoil the others.
-    listed = parse_opml(body)
-    bad = [url for feeds in listed.values() for url in feeds if isinstance(clean_url(url), RejectedUrl)]
-    if bad:
-        log.warning("⚠️ %d entries of %s are no http(s) URLs and are skipped, for example %s", len(bad), path, bad[0])
-    return FeedFile({category: [url for url in feeds if url not in bad] for category, feeds in listed.items()})
+    listed, refused = without_refused(parse_opml(body))
+    if refused:
+        named = ", ".join(redact(url) for url in refused[:NAMED_REFUSALS])
+        log.warning("⚠️ %d entries of %s are no http(s) URLs and are skipped: %s", len(refused), path, named)
+    return FeedFile(listed)
 
 
 class ImportResult(NamedTuple):

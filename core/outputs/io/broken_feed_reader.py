@@ -12,7 +12,7 @@ async def broken_feed_entries(context: Context, limit: int, base_url: str) -> tu
     """Return an entry for each broken feed, those that broke last first."""
     newest = await BrokenFeeds(context.client, context.keys).newest(limit)
     return tuple(
-        broken_feed_entry(one.state, one.categories, f"{base_url}/api/feeds/{one.fid}")
+        broken_feed_entry(one.state, one.categories, f"{base_url}/feeds/{one.fid}")
         for one in newest
         if one.state.broken_since_ts
     )

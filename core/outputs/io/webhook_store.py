@@ -157,7 +157,11 @@ class WebhookStore:
     # ── replay ──
 
     async def replay_from(self, webhook_id: str, event_id: str) -> str:
-        """Deliver the events from this one on once more, before what waits; return the first id that is still there."""
+        """Deliver the events from this one on once more, before what waits; return the first id that is still there.
+
+        `0` is before all events.
+        """
+        event_id = FIRST_ID if event_id == "0" else event_id
         try:
             after = id_before(event_id)
         except ValueError as error:

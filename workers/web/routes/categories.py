@@ -69,8 +69,8 @@ async def read_opml(call: Call, asked: OpmlRequest) -> OpmlAnswer:
     if not call.body.strip():
         raise ApiError(422, "invalid", "There is no OPML document in the body.", "Send the file as it is.")
     origin = f"api:{asked.name}" if asked.name else ""
-    added, removed = await import_opml(call.services.context.subscriptions, call.body, origin=origin)
-    return OpmlAnswer(added=added, removed=removed)
+    done = await import_opml(call.services.context.subscriptions, call.body, origin=origin)
+    return OpmlAnswer(added=done.added, removed=done.removed, refused=[redact(url) for url in done.refused])
 
 
 ROUTES = (

@@ -16,6 +16,8 @@ from workers.web.pace_models import DropCategoryRequest, RenameCategoryRequest
 from workers.web.routes import categories, category_changes, feed_control, feeds
 from workers.web.routing import Call
 
+NAMED_REFUSALS = 5
+
 
 class PollForm(RequestModel):
     """A feed to poll now."""
@@ -86,7 +88,9 @@ async def import_file(call: Call, _: ImportForm) -> Done:
         uploaded.file.seek(0)
         body = uploaded.file.read()  # in the encoding that its first line names
     done = await categories.read_opml(replace(call, body=body), OpmlRequest())
-    return Done(f"{done.added:,} feeds added. The ingestor polls them now.", "/feeds")
+    named = ", ".join(done.refused[:NAMED_REFUSALS])
+    refused = f" Not a URL that can be fetched, and left out ({len(done.refused):,}): {named}." if named else ""
+    return Done(f"{done.added:,} feeds added. The ingestor polls them now.{refused}", "/feeds")
 
 
 async def poll_category(call: Call, asked: CategoryForm) -> Done:
