@@ -31,6 +31,7 @@ async def test_add_poll_look_and_remove(open_api: ApiServer, web: FakeWeb, redis
     web.page("/", '<html><head><link rel="alternate" type="application/rss+xml" href="/feed"></head></html>')
     added = await open_api.post("/api/feeds", json={"category": "Our World", "url": web.url("/")})
     path = f"/api/feeds/{added.json['id']}"
+    unpolled = await open_api.get(path)
     polled = await open_api.post(f"{path}/poll", json={})
     listed = await open_api.get("/api/feeds?category=our_world")
     one = await open_api.get(path)
@@ -41,6 +42,7 @@ async def test_add_poll_look_and_remove(open_api: ApiServer, web: FakeWeb, redis
 
     assert (added.status, added.json["category"], added.json["url"]) == (200, "our_world", web.url("/feed")), added.text
     assert added.json["found_by"] == web.url("/")
+    assert (unpolled.json["status"], unpolled.json["polls"], unpolled.json["title"]) == ("new", 0, "News")
     assert (polled.json["end"], polled.json["new_links"]) == ("changed", 2), polled.text
     assert (listed.json["total"], listed.json["feeds"][0]) == (1, one.json)
     assert (one.json["status"], one.json["polls"], one.json["title"]) == ("ok", 1, "News")

@@ -49,7 +49,7 @@ async def add_feed(context: Context, category: str, url: str) -> AddedFeed:
     """Add the feed at a URL, or the best one of the site there; raise FeedFileError, a sentence, if there is none."""
     found = await find_feed(context, url)
     slug = category_slug(category)
-    await context.subscriptions.add(slug, found.feed.url)
+    await context.subscriptions.add(slug, found.feed.url, found.content.title or found.feed.title)
     return AddedFeed(slug, found.feed, found.asked_url, found.others)
 
 

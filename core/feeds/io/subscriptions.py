@@ -16,7 +16,7 @@ from core.store import scanning
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 from core.urls.normalise import clean_url
-from core.urls.secrets import redact
+from core.urls.secrets import redact, without_credentials
 
 SAMPLE_PREFIX = "sample_"
 """Reserved: these categories are removed as soon as there is a feed in any other."""
@@ -101,12 +101,16 @@ class Subscriptions:
         hint = f"Did you mean {' or '.join(near)}?" if near else "`python -m scripts.feeds list` shows what is there."
         raise NotSubscribed(f"There is no category {name}{' with feeds' if with_feeds else ''}. {hint}")
 
-    async def add(self, category: str, url: str) -> None:
-        """Subscribe; a feed that was retired is tried again at once."""
+    async def add(self, category: str, url: str, title: str = "") -> None:
+        """Subscribe; a feed that was retired is tried again at once. The title names it until its first poll."""
+        fid = ids.feed_id(url)
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.sadd(self._keys.categories, category)
             pipe.sadd(self._keys.feeds(category), url)
-            pipe.zadd(self._keys.feeds_due, {ids.feed_id(url): 0})
+            pipe.zadd(self._keys.feeds_due, {fid: 0})
+            if title:
+                pipe.hsetnx(self._keys.feed(fid), "url", without_credentials(url))
+                pipe.hsetnx(self._keys.feed(fid), "title", title)
             await pipe.execute()
 
     async def remove(self, url: str) -> list[str]:
