@@ -55,6 +55,7 @@ async def test_stopped_deletion_is_approved_from_the_page(
         await person.page.get_by_role("link", name="My shelf").click()
         await person.page.get_by_role("button", name="See what would go").click()
         await person.page.get_by_text("4 of 4 items would be gone within a day").wait_for()
+        await person.page.locator("#preview .names li").first.wait_for()
         names = await person.page.locator(".names li").all_inner_texts()
         await person.screenshot("dry-run-held")
         violations = await person.violations()

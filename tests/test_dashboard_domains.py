@@ -18,7 +18,9 @@ from core.sources.io.domain_setup import add_domain
 from core.store import connect
 from core.store.connect import Client
 from tests.api import ApiServer, api_server
+from tests.crawled_site import crawl_context
 from tests.form_client import PAGE, FormClient
+from tests.site import Site
 
 SID = "shelf.notes"
 HOSTILE = "<script>alert(1)</script>"
@@ -216,6 +218,35 @@ async def test_stopped_removal_is_approved(
     assert (at, f"Approved for a day: {SID}." in approved) == ("/domains/shelf", True)
     assert ("stopped by the loss guard" in page, "stopped by the loss guard" in after) == (True, False)
     assert await redis.zcard(keys.refs(SID)) == 0
+
+
+async def test_review_names_what_a_site_lost(
+    api: ApiServer, settings: Settings, redis: Client, keys: Keys, site: Site
+) -> None:
+    """No listing of a site says what is gone; the review names what was found missing and kept, and can approve it."""
+    pages = [f"/{number}" for number in range(31)]
+    for page in pages:
+        site.page(page)
+    site.page("/", links=pages)
+    config = {"id": "docs", "name": site.url("/"), "web_sources": [{"id": "site", "url": site.url("/")}]}
+    await add_domain(settings, redis, keys, parse_domain(json.dumps(config), "/"))
+    async with crawl_context(settings, loss_limit_items=3, loss_limit_percent=10.0) as crawler:
+        await crawl_source(crawler, "docs.site", CrawlMode.INCREMENTAL)
+        for page in pages[:25]:
+            site.remove(page, 410)
+        run = await crawl_source(crawler, "docs.site", CrawlMode.FULL)
+    review = (await api.get("/domains/docs/dry-run?source=docs.site", headers=PAGE)).text
+    rows = (await api.get("/domains", headers=PAGE)).text
+
+    assert (run["gone"], run["failed"]) == ("3", "22")
+    assert "25 of 32 items would be gone within a day" in review
+    assert "3 of them are out of search already, 22 held back" in review
+    assert ("22 missing and kept" in review, "and 2 more" in review) == (True, True)
+    assert review.partition('class="plain-list small kept"')[2].partition("</ul>")[0].count("<li") == 20
+    assert 'action="/domains/docs/approve"' in review
+    assert '<a href="/domains/docs/dry-run?source=docs.site" role="button">Review</a>' in rows
+    assert '<code class="small">docs</code>' in rows
+    assert rows.count(site.url("/").rstrip("/")) == 1
 
 
 async def test_approval_is_a_route(api: ApiServer, context: Context, redis: Client, keys: Keys, shelf: Path) -> None:

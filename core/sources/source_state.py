@@ -59,4 +59,5 @@ class LossLimit:
         gone = lost + losing
         if gone <= limit and gone < total:
             return ""
-        return f"{gone} of {total} items would be gone within a day (the limit is {limit})"
+        so_far = f"; {lost} of them are out of search already, {losing} held back" if lost else ""
+        return f"{gone} of {total} items would be gone within a day (the limit is {limit}){so_far}"

@@ -63,7 +63,8 @@ class DeletionGuard:
         self._is_down: dict[str, bool] = {}
         self._losses: dict[str, tuple[int, int]] = {}
         """By source: lost within a day, and left; read once, then counted here."""
-        self._refusals: dict[str, str] = {}
+        self._held_back: dict[str, int] = {}
+        """By source: how many losses were refused here."""
 
     async def visit_context(self, item: Item, outcome: Outcome) -> VisitContext:
         """Return what has to be known before a missing page counts."""
@@ -92,15 +93,16 @@ class DeletionGuard:
             self._losses[sid] = await self._context.sources.losses(sid, now)
         lost, left = self._losses[sid]
         left -= empty
-        why = self._context.sources.limit.refusal(count, lost, left)
+        before = self._held_back.get(sid, 0)
+        why = self._context.sources.limit.refusal(before + count, lost, left)
         if not why:
             self._losses[sid] = lost + count, left - count
             return ""
-        if sid not in self._refusals:
-            self._refusals[sid] = await self._context.sources.hold(source.state, why)
-            if not self._is_run:
-                log.error("🛑 %s", self._refusals[sid])
-        return self._refusals[sid]
+        self._held_back[sid] = before + count
+        refusal = await self._context.sources.hold(source.state, why)
+        if not before and not self._is_run:
+            log.error("🛑 %s", refusal)
+        return refusal
 
     async def _is_site_down(self, source: Source) -> bool:
         """Does the root of the site fail as well? Then a missing page proves nothing."""

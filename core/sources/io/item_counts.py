@@ -64,6 +64,16 @@ class ItemCounts:
 
     async def in_trouble(self, sid: str, status: Status, most: int) -> list[tuple[str, str]]:
         """Return some items of a source with this status: how people know each, and why it could not be read."""
+        return await SourceItems(self._client, self._keys).errors_of((await self._some(sid, status, most))[:most])
+
+    async def kept_because(self, sid: str, why: str) -> list[str]:
+        """Return how people know the items of a source that are in error for this reason, of the first thousands."""
+        item_ids = await self._some(sid, Status.ERROR, MOST_COMPARED)
+        errors = await SourceItems(self._client, self._keys).errors_of(item_ids)
+        return sorted(shown for shown, message in errors if message == why)
+
+    async def _some(self, sid: str, status: Status, most: int) -> list[str]:
+        """Return items of a source with this status, about as many, from the first batches of the status."""
         found: list[str] = []
         cursor = 0
         for _ in range(MOST_STEPS):
@@ -73,4 +83,4 @@ class ItemCounts:
             found += [item_id for item_id, depth in zip(item_ids, depths, strict=True) if depth is not None]
             if not cursor or len(found) >= most:
                 break
-        return await SourceItems(self._client, self._keys).errors_of(found[:most])
+        return found

@@ -10,7 +10,7 @@ from pydantic import Field
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, domain_scope
 from core.sources.io.domain_file import MOST_FILE_BYTES, parse_domain
-from core.sources.io.domain_overview import DomainOverview, read_domains
+from core.sources.io.domain_overview import DomainOverview, SourceOverview, read_domains
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from workers.web.dashboard.pages import Done, action, page
@@ -20,6 +20,7 @@ from workers.web.routes.domains import create_quick_domain, refuse_known, store_
 from workers.web.routing import Call
 
 PAGE_DOMAINS = 50
+SOURCES_SHOWN = 3
 
 
 class DomainsPageRequest(RequestModel):
@@ -56,10 +57,19 @@ def _row(domain: DomainOverview, paused: Collection[str], opened: Sequence[Run])
         "domain": domain,
         "badge": domain_state(domain, paused, [run for run in opened if run.domain == domain.id]),
         "is_paused": is_paused(domain, paused),
+        "review": next((source.id for source in domain.sources if source.held), ""),
+        "sources": [(source.kind, _place(domain.name, source)) for source in domain.sources[:SOURCES_SHOWN]],
         "items": sum(source.items for source in domain.sources),
         "due": sum(source.due for source in domain.sources),
         "listed_ts": max((source.last_listed_ts or 0.0 for source in domain.sources), default=0.0),
     }
+
+
+def _place(name: str, source: SourceOverview) -> str:
+    """Return where a source is; nothing if the name of the domain says so already."""
+    place = source.location or source.id
+    bare_place, bare_name = (text.rpartition("://")[2].strip("/") for text in (place, name))
+    return "" if bare_place == bare_name else place
 
 
 def is_paused(domain: DomainOverview, paused: Collection[str]) -> bool:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
+from core.registry.io.deletion_guard import KEPT
+from core.sources.io.domain_overview import SourceOverview
+from core.sources.io.item_counts import ItemCounts
+from core.urls.secrets import redact
 from workers.web.crawl_models import CrawlerRequest, SourcePreview
 from workers.web.dashboard.pages import page
+from workers.web.dashboard.views.domain import held
 from workers.web.domain_models import OneDomainRequest
 from workers.web.errors import as_conflict, explained_request
 from workers.web.models import DomainId, Flag, RequestModel, SourceName
@@ -15,7 +20,8 @@ from workers.web.routing import Call
 
 GROUPS = ("removed", "added", "changed", "refused")
 """What a person should look at first."""
-COUNTED = (*GROUPS, "unchanged", "requests")
+MOST_NAMES = 20
+"""Of what the loss guard holds back."""
 
 
 class DryRunRequest(RequestModel):
@@ -31,10 +37,13 @@ async def show_dry_run(call: Call, asked: DryRunRequest) -> dict[str, Any]:
     """Show what a crawl would do; nothing is changed."""
     domain = (await domains.show_domain(call, OneDomainRequest(id=asked.id))).domain
     reports, problem = await _previews(call, asked) if asked.now else ([], "")
+    stopped = [await _stopped(call, source, sentence) for source, sentence in held(domain) if _is_asked(source, asked)]
     return {
         "title": f"Dry run of {domain.name or domain.id}",
         "domain": domain,
         "asked": asked,
+        "stopped": stopped,
+        "stopped_ids": [one["source"].id for one in stopped],
         "reports": reports,
         "problem": problem,
         "groups": GROUPS,
@@ -42,6 +51,17 @@ async def show_dry_run(call: Call, asked: DryRunRequest) -> dict[str, Any]:
             name: sum(getattr(one, name) or 0 for one in reports) for name in (*GROUPS, "unchanged", "requests")
         },
     }
+
+
+def _is_asked(source: SourceOverview, asked: DryRunRequest) -> bool:
+    return asked.source in (None, source.id, source.id.partition(".")[2])
+
+
+async def _stopped(call: Call, source: SourceOverview, sentence: str) -> dict[str, Any]:
+    """Return what the loss guard holds back: of a site no listing knows it, only the visits that found it missing."""
+    kept = await ItemCounts(call.services.client, call.services.keys).kept_because(source.id, KEPT)
+    names = [redact(name) for name in kept[:MOST_NAMES]]
+    return {"source": source, "sentence": sentence, "kept": len(kept), "names": names}
 
 
 async def _previews(call: Call, asked: DryRunRequest) -> tuple[list[SourcePreview], str]:
