@@ -136,7 +136,20 @@ async def test_known_domain_is_not_replaced_by_accident(api: ApiServer, shelf: P
         True,
         True,
     )
-    assert (broken[1], "This is no JSON" in broken[2]) == ("/domains/add", True)
+    assert (broken[0], "This is no JSON" in broken[2]) == (422, True)
+    assert "{&#34;id&#34;: </textarea>" in broken[2]
+
+
+async def test_refused_form_comes_back_as_it_was(settings: Settings, redis: Client) -> None:
+    """What was typed is still there beside the reason, which says what to do about a folder."""
+    async with api_server(settings.model_copy(update={"folder_roots": ()})) as api, FormClient(api) as person:
+        status, path, text = await person.submit("/domains/add", "/domains/add", what="/etc/<b>", id="mine")
+
+    assert (status, path) == (422, "/domains/add")
+    assert ('value="/etc/&lt;b&gt;"' in text, 'value="mine"' in text) == (True, True)
+    assert "it is not below FOLDER_ROOTS, which is empty." in text
+    assert "Set FOLDER_ROOTS, or run: freshet domain add /etc/&lt;b&gt; --id mine." in text
+    assert "signed" not in text
 
 
 # ── one domain ──

@@ -96,9 +96,14 @@ async def permitted(settings: Settings, store: SourceStore, record: SourceRecord
     known = await store.read(record.sid) if await store.has(record.sid) else None
     if known and replace(known.record, signature="") == record:
         return known.record
-    refusal = read_permission.folder_refusal(settings, record, location(record))
-    if refusal:
-        raise DomainFileError(f"{refusal}.")
+    path = location(record)
+    if read_permission.folder_refusal(settings, record, path):
+        roots = ", ".join(settings.folder_roots)
+        raise DomainFileError(
+            f"{path} may not be read: it is not below FOLDER_ROOTS, {roots or 'which is empty'}. Here"
+            f" only folders below it may be added. Set FOLDER_ROOTS, or run: freshet domain add {path} --id"
+            f" {record.domain}."
+        )
     return record
 
 

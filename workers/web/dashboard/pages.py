@@ -33,6 +33,8 @@ class Done:
 
 View = Callable[[Call, R], Awaitable[Mapping[str, Any] | web.StreamResponse]]
 Act = Callable[[Call, R], Awaitable[Done]]
+Again = Callable[[Call, R, ApiError], web.StreamResponse]
+"""Returns the page of a form as it was filled in, with why it was refused."""
 
 
 def page(path: str, title: str, template: str, view: View[R], request: type[R], *, is_public: bool = False) -> Route[R]:
@@ -67,10 +69,14 @@ def action(
     act: Act[R],
     request: type[R],
     *,
+    again: Again[R] | None = None,
     is_public: bool = False,
     seconds: float | None = ACTION_SECONDS,
 ) -> Route[R]:
-    """Return the route of a form: do it, then show the page it leads to with what was done, or why not."""
+    """Return the route of a form: do it, then show the page it leads to with what was done, or why not.
+
+    `again` shows a form that takes long to fill in; without it a refusal leads back to the page of the form.
+    """
 
     async def handle(call: Call, asked: R) -> web.StreamResponse:
         back = await forms.way_back(call.http)
@@ -80,7 +86,7 @@ def action(
             problem = explained_request(call.http, error)
             if problem.status >= EXPECTED_BELOW:
                 raise
-            return see_other(call.http, back, failure_notice(problem))
+            return again(call, asked, problem) if again else see_other(call.http, back, failure_notice(problem))
         return see_other(call.http, done.path or back, Notice(done.text))
 
     return Route(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from aiohttp import web
 from pydantic import Field
 
 from core.runs.io.run_list import RunFilter, RunList
@@ -13,14 +14,17 @@ from core.sources.io.domain_file import MOST_FILE_BYTES, parse_domain
 from core.sources.io.domain_overview import DomainOverview, SourceOverview, read_domains
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
-from workers.web.dashboard.pages import Done, action, page
+from workers.web.dashboard import rendering
+from workers.web.dashboard.pages import Done, action, failure_notice, page
 from workers.web.domain_models import PutDomainAnswer, QuickDomainRequest
+from workers.web.errors import ApiError
 from workers.web.models import Flag, NoParameters, Offset, RequestModel
 from workers.web.routes.domains import create_quick_domain, refuse_known, store_domain
 from workers.web.routing import Call
 
 PAGE_DOMAINS = 50
 SOURCES_SHOWN = 3
+ADD_PATH, FORM, FORM_TITLE = "/domains/add", "domain_add.html", "Add a domain"
 
 
 class DomainsPageRequest(RequestModel):
@@ -94,7 +98,17 @@ def domain_state(domain: DomainOverview, paused: Collection[str], opened: Sequen
 
 async def show_form(call: Call, _: NoParameters) -> dict[str, Any]:
     """Show the forms that add a domain."""
-    return {"folder_roots": call.services.settings.folder_roots}
+    return _form_values(call)
+
+
+def _form_values(call: Call) -> dict[str, Any]:
+    return {"folder_roots": call.services.settings.folder_roots, "asked": {}}
+
+
+def _form_again(call: Call, asked: RequestModel, problem: ApiError) -> web.Response:
+    """Return the forms as they were filled in, with why that was refused."""
+    values = {**_form_values(call), "asked": asked.model_dump(), "notice": failure_notice(problem), "here": ADD_PATH}
+    return rendering.render(call.http, FORM, values, title=FORM_TITLE, status=problem.status)
 
 
 async def add(call: Call, asked: QuickDomainRequest) -> Done:
@@ -118,7 +132,7 @@ def _added(answer: PutDomainAnswer) -> Done:
 
 ROUTES = (
     page("/domains", "Domains", "domains.html", show_domains, DomainsPageRequest),
-    page("/domains/add", "Add a domain", "domain_add.html", show_form, NoParameters),
-    action("/domains/add", "Add a site, a repository or a folder.", add, QuickDomainRequest),
-    action("/domains/paste", "Add a domain.json.", paste, PasteDomainRequest),
+    page(ADD_PATH, FORM_TITLE, FORM, show_form, NoParameters),
+    action(ADD_PATH, "Add a site, a repository or a folder.", add, QuickDomainRequest, again=_form_again),
+    action("/domains/paste", "Add a domain.json.", paste, PasteDomainRequest, again=_form_again),
 )
