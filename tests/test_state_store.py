@@ -474,13 +474,13 @@ async def test_lines_are_few(
     """The end of a phase, and a save more than a minute after the last line, at info level; the others at debug."""
     saver = StateSaver(settings, redis, keys)
     monkeypatch.setattr(state_saver, "_logged_at", {})
-    monkeypatch.setattr(state_saver, "_last_lines", {})
+    monkeypatch.setattr(state_saver, "_last_ends", {})
     await redis.delete(keys.due("docs.site"))
     await Leases(redis, keys).run(raised(keys, {"crawl.pages_crawled": 7, "processing.last_indexed_id": 5}))
     with caplog.at_level(logging.DEBUG, "refresh"), caplog.at_level(logging.DEBUG, "embed"):
         await saver.save_crawl(docs, NOW)
-        await saver.save_crawl(docs, NOW, is_phase_end=True)
-        await saver.save_crawl(docs, NOW, is_phase_end=True)  # the same end, told by another step
+        await saver.save_crawl(docs, NOW, ended="jb_1")
+        await saver.save_crawl(docs, NOW, ended="jb_1")  # the same end, told by another step
         state_saver._logged_at["crawl docs"] -= 61
         await saver.save_crawl(docs, NOW)
         await saver.save_index(docs, NOW)

@@ -60,6 +60,8 @@ class ReindexJob:
         self._items = ReindexItems(context.client, context.keys, context.leases)
         self._worker = RunWorker(context.runs, clock, run, context.leases.prefix)
         self._worker.tell = self._tell
+        self._waiting = ""
+        """What the items that are left wait for."""
 
     @property
     def run_id(self) -> str:
@@ -108,14 +110,15 @@ class ReindexJob:
         line = "🏁 %d visited = %d changed, %d unchanged, %d gone, %d failed, %d not for us"
         log.info(line, *(visitor.counts[name] for name in names))
         if len(visited) < len(due):
-            message = waiting_for(len(due) - len(visited), sorted(frozenset().union(*paused.values())))
-            await context.runs.update(self.run_id, {"message": message})
+            self._waiting = waiting_for(len(due) - len(visited), sorted(frozenset().union(*paused.values())))
+            # With the heartbeat: one that is under way would write over it.
+            await worker.beat()
 
     async def _tell(self, now: float) -> Mapping[str, str]:
         total = (await self._context.runs.require(self.run_id, now)).counts.get("discovered", 0)
         done = total - await self._items.count(self.run_id)
         percent = 100 * done // total if total else 0
-        message = f"Reindexing: {done}/{total} items"
+        message = self._waiting or f"Reindexing: {done}/{total} items"
         return {"phase": str(RunPhase.CRAWLING), "progress": str(min(percent, 99)), "message": message}
 
     async def _finish(self) -> None:

@@ -29,8 +29,8 @@ SAVED_STEPS = frozenset({"join", "beat", "leave", "finish", "pause", "resume", "
 PHASE_ENDS = frozenset({"leave", "finish"})
 _logged_at: dict[str, float] = {}
 """Of the whole process: a worker that runs many short jobs logs no more than one long one."""
-_last_lines: dict[str, str] = {}
-"""What was logged at info level; a phase that ends by two steps is told once."""
+_last_ends: dict[str, str] = {}
+"""Whose end was told last: a run that ends by two steps is told once."""
 
 
 class StateSaver:
@@ -44,18 +44,19 @@ class StateSaver:
         self._starts: dict[str, tuple[str, str]] = {}
         self._has_warned = False
 
-    async def save_crawl(self, kb_id: str, now: float, *, is_phase_end: bool = False) -> KbState | None:
-        """Save during or behind a crawl."""
+    async def save_crawl(self, kb_id: str, now: float, *, ended: str = "") -> KbState | None:
+        """Save during or behind a crawl; `ended`: the run that has ended."""
         state = await self._save(kb_id, now)
         if state:
             line = f"✓ State saved: {state.crawl.pages_crawled} crawled, {state.crawl.pages_queued} queued"
-            logging.getLogger("refresh").log(self._level(f"crawl {kb_id}", line, is_phase_end), line)
+            logging.getLogger("refresh").log(self._level(f"crawl {kb_id}", ended), line)
         return state
 
     async def save_step(self, run: Run, now: float, what: str) -> None:
         """Save after a step of a run; at the end of one that is no part of another it is told."""
         if run.domain and what in SAVED_STEPS:
-            await self.save_crawl(run.domain, now, is_phase_end=what in PHASE_ENDS and not run.parent)
+            is_end = what in PHASE_ENDS and not run.parent
+            await self.save_crawl(run.domain, now, ended=run.id if is_end else "")
 
     async def save_index(self, kb_id: str, now: float) -> KbState | None:
         """Save after documents were indexed."""
@@ -63,8 +64,8 @@ class StateSaver:
         state = await self._save(kb_id, now)
         if state:
             line = f"✓ State saved: indexed up to doc_id {state.processing.last_indexed_id}"
-            is_phase_end = was_indexing and state.job.phase == "done"
-            logging.getLogger("embed").log(self._level(f"index {kb_id}", line, is_phase_end), line)
+            has_ended = was_indexing and state.job.phase == "done"
+            logging.getLogger("embed").log(self._level(f"index {kb_id}", str(now) if has_ended else ""), line)
         return state
 
     async def log_resumed(self, kb_id: str, now: float) -> None:
@@ -74,12 +75,14 @@ class StateSaver:
             crawl, line = state.crawl, "Resuming from state: ID=%d, crawled=%d, queued=%d"
             logging.getLogger("refresh").info(line, crawl.last_doc_id, crawl.pages_crawled, crawl.pages_queued)
 
-    def _level(self, what: str, line: str, is_phase_end: bool) -> int:
+    def _level(self, what: str, ended: str) -> int:
         at = time.monotonic()
-        is_told = not is_phase_end or _last_lines.get(what) == line
-        if is_told and at - _logged_at.setdefault(what, at) < LOG_SECONDS:
+        is_news = ended and _last_ends.get(what) != ended
+        if not is_news and at - _logged_at.setdefault(what, at) < LOG_SECONDS:
             return logging.DEBUG
-        _logged_at[what], _last_lines[what] = at, line
+        _logged_at[what] = at
+        if ended:
+            _last_ends[what] = ended
         return logging.INFO
 
     # ── Redis and the file ──
