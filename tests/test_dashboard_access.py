@@ -119,6 +119,12 @@ def test_a_signature_is_for_one_purpose() -> None:
     assert signer.unpack("login", signer.pack("notice", {"a": 1})) is None
 
 
+@pytest.mark.parametrize("cookie", ["\udcff.x", "x.\udcff", "\udcff"])
+def test_bytes_that_are_no_text_are_no_signature(cookie: str) -> None:
+    """Whatever a browser sends as a cookie is compared and refused."""
+    assert Signer(b"k" * 32).unpack("notice", cookie) is None
+
+
 async def test_form_that_is_filled_in_wrongly_leads_back(api: ApiServer) -> None:
     """The page that the form was on says what is wrong with it."""
     async with FormClient(api) as person:

@@ -27,7 +27,9 @@ class Signer:
 
     def signature(self, purpose: str, text: str) -> str:
         """Return the signature of a text for a purpose."""
-        return hmac.new(self._key, f"{purpose}\0{text}".encode(), hashlib.sha256).hexdigest()
+        # A cookie may hold bytes that are no UTF-8; aiohttp hands them on as lone surrogates.
+        signed = f"{purpose}\0{text}".encode(errors="surrogateescape")
+        return hmac.new(self._key, signed, hashlib.sha256).hexdigest()
 
     def is_signature(self, signature: str, purpose: str, text: str) -> bool:
         """Compare in constant time."""
