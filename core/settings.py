@@ -127,6 +127,27 @@ class Settings(BaseSettings):
     github_token: SecretStr | None = None
     blob_sas_token: SecretStr | None = None
 
+    # ── SharePoint ──
+    sharepoint_tenant_id: str = ""
+    sharepoint_client_id: str = ""
+    sharepoint_certificate_path: str = ""
+    sharepoint_certificate_thumbprint: str = ""
+    sharepoint_certificate_password: SecretStr | None = None
+    sharepoint_access_token: SecretStr | None = None
+    sharepoint_authority_url: str = "https://login.microsoftonline.com"
+    sharepoint_graph_url: str = "https://graph.microsoft.com"
+    sharepoint_user_agent: str = "NONISV|Freshet|Freshet/1.0"
+    sharepoint_timeout_seconds: float = Field(default=60.0, gt=0)
+    sharepoint_list_seconds: float = Field(default=3600.0, gt=0)
+    sharepoint_downloads: int = Field(default=4, ge=1, le=32)
+    crawl_reports_kept: int = Field(default=100, ge=1)
+
+    # ── OpenAI vector stores ──
+    openai_api_key: SecretStr | None = None
+    openai_base_url: str = "https://api.openai.com/v1"
+    openai_timeout_seconds: float = Field(default=60.0, gt=0)
+    openai_wait_seconds: float = Field(default=600.0, gt=0)
+
     # ── embeddings ──
     embedder: Literal["local", "openai", "none"] = "local"
     embed_api_url: str = "https://api.openai.com/v1"

@@ -81,8 +81,8 @@ DERIVED = {"queue_redis_url": "REDIS_URL", "fetch_host_parallel": "2"}
 
 
 def plain(default: str) -> str:
-    """Without backticks, thousands separators and the same value in another unit."""
-    return re.sub(r"(?<=\d),(?=\d{3}\b)", "", re.sub(r"^([\d,]+) \(.*\)$", r"\1", default.replace("`", "")))
+    """Without backticks, escapes, thousands separators and the same value in another unit."""
+    return re.sub(r"(?<=\d),(?=\d{3}\b)", "", re.sub(r"^([\d,]+) \(.*\)$", r"\1", re.sub(r"[`\\]", "", default)))
 
 
 def test_every_setting_is_documented() -> None:

@@ -1,0 +1,34 @@
+"""What every vector store can do; `io/openai_store.py` and `io/redis_store.py` are two."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol
+
+from core.outputs.vector_store.store_files import StoredFile, UploadRequest, UploadResult
+
+
+class VectorStore(Protocol):
+    """The vector store of one domain, open. No method blocks the event loop."""
+
+    @property
+    def id(self) -> str:
+        """Its id, as in `vectorstore_map.csv`."""
+
+    def files(self) -> AsyncIterator[StoredFile]:
+        """Every file of the store, of all sources; raise VectorStoreUnavailable if the list is cut short."""
+
+    async def upload(self, requests: Sequence[UploadRequest]) -> list[UploadResult]:
+        """Upload files and attach them, at most some hundreds at once; a failure is a result, in the same order."""
+
+    async def wait(self, file_ids: Sequence[str]) -> list[StoredFile]:
+        """Wait until none of these is in progress; what still is at the deadline has FAILED, with that reason."""
+
+    async def update_attributes(self, file_id: str, attributes: Mapping[str, str]) -> None:
+        """Give a file other attributes, without a new upload."""
+
+    async def detach(self, file_id: str) -> None:
+        """Take a file out of the store; nothing if it is not there."""
+
+    async def delete(self, file_id: str) -> None:
+        """Delete a file for good, also outside the store; nothing if it is not there."""

@@ -1,0 +1,64 @@
+"""The files of a vector store, as any store tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from core.errors import FreshetError
+
+
+class FileStatus(StrEnum):
+    """How far a store is with a file."""
+
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file in a vector store."""
+
+    file_id: str
+    status: FileStatus
+    error: str = ""
+    """Why it failed, for people."""
+    uploaded_ts: float = 0.0
+    embedded_ts: float = 0.0
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    """`domain`, `source_id`, `unique_id`, `content_hash`, `generation`, and the place: `filename`, `url`."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadRequest:
+    """A local file that a store should have."""
+
+    unique_id: str
+    path: str
+    """Absolute."""
+    filename: str
+    url: str
+    content_hash: str
+    """sha256 of the bytes."""
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class UploadResult:
+    """What became of an upload: a file id, or why there is none."""
+
+    unique_id: str
+    file_id: str = ""
+    uploaded_ts: float = 0.0
+    error: str = ""
+
+
+class VectorStoreMissing(FreshetError):
+    """The vector store of a domain does not exist; the message says what to do."""
+
+
+class VectorStoreUnavailable(FreshetError):
+    """The vector store cannot be used now: no key, no connection, no permission, or it could not be created."""

@@ -1,0 +1,1 @@
+"""Speaks to SharePoint, and reads and writes the local copies and their map files."""

@@ -1,0 +1,39 @@
+"""What SharePoint has: items with their values, and how a listing ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from core.sources.sharepoint.map_rows import SharePointRow
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteItem:
+    """A file, a row of a list, or a page."""
+
+    row: SharePointRow
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Of a list: the cells of its visible columns by title, as text. Of a page: `CanvasContent1`, `WikiField`, `Title`
+    and the like."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListColumn:
+    """A visible column of a list."""
+
+    name: str
+    """Internal name."""
+    title: str
+    type: str
+
+
+class SharePointUnavailable(Exception):
+    """A site cannot be asked: no connection, no permission, no such library. The message says what to do.
+
+    What was known of it stays.
+    """
+
+
+class DownloadFailed(Exception):
+    """One item cannot be downloaded; the message says why. The others go on."""

@@ -1,0 +1,87 @@
+"""What the steps of a crawl did to one source, in numbers, and what they saw and did not take."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(slots=True)
+class DownloadCounts:
+    """What the download step did. Every number is of something that was done."""
+
+    listed: int = 0
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    downloaded: int = 0
+    failed: int = 0
+    """Could not be downloaded, in all batches."""
+    skipped_types: int = 0
+    """In SharePoint, but of a type that is not embedded."""
+    retried: int = 0
+    missing_in_map: int = 0
+    missing_on_disk: int = 0
+    orphans_deleted: int = 0
+    moved: int = 0
+
+
+@dataclass(slots=True)
+class ProcessCounts:
+    """What the process step did."""
+
+    processed: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    skipped: int = 0
+    """Had no original on disk; the next download brings it."""
+
+
+@dataclass(slots=True)
+class EmbedCounts:
+    """What the embed step did."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    renamed: int = 0
+    """Only name or place changed: the file stays in the store, with new attributes."""
+    uploaded: int = 0
+    embedded: int = 0
+    failed: int = 0
+    skipped: int = 0
+    """Had no file on disk, or are of a type that the store does not take."""
+    cleaned: int = 0
+    """Rows of files that the store no longer has."""
+
+
+@dataclass(slots=True)
+class Coverage:
+    """What a source has and nobody can search for."""
+
+    columns: dict[str, int] = field(default_factory=dict)
+    """Columns of a list that are not in its Markdown, with how many rows have a value there."""
+    web_parts: dict[str, int] = field(default_factory=dict)
+    """Web parts of pages without text of their own."""
+    file_types: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class SourceStatistics:
+    """All of it, as the report of a crawl has it."""
+
+    source_id: str
+    source_type: str
+    status: str = ""
+    error: str = ""
+    """Why the source was skipped, or is incomplete."""
+    seconds: float = 0.0
+    download: DownloadCounts = field(default_factory=DownloadCounts)
+    process: ProcessCounts = field(default_factory=ProcessCounts)
+    embed: EmbedCounts = field(default_factory=EmbedCounts)
+    coverage: Coverage = field(default_factory=Coverage)
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as plain values."""
+        return asdict(self)
