@@ -14,8 +14,8 @@ class RemoteItem:
 
     row: SharePointRow
     values: Mapping[str, str] = field(default_factory=dict)
-    """Of a list: the cells of its visible columns by title, as text. Of a page: `CanvasContent1`, `WikiField`, `Title`
-    and the like."""
+    """Of a list: the cells of its visible columns as text, by internal name, since two columns may share a title.
+    Of a page: `Title`, `CanvasContent1`, `LayoutWebpartsContent`, `WikiField` and the like."""
 
 
 @dataclass(frozen=True, slots=True)
