@@ -107,8 +107,26 @@ def test_defaults() -> None:
 
 
 def test_a_domain_without_id_is_called_like_its_folder() -> None:
-    """In lower case."""
-    assert read(web_sources=[WEB]).id == "domain01"
+    """As the folder is written, if that can be an id; else in lower case, with dashes."""
+    other = parse_domain(json.dumps({"web_sources": [WEB]}), "/srv/My Docs/")
+
+    assert (read(web_sources=[WEB]).id, other.id) == ("DOMAIN01", "my-docs")
+
+
+def test_ids_keep_their_case() -> None:
+    """Of a domain and of a source."""
+    [source] = read(id="DOMAIN01", web_sources=[WEB | {"id": "Docs_Main"}]).sources()
+
+    assert (source.sid, source.domain) == ("DOMAIN01.Docs_Main", "DOMAIN01")
+
+
+def test_vector_store_of_a_domain() -> None:
+    """Its name and id are kept as they are; without a word the index is Freshet's own."""
+    plain = read(web_sources=[WEB])
+    other = read(web_sources=[WEB], vector_store_name="My store", vector_store_id="vs_abc123", index="openai")
+
+    assert (plain.vector_store_name, plain.vector_store_id, plain.index) == ("", "", "redis")
+    assert (other.vector_store_name, other.vector_store_id, other.index) == ("My store", "vs_abc123", "openai")
 
 
 def test_domain_id_and_source_id_are_understood() -> None:
@@ -181,10 +199,12 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("gap", {"web_sources": [WEB | {"gap_seconds": -1}]}, "web_sources[0].gap_seconds: should be greater than"),
     ("gap of a folder", {"folder_sources": [{"path": "x", "gap_seconds": 0}]}, "folder_sources[0].gap_seconds: is no"),
     ("no number", {"web_sources": [WEB | {"interval_seconds": float("nan")}]}, "web_sources[0].interval_seconds: "),
-    ("id", {"id": "A b", "web_sources": [WEB]}, "id: is no name; use a-z, 0-9, _ and -, at most 63 characters."),
+    ("id", {"id": "A b", "web_sources": [WEB]}, "id: is no name; use letters without accents, 0-9, _ and -"),
     ("id with dot", {"id": "a.b", "web_sources": [WEB]}, "id: is no name"),
     ("id with newline", {"id": "a\n", "web_sources": [WEB]}, "id: is no name"),
     ("long id", {"id": "a" * 64, "web_sources": [WEB]}, "id: is no name"),
+    ("index", {"web_sources": [WEB], "index": "pinecone"}, "index: should be 'redis' or 'openai'."),
+    ("store id", {"web_sources": [WEB], "vector_store_id": "vs 1"}, "vector_store_id: is no id of a vector store"),
     ("scheme", {"web_sources": [{"url": "ftp://example.org/"}]}, "web_sources[0].url: is no http or https URL"),
     ("empty path", {"folder_sources": [{"path": ""}]}, "folder_sources[0].path: "),
     ("nul", {"folder_sources": [{"path": "/a\0"}]}, "folder_sources[0].path: a path with a NUL"),

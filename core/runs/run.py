@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from core.registry import field_parsing
 from core.registry.record import iso
@@ -130,6 +130,8 @@ class Run:
     """Of a crawl: discovered, visited = changed + unchanged + gone + failed + excluded."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """What its workers measured, by name."""
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    """What its steps did to a SharePoint source, as its report has it (`SourceStatistics`)."""
     receipt: str = ""
     """`<items>:<digest>` over item ids and content hashes at its end; equal results have equal receipts."""
 
@@ -222,6 +224,7 @@ def parse_run(run_id: str, fields: Mapping[str, str], now: float) -> Run:
         left=integer("left"),
         counts={name: integer(name) for name in _counter_names(fields)},
         metrics=field_parsing.mapping(fields.get("metrics")),
+        statistics=field_parsing.mapping(fields.get("statistics")),
         receipt=text("receipt"),
     )
 
@@ -282,6 +285,7 @@ def run_json(run: Run) -> dict[str, object]:
         "left": run.left,
         "counts": dict(run.counts),
         "metrics": dict(run.metrics),
+        "statistics": dict(run.statistics),
         "receipt": run.receipt,
     }
 

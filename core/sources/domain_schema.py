@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
@@ -19,7 +19,8 @@ from core.urls.pace import LONGEST_GAP_SECONDS, LONGEST_INTERVAL_SECONDS, hosts_
 from core.urls.patterns import PathPatterns, UrlPatterns
 
 GITHUB_URL = "https://github.com"
-SLUG = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+SLUG = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
+"""Ids keep their case: `DOMAIN01` and `domain01` are two."""
 SOURCES_SUFFIX = "_sources"
 """`web_sources` in a domain.json are sources of the kind `web`."""
 _DERIVED_CHARS = 50
@@ -83,7 +84,14 @@ def _url_globs(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return patterns
 
 
+def _vector_store_id(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{0,200}", text):
+        raise ValueError("is no id of a vector store, as vs_abc123; leave it empty, and the first crawl makes one")
+    return text
+
+
 Slug = Annotated[str, Field(pattern=SLUG)]
+VectorStoreId = Annotated[str, AfterValidator(_vector_store_id)]
 Globs = Annotated[tuple[str, ...], AfterValidator(_globs)]
 GapSeconds = Annotated[float, Field(ge=0, le=LONGEST_GAP_SECONDS)]
 """The shortest time between two requests to the hosts of a source."""
@@ -128,8 +136,17 @@ class SourceConfig(BaseModel):
         """Return what the addresses of its items begin with, for people."""
         return self.title()
 
+    @classmethod
+    def location(cls, config: Mapping[str, Any]) -> str:
+        """Return what a stored configuration points at, for people."""
+        return str(config.get(cls.location_field, ""))
+
     def problem(self) -> str:
         """Return why it cannot be there, as far as this machine can tell; for what a person has just typed."""
+        return ""
+
+    def refusal(self, allowed_hosts: Collection[str]) -> str:
+        """Return why the settings do not let it be added, with the key in front; `allowed_hosts` may be private."""
         return ""
 
     def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceConfig]]:
@@ -145,6 +162,12 @@ class Domain(BaseModel):
     id: Slug = Field(validation_alias=AliasChoices("id", "domain_id"))
     name: str = Field(default="", max_length=200)
     description: str = Field(default="", max_length=10_000)
+    vector_store_name: str = Field(default="", max_length=256)
+    """What its vector store is called when it is made; empty: like the domain."""
+    vector_store_id: VectorStoreId = ""
+    """Empty: the first crawl makes one."""
+    index: Literal["redis", "openai"] = "redis"
+    """Where its texts are embedded: in Freshet's own index, or in a vector store of OpenAI too."""
 
     @classmethod
     def source_fields(cls) -> list[str]:
@@ -179,6 +202,12 @@ class Domain(BaseModel):
                 name = f"{model.derived_id()}-{number}"
             taken |= {f"{name}{suffix}" for suffix in suffixes}
             yield name
+
+
+def folder_id(folder: str) -> str:
+    """Return the id of a domain that is called like its folder: the name as it is, if it can be an id."""
+    name = folder.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+    return name if re.fullmatch(SLUG, name) else slug(name)
 
 
 def slug(text: str) -> str:

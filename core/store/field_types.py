@@ -76,7 +76,7 @@ KINDS: Mapping[str, Mapping[str, FieldCheck]] = {
         **_all(INTEGER, "discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded"),
         **_all(INTEGER, "progress", "in_flight", "left", "parts"),
         **_all(TIME, "created_ts", "started_ts", "ended_ts", "heartbeat_ts"),
-        **_all(MAPPING, "parameters", "metrics"),
+        **_all(MAPPING, "parameters", "metrics", "statistics"),
     },
     "chunk": {"headings": SEQUENCE, "types": SEQUENCE, "level": INTEGER},
     "webhook": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from core.runs.run import FailedItem, Run, RunKind, RunPhase, RunStatus, run_json
 from workers.web.models import AnswerModel
@@ -35,6 +35,7 @@ class Job(AnswerModel):
     left: int = Field(description="Items that were still due at its end.")
     counts: dict[str, int]
     metrics: dict[str, float] = Field(description="What its workers measured.")
+    statistics: dict[str, JsonValue] = Field(description="What the steps did to a SharePoint source; else empty.")
     receipt: str = Field(description="Digest over item ids and content hashes; equal results have equal receipts.")
 
     @classmethod

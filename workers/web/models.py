@@ -47,7 +47,7 @@ Flag = Annotated[bool, BeforeValidator(_flag), WithJsonSchema({"type": "boolean"
 JobId = Annotated[str, Field(pattern=r"^jb_[A-Za-z0-9_]{1,60}$", examples=["jb_1763337600_0a1b2c3d"])]
 """The id of a run. Nothing that could be another key of Redis."""
 DomainId = Annotated[str, Field(pattern=SLUG, examples=["docs"])]
-SourceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,129}$", examples=["site"])]
+SourceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,129}$", examples=["site"])]
 """A source of a domain, by its own name or with that of the domain in front."""
 Limit = Annotated[int, Field(ge=1, le=1000, description="At most so many.")]
 Cursor = Annotated[str, Field(max_length=100, description="Where the page before ended; empty: at the beginning.")]

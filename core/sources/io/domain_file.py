@@ -17,11 +17,11 @@ from typing import Any
 from pydantic import ValidationError, create_model
 
 from core.settings import Settings
-from core.sources.domain_schema import GITHUB_URL, SLUG, SOURCES_SUFFIX, Domain, DomainFileError, slug
+from core.sources.domain_schema import GITHUB_URL, SLUG, SOURCES_SUFFIX, Domain, DomainFileError, folder_id
 from core.sources.io import source_kinds
 
 MOST_FILE_BYTES = 1_000_000
-_NO_NAME = "is no name; use a-z, 0-9, _ and -, at most 63 characters"
+_NO_NAME = "is no name; use letters without accents, 0-9, _ and -, at most 63 characters"
 _PROBLEMS = {
     "extra_forbidden": "is no key that Freshet knows",
     "missing": "is missing",
@@ -91,7 +91,7 @@ def parse_domain(text: str, folder: str, home: str | None = None) -> Domain:
             raise DomainFileError(f"{key}: this version cannot read SharePoint yet; remove it to use the others.")
     fields = {key: value for key, value in read.items() if key not in unsupported}
     if not {"id", "domain_id"} & fields.keys():
-        fields["id"] = slug(folder.rstrip("/\\").replace("\\", "/").rpartition("/")[2])
+        fields["id"] = folder_id(folder)
     return _domain(fields, folder, home)
 
 

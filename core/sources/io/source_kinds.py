@@ -39,7 +39,7 @@ def config_models() -> dict[str, type[SourceConfig]]:
 def location(source: SourceRecord) -> str:
     """Return what a source points at, for people."""
     model = source_class(source.kind).config_model
-    return str(source.config.get(model.location_field, "")) if model else ""
+    return model.location(source.config) if model else ""
 
 
 def start_of(source: SourceRecord) -> tuple[str, str]:
