@@ -37,3 +37,7 @@ class SharePointUnavailable(Exception):
 
 class DownloadFailed(Exception):
     """One item cannot be downloaded; the message says why. The others go on."""
+
+
+class SharePointStopped(Exception):
+    """`should_stop` said so while a request waited or a file came in. Nothing is wrong with the item."""
