@@ -115,7 +115,8 @@ class Run:
     message: str = ""
     error: str = ""
     problem: str = ""
-    """Why it is only partial: `held` by the loss guard, `incomplete` listing; empty if only items failed."""
+    """Why it is only partial: `held` by the loss guard, `incomplete` listing, `unpublished` because its vector store
+    could not be brought up to date; empty if only items failed."""
     created_ts: float = 0.0
     started_ts: float = 0.0
     ended_ts: float = 0.0
@@ -292,7 +293,7 @@ def run_json(run: Run) -> dict[str, object]:
 
 NO_COUNTERS = frozenset({one.name for one in dataclass_fields(Run)}) | {
     *("scope", "control", "started", "ended", "begun", "made_due", "untouched", "unlisted", "jobs_sent", "jobs_done"),
-    "takes_until_ts",
+    *("takes_until_ts", "prepared"),
 }
 """Every other field of a stored run that holds a number is a counter."""
 

@@ -26,7 +26,9 @@ class Job(AnswerModel):
     progress: int = Field(ge=0, le=100, description="Percent.")
     message: str
     error: str
-    problem: str = Field(description="Why it is only partial: held, incomplete; empty if only items failed.")
+    problem: str = Field(
+        description="Why it is only partial: held, incomplete, unpublished; empty if only items failed."
+    )
     created_at: str | None = Field(description="ISO 8601, as all times.")
     started_at: str | None
     ended_at: str | None

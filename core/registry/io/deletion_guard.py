@@ -81,10 +81,11 @@ class DeletionGuard:
                     return VisitContext(loss_refused=KEPT)
         return NO_CONTEXT
 
-    async def refuse_loss(self, source: Source, count: int, empty: int = 0) -> str:
+    async def refuse_loss(self, source: Source, count: int, empty: int = 0, known: int | None = None) -> str:
         """Return why the source may not lose so many more texts; empty if it may, and then they count as lost.
 
-        `empty`: items without a text that go with them; they do not count as items of the source.
+        `empty`: items without a text that go with them; they do not count as items of the source. `known`: how many it
+        has, where the registry does not know all of them.
         """
         sid, now = source.sid, self._clock.now()
         if not count or source.state.loss_allowed_until > now:
@@ -92,7 +93,7 @@ class DeletionGuard:
         if sid not in self._losses:
             self._losses[sid] = await self._context.sources.losses(sid, now)
         lost, left = self._losses[sid]
-        left -= empty
+        left = (left if known is None else known) - empty
         before = self._held_back.get(sid, 0)
         why = self._context.sources.limit.refusal(before + count, lost, left)
         if not why:

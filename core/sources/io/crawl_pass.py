@@ -1,5 +1,7 @@
 """One pass over a source: list it, register and visit what is due, remove what is gone, report.
 
+A source that keeps copies of its own brings them up to date first, and its vector store last (`crawl_steps`).
+
 Everything that a pass must know to go on in another process is in its run: when it began, how its listing ended,
 whether its items were made due, and its counters.
 """
@@ -7,11 +9,12 @@ whether its items were made due, and its counters.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from core.models import ListingEnd
 from core.registry.io.commit_buffer import Progress
+from core.registry.io.deletion_guard import DeletionGuard
 from core.registry.io.due import HOLD_SECONDS, RUN_HOLD_SECONDS
 from core.registry.io.visitor import Visitor
 from core.runs.io.receipts import receipt_of
@@ -25,6 +28,7 @@ from core.sources.io import crawl_result
 from core.sources.io.crawl_listing import CrawlListing
 from core.sources.io.crawl_progress import CrawlProgress
 from core.sources.io.crawl_runs import CrawlMode
+from core.sources.io.crawl_steps import CrawlSteps
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.reachability import Reachability
 from core.sources.io.source import UNCHANGED, Source, describe_end
@@ -59,8 +63,11 @@ async def crawl_once(
     with progress.bar(0, source.sid) as bar:
         shown = CrawlProgress(context, visitor, source.sid, run, bar)
         worker.in_flight, worker.tell = lambda: visitor.in_flight, shown.tell
+        guard = DeletionGuard(context, open_sources, clock, is_run=True)
+        is_over = lambda: should_stop() or worker.should_stop()  # noqa: E731
+        steps = CrawlSteps.of(context, source, clock, run, guard, shown, is_over)
         crawl = CrawlPass(
-            context, source, open_sources, clock, run, worker, should_stop, visitor, unlister, tally, shown
+            context, source, open_sources, clock, run, worker, should_stop, visitor, unlister, tally, shown, steps
         )
         async with worker.whole_pass():
             await crawl.run()
@@ -82,6 +89,7 @@ class CrawlPass:
     unlister: Unlister
     tally: RunTally
     shown: CrawlProgress
+    steps: CrawlSteps
     is_continued: bool = False
     end: ListingEnd | None = None
     """How the listing ended; None before that, and if it was cut short."""
@@ -110,15 +118,26 @@ class CrawlPass:
         return CrawlListing(self.context, self.source, self.clock, self.joined, self.should_stop)
 
     async def run(self) -> None:
-        """List, visit, remove and report."""
+        """Prepare, list, visit, remove, publish and report."""
         await self._begin()
+        if await self.steps.prepare() and self.steps.lists:
+            await self._read_all()
+        elif not self.should_stop():
+            self.end = self.steps.listing_end
+            if self.steps.problem:
+                await self._finish_listing()
+        await self._report()
+
+    async def _read_all(self) -> None:
         self.end = await self._listing.register_all()
         await self._make_due()
         await self._visit_due()
+        self.shown.are_visits_done = True
         if not self.should_stop():
             self.shown.phase = RunPhase.PROCESSING
             await self._remove_gone()
-        await self._report()
+        if not self.should_stop():
+            await self.steps.publish()
 
     async def _begin(self) -> None:
         """Say where a run is continued; a new one forgets what earlier runs told people."""
@@ -191,12 +210,14 @@ class CrawlPass:
             refusal = await self._remove_orphans()
         elif end and end.is_complete:
             refusal = await self.unlister.unlist_unseen(self.began)
-        if self.should_stop():
-            return  # whoever continues the run goes on from here
+        if not self.should_stop():  # else whoever continues the run goes on from here
+            await self._finish_listing(end.memory if end and not refusal else None)
+
+    async def _finish_listing(self, memory: Mapping[str, str] | None = None) -> None:
+        """Note how the listing ended, and when the next one is due."""
         now = self.clock.now()
-        memory = end.memory if end and not refusal else None
         next_at = now + self.source.interval_seconds(self.context.settings)
-        await self.context.sources.finish_listing(self.sid, memory, describe_end(end), now, next_at)
+        await self.context.sources.finish_listing(self.sid, memory, describe_end(self.end), now, next_at)
 
     async def _count_untouched(self) -> None:
         """Count as visited and unchanged what the listing proved to be as it was, though nobody opened it."""
@@ -248,19 +269,20 @@ class CrawlPass:
         await self._listing.count_discovered()
         counts = await self._counts()
         details = await self.context.sources.details(self.sid)
-        notes = crawl_result.notes(self.source, self.end, details)
+        notes = [*filter(None, [self.steps.publish_problem]), *crawl_result.notes(self.source, self.end, details)]
         if self.should_stop():
             self.worker.end = self.worker.left_as
         else:
             is_root_due = self.mode is not CrawlMode.SCHEDULED
             end = await crawl_result.end_of_run(
-                *(self.context, self.source, self.end, counts, details),
+                *(self.context, self.source, self.end, self.steps.with_failures(counts), details),
                 is_network_down=self.visitor.network.is_down,
                 is_root_due=is_root_due,
                 since=self.began,
+                publish_problem=self.steps.publish_problem,
             )
             self.worker.end = end.status
-            if end.is_success:
+            if end.is_success and self.steps.lists:
                 await self.context.sources.mark_success(self.sid, self.clock.now())
             notes = [phrase for phrase in (end.sentence, *notes) if phrase]
             receipt = await receipt_of(self.context.client, self.context.keys, self.sid)

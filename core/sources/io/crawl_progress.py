@@ -23,6 +23,18 @@ PERCENT_OF_VISITS = 95
 """The rest is for what comes after the visits."""
 
 
+@dataclass(frozen=True, slots=True)
+class PercentRange:
+    """What a part of a run takes of its percents."""
+
+    first: int
+    last: int
+
+    def at(self, done: int, total: int) -> int:
+        """Return the percent at which so many of all are done."""
+        return self.first + (self.last - self.first) * min(done, total) // total if total > 0 else self.first
+
+
 @dataclass(slots=True)
 class CrawlProgress:
     """The progress of one crawl; `joined` is its run as it was when this process joined it."""
@@ -33,12 +45,18 @@ class CrawlProgress:
     joined: Run
     bar: progress.Bar
     phase: RunPhase = RunPhase.CRAWLING
+    visits: PercentRange = PercentRange(0, PERCENT_OF_VISITS)
+    are_visits_done: bool = False
+    step: Mapping[str, str] | None = None
+    """What a step of the source itself tells, while there is one."""
     began: float = field(default_factory=time.monotonic)
     _held_at: float = 0.0
     _logged_at: float = 0.0
 
     async def tell(self, now: float) -> Mapping[str, str]:
         """Return phase, percent and message of the run."""
+        if self.step is not None:
+            return self.step
         held, done = self.visitor.unfinished, self.joined.counts.get("visited", 0) + self.visitor.decided
         left = await self.context.due.count(self.sid, now) + len(held)
         pace = await self.context.fetcher.pace_of(held[0].fetch_url) if held else None
@@ -48,11 +66,11 @@ class CrawlProgress:
             self._held_at = spent
             await self.context.due.hold(self.sid, [item.id for item in held], now + RUN_HOLD_SECONDS)
         self._show(done, left, reason, spent)
-        percent = int(PERCENT_OF_VISITS * done / (done + left)) if done else 0
+        percent = self.visits.at(done, done + left if done else 0)
         message = f"Crawling: {done}/{done + left} pages"
         return {
             "phase": str(self.phase),
-            "progress": str(percent if self.phase is RunPhase.CRAWLING else PERCENT_OF_VISITS),
+            "progress": str(self.visits.last if self.are_visits_done else percent),
             "message": f"{message}; {reason}" if reason else message,
         }
 

@@ -10,8 +10,9 @@ from core.runs.run import RunStatus
 from core.runtime.context import Context
 from core.sources.io.source import CUT_SHORT, LINKS_DECIDE, UNCHANGED, Source
 
-HELD, INCOMPLETE = "held", "incomplete"
-"""Problems of a partial run: the loss guard kept what would have been removed; the listing did not come to its end."""
+HELD, INCOMPLETE, UNPUBLISHED = "held", "incomplete", "unpublished"
+"""Problems of a partial run: the loss guard kept what would have been removed; the listing did not come to its end; the
+vector store could not be brought up to date."""
 
 
 def notes(source: Source, end: ListingEnd | None, details: Mapping[str, str]) -> list[str]:
@@ -33,7 +34,7 @@ class RunEnd:
 
     status: RunStatus
     problem: str = ""
-    """Why it is partial: `held` or `incomplete`; empty if only items failed."""
+    """Why it is partial: `held`, `incomplete` or `unpublished`; empty if only items failed."""
     sentence: str = ""
 
     @property
@@ -52,6 +53,7 @@ async def end_of_run(
     is_network_down: bool,
     is_root_due: bool,
     since: float,
+    publish_problem: str = "",
 ) -> RunEnd:
     """Return how a run ended that nobody stopped, the worst first."""
     if is_network_down:
@@ -63,6 +65,8 @@ async def end_of_run(
         return RunEnd(RunStatus.PARTIAL, HELD)
     if is_listing_incomplete(source, end):
         return RunEnd(RunStatus.PARTIAL, INCOMPLETE)
+    if publish_problem:
+        return RunEnd(RunStatus.PARTIAL, UNPUBLISHED)
     return RunEnd(RunStatus.PARTIAL if counts.get("failed") else RunStatus.SUCCEEDED)
 
 

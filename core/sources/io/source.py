@@ -23,6 +23,7 @@ from core.urls.scope import Judgement, Scope
 if TYPE_CHECKING:
     from core.net.fetcher import BodySlot
     from core.runtime.context import Context
+    from core.sources.sharepoint.io.step import Step
 
 MOST_ITEMS = 10_000_000
 UNCHANGED = "unchanged"
@@ -57,6 +58,8 @@ class Source(ABC):
     """Is its record good only if the person's own command signed it?"""
     interval_setting: ClassVar[str] = "crawl_base_interval_seconds"
     """The setting that says how often it is listed."""
+    has_steps: ClassVar[bool] = False
+    """Does it keep copies and a vector store of its own? Then a run may do single steps: `prepare` and `publish`."""
     news: str = ""
     """What it has learnt about itself at visits since it was opened, for people."""
 
@@ -116,6 +119,17 @@ class Source(ABC):
 
     def exclusion_reason(self, address: str) -> str:
         """Return why the configuration leaves out something that the source may have had; empty if it does not."""
+        return ""
+
+    async def prepare(self, step: Step) -> str:
+        """Bring the copies up to date that are listed then; return why that cannot be, a sentence, or nothing.
+
+        What is returned ends the pass: nothing is listed and nothing removed. Does only the steps that are named.
+        """
+        return ""
+
+    async def publish(self, step: Step) -> str:
+        """Bring other stores up to date, behind the visits; return why that cannot be, a sentence, or nothing."""
         return ""
 
     @abstractmethod

@@ -1,0 +1,144 @@
+"""The steps of a pass that a source with copies of its own does itself: before its listing, and behind the visits.
+
+A run may name some of the steps in its parameters; without that it does all. What a source without steps does is the
+same whatever is named. What was prepared to its end is not prepared again when the run is continued.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from core.models import ListingEnd
+from core.registry.io.deletion_guard import DeletionGuard
+from core.runs.run import Run, RunPhase
+from core.runtime.context import Context
+from core.sources.domain_schema import SOURCES_SUFFIX
+from core.sources.io.crawl_progress import CrawlProgress, PercentRange
+from core.sources.io.source import Source
+from core.sources.sharepoint.io.step import Step
+from core.sources.sharepoint.step_names import StepName, steps_of
+from core.sources.sharepoint.step_results import SourceStatistics
+from core.store.clock import ServerClock
+
+PREPARED, STATISTICS = "prepared", "statistics"
+"""Fields of a run: its source was prepared to the end; what its steps did."""
+RETRY_BATCHES = "retry_batches"
+_DEFAULT_BATCHES = 2
+_VISITS = PercentRange(60, 80)
+
+
+@dataclass(slots=True)
+class CrawlSteps:
+    """The steps of one process's pass over one source."""
+
+    context: Context
+    source: Source
+    clock: ServerClock
+    run: Run
+    """As it was when this process joined it."""
+    guard: DeletionGuard
+    shown: CrawlProgress
+    should_stop: Callable[[], bool]
+    names: frozenset[StepName]
+    problem: str = ""
+    """Why the copies could not be brought up to date."""
+    publish_problem: str = ""
+    statistics: SourceStatistics | None = None
+    _range: PercentRange = field(default=PercentRange(0, 0))
+    _phase: RunPhase = RunPhase.CRAWLING
+
+    @classmethod
+    def of(
+        cls,
+        context: Context,
+        source: Source,
+        clock: ServerClock,
+        run: Run,
+        guard: DeletionGuard,
+        shown: CrawlProgress,
+        should_stop: Callable[[], bool],
+    ) -> CrawlSteps:
+        """Return the steps that the run asks for."""
+        return cls(context, source, clock, run, guard, shown, should_stop, steps_of(run.parameters))
+
+    @property
+    def lists(self) -> bool:
+        """Is the source listed in this pass, and are its items visited?"""
+        return StepName.EMBED in self.names or not self.source.has_steps
+
+    @property
+    def listing_end(self) -> ListingEnd:
+        """How a listing ended that was not made."""
+        return ListingEnd(is_complete=not self.problem, reason=self.problem)
+
+    def with_failures(self, counts: Mapping[str, int]) -> Mapping[str, int]:
+        """Return the counters of the run, with what the steps could not do among what failed."""
+        told = self.statistics
+        failed = told.download.failed + told.process.failed + told.embed.failed if told else 0
+        return {**counts, "failed": counts.get("failed", 0) + failed}
+
+    async def prepare(self) -> bool:
+        """Bring the copies of the source up to date; tell whether its listing may begin."""
+        if not self.source.has_steps:
+            return True
+        if not (await self.context.runs.fields(self.run.id)).get(PREPARED):
+            step = self._step(RunPhase.CRAWLING, PercentRange(0, _VISITS.first if self.lists else 99))
+            self.problem = await self.source.prepare(step)
+            await self._leave_step()
+            if not self.problem and not self.should_stop():
+                await self.context.runs.update(self.run.id, {PREPARED: "1"})
+        self.shown.phase, self.shown.visits = RunPhase.PROCESSING, _VISITS
+        return not self.problem and not self.should_stop()
+
+    async def publish(self) -> None:
+        """Bring the vector store of the source up to date."""
+        if not self.source.has_steps:
+            return
+        step = self._step(RunPhase.INDEXING, PercentRange(_VISITS.last, 99))
+        self.publish_problem = await self.source.publish(step)
+        await self._leave_step()
+
+    # ── what a step is told ──
+
+    def _step(self, phase: RunPhase, percents: PercentRange) -> Step:
+        record, parameters = self.source.state.record, self.run.parameters
+        if self.statistics is None:
+            own_name = record.sid.removeprefix(f"{record.domain}.")
+            self.statistics = SourceStatistics(own_name, f"{record.kind}{SOURCES_SUFFIX}")
+        self._phase, self._range = phase, percents
+        self.shown.step = self._told(percents.first, "")
+        return Step(
+            self.statistics,
+            names=self.names,
+            should_stop=self.should_stop,
+            retry_batches=_batches(parameters),
+            began_ts=self.run.created_ts,
+            run_id=self.run.id,
+            now=self.clock.now,
+            on_progress=self._progress,
+            on_removal=self._may_remove,
+        )
+
+    async def _leave_step(self) -> None:
+        """Write down what was done; the visits tell from here on how far the run is."""
+        self.shown.step = None
+        if self.statistics is not None:
+            stored = json.dumps(self.statistics.to_json(), ensure_ascii=False)
+            await self.context.runs.update(self.run.id, {STATISTICS: stored})
+
+    async def _progress(self, done: int, total: int, message: str) -> None:
+        self.shown.step = self._told(self._range.at(done, total), message)
+
+    def _told(self, percent: int, message: str) -> Mapping[str, str]:
+        return {"phase": str(self._phase), "progress": str(percent), "message": message}
+
+    async def _may_remove(self, removed: int, known: int) -> str:
+        return await self.guard.refuse_loss(self.source, removed, known=known)
+
+
+def _batches(parameters: Mapping[str, str]) -> int:
+    """Return how often what failed is tried; a number that is none counts as not given."""
+    text = str(parameters.get(RETRY_BATCHES, ""))
+    return max(int(text), 1) if text.isdecimal() else _DEFAULT_BATCHES

@@ -1,0 +1,61 @@
+"""What the steps of a crawl get from the run that they belong to, and what they tell it.
+
+The steps know nothing of runs, Redis or the registry: a test gives them a `Step` of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from core.sources.sharepoint.step_names import ALL_STEPS, StepName
+from core.sources.sharepoint.step_results import SourceStatistics
+
+Progress = Callable[[int, int, str], Awaitable[None]]
+"""Is told how many of how many are done, and what is being done."""
+MayRemove = Callable[[int, int], Awaitable[str]]
+"""Is asked whether so many may be removed of so many; returns why not, a sentence, or nothing."""
+
+
+async def _tell_nobody(_done: int, _total: int, _message: str) -> None:
+    """Report no progress."""
+
+
+async def _allow(_removed: int, _known: int) -> str:
+    """Let anything be removed."""
+    return ""
+
+
+@dataclass(slots=True)
+class Step:
+    """One source's part in a run."""
+
+    statistics: SourceStatistics
+    """Counted by the steps as they go."""
+    names: frozenset[StepName] = frozenset(ALL_STEPS)
+    """Which steps the run does."""
+    should_stop: Callable[[], bool] = lambda: False
+    """Was the run paused or cancelled? Then a step ends between two items, with everything written down."""
+    retry_batches: int = 2
+    """How often what failed is tried, the first time included; 1: once."""
+    began_ts: float = 0.0
+    """When the run was requested: what was downloaded since then was downloaded for it."""
+    run_id: str = ""
+    now: Callable[[], float] = time.time
+    """The time that stamps are made of."""
+    on_progress: Progress = _tell_nobody
+    on_removal: MayRemove = _allow
+    warnings: list[str] = field(default_factory=list)
+    """What a person should read at the end of the run."""
+
+    async def progress(self, done: int, total: int, message: str) -> None:
+        """Tell how far the step is."""
+        await self.on_progress(done, total, message)
+
+    async def may_remove(self, removed: int, known: int) -> str:
+        """Return why so many items may not be removed now, a sentence; empty if they may.
+
+        `known`: all that the source has, with those that are to go and those that were found new.
+        """
+        return await self.on_removal(removed, known) if removed else ""
