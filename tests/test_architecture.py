@@ -33,7 +33,9 @@ PURE = sorted(
     and path.name not in {"__init__.py"} | (ENTRANCE if path.parent == CORE else set())
 )
 EVERYTHING = sorted(
-    path for folder in ("core", "workers", "scripts", "bench", "sample_site") for path in (ROOT / folder).rglob("*.py")
+    path
+    for folder in ("core", "workers", "scripts", "bench", "sample_site", "sample_sharepoint")
+    for path in (ROOT / folder).rglob("*.py")
 )
 
 # Modules through which a file could reach the world or the clock.
