@@ -1,0 +1,167 @@
+"""Ask one SharePoint site: repeat what fails for a moment, renew what has expired, say what to do about the rest.
+
+Only the request that failed is repeated. So a listing whose third page is refused for a while asks for its third page
+again, and for no other.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from office365.runtime.client_request_exception import ClientRequestException
+from office365.runtime.http.request_options import RequestOptions
+from office365.sharepoint.client_context import ClientContext
+from requests import HTTPError, Response
+
+from core.settings import Settings
+from core.sources.sharepoint.io.sharepoint_session import GuardedSession, ServerBusy, read_body
+from core.sources.sharepoint.io.sharepoint_token import SharePointTokens
+from core.sources.sharepoint.io.throttle_gate import ShouldStop, backoff_seconds, gate_of
+from core.sources.sharepoint.odata import error_of, origin_of
+from core.sources.sharepoint.remote_items import SharePointStopped, SharePointUnavailable
+
+MOST_FAILURES = 4
+"""Broken connections, time-outs and errors of the server, in a row."""
+MOST_THROTTLED = 20
+"""Refusals for the moment; each is waited for as the server asks."""
+MOST_ERROR_BYTES = 100_000
+BAD_DIGEST = "-2130575251"
+TOO_MANY_ROWS = "-2147024860"
+
+Answer = TypeVar("Answer")
+
+
+class RequestRefused(Exception):
+    """The server answered that it will not do this; trying again would not help."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(f"SharePoint answers {status}" + (f": {message}" if message else "."))
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+class SiteRequests:
+    """The requests to one site; safe for several threads."""
+
+    def __init__(self, settings: Settings, site_url: str) -> None:
+        origin = origin_of(site_url)
+        self.session = GuardedSession(settings)
+        self._timeout_seconds = settings.sharepoint_timeout_seconds
+        self._tokens = SharePointTokens(settings, self.session, f"https://{origin.partition('://')[2]}")
+        self._gate = gate_of(origin)
+        self.context = (
+            ClientContext(site_url).with_access_token(self._tokens).with_transport(session=self.session)
+        )
+
+    def json(self, url: str, should_stop: ShouldStop) -> Any:
+        """Return the JSON at this address; `RequestRefused`, or `SharePointUnavailable` after all tries."""
+
+        def ask() -> Any:
+            with self.answer(url) as response:
+                body = read_body(response, self._timeout_seconds)
+                return _parse(body, response)
+
+        return self.repeat(ask, should_stop)
+
+    @contextmanager
+    def answer(self, url: str, **headers: str) -> Iterator[Response]:
+        """Ask once, with a new token or digest if the old one has expired; the body is read by the caller."""
+        response = self._send(url, headers)
+        try:
+            yield response
+        finally:
+            response.close()
+
+    def repeat(self, ask: Callable[[], Answer], should_stop: ShouldStop) -> Answer:
+        """Call until it succeeds, as often as its failures pass by themselves."""
+        failed = throttled = 0
+        while True:
+            self._gate.wait(should_stop)
+            try:
+                return ask()
+            except ServerBusy as busy:
+                failed += not busy.is_throttled
+                throttled += busy.is_throttled
+                if failed >= MOST_FAILURES or throttled >= MOST_THROTTLED:
+                    raise SharePointUnavailable(
+                        f"{busy} Tried {failed + throttled} times; the next crawl tries again."
+                    ) from busy
+                if busy.is_throttled and not busy.is_gate_closed:
+                    self._gate.close_for(backoff_seconds(throttled))
+                elif not busy.is_throttled:
+                    _pause(backoff_seconds(failed), should_stop)
+
+    def _send(self, url: str, headers: dict[str, str]) -> Response:
+        renewals = {"token", "digest"}
+        while True:
+            options = RequestOptions(url, headers=dict(headers), stream=True)
+            try:
+                return self.context.pending_request().execute_request_direct(options)
+            except HTTPError as error:
+                refused = _refusal(error)
+                expired = _expired(refused)
+                if expired not in renewals:
+                    raise refused from error
+                renewals.remove(expired)
+                self._renew(expired, options)
+
+    def _renew(self, expired: str, options: RequestOptions) -> None:
+        if expired == "token":
+            self._tokens.renew(options.headers.get("Authorization", "").partition(" ")[2])
+        else:
+            self.context.pending_request().invalidate_digest()
+
+
+def _pause(seconds: float, should_stop: ShouldStop) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if should_stop():
+            raise SharePointStopped
+        time.sleep(min(left, 0.2))
+
+
+def _parse(body: bytes, response: Response) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        kind = response.headers.get("Content-Type", "")
+        if "json" in kind.lower():
+            raise ServerBusy(f"{origin_of(response.url)} answers with JSON that cannot be read.") from error
+        raise SharePointUnavailable(
+            f"{origin_of(response.url)} answers with a page instead of data. Check site_url, and that the app may read "
+            "the site."
+        ) from error
+
+
+def _refusal(error: HTTPError) -> RequestRefused:
+    """Return what the answer of a refused request says; `ServerBusy` if the server itself is broken."""
+    response = error.response
+    if response is None:
+        raise ServerBusy("SharePoint did not answer.") from error
+    code, message = error_of(_error_body(error, response))
+    if response.status_code >= 500 and TOO_MANY_ROWS not in code and "SPQueryThrottled" not in code:
+        raise ServerBusy(f"{origin_of(response.url)} answers {response.status_code}.") from error
+    return RequestRefused(response.status_code, code, message)
+
+
+def _error_body(error: HTTPError, response: Response) -> Any:
+    if isinstance(error, ClientRequestException) and error.code:
+        return {"error": {"code": error.code, "message": error.message}}
+    try:
+        return json.loads(response.content[:MOST_ERROR_BYTES])
+    except (ValueError, RecursionError, OSError):
+        return None
+
+
+def _expired(refused: RequestRefused) -> str:
+    if refused.status == 401:
+        return "token"
+    is_digest = refused.status == 403 and (
+        BAD_DIGEST in refused.code or "security validation" in refused.message.lower()
+    )
+    return "digest" if is_digest else ""
