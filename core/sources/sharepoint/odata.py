@@ -45,16 +45,11 @@ def origin_of(url: str) -> str:
 
 
 def server_relative(site_url: str, url_part: str) -> str:
-    """Return the path of a library on its server; `url_part` may begin below the site or at the root."""
+    """Return the path of a library on its server; `url_part`, not encoded, may begin below the site or at the root."""
     site = unquote(urlsplit(site_url).path).rstrip("/")
-    part = "/" + unquote_once(url_part).strip("/")
+    part = "/" + url_part.strip("/")
     is_whole = bool(site) and f"{part}/".casefold().startswith(f"{site}/".casefold())
     return part if is_whole else site + part
-
-
-def unquote_once(url_part: str) -> str:
-    """Return a path that somebody copied from a browser as SharePoint writes it; a lone percent sign stays."""
-    return unquote(url_part) if re.search(r"%[0-9A-Fa-f]{2}", url_part) else url_part
 
 
 def query(select: str = "", expand: str = "", odata_filter: str = "", top: int = 0) -> str:

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
 
 from core.settings import Settings
 from core.sources.sharepoint import odata
 from core.sources.sharepoint.io.seen_ids import SeenIds
 from core.sources.sharepoint.io.throttle_gate import ShouldStop
 from core.sources.sharepoint.odata import Entity, query
+from core.sources.sharepoint.refusals import RequestRefused, check_site_url, download_advice, listing_advice
 from core.sources.sharepoint.remote_items import DownloadFailed, ListColumn, RemoteItem, SharePointUnavailable
 from core.sources.sharepoint.remote_rows import read_file, read_list_item, read_site_page
 
 if TYPE_CHECKING:
-    from core.sources.sharepoint.io.sharepoint_requests import RequestRefused, SiteRequests
+    from core.sources.sharepoint.io.sharepoint_requests import SiteRequests
 
 FILES_IN_PAGE = 2_000
 LIST_ITEMS_IN_PAGE = 500
@@ -52,6 +52,7 @@ class SharePointSite:
         self._site_url = site_url
         self._origin = odata.origin_of(site_url)
         self._should_stop = should_stop
+        self._columns: dict[str, list[ListColumn]] = {}
 
     @classmethod
     def open(cls, settings: Settings, site_url: str, should_stop: ShouldStop = _never) -> SharePointSite:
@@ -87,10 +88,13 @@ class SharePointSite:
         return self._rows(pages, lambda entity: read_site_page(entity, self._origin))
 
     def list_columns(self, list_name: str) -> list[ListColumn]:
-        """Return the visible columns of a list."""
+        """Return the visible columns of a list; they are asked for once."""
+        if list_name in self._columns:
+            return self._columns[list_name]
         url = f"{self._list_address(list_name)}/Fields{query(odata_filter='Hidden eq false')}"
         entities = [entity for page in self._entity_pages(url, list_name) for entity in page]
-        return odata.read_columns(entities)
+        self._columns[list_name] = odata.read_columns(entities)
+        return self._columns[list_name]
 
     def list_items(self, list_name: str, odata_filter: str = "") -> Iterator[list[RemoteItem]]:
         """Yield the items of a list with the cells of its visible columns; it ends only after the last page."""
@@ -108,7 +112,6 @@ class SharePointSite:
         `DownloadFailed` says why it cannot be had; `SharePointStopped` if the run was stopped. No half file stays.
         """
         from core.sources.sharepoint.io.file_download import save_body
-        from core.sources.sharepoint.io.sharepoint_requests import RequestRefused
 
         web = self._requests.context.web
         address = web.get_file_by_id(item.row.sharepoint_unique_file_id).resource_url
@@ -123,7 +126,7 @@ class SharePointSite:
             is_saved = True
             return size
         except RequestRefused as refused:
-            raise DownloadFailed(_download_advice(refused)) from refused
+            raise DownloadFailed(download_advice(refused)) from refused
         except (SharePointUnavailable, OSError) as error:
             raise DownloadFailed(str(error)) from error
         finally:
@@ -161,8 +164,6 @@ class SharePointSite:
         self, url: str, shapes: tuple[dict[str, str], ...], odata_filter: str, top: int, what: str
     ) -> Iterator[list[Entity]]:
         """Yield the pages by the first of these queries that the server understands."""
-        from core.sources.sharepoint.io.sharepoint_requests import RequestRefused
-
         for number, shape in enumerate(shapes, start=1):
             address = url + query(**shape, odata_filter=odata_filter, top=top)
             try:
@@ -170,7 +171,7 @@ class SharePointSite:
             except RequestRefused as refused:
                 if refused.status == 400 and number < len(shapes):
                     continue
-                raise SharePointUnavailable(_listing_advice(refused, what, self._site_url)) from refused
+                raise SharePointUnavailable(listing_advice(refused, what, self._site_url)) from refused
             yield from self._entity_pages(address, what, first)
             return
 
@@ -190,52 +191,7 @@ class SharePointSite:
             answer = self._ask(link, what)
 
     def _ask(self, url: str, what: str) -> Any:
-        from core.sources.sharepoint.io.sharepoint_requests import RequestRefused
-
         try:
             return self._requests.json(url, self._should_stop)
         except RequestRefused as refused:
-            raise SharePointUnavailable(_listing_advice(refused, what, self._site_url)) from refused
-
-
-def check_site_url(site_url: str) -> str:
-    """Return the address of a site as it is asked; `SharePointUnavailable` if it is none."""
-    try:
-        parts = urlsplit(site_url.strip())
-        is_site = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
-        is_site = is_site and (parts.port is None or parts.port > 0) and not parts.query and not parts.fragment
-    except ValueError:
-        is_site = False
-    if not is_site:
-        raise SharePointUnavailable(
-            f"site_url {site_url[:200]!r} is no address of a site; write https://contoso.sharepoint.com/sites/MyProject."
-        )
-    return odata.origin_of(site_url.strip()) + quote(parts.path.rstrip("/"), safe="/%")
-
-
-def _listing_advice(refused: RequestRefused, what: str, site_url: str) -> str:
-    if "-2147024860" in refused.code or "SPQueryThrottled" in refused.code:
-        advice = "Its filter is about a column without an index, and there are more than 5,000 items: add an index."
-    else:
-        advice = _LISTING_ADVICE.get(refused.status, "The next crawl tries again.")
-    return f"{what!r} of {site_url} cannot be listed. {refused} {advice}"
-
-
-_LISTING_ADVICE = {
-    400: "Check the filter of the source: it must be OData, with internal names of columns.",
-    401: "The token is not accepted: renew SHAREPOINT_ACCESS_TOKEN, or check the app registration and its certificate.",
-    403: "Give the app registration the right to read this site (Sites.Read.All, or Sites.Selected with this site).",
-    404: "Check site_url, and sharepoint_url_part (the path in the address of the library) or list_name (its title).",
-}
-
-
-def _download_advice(refused: RequestRefused) -> str:
-    return f"{refused} {_DOWNLOAD_ADVICE.get(refused.status, '')}".strip()
-
-
-_DOWNLOAD_ADVICE = {
-    401: "The token is not accepted.",
-    403: "The app registration may not read this file.",
-    404: "It was removed since it was listed; the next crawl finds out.",
-    423: "Somebody has locked it; the next crawl tries again.",
-}
+            raise SharePointUnavailable(listing_advice(refused, what, self._site_url)) from refused

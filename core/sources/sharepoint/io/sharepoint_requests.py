@@ -22,6 +22,7 @@ from core.sources.sharepoint.io.sharepoint_session import GuardedSession, Server
 from core.sources.sharepoint.io.sharepoint_token import SharePointTokens
 from core.sources.sharepoint.io.throttle_gate import ShouldStop, backoff_seconds, gate_of
 from core.sources.sharepoint.odata import error_of, origin_of
+from core.sources.sharepoint.refusals import RequestRefused, is_over_threshold
 from core.sources.sharepoint.remote_items import SharePointStopped, SharePointUnavailable
 
 MOST_FAILURES = 4
@@ -30,19 +31,8 @@ MOST_THROTTLED = 20
 """Refusals for the moment; each is waited for as the server asks."""
 MOST_ERROR_BYTES = 100_000
 BAD_DIGEST = "-2130575251"
-TOO_MANY_ROWS = "-2147024860"
 
 Answer = TypeVar("Answer")
-
-
-class RequestRefused(Exception):
-    """The server answered that it will not do this; trying again would not help."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(f"SharePoint answers {status}" + (f": {message}" if message else "."))
-        self.status = status
-        self.code = code
-        self.message = message
 
 
 class SiteRequests:
@@ -54,9 +44,7 @@ class SiteRequests:
         self._timeout_seconds = settings.sharepoint_timeout_seconds
         self._tokens = SharePointTokens(settings, self.session, f"https://{origin.partition('://')[2]}")
         self._gate = gate_of(origin)
-        self.context = (
-            ClientContext(site_url).with_access_token(self._tokens).with_transport(session=self.session)
-        )
+        self.context = ClientContext(site_url).with_access_token(self._tokens).with_transport(session=self.session)
 
     def json(self, url: str, should_stop: ShouldStop) -> Any:
         """Return the JSON at this address; `RequestRefused`, or `SharePointUnavailable` after all tries."""
@@ -144,7 +132,7 @@ def _refusal(error: HTTPError) -> RequestRefused:
     if response is None:
         raise ServerBusy("SharePoint did not answer.") from error
     code, message = error_of(_error_body(error, response))
-    if response.status_code >= 500 and TOO_MANY_ROWS not in code and "SPQueryThrottled" not in code:
+    if response.status_code >= 500 and not is_over_threshold(code):
         raise ServerBusy(f"{origin_of(response.url)} answers {response.status_code}.") from error
     return RequestRefused(response.status_code, code, message)
 

@@ -83,7 +83,7 @@ class GuardedSession(requests.Session):
         if not is_streamed:
             # What requests itself would do, but with a limit.
             response._content = read_body(response, self._timeout[1])
-            response._content_consumed = True  
+            response._content_consumed = True
         return response
 
     def get_redirect_target(self, resp: Response) -> str | None:
