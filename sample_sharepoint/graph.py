@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 from sample_sharepoint.field_values import time_text
 from sample_sharepoint.loopback import Reply, Request
-from sample_sharepoint.model import Item, ItemList, Tenant
+from sample_sharepoint.model import Item, ItemList
+from sample_sharepoint.tenant import Tenant
 
 DEFAULT_PAGE = 200
 PREFIX = "/v1.0/drives/"

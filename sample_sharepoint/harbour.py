@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sample_sharepoint import columns
-from sample_sharepoint.model import LIBRARY, LIST, SITE_PAGES, Column, ItemList, Reference, Tenant
+from sample_sharepoint.model import LIBRARY, LIST, SITE_PAGES, Column, ItemList, Reference
+from sample_sharepoint.tenant import Tenant
 
 SITE = "/sites/harbour"
 LIBRARY_PATH = "/Shared Documents"

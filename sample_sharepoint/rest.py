@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from sample_sharepoint import odata, segments
+from sample_sharepoint import addressing, odata
+from sample_sharepoint.addressing import At
 from sample_sharepoint.entities import Entities, Json
 from sample_sharepoint.loopback import Reply, Request
-from sample_sharepoint.model import SITE_PAGES, Item, ItemList, Site, Tenant
+from sample_sharepoint.model import Item, ItemList, Site
 from sample_sharepoint.odata import ODataError
+from sample_sharepoint.tenant import Tenant
 
 DEFAULT_PAGE = 100
 LARGEST_PAGE = 5_000
@@ -20,23 +22,10 @@ LOCKED = "-2147018894, Microsoft.SharePoint.SPFileLockException"
 THRESHOLD = "-2147024860, Microsoft.SharePoint.SPQueryThrottledException"
 
 
-def not_found(code: str, message: str) -> ODataError:
-    return ODataError(404, code, message)
-
-
 def error_reply(error: ODataError) -> Reply:
     """Return an error as SharePoint words it."""
     body = {"error": {"code": error.code, "message": {"lang": "en-US", "value": error.message}}}
     return Reply.of_json(body, error.status)
-
-
-@dataclass(frozen=True, slots=True)
-class _At:
-    """Where the steps have led to."""
-
-    kind: str
-    where: ItemList | None = None
-    item: Item | None = None
 
 
 @dataclass(slots=True)
@@ -57,124 +46,9 @@ class Rest:
             return error_reply(error)
 
     def _answer(self, request: Request, site: Site, path: str) -> Reply:
-        steps = segments.parse(path)
-        if not steps:
-            raise odata.invalid_query(f"Cannot find resource for the request {path}.")
-        at = _At("root")
-        for step in steps:
-            at = self._go(site, at, step, path)
+        at = addressing.follow(self.tenant, site, path)
         writer = _Writer(self, Entities(request.origin, site), request)
         return writer.write(site, at)
-
-    # ── following the path ──
-
-    def _go(self, site: Site, at: _At, step: segments.Step, path: str) -> _At:
-        found = _STEPS.get((at.kind, step.name))
-        if found is None:
-            raise not_found(
-                "-1, Microsoft.SharePoint.Client.ResourceNotFoundException",
-                f"Cannot find resource for the request {path}.",
-            )
-        return found(self, site, at, step.argument)
-
-    def _list_by_url(self, site: Site, at: _At, argument: str | None) -> _At:
-        wanted = self._below(site, argument)
-        for where in site.lists:
-            if where.root.path.lower() == wanted.lower().rstrip("/"):
-                return _At("list", where)
-        raise not_found("-2147024894, System.IO.FileNotFoundException", "File Not Found.")
-
-    def _list_by_title(self, site: Site, at: _At, argument: str | None) -> _At:
-        for where in site.lists:
-            if (argument or "").lower() in (where.title.lower(), where.guid):
-                return _At("list", where)
-        raise not_found(
-            "-1, System.ArgumentException",
-            f"List '{argument}' does not exist at site with URL '{site.path}'.",
-        )
-
-    def _lists(self, site: Site, at: _At, argument: str | None) -> _At:
-        return self._list_by_title(site, at, argument) if argument is not None else _At("lists")
-
-    def _items(self, site: Site, at: _At, argument: str | None) -> _At:
-        if argument is None:
-            return _At("items", at.where)
-        item = at.where.items.get(int(argument)) if at.where and argument.isdecimal() else None
-        if item is None:
-            raise not_found("-2130575338, Microsoft.SharePoint.SPException", "Item does not exist.")
-        return _At("item", at.where, item)
-
-    def _by_id(self, site: Site, at: _At, argument: str | None) -> _At:
-        return self._entry(self.tenant.find_id(argument or ""), argument)
-
-    def _by_path(self, site: Site, at: _At, argument: str | None) -> _At:
-        return self._entry(self.tenant.find_path(self._below(site, argument)), argument)
-
-    def _entry(self, found: tuple[ItemList, Item] | None, argument: str | None) -> _At:
-        if found is None:
-            raise not_found("-2130575338, Microsoft.SharePoint.SPException", f"The file {argument} does not exist.")
-        return _At("folder" if found[1].is_folder else "file", *found)
-
-    def _below(self, site: Site, argument: str | None) -> str:
-        """A path that does not begin with a slash is below the site."""
-        path = argument or ""
-        return path if path.startswith("/") else f"{site.path}/{path}"
-
-    def _root_folder(self, site: Site, at: _At, argument: str | None) -> _At:
-        return _At("folder", at.where, at.where.root if at.where else None)
-
-    def _file_of_item(self, site: Site, at: _At, argument: str | None) -> _At:
-        return _At("folder" if at.item and at.item.is_folder else "file", at.where, at.item)
-
-    def _pages(self, site: Site, at: _At, argument: str | None) -> _At:
-        where = next((one for one in site.lists if one.template == SITE_PAGES), None)
-        if where is None:
-            raise not_found("-2130575322, Microsoft.SharePoint.SPException", "This site has no pages.")
-        return _At("pages", where)
-
-    def _page_by_url(self, site: Site, at: _At, argument: str | None) -> _At:
-        found = self.tenant.find_path(self._below(site, argument))
-        return _At("item", *self._required(found, argument))
-
-    def _required(self, found: tuple[ItemList, Item] | None, argument: str | None) -> tuple[ItemList, Item]:
-        if found is None:
-            raise not_found("-2130575338, Microsoft.SharePoint.SPException", f"The file {argument} does not exist.")
-        return found
-
-
-def _to(kind: str) -> Callable[[Rest, Site, _At, str | None], _At]:
-    return lambda rest, site, at, argument: _At(kind, at.where, at.item)
-
-
-_STEPS: dict[tuple[str, str], Callable[[Rest, Site, _At, str | None], _At]] = {
-    ("root", "web"): _to("web"),
-    ("root", "sitepages"): _to("sitepages"),
-    ("sitepages", "pages"): Rest._pages,
-    ("pages", "getbyid"): Rest._items,
-    ("pages", "getbyurl"): Rest._page_by_url,
-    ("web", "getlist"): Rest._list_by_url,
-    ("web", "lists"): Rest._lists,
-    ("lists", "getbytitle"): Rest._list_by_title,
-    ("lists", "getbyid"): Rest._list_by_title,
-    **{("web", f"get{kind}byid"): Rest._by_id for kind in ("file", "folder")},
-    **{
-        ("web", f"get{kind}byserverrelative{name}"): Rest._by_path
-        for kind in ("file", "folder")
-        for name in ("path", "url")
-    },
-    ("list", "items"): Rest._items,
-    ("list", "getitembyid"): Rest._items,
-    ("list", "fields"): _to("fields"),
-    ("list", "rootfolder"): Rest._root_folder,
-    ("folder", "files"): _to("files"),
-    ("folder", "folders"): _to("folders"),
-    ("folder", "listitemallfields"): _to("item"),
-    ("file", "listitemallfields"): _to("item"),
-    ("file", "$value"): _to("content"),
-    ("item", "file"): Rest._file_of_item,
-    ("item", "folder"): Rest._file_of_item,
-    ("item", "fieldvaluesastext"): _to("texts"),
-}
 
 
 @dataclass(slots=True)
@@ -185,7 +59,7 @@ class _Writer:
     entities: Entities
     request: Request
 
-    def write(self, site: Site, at: _At) -> Reply:
+    def write(self, site: Site, at: At) -> Reply:
         writers: dict[str, Callable[[], Reply]] = {
             "web": lambda: self._one(self.entities.web(site)),
             "lists": lambda: self._all([self.entities.item_list(one) for one in site.lists]),
@@ -204,10 +78,7 @@ class _Writer:
             "content": lambda: self._content(_item(at)),
         }
         if at.kind not in writers:
-            raise not_found(
-                "-1, Microsoft.SharePoint.Client.ResourceNotFoundException",
-                f"Cannot find resource for the request {self.request.path}.",
-            )
+            raise addressing.no_resource(self.request.path)
         return writers[at.kind]()
 
     def _one(self, entity: Json) -> Reply:
@@ -300,12 +171,12 @@ class _Writer:
         return Reply(206, body[start:end], {**headers, "Content-Range": f"bytes {start}-{end - 1}/{len(body)}"})
 
 
-def _list(at: _At) -> ItemList:
+def _list(at: At) -> ItemList:
     assert at.where is not None
     return at.where
 
 
-def _item(at: _At) -> Item:
+def _item(at: At) -> Item:
     assert at.item is not None
     return at.item
 

@@ -6,9 +6,10 @@ import threading
 
 from sample_sharepoint import graph, tokens
 from sample_sharepoint.loopback import Reply, Request
-from sample_sharepoint.model import Site, Tenant
+from sample_sharepoint.model import Site
 from sample_sharepoint.odata import ODataError
 from sample_sharepoint.rest import Rest, error_reply
+from sample_sharepoint.tenant import Tenant
 
 DENIED = "-2147024891, System.UnauthorizedAccessException"
 INVALID_DIGEST = "-2130575251, Microsoft.SharePoint.SPException"

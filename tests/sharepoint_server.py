@@ -13,117 +13,58 @@ It speaks the wire of `sample_sharepoint`. Each server has a site with a library
 
 from __future__ import annotations
 
-import ipaddress
-import re
 import ssl
-import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from email.utils import format_datetime
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from pydantic import SecretStr
 
 from sample_sharepoint import columns
-from sample_sharepoint.loopback import LoopbackServer, Reply, Request
-from sample_sharepoint.model import LIBRARY, LIST, SITE_PAGES, Column, Item, ItemList, Tenant
-from sample_sharepoint.odata import ODataError
-from sample_sharepoint.rest import error_reply
+from sample_sharepoint.loopback import LoopbackServer
+from sample_sharepoint.model import LIBRARY, LIST, SITE_PAGES, Column, Item, ItemList, Reference
 from sample_sharepoint.service import SharePointService
+from sample_sharepoint.tenant import Tenant
+from tests.certificates import CertificateFiles, make_certificate
+from tests.sharepoint_faults import COLUMNS, CONTEXT, DELTA, DOWNLOAD, LISTING, TOKEN, Hold, SharePointFaults
+
+__all__ = [
+    "COLUMNS",
+    "CONTEXT",
+    "DELTA",
+    "DOWNLOAD",
+    "LISTING",
+    "TOKEN",
+    "CertificateFiles",
+    "Column",
+    "Hold",
+    "Item",
+    "ItemList",
+    "Reference",
+    "SharePointServer",
+    "make_certificate",
+]
 
 SITE = "/sites/demo"
-LISTING = r"/items$"
-DOWNLOAD = r"/\$value$"
-COLUMNS = r"/fields$"
-CONTEXT = r"/contextinfo$"
-DELTA = r"/root/delta$"
-TOKEN = r"/oauth2/v2\.0/token$"
-THROTTLED = "-2147429894, Microsoft.SharePoint.SPException"
 
 
-@dataclass
-class Fault:
-    """Changes answers to requests whose path matches, so many times; with a page, only those of that page."""
-
-    change: Callable[[Reply], Reply]
-    on: str = ""
-    page: int = 0
-    times: int = 1
-    after: int = 0
-    """Let so many matching requests pass first."""
-    seen: int = 0
-
-    def is_met(self, request: Request, page: int) -> bool:
-        return bool(re.search(self.on, request.path, re.IGNORECASE)) and self.page in (0, page)
-
-
-@dataclass
-class Hold:
-    """Requests wait here until they are released."""
-
-    reached: threading.Event = field(default_factory=threading.Event)
-    released: threading.Event = field(default_factory=threading.Event)
-
-    def release(self) -> None:
-        self.released.set()
-
-
-@dataclass(frozen=True)
-class CertificateFiles:
-    """A certificate for 127.0.0.1, its key, and its thumbprint as app registrations show it."""
-
-    public: Path
-    private: Path
-    thumbprint: str
-
-
-def make_certificate(folder: Path) -> CertificateFiles:
-    """Write a self-signed certificate: for TLS on loopback, and as that of an app registration."""
-    key = rsa.generate_private_key(65537, 2048)
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    builder = builder.serial_number(1).not_valid_before(datetime(2020, 1, 1)).not_valid_after(datetime(2100, 1, 1))
-    builder = builder.add_extension(x509.SubjectAlternativeName([address]), critical=False)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    certificate = builder.sign(key, hashes.SHA256())
-    files = CertificateFiles(
-        folder / "certificate.pem", folder / "key.pem", certificate.fingerprint(hashes.SHA1()).hex().upper()
-    )
-    files.public.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    files.private.write_bytes(private)
-    return files
-
-
-class SharePointServer:
+class SharePointServer(SharePointFaults):
     """See the top of the file."""
 
     def __init__(self, access_token: str = "") -> None:
         self.tenant = Tenant()
-        self.service = SharePointService(self.tenant, access_token)
-        self.requests: list[Request] = []
-        self._faults: list[Fault] = []
-        self._holds: list[Hold] = []
-        self._lock = threading.Lock()
+        super().__init__(SharePointService(self.tenant, access_token))
         self._secure: LoopbackServer | None = None
         self._site = self.tenant.add_site(SITE, "Demo")
         self.documents = self.at = self.library("Documents", "Shared Documents")
 
     def __enter__(self) -> Self:
-        self._server = LoopbackServer(self._answer)
+        self._server = LoopbackServer(self.answer)
         return self
 
     def __exit__(self, *error: object) -> None:
-        for hold in self._holds:
-            hold.release()
+        self.heal()
         self._server.close()
         if self._secure:
             self._secure.close()
@@ -156,7 +97,7 @@ class SharePointServer:
         if self._secure is None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate, key)
-            self._secure = LoopbackServer(self._answer, tls=context)
+            self._secure = LoopbackServer(self.answer, tls=context)
         return self._secure.origin
 
     # ── sites, libraries, lists, pages ──
@@ -296,125 +237,20 @@ class SharePointServer:
         content = b'<%@ Page Language="C#" %>' + (canvas + wiki).encode()
         return self.file(path, content, **{name: text or None for name, text in values.items()})
 
-    # ── what goes wrong ──
+    def update_page(self, path: str, **values: str) -> Item:
+        """Other texts of a page, by the names of their columns, and a new time."""
+        item = self.item(path)
+        self.update_row(item, **values)
+        texts = [item.values.get(name) or "" for name in ("CanvasContent1", "WikiField")]
+        item.content = b'<%@ Page Language="C#" %>' + "".join(texts).encode()
+        return item
 
-    def page_size(self, size: int) -> None:
-        """No page is longer than this."""
-        self.service.rest.largest_page = size
-
-    def throttle(
-        self, retry_after: int | datetime | str = 1, *, status: int = 429, on: str = "", page: int = 0, times: int = 1
-    ) -> None:
-        """429 or 503 with Retry-After in seconds or as a date."""
-        text = format_datetime(retry_after.astimezone(UTC), usegmt=True) if isinstance(retry_after, datetime) else ""
-        refused = error_reply(ODataError(status, THROTTLED, "The request has been throttled."))
-        reply = replace(refused, headers={**refused.headers, "Retry-After": text or str(retry_after)})
-        self._fault(lambda _: reply, on, page, times)
-
-    def fail(self, status: int = 500, *, on: str = "", page: int = 0, times: int = 1, after: int = 0) -> None:
-        """An error instead of an answer."""
-        reply = error_reply(ODataError(status, "-1, Microsoft.SharePoint.SPException", "Something went wrong."))
-        self._fault(lambda _: reply, on, page, times, after)
-
-    def drop(self, *, on: str = "", page: int = 0, times: int = 1, after: int = 0) -> None:
-        """Close the connection instead of answering."""
-        self._fault(lambda _: Reply(is_dropped=True), on, page, times, after)
-
-    def cut(self, at: int = 1, *, on: str = DOWNLOAD, page: int = 0, times: int = 1) -> None:
-        """Close the connection after so many bytes of the body."""
-        self._fault(lambda reply: replace(reply, cut_at=at), on, page, times)
-
-    def shorten(self, by: int = 1, *, on: str = DOWNLOAD, times: int = 1) -> None:
-        """Leave the last bytes of the body out, and say a Content-Length that fits: only the listing knows better."""
-        self._fault(lambda reply: replace(reply, body=reply.body[: len(reply.body) - by]), on, 0, times)
-
-    def wrong_length(self, length: int, *, on: str = DOWNLOAD, times: int = 1) -> None:
-        """Say another Content-Length than the body has."""
-        self._fault(lambda reply: replace(reply, declared_length=length), on, 0, times)
-
-    def hold(self, *, on: str = "", page: int = 0, times: int = 1) -> Hold:
-        """Keep requests waiting until they are released; `reached` is set when the first has come."""
-        hold = Hold()
-        self._holds.append(hold)
-
-        def wait(reply: Reply) -> Reply:
-            hold.reached.set()
-            hold.released.wait()
-            return reply
-
-        self._fault(wait, on, page, times)
-        return hold
-
-    def expire_token(self, new_token: str = "") -> None:
-        """401 for the next request; with a new token, for all that come with another."""
-        if new_token:
-            self.service.access_token = new_token
-            return
-        body = {"error": "invalid_token", "error_description": "Invalid JWT token. The token is expired."}
-        self._fault(lambda _: Reply.of_json(body, 401), r"/_api/(?!contextinfo)|/v1\.0/", 0, 1)
-
-    def expire_digest(self) -> None:
-        """403 for requests with a digest that was given out before."""
-        self.service.digest += 1
+    # ── sites and lists that refuse ──
 
     def threshold(self, where: ItemList | None = None) -> None:
         """Refuse filters, as for a column without an index in a list of more than 5,000 items."""
         (where or self.at).is_over_threshold = True
 
-    def kill_site(self, status: int = 404) -> None:
+    def kill_site(self, status: int = 404, path: str = "") -> None:
         """Answer everything below the site with 404 or 403; 0 brings it back."""
-        self._site.death = status
-
-    def forget_deltas(self) -> None:
-        """410 for Graph's links that were given out before."""
-        self.service.oldest_delta_token = self.tenant.changes + 1
-
-    def heal(self) -> None:
-        """Nothing goes wrong any more."""
-        with self._lock:
-            self._faults.clear()
-        for hold in self._holds:
-            hold.release()
-
-    def _fault(self, change: Callable[[Reply], Reply], on: str, page: int, times: int, after: int = 0) -> None:
-        with self._lock:
-            self._faults.append(Fault(change, on, page, times, after))
-
-    # ── looking back ──
-
-    @property
-    def listings(self) -> list[Request]:
-        """Requests for a page of items or columns."""
-        return self.asked(rf"{LISTING}|{DELTA}|/files$|/folders$")
-
-    @property
-    def downloads(self) -> list[Request]:
-        return self.asked(DOWNLOAD)
-
-    def asked(self, pattern: str) -> list[Request]:
-        """Requests whose path matches."""
-        return [one for one in self.requests if re.search(pattern, one.path, re.IGNORECASE)]
-
-    def forget(self) -> None:
-        """Count requests from here."""
-        with self._lock:
-            self.requests.clear()
-
-    # ── answering ──
-
-    def _answer(self, request: Request) -> Reply:
-        page = self.service.rest.page_of_link.get(f"{request.origin}{request.target}", 1)
-        with self._lock:
-            self.requests.append(request)
-            fault = self._next_fault(request, page)
-        reply = self.service.answer(request)
-        return fault.change(reply) if fault else reply
-
-    def _next_fault(self, request: Request, page: int) -> Fault | None:
-        for fault in self._faults:
-            if fault.times and fault.is_met(request, page):
-                fault.seen += 1
-                if fault.seen > fault.after:
-                    fault.times -= 1
-                    return fault
-        return None
+        (self.tenant.sites[path.lower()] if path else self._site).death = status
