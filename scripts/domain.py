@@ -31,12 +31,13 @@ from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_file import is_domain_file, load_domain
 from core.sources.io.domain_overview import SourceOverview, read_domains
 from core.sources.io.domain_setup import add_domain, remove_domain
+from core.sources.io.domain_take_up import DomainTakeUp
 from core.sources.io.source_kinds import location
 from core.store import connect
 from scripts import command_line
 from scripts.command_names import as_typed, command
 from scripts.domain_crawl import crawl
-from scripts.domain_report import how_it_ended, report
+from scripts.domain_report import how_it_ended, report, take_up
 from scripts.run_page import paused_lines
 from scripts.runs import controlled
 from scripts.tables import ago, removal_json, removal_summary, table
@@ -60,8 +61,11 @@ async def add(what: str, domain_id: str | None) -> int:
 
 async def list_domains(json: bool = False) -> int:
     """Show every domain and its sources in one table."""
-    async with command_line.open_session() as (_, keys, client):
+    async with command_line.open_session() as (settings, keys, client):
+        problems = await DomainTakeUp(settings, client, keys, is_own_command=True).all()
         domains, now = await read_domains(client, keys), await connect.now(client)
+    for problem in problems:
+        echo(problem, file=sys.stderr)
     if json:
         command_line.print_json([asdict(domain) for domain in domains])
         return 0
@@ -88,6 +92,8 @@ async def remove(domain_id: str, dry_run: bool, json: bool = False) -> int:
         command_line.print_json(removal_json(domain_id, counts, dry_run=dry_run))
         return 0
     echo(f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {removal_summary(counts)}")
+    if counts.files:
+        echo(f"Local files are those of domains/{domain_id} and crawler/{domain_id}; reports of its crawls stay.")
     return 0
 
 
@@ -124,6 +130,7 @@ async def _control(
 ) -> int:
     """`without_runs`: what is said where no run was concerned, by since when the domain was paused before."""
     async with command_line.open_session() as (settings, keys, client):
+        await take_up(settings, client, keys, domain_id)
         control = RunControl(settings, client, keys)
         since = await control.paused_since(domain_id)
         runs = await act(control, domain_id)

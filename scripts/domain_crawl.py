@@ -18,7 +18,7 @@ from core.runtime.context import build_context
 from core.runtime.terminal import echo
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_crawl import DomainCrawl, SourceResult
-from core.sources.io.domain_store import DomainStore
+from core.sources.io.domain_steps import DomainSteps
 from core.sources.io.dry_run import DryRunReport, dry_run_source
 from core.sources.io.loss_approval import approve_losses
 from core.store.cancellation import Canceller
@@ -49,8 +49,8 @@ async def crawl(
         command_line.open_session() as (settings, keys, client),
         build_context(settings, client, keys) as context,
     ):
-        domain = await DomainStore(client, keys).require(domain_id)
-        sids = [domain.source_id(source)] if source is not None else list(domain.sources)
+        steps = DomainSteps(context, is_own_command=True)
+        sids = [record.sid for record in await steps.select(domain_id, source=source)]
         if dry_run:
             reports = [await dry_run_source(context, sid, CrawlMode(mode)) for sid in sids]
             if json:

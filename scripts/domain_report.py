@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
+from core.keys import Keys
 from core.net.pace_store import PaceStore
 from core.registry import field_parsing
 from core.registry.record import Status
 from core.runs.run import COUNTERS, Run, domain_scope, run_json
 from core.runtime.terminal import echo
+from core.settings import Settings
 from core.sources.io.domain_report import DomainReport, read_report, report_json
+from core.sources.io.domain_take_up import DomainTakeUp
+from core.store.connect import Client
 from core.urls.pace import Paces
 from core.urls.secrets import redact
 from scripts import command_line
@@ -22,6 +27,12 @@ from scripts.tables import ago, span, table
 HOW_CHARS = 60
 COUNTER_HEAD = ("KNOWN", "VISITED", "CHANGED", "UNCHANGED", "GONE", "FAILED", "NOT FOR US")
 RUN_HEAD = ("STARTED", "KIND", "WHAT", "MODE", "STATUS", *COUNTER_HEAD)
+
+
+async def take_up(settings: Settings, client: Client, keys: Keys, domain_id: str) -> None:
+    """Take up what the person has put or edited in the domain's folder; if it cannot be used, say so and go on."""
+    if problem := await DomainTakeUp(settings, client, keys, is_own_command=True).one_if_usable(domain_id):
+        echo(problem, file=sys.stderr)
 
 
 def how_it_ended(details: Mapping[str, str]) -> str:
@@ -36,6 +47,7 @@ def how_it_ended(details: Mapping[str, str]) -> str:
 async def report(domain_id: str, json: bool = False) -> int:
     """Show the last runs, what was refused, items by status, items in error."""
     async with command_line.open_session() as (settings, keys, client):
+        await take_up(settings, client, keys, domain_id)
         found = await read_report(client, keys, domain_id)
         paces = await PaceStore(client, keys, settings).read()
     if json:

@@ -38,6 +38,7 @@ def removal_summary(counts: ForgetCounts) -> str:
         "alias": counts.aliases,
         "link": counts.links,
         "run": counts.runs,
+        "local file": counts.files,
     }
     removed = ", ".join(counted(count, noun) for noun, count in nouns.items() if count) or "nothing"
     if not counts.kept:

@@ -143,6 +143,27 @@ async def test_a_source_that_left_the_file_goes_with_its_items(
     assert await redis.zcard(keys.refs("kb.site")) == 3
 
 
+async def test_file_in_the_folder_of_a_domain_needs_no_add(
+    folder: Path, settings: Settings, redis: Client, keys: Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever puts it there can crawl at once; a bad one beside it is a sentence, and hides nothing."""
+    narrow = settings.persistent_storage_path / "domains"
+    for name, text in (("DOMAIN01", json.dumps({"folder_sources": [{"path": str(folder)}]})), ("bad", "{")):
+        (narrow / name).mkdir(parents=True)
+        (narrow / name / "domain.json").write_text(text)
+    crawled = await domain_crawl.crawl("DOMAIN01")
+    capsys.readouterr()
+    await domain.list_domains()
+    listed = capsys.readouterr()
+
+    assert crawled == 0
+    assert await redis.zcard(keys.refs("DOMAIN01.notes")) == 2
+    assert "DOMAIN01" in listed.out
+    assert listed.err.startswith(f"{narrow}/bad/domain.json: This is no JSON")
+    with pytest.raises(FreshetError, match="This is no JSON"):
+        await domain_crawl.crawl("bad")
+
+
 async def test_another_folder_of_the_same_name_does_not_replace_the_first(folder: Path, tmp_path: Path) -> None:
     """A name that Freshet made itself never overwrites another domain; a name given by a person may."""
     other = tmp_path / "elsewhere" / "notes"
@@ -394,7 +415,10 @@ async def test_removing_a_domain_leaves_nothing_of_it(
     events = [event for _, event in await redis.xrange(keys.events)]
 
     assert after_plan.keys() == before.keys()
-    assert planned == "Would remove kb: 2 sources, 5 items, 5 texts, 3 runs.\n"
+    assert planned.splitlines() == [
+        "Would remove kb: 2 sources, 5 items, 5 texts, 3 runs, 1 local file.",
+        "Local files are those of domains/kb and crawler/kb; reports of its crawls stay.",
+    ]
     assert told == "Removed kb: 2 sources, 5 items, 5 texts, 3 runs.\n"
     assert {key for key in left if "fetch:" not in key} == {keys.events, keys.refresh_stats}
     assert [event["deleted"] for event in events if event["type"] == "item.gone"] == ["true"] * 5
@@ -504,4 +528,4 @@ async def test_a_prefix_is_in_front_of_every_key(folder: Path, settings: Setting
 
     assert names
     assert [name for name in names if not name.startswith("{a}:")] == []
-    assert removed.stdout == "Removed notes: 1 source, 2 items, 2 texts, 2 runs.\n"
+    assert removed.stdout.startswith("Removed notes: 1 source, 2 items, 2 texts, 2 runs, 1 local file.\n")

@@ -124,6 +124,27 @@ async def test_bad_domains_are_sentences(api: ApiServer, redis: Client, body: di
     assert [key async for key in redis.scan_iter() if not key.startswith("freshet:")] == []
 
 
+async def test_files_are_taken_up(api: ApiServer, settings: Settings) -> None:
+    """A domain.json in its folder is there for every route; PUT writes it; a bad one is a sentence in the list."""
+    folder = settings.persistent_storage_path / "domains"
+    for name, text in (("DOMAIN01", json.dumps({"web_sources": [SITE]})), ("bad", "{")):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "domain.json").write_text(text)
+    state = await api.get("/v2/domains/DOMAIN01/state")
+    listed = await api.get("/v2/domains")
+    bad = await api.get("/v2/domains/bad")
+    body = {"web_sources": [SITE], "index": "openai", "vector_store_name": "store", "vector_store_id": "vs_1"}
+    changed = await api.ask("PUT", "/v2/domains/DOMAIN01", json=body)
+    one = await api.get("/v2/domains/DOMAIN01")
+
+    assert state.json["kb_id"] == "DOMAIN01", state.text
+    assert [one["id"] for one in listed.json["domains"]] == ["DOMAIN01"]
+    assert [problem.partition(": ")[2][:15] for problem in listed.json["problems"]] == ["This is no JSON"]
+    assert (bad.status, changed.status) == (422, 200), changed.text
+    assert (one.json["config"]["index"], one.json["config"]["vector_store_id"]) == ("openai", "vs_1")
+    assert json.loads((folder / "DOMAIN01" / "domain.json").read_text()) == body | {"name": "DOMAIN01"}
+
+
 async def test_unknown_domain(api: ApiServer) -> None:
     """404 for every verb."""
     for method, path in (("GET", ""), ("DELETE", ""), ("DELETE", "?dry_run=true"), ("GET", "/report")):

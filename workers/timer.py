@@ -1,5 +1,7 @@
 """The timer: send jobs for what is due, continue runs, expire articles, purge what is gone; record the history.
 
+What people put or edited in `domains/<id>/domain.json` is taken up here too.
+
 It visits nothing itself.
 
 python -m workers.timer          every TIMER_SECONDS
@@ -30,6 +32,7 @@ from core.runtime.process_beats import TIMER, ProcessBeats
 from core.runtime.store_monitor import StoreMonitor
 from core.settings import Settings, load
 from core.sources.io.domain_store import DomainStore
+from core.sources.io.domain_take_up import DomainWatch
 from core.store import connect, redis_health
 from workers.due_jobs import DueJobs
 
@@ -48,11 +51,13 @@ class Timer(DueJobs):
         self._reconciled_ts = -math.inf
         self._article_expiry = ArticleExpiry(client, keys, Ttls.of(settings))
         self._purger = Purger(client, keys, settings.gone_ttl_seconds)
+        self._domain_watch = DomainWatch(settings, client, keys)
 
     async def tick(self) -> int:
         """Send jobs for all that is due, as far as there is room; return how many were sent."""
         now = await connect.now(self._client)
         await self._article_expiry.run(now)
+        await self._domain_watch.look()
         sent = await self.continue_runs(now) + await self.send_listings(now)
         sent += await self.send_due([ARTICLES_SOURCE, URLS_SOURCE, *await self._sources.readable()], now)
         sent += await self.send_embeds()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, create_model
 
@@ -25,6 +25,9 @@ class DomainBody(RequestModel):
     id: DomainId
     name: str = Field(default="", max_length=200)
     description: str = Field(default="", max_length=10_000)
+    vector_store_name: str = Field(default="", max_length=256, description="Empty: the id of the domain.")
+    vector_store_id: str = Field(default="", max_length=200, description="Empty: the first crawl makes a store.")
+    index: Literal["redis", "openai"] = Field(default="redis", description="Where its texts are embedded.")
 
 
 PutDomainRequest: type[DomainBody] = create_model("PutDomainRequest", __base__=DomainBody, **_FIELDS)
@@ -60,6 +63,7 @@ class DomainsAnswer(AnswerModel):
     """All domains."""
 
     domains: list[DomainOverview]
+    problems: list[str] = Field(default=[], description="Sentences about files domain.json that cannot be used.")
 
 
 class DomainDetailsAnswer(AnswerModel):

@@ -64,19 +64,29 @@ def is_domain_file(what: str) -> bool:
     return "://" not in what and Path(what).is_file()
 
 
-def _load_file(path: Path) -> Domain:
+def read_file(path: Path) -> bytes:
+    """Return a domain.json, or so much of it that one can see that it is too large; raises OSError."""
+    with path.open("rb") as file:
+        return file.read(MOST_FILE_BYTES + 1)
+
+
+def parse_file(path: Path, data: bytes) -> Domain:
+    """Return the domain of a file with these bytes; raise DomainFileError, a sentence that begins with the path."""
     try:
-        with path.open("rb") as file:
-            text = file.read(MOST_FILE_BYTES + 1)
-        if len(text) > MOST_FILE_BYTES:
-            raise DomainFileError(f"{path}: is larger than a domain can be ({MOST_FILE_BYTES:,} bytes).")
-        return parse_domain(text.decode(), str(path.absolute().parent))
+        if len(data) > MOST_FILE_BYTES:
+            raise DomainFileError(f"is larger than a domain can be ({MOST_FILE_BYTES:,} bytes).")
+        return parse_domain(data.decode(), str(path.absolute().parent))
     except UnicodeDecodeError:
         raise DomainFileError(f"{path}: is no text in UTF-8.") from None
-    except OSError as error:
-        raise DomainFileError(f"{path}: cannot be read ({error.strerror}).") from None
     except DomainFileError as error:
         raise DomainFileError(f"{path}: {error}") from None
+
+
+def _load_file(path: Path) -> Domain:
+    try:
+        return parse_file(path, read_file(path))
+    except OSError as error:
+        raise DomainFileError(f"{path}: cannot be read ({error.strerror}).") from None
 
 
 def parse_domain(text: str, folder: str, home: str | None = None) -> Domain:

@@ -3,7 +3,9 @@ it."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,10 +16,13 @@ from core.runs.io.state_file import StateFiles
 from core.settings import Settings
 from core.sources.domain_schema import Domain, DomainFileError, SourceRecord
 from core.sources.io import read_permission
-from core.sources.io.domain_store import DomainStore, StoredDomain
+from core.sources.io.domain_folder import DomainFolders
+from core.sources.io.domain_store import DomainStore, StoredDomain, no_domain
 from core.sources.io.source_kinds import location, source_class
 from core.sources.io.source_store import SourceStore
 from core.store import connect
+
+log = logging.getLogger("store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +43,28 @@ async def add_domain(
     *,
     derived_from: str = "",
     is_own_command: bool = True,
+    file_digest: str | None = None,
 ) -> AddedDomain:
-    """Add a domain, or give a known one the configuration it has now.
+    """Add a domain, or give a known one the configuration it has now; its domain.json says the same then.
 
     `derived_from`: what its id was made of, if nobody chose one; then another domain of that id is never replaced.
     `is_own_command`: a person typed it on this machine, so the folders that it names may be read. Without that they
-    have to be below FOLDER_ROOTS, or be there already as they are; else DomainFileError.
+    have to be below FOLDER_ROOTS, or be there already as they are; else DomainFileError. `file_digest`: of the
+    domain.json in its folder, if it was read from that one.
     """
     store, now = DomainStore(client, keys), await connect.now(client)
     before = await store.read(domain.id)
     if before and derived_from:
         _refuse_another(domain, before, derived_from)
+    _refuse_settings(settings, domain)
+    if before and file_digest is None:
+        domain = _with_known_store(domain, before)
     permit = _signed if is_own_command else permitted
     sources = [
         await permit(settings, SourceStore(client, keys), record) for record in domain.sources(settings.github_web_url)
     ]
+    if file_digest is None:
+        file_digest = await asyncio.to_thread(_write_file, settings, domain)
     sids = [record.sid for record in sources]
     dropped = [sid for sid in (before.sources if before else ()) if sid not in sids]
     # Dropped ones stay named until they are gone: if this is interrupted, the next add removes them.
@@ -69,20 +81,56 @@ async def add_domain(
         forgetter = ItemForgetter(client, keys)
         await forgetter.source(sid)
         removed[sid] = forgetter.counts
-    await store.save(domain, sids, now)
+    await store.save(domain, sids, now, file_digest)
     return AddedDomain(before is None, sources, removed)
 
 
 async def remove_domain(
     settings: Settings, client: connect.Client, keys: Keys, domain_id: str, *, dry_run: bool = False
 ) -> ForgetCounts:
-    """Remove a domain with its sources, items, runs and state; raise FreshetError if there is none of that id."""
-    domain = await DomainStore(client, keys).require(domain_id)
-    forgetter = ItemForgetter(client, keys, dry_run=dry_run)
-    await forgetter.domain(domain)
+    """Remove a domain with its sources, items, runs, state and local files; its reports stay.
+
+    Raises NotFound if there is none of that id.
+    """
+    domain = await DomainStore(client, keys).read(domain_id)
+    folders, forgetter = DomainFolders(settings.persistent_storage_path), ItemForgetter(client, keys, dry_run=dry_run)
+    forgetter.counts.files = await asyncio.to_thread(folders.count_files, domain_id)
+    if domain is None and not forgetter.counts.files:
+        raise no_domain(domain_id)
+    if not dry_run:  # first the file: else whoever is quick takes it up again
+        await asyncio.to_thread(folders.forget, domain_id)
+    if domain:
+        await forgetter.domain(domain)
     if not dry_run:
         StateFiles(settings.persistent_storage_path).remove(domain_id)
+        await asyncio.to_thread(folders.remove_copy, domain_id)
     return forgetter.counts
+
+
+def _write_file(settings: Settings, domain: Domain) -> str:
+    """Write the domain.json of a domain and return its digest; a disk that cannot be written is a warning."""
+    folders = DomainFolders(settings.persistent_storage_path)
+    try:
+        return folders.write(domain)
+    except OSError as error:
+        log.warning("⚠️ %s cannot be written: %s", folders.path(domain.id), error.strerror)
+        return ""
+
+
+def _with_known_store(domain: Domain, before: StoredDomain) -> Domain:
+    """Return the domain with the vector store that it has, unless it names one or wants another."""
+    known = before.vector_store
+    is_same = (domain.vector_store_name or domain.id, domain.index) == (known.name, known.index)
+    if "vector_store_id" in domain.model_fields_set or not known.id or not is_same:
+        return domain
+    return domain.model_copy(update={"vector_store_id": known.id})
+
+
+def _refuse_settings(settings: Settings, domain: Domain) -> None:
+    for name in domain.source_fields():
+        for at, model in enumerate(getattr(domain, name)):
+            if refusal := model.refusal(settings.fetch_allowed_hosts):
+                raise DomainFileError(f"{name}[{at}].{refusal}.")
 
 
 async def _signed(settings: Settings, _: SourceStore, record: SourceRecord) -> SourceRecord:

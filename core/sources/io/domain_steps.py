@@ -15,6 +15,7 @@ from core.search.io.embed_queue import EmbedQueue
 from core.sources.domain_schema import SOURCES_SUFFIX, SourceRecord
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_store import DomainStore
+from core.sources.io.domain_take_up import DomainTakeUp
 from core.sources.io.dry_run import DryRunReport, dry_run_source
 from core.store import connect
 
@@ -43,15 +44,21 @@ class StepResult:
 class DomainSteps:
     """Runs steps over sources of a domain."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, is_own_command: bool = False) -> None:
+        """`is_own_command`: a person typed it, so the folders that an edited domain.json names may be read."""
         self._context = context
+        self._take_up = DomainTakeUp(context.settings, context.client, context.keys, is_own_command=is_own_command)
         self._domains = DomainStore(context.client, context.keys)
         self._reindexer = Reindexer(context.settings, context.client, context.keys)
 
     async def select(
         self, domain_id: str, *, source: str | None = None, source_type: str | None = None, scope: str = "all"
     ) -> list[SourceRecord]:
-        """Return the sources that are meant; raise NotFound, a sentence, if there are none."""
+        """Return the sources that are meant, by the domain.json of now; raise NotFound, a sentence, if there are none.
+
+        Raises DomainFileError if that file cannot be used.
+        """
+        await self._take_up.one(domain_id)
         domain = await self._domains.require(domain_id)
         names = [domain.source_id(source)] if source is not None else list(domain.sources)
         found = [state.record for sid in names if (state := await self._context.sources.read(sid))]

@@ -7,11 +7,23 @@ from dataclasses import dataclass
 
 from core.errors import NotFound
 from core.keys import Keys
+from core.registry import field_parsing
 from core.sources.domain_schema import Domain
 from core.store.connect import Client, HashFields, texts
 from core.store.pipeline import read_many
 
-FIELDS = ("name", "description", "sources", "config")
+FIELDS = ("name", "description", "sources", "config", "file_digest", "configured_ts")
+
+
+@dataclass(frozen=True, slots=True)
+class VectorStoreChoice:
+    """Which vector store a domain has, or gets."""
+
+    name: str
+    id: str
+    """Empty: there is none yet."""
+    index: str
+    """`redis` or `openai`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +36,17 @@ class StoredDomain:
     sources: tuple[str, ...] = ()
     """Ids of its sources; with those that are being removed, until they are."""
     config: str = ""
+    file_digest: str = ""
+    """Of the domain.json that it was read from or written to."""
+    configured_ts: float = 0.0
+    """When it got the configuration that it has."""
+
+    @property
+    def vector_store(self) -> VectorStoreChoice:
+        """Where its texts are embedded."""
+        read = field_parsing.mapping(self.config)
+        name, store_id, index = (str(read.get(key, "")) for key in ("vector_store_name", "vector_store_id", "index"))
+        return VectorStoreChoice(name or self.id, store_id, index or "redis")
 
     def source_id(self, name: str) -> str:
         """Return the full id of a source of this domain, from that or from its own name; raise NotFound if none."""
@@ -59,11 +82,11 @@ class DomainStore:
         """Return a domain; raise NotFound if there is none of that id."""
         domain = await self.read(domain_id)
         if domain is None:
-            raise NotFound(f"There is no domain {domain_id}. `python -m scripts.domain list` shows what there is.")
+            raise no_domain(domain_id)
         return domain
 
-    async def save(self, domain: Domain, sources: Sequence[str], now: float) -> None:
-        """Store a domain with these sources, new or changed."""
+    async def save(self, domain: Domain, sources: Sequence[str], now: float, file_digest: str | None = None) -> None:
+        """Store a domain with these sources, new or changed; `file_digest` at the end, when nothing is left to do."""
         fields: HashFields = {
             "id": domain.id,
             "name": domain.name,
@@ -72,12 +95,19 @@ class DomainStore:
             "sources": ",".join(sources),
             "updated_ts": f"{now:.3f}",
         }
+        if file_digest is not None:
+            fields |= {"file_digest": file_digest, "configured_ts": f"{now:.3f}"}
         key = self._keys.domain(domain.id)
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.hset(key, mapping=fields)
             pipe.hsetnx(key, "added_ts", f"{now:.3f}")
             pipe.sadd(self._keys.domains, domain.id)
             await pipe.execute()
+
+    async def set_config(self, domain: Domain, file_digest: str) -> None:
+        """Store what a domain.json of this digest says of the domain itself; its sources are as they were."""
+        fields: HashFields = {"config": domain.model_dump_json(), "file_digest": file_digest}
+        await self._client.hset(self._keys.domain(domain.id), mapping=fields)
 
     async def remove(self, domain_id: str) -> None:
         """Remove the domain itself and its state; its sources are the caller's to remove."""
@@ -87,6 +117,12 @@ class DomainStore:
             await pipe.execute()
 
 
+def no_domain(domain_id: str) -> NotFound:
+    """Return what is said where there is no domain of this id."""
+    return NotFound(f"There is no domain {domain_id}. `python -m scripts.domain list` shows what there is.")
+
+
 def _stored(domain_id: str, values: Sequence[str | None]) -> StoredDomain:
-    name, description, sources, config = (value or "" for value in values)
-    return StoredDomain(domain_id, name, description, tuple(filter(None, sources.split(","))), config)
+    name, description, sources, config, digest, configured = (value or "" for value in values)
+    sids, configured_ts = tuple(filter(None, sources.split(","))), field_parsing.timestamp(configured)
+    return StoredDomain(domain_id, name, description, sids, config, digest, configured_ts)

@@ -11,6 +11,7 @@ from core.runs.kb_state import KbState
 from core.runs.run import Run
 from core.sources.io.loss_approval import approve_losses
 from core.store import connect
+from workers.web.domain_files import take_up_domain
 from workers.web.errors import as_conflict
 from workers.web.job_models import ApprovalAnswer, DomainJobs, Job
 from workers.web.models import DomainId, RequestModel, SourceName
@@ -28,22 +29,23 @@ class DomainRequest(RequestModel):
 async def show_state(call: Call, asked: DomainRequest) -> KbState:
     """Return the unified state of a domain."""
     services = call.services
+    await take_up_domain(call, asked.id)
     return await KbStateStore(services.client, services.keys).require(asked.id, await connect.now(services.client))
 
 
 async def pause_domain(call: Call, asked: DomainRequest) -> DomainJobs:
     """Pause everything of a domain."""
-    return await _changed(call.services.run_control.pause_domain, asked)
+    return await _changed(call, call.services.run_control.pause_domain, asked)
 
 
 async def resume_domain(call: Call, asked: DomainRequest) -> DomainJobs:
     """Resume everything of a domain."""
-    return await _changed(call.services.run_control.resume_domain, asked)
+    return await _changed(call, call.services.run_control.resume_domain, asked)
 
 
 async def cancel_domain(call: Call, asked: DomainRequest) -> DomainJobs:
     """Cancel the runs of a domain."""
-    return await _changed(call.services.run_control.cancel_domain, asked)
+    return await _changed(call, call.services.run_control.cancel_domain, asked)
 
 
 class ApproveRequest(DomainRequest):
@@ -55,13 +57,15 @@ class ApproveRequest(DomainRequest):
 async def approve_removals(call: Call, asked: ApproveRequest) -> ApprovalAnswer:
     """Let a domain lose more than the loss guard lets it, for a day, and crawl it."""
     services = call.services
+    await take_up_domain(call, asked.id)
     sources = await approve_losses(services.client, services.keys, asked.id, asked.source_id)
     with as_conflict():
         run = await services.run_control.start_crawl(asked.id, source=asked.source_id, started_by="api")
     return ApprovalAnswer(domain_id=asked.id, sources=list(sources), job=Job.of(run))
 
 
-async def _changed(change: Callable[[str], Awaitable[list[Run]]], asked: DomainRequest) -> DomainJobs:
+async def _changed(call: Call, change: Callable[[str], Awaitable[list[Run]]], asked: DomainRequest) -> DomainJobs:
+    await take_up_domain(call, asked.id)
     with as_conflict():
         runs = await change(asked.id)
     return DomainJobs(domain_id=asked.id, jobs=[Job.of(run) for run in runs])

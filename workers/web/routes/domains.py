@@ -15,6 +15,7 @@ from core.sources.io.domain_report import read_report, report_json
 from core.sources.io.domain_setup import add_domain, remove_domain
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.quick_domain import read_quick
+from workers.web.domain_files import take_up, take_up_domain
 from workers.web.domain_models import (
     DomainBody,
     DomainDetailsAnswer,
@@ -35,13 +36,15 @@ TAG = "domains"
 
 async def list_domains(call: StoreCall, _: NoParameters) -> DomainsAnswer:
     """List all domains with their sources."""
+    problems = await take_up(call).all()
     domains = await read_domains(call.services.client, call.services.keys)
-    return DomainsAnswer(domains=domains)
+    return DomainsAnswer(domains=domains, problems=problems)
 
 
 async def show_domain(call: Call, asked: OneDomainRequest) -> DomainDetailsAnswer:
     """Return one domain with its configuration."""
     services = call.services
+    await take_up_domain(call, asked.id)
     domain = await DomainStore(services.client, services.keys).require(asked.id)
     overview = await read_domain(services.client, services.keys, domain)
     return DomainDetailsAnswer(domain=overview, config=field_parsing.mapping(domain.config))
@@ -49,6 +52,7 @@ async def show_domain(call: Call, asked: OneDomainRequest) -> DomainDetailsAnswe
 
 async def show_report(call: Call, asked: OneDomainRequest) -> web.Response:
     """Return the last runs of a domain, what it refused, and what is in error."""
+    await take_up_domain(call, asked.id)
     report = await read_report(call.services.client, call.services.keys, asked.id)
     return web.json_response(report_json(report))
 
@@ -69,13 +73,14 @@ async def create_quick_domain(call: Call, asked: QuickDomainRequest) -> PutDomai
 
 async def refuse_known(call: Call, domain_id: str, hint: str) -> None:
     """Raise ApiError if there is a domain of this id."""
+    await take_up_domain(call, domain_id)
     if await DomainStore(call.services.client, call.services.keys).read(domain_id):
         raise ApiError(409, "conflict", f"There is a domain {domain_id} already.", hint)
 
 
 async def put_domain(call: Call, asked: DomainBody) -> PutDomainAnswer:
     """Add a domain, or give it another configuration; sources that it no longer has go with their items."""
-    fields = {name: value for name, value in asked.model_dump(mode="json").items() if value}
+    fields = asked.model_dump(mode="json", exclude_unset=True)
     return await store_domain(call, parse_domain(json.dumps(fields), "/"))
 
 

@@ -16,6 +16,7 @@ from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from workers.web.dashboard import rendering
 from workers.web.dashboard.pages import Done, action, failure_notice, page
+from workers.web.domain_files import take_up
 from workers.web.domain_models import PutDomainAnswer, QuickDomainRequest
 from workers.web.errors import ApiError
 from workers.web.models import Flag, NoParameters, Offset, RequestModel
@@ -44,12 +45,14 @@ async def show_domains(call: Call, asked: DomainsPageRequest) -> dict[str, Any]:
     """Show domains with their sources, by id."""
     services = call.services
     client, keys = services.client, services.keys
+    problems = await take_up(call).all()
     domains = await read_domains(client, keys, asked.offset, PAGE_DOMAINS)
     opened = await RunList(client, keys).open(RunFilter(), await connect.now(client))
     paused = (await services.context.runs.blocked()).paused
     total, end = len(await DomainStore(client, keys).ids()), asked.offset + PAGE_DOMAINS
     return {
         "rows": [_row(one, paused, opened) for one in domains],
+        "problems": problems,
         "total": total,
         "next_path": f"/domains?offset={end}" if total > end else "",
         "previous_path": f"/domains?offset={max(asked.offset - PAGE_DOMAINS, 0)}" if asked.offset else "",
