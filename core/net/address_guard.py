@@ -126,10 +126,17 @@ class Guard:
         """Open a socket for this address, or raise `AddressBlocked`. Outside `connecting_to` it raises LookupError."""
         family, kind, protocol, _, address = addr_info
         attempt = _attempt.get()
-        if not self._proxied and not self._may_connect(attempt.target, address[0], address[1]):
+        try:
+            self.check_address(attempt.target, address[0], address[1])
+        except AddressBlocked:
             attempt.blocked = True
-            raise AddressBlocked(address[0], address[1])
+            raise
         return socket.socket(family, kind, protocol)
+
+    def check_address(self, target: Target, address: str, port: int) -> None:
+        """Raise `AddressBlocked` if this address may not be connected to; for clients with sockets of their own."""
+        if not self._proxied and not self._may_connect(target, address, port):
+            raise AddressBlocked(address, port)
 
     def _may_connect(self, target: Target, address: str, port: int) -> bool:
         if self._allow.permits(target.host, target.port) or self._allow.permits(address, port):

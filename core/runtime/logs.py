@@ -24,7 +24,7 @@ from core.urls.secrets import redact
 
 LOGGERS = (
     *("ingest", "canon", "refresh", "embed", "search", "timer", "queue", "web", "mcp", "webhooks"),
-    *("store", "net", "sample", "settings", "up"),
+    *("store", "net", "sample", "settings", "up", "crawler"),
 )
 REPORTED_VARIABLE = "FRESHET_REPORTED_NAMES"
 """In the environment of processes that we start: the unknown setting names that were reported already."""

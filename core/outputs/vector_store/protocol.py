@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Protocol
 
-from core.outputs.vector_store.store_files import StoredFile, UploadRequest, UploadResult
+from core.outputs.vector_store.store_files import BegunUpload, StoredFile, UploadRequest, UploadResult
 
 
 class VectorStore(Protocol):
@@ -17,6 +17,15 @@ class VectorStore(Protocol):
 
     def files(self) -> AsyncIterator[StoredFile]:
         """Every file of the store, of all sources; raise VectorStoreUnavailable if the list is cut short."""
+
+    async def upload_mark(self) -> str:
+        """Return a mark in the global storage: what is uploaded from now on comes behind it; empty if there is none."""
+
+    async def forget_unrecorded(self, mark: str, uploads: Sequence[BegunUpload], named: Collection[str]) -> int:
+        """Delete what a killed process uploaded behind the mark; return how many.
+
+        Only files with these names and sizes that are neither in the store nor named by any map.
+        """
 
     async def upload(self, requests: Sequence[UploadRequest]) -> list[UploadResult]:
         """Upload files and attach them, at most some hundreds at once; a failure is a result, in the same order."""

@@ -16,6 +16,8 @@ class FileStatus(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    MISSING = "missing"
+    """Listed, and yet its bytes were deleted from the global storage: it has to be uploaded again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,16 @@ class UploadResult:
     file_id: str = ""
     uploaded_ts: float = 0.0
     error: str = ""
+    is_final: bool = False
+    """Would the store refuse the same bytes again? Otherwise the next run may have more luck."""
+
+
+@dataclass(frozen=True, slots=True)
+class BegunUpload:
+    """An upload that was begun; a killed process may have left it in the global storage, and no map names it."""
+
+    filename: str
+    size_bytes: int
 
 
 class VectorStoreMissing(FreshetError):

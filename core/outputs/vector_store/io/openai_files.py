@@ -1,0 +1,115 @@
+"""The global storage of files at OpenAI: upload, look for what a lost answer left there, delete.
+
+There is no idempotency key. What was uploaded since a mark, with the same name and as many bytes, and is known to
+nobody, is the upload whose answer was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
+
+if TYPE_CHECKING:
+    from openai.types import FileObject
+
+FILES_PER_PAGE = 10_000
+_QUOTE_IN_FORMS = "%22"
+
+
+class OpenAiFiles:
+    """The files of the account."""
+
+    def __init__(self, calls: OpenAiCalls) -> None:
+        self._calls = calls
+        self._known: set[str] = set()
+        """What this process uploaded and knows the id of."""
+        self._turns: defaultdict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def mark(self) -> str:
+        """Return a mark of the newest file: what is uploaded from now on is not older."""
+        page = await self._calls.send(lambda: self._calls.client.files.list(limit=1, order="desc"))
+        return f"{page.data[0].created_at}" if page.data else "0"
+
+    async def upload(
+        self, path: Path, filename: str, mark: str, attached: Callable[[], Awaitable[Collection[str]]]
+    ) -> FileObject:
+        """Upload a file once, also if an answer is lost. Raises CallFailed, or OSError if it cannot be read.
+
+        `attached` tells which files are in the store: those were uploaded before.
+        """
+        size = (await asyncio.to_thread(path.stat)).st_size
+
+        async def send() -> FileObject:
+            with path.open("rb") as content:
+                return await self._calls.client.files.create(file=(filename, content), purpose="assistants")
+
+        async def find() -> FileObject | None:
+            taken = {*self._known, *await attached()}
+            async for one in self.behind(mark):
+                if one.id not in taken and is_same_file(one, filename, size):
+                    return one
+            return None
+
+        # One of a kind at a time: of two lost answers with the same name and size nobody could tell which is which.
+        async with self._turns[filename, size]:
+            uploaded = await self._calls.send(send, find)
+            self._known.add(uploaded.id)
+        return uploaded
+
+    async def behind(self, mark: str) -> AsyncIterator[FileObject]:
+        """Yield the files that were uploaded behind a mark, the newest first."""
+        oldest = int(mark or 0)
+        async for one in self._all():
+            if one.created_at < oldest:
+                return
+            yield one
+
+    async def ids(self) -> set[str]:
+        """Return the ids of all files."""
+        return {one.id async for one in self._all()}
+
+    async def uploaded_ts(self, file_ids: Collection[str]) -> dict[str, float]:
+        """Return when these were uploaded."""
+        return {one.id: float(one.created_at) async for one in self._all() if one.id in file_ids}
+
+    async def exists(self, file_id: str) -> bool:
+        """Is the file there? Only an explicit no is one."""
+        try:
+            await self._calls.send(lambda: self._calls.client.files.retrieve(file_id))
+        except CallFailed as error:
+            if error.is_missing:
+                return False
+            raise
+        return True
+
+    async def delete(self, file_id: str) -> None:
+        """Delete a file; nothing if it is not there."""
+        try:
+            await self._calls.send(lambda: self._calls.client.files.delete(file_id))
+        except CallFailed as error:
+            if not error.is_missing:
+                raise
+
+    async def _all(self) -> AsyncIterator[FileObject]:
+        """Yield every file, the newest first. Each page is a request with tries of its own."""
+        files, after = self._calls.client.files, ""
+        while True:
+            options = {"after": after} if after else {}
+            page = await self._calls.send(
+                lambda options=options: files.list(limit=FILES_PER_PAGE, order="desc", **options)  # type: ignore[misc]
+            )
+            for one in page.data:
+                yield one
+            if not page.has_next_page():
+                return
+            after = page.data[-1].id
+
+
+def is_same_file(one: FileObject, filename: str, size: int) -> bool:
+    """Has the file this name and so many bytes? Some servers keep quotes as forms escape them."""
+    return one.bytes == size and one.filename in (filename, filename.replace('"', _QUOTE_IN_FORMS))

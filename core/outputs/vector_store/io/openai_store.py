@@ -1,0 +1,251 @@
+"""A vector store of OpenAI: files are uploaded, attached in batches with their attributes, and waited for.
+
+One file's failure is a result. What concerns the whole store is raised: VectorStoreMissing if it does not exist,
+VectorStoreUnavailable if it cannot be used now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
+from core.outputs.vector_store.io.openai_files import OpenAiFiles, is_same_file
+from core.outputs.vector_store.io.openai_wait import EmbedWait, stored_file
+from core.outputs.vector_store.store_files import (
+    BegunUpload,
+    FileStatus,
+    StoredFile,
+    UploadRequest,
+    UploadResult,
+    VectorStoreMissing,
+    VectorStoreUnavailable,
+)
+
+if TYPE_CHECKING:
+    from openai.types import FileObject
+    from openai.types.vector_stores import VectorStoreFile
+
+FILES_PER_PAGE = 100
+FILES_PER_BATCH = 2_000
+UPLOADS_AT_ONCE = 8
+LISTINGS = 3
+"""So often a list is begun anew that changed while it was read."""
+
+
+class OpenAiStore:
+    """The vector store of one domain."""
+
+    def __init__(self, calls: OpenAiCalls, store_id: str, wait_seconds: float) -> None:
+        self._calls = calls
+        self._files = OpenAiFiles(calls)
+        self._id = store_id
+        self._wait_seconds = wait_seconds
+        self._batches: dict[str, str] = {}
+        """The batch in which a file was attached."""
+        self._slots = asyncio.Semaphore(UPLOADS_AT_ONCE)
+
+    @property
+    def id(self) -> str:
+        """Its id, as in `vectorstore_map.csv`."""
+        return self._id
+
+    # ── looking ──
+
+    async def files(self) -> AsyncIterator[StoredFile]:
+        """Yield every file; of those that the global storage lacks, that they are missing."""
+        async with self._whole_store():
+            known = await self._files.ids()
+            async for one in self._attached():
+                is_missing = one.id not in known and not await self._files.exists(one.id)
+                yield stored_file(one, FileStatus.MISSING if is_missing else None)
+
+    async def uploaded_ts(self, file_ids: Collection[str]) -> dict[str, float]:
+        """Return when these files were uploaded."""
+        async with self._whole_store():
+            return await self._files.uploaded_ts(file_ids)
+
+    async def _attached(self, filter_: str = "") -> AsyncIterator[VectorStoreFile]:
+        """Yield the files of the store; a list whose place was lost, since a file is gone, is read again."""
+        seen: set[str] = set()
+        for number in range(LISTINGS):
+            try:
+                async for one in self._listed(filter_):
+                    if one.id not in seen:
+                        seen.add(one.id)
+                        yield one
+                return
+            except CallFailed as error:
+                if error.status != 400 or number == LISTINGS - 1:
+                    raise
+
+    async def _listed(self, filter_: str) -> AsyncIterator[VectorStoreFile]:
+        listing, after = self._calls.client.vector_stores.files, ""
+        while True:
+            options = {name: text for name, text in (("after", after), ("filter", filter_)) if text}
+            page = await self._calls.send(
+                lambda options=options: listing.list(self._id, limit=FILES_PER_PAGE, order="asc", **options)  # type: ignore[misc]
+            )
+            for one in page.data:
+                yield one
+            if not page.has_next_page():
+                return
+            after = page.data[-1].id
+
+    async def _attached_ids(self) -> set[str]:
+        return {one.id async for one in self._attached()}
+
+    # ── uploading ──
+
+    async def upload_mark(self) -> str:
+        """Return a mark in the global storage."""
+        async with self._whole_store():
+            return await self._files.mark()
+
+    async def forget_unrecorded(self, mark: str, uploads: Sequence[BegunUpload], named: Collection[str]) -> int:
+        """Delete what a killed process uploaded behind the mark and nobody knows of."""
+        async with self._whole_store():
+            attached = await self._attached_ids()
+            lost = [
+                one.id
+                async for one in self._files.behind(mark)
+                if one.id not in attached
+                and one.id not in named
+                and any(is_same_file(one, begun.filename, begun.size_bytes) for begun in uploads)
+            ]
+            for file_id in lost:
+                await self._files.delete(file_id)
+        return len(lost)
+
+    async def upload(self, requests: Sequence[UploadRequest]) -> list[UploadResult]:
+        """Upload files, some at once, and attach them in batches; results are in the order of the requests."""
+        if not requests:
+            return []
+        async with self._whole_store():
+            mark = await self._files.mark()
+            results = await asyncio.gather(*(self._upload(one, mark) for one in requests))
+            pairs = list(zip(requests, results, strict=True))
+            attached: dict[str, UploadResult] = {}
+            uploaded = [(request, result) for request, result in pairs if result.file_id]
+            for start in range(0, len(uploaded), FILES_PER_BATCH):
+                attached |= await self._attach(uploaded[start : start + FILES_PER_BATCH])
+        return [attached.get(result.file_id, result) for result in results]
+
+    async def _upload(self, request: UploadRequest, mark: str) -> UploadResult:
+        async with self._slots:
+            try:
+                uploaded: FileObject = await self._files.upload(
+                    Path(request.path), Path(request.path).name, mark, self._attached_ids
+                )
+            except CallFailed as error:
+                return UploadResult(request.unique_id, error=str(error), is_final=error.is_final)
+            except OSError as error:
+                return UploadResult(request.unique_id, error=f"The file cannot be read: {error.strerror}.")
+        return UploadResult(request.unique_id, uploaded.id, float(uploaded.created_at))
+
+    async def _attach(self, pairs: Sequence[tuple[UploadRequest, UploadResult]]) -> dict[str, UploadResult]:
+        """Attach a batch; return other results by file id where a file could not be attached."""
+        files = [
+            {"file_id": result.file_id, "attributes": dict[str, str | float | bool](request.attributes)}
+            for request, result in pairs
+        ]
+        wanted = {result.file_id for _, result in pairs}
+
+        async def send() -> str:
+            batches = self._calls.client.vector_stores.file_batches
+            return (await batches.create(self._id, files=files)).id  # type: ignore[arg-type]
+
+        async def find() -> str | None:
+            return "" if wanted <= await self._attached_ids() else None
+
+        try:
+            batch_id = await self._calls.send(send, find)
+        except CallFailed as error:
+            await self.check()
+            if error.is_final or error.is_missing:
+                return await self._attach_singly(pairs)
+            return {result.file_id: UploadResult(request.unique_id, error=str(error)) for request, result in pairs}
+        self._batches |= dict.fromkeys(wanted, batch_id)
+        return {}
+
+    async def _attach_singly(self, pairs: Sequence[tuple[UploadRequest, UploadResult]]) -> dict[str, UploadResult]:
+        """Attach one by one what was refused together: one of them may be at fault, and the others are not."""
+        failed: dict[str, UploadResult] = {}
+        for request, result in pairs:
+            attributes = dict[str, str | float | bool](request.attributes)
+            try:
+                await self._calls.send(
+                    lambda file_id=result.file_id, attributes=attributes: (  # type: ignore[misc]
+                        self._calls.client.vector_stores.files.create(self._id, file_id=file_id, attributes=attributes)
+                    )
+                )
+            except CallFailed as error:
+                # An upload that nobody attaches would stay in the global storage for ever.
+                with contextlib.suppress(CallFailed):
+                    await self._files.delete(result.file_id)
+                failed[result.file_id] = UploadResult(request.unique_id, error=str(error), is_final=error.is_final)
+        return failed
+
+    async def wait(self, file_ids: Sequence[str]) -> list[StoredFile]:
+        """Wait until none of these is in progress, or until the deadline."""
+        async with self._whole_store():
+            wait = EmbedWait(self._calls, self._id, time.monotonic() + self._wait_seconds)
+            found = await wait.for_files({file_id: self._batches.get(file_id, "") for file_id in file_ids})
+        if any(one.status is FileStatus.MISSING for one in found):
+            await self.check()
+        return found
+
+    # ── changing and removing ──
+
+    async def update_attributes(self, file_id: str, attributes: Mapping[str, str]) -> None:
+        """Give a file other attributes, without a new upload."""
+        values = dict[str, str | float | bool](attributes)
+        files = self._calls.client.vector_stores.files
+        async with self._whole_store():
+            await self._calls.send(lambda: files.update(file_id, vector_store_id=self._id, attributes=values))
+
+    async def detach(self, file_id: str) -> None:
+        """Take a file out of the store; nothing if it is not there."""
+        files = self._calls.client.vector_stores.files
+        async with self._whole_store():
+            try:
+                await self._calls.send(lambda: files.delete(file_id, vector_store_id=self._id))
+            except CallFailed as error:
+                if not error.is_missing:
+                    raise
+
+    async def delete(self, file_id: str) -> None:
+        """Delete a file for good, also outside the store; nothing if it is not there."""
+        async with self._whole_store():
+            await self._files.delete(file_id)
+
+    async def check(self) -> None:
+        """Raise VectorStoreMissing if the store does not exist."""
+        try:
+            await self._calls.send(lambda: self._calls.client.vector_stores.retrieve(self._id))
+        except CallFailed as error:
+            if error.is_missing:
+                raise VectorStoreMissing(missing_sentence(self._id)) from None
+            raise VectorStoreUnavailable(str(error)) from None
+
+    @contextlib.asynccontextmanager
+    async def _whole_store(self) -> AsyncIterator[None]:
+        """What fails inside concerns the whole store."""
+        try:
+            yield
+        except CallFailed as error:
+            if error.is_missing:
+                await self.check()
+            raise VectorStoreUnavailable(str(error)) from None
+
+
+def missing_sentence(store_id: str) -> str:
+    """Say what to do about a store that does not exist."""
+    return (
+        f"There is no vector store {store_id}. Correct vector_store_id in the domain.json, "
+        "or leave it empty: then a new one is made."
+    )

@@ -1,0 +1,121 @@
+"""Wait until OpenAI has embedded files. Its own helpers have no deadline; this one has.
+
+A batch is asked as a whole, and in the end for the names of what failed. Files whose batch
+is not known are asked one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING
+
+from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
+from core.outputs.vector_store.store_files import FileStatus, StoredFile
+
+if TYPE_CHECKING:
+    from openai.types.vector_stores import VectorStoreFile
+
+FILES_PER_PAGE = 100
+ASKED_AT_ONCE = 8
+FIRST_POLL_SECONDS = 0.1
+LONGEST_POLL_SECONDS = 10.0
+_POLL_GROWTH = 1.5
+_TOO_LATE = "It was not embedded in time; see OPENAI_WAIT_SECONDS."
+_GONE = "It is not in the vector store any more."
+
+
+class EmbedWait:
+    """One wait with one deadline."""
+
+    def __init__(self, calls: OpenAiCalls, store_id: str, deadline: float) -> None:
+        self._calls = calls
+        self._store_id = store_id
+        self._deadline = deadline
+        """Monotonic."""
+
+    async def for_files(self, batches: Mapping[str, str]) -> list[StoredFile]:
+        """Return what became of each file; `batches` has their ids, each with its batch, empty if it is not known."""
+        found: dict[str, StoredFile] = {}
+        for batch_id in dict.fromkeys(batches.values()):
+            if batch_id:
+                await self._until_done(batch_id)
+                found |= {one.id: stored_file(one) async for one in self._batch_files(batch_id) if one.id in batches}
+        slots = asyncio.Semaphore(ASKED_AT_ONCE)
+        rest = [file_id for file_id in batches if file_id not in found or _is_busy(found[file_id])]
+        found |= {one.file_id: one for one in await asyncio.gather(*(self._one(one, slots) for one in rest))}
+        return [found[file_id] for file_id in batches]
+
+    async def _until_done(self, batch_id: str) -> None:
+        batches = self._calls.client.vector_stores.file_batches.with_raw_response
+        pause = FIRST_POLL_SECONDS
+        while True:
+            answer = await self._calls.send(lambda: batches.retrieve(batch_id, vector_store_id=self._store_id))
+            if answer.parse().status != "in_progress":
+                return
+            if not await self._pause(pause, answer.headers):
+                with contextlib.suppress(CallFailed):
+                    await self._calls.send(lambda: batches.cancel(batch_id, vector_store_id=self._store_id))
+                return
+            pause = min(pause * _POLL_GROWTH, LONGEST_POLL_SECONDS)
+
+    async def _batch_files(self, batch_id: str) -> AsyncIterator[VectorStoreFile]:
+        """Yield the files of a batch: which of them failed, and why."""
+        batches, after = self._calls.client.vector_stores.file_batches, ""
+        while True:
+            options = {"after": after} if after else {}
+            page = await self._calls.send(
+                lambda options=options: batches.list_files(  # type: ignore[misc]
+                    batch_id, vector_store_id=self._store_id, limit=FILES_PER_PAGE, order="asc", **options
+                )
+            )
+            for one in page.data:
+                yield one
+            if not page.has_next_page():
+                return
+            after = page.data[-1].id
+
+    async def _one(self, file_id: str, slots: asyncio.Semaphore) -> StoredFile:
+        files = self._calls.client.vector_stores.files.with_raw_response
+        pause = FIRST_POLL_SECONDS
+        while True:
+            try:
+                async with slots:
+                    answer = await self._calls.send(lambda: files.retrieve(file_id, vector_store_id=self._store_id))
+            except CallFailed as error:
+                if error.is_missing:
+                    return StoredFile(file_id, FileStatus.MISSING, _GONE)
+                raise
+            one = stored_file(answer.parse())
+            if not _is_busy(one):
+                return one
+            if not await self._pause(pause, answer.headers):
+                return StoredFile(file_id, FileStatus.FAILED, _TOO_LATE, attributes=one.attributes)
+            pause = min(pause * _POLL_GROWTH, LONGEST_POLL_SECONDS)
+
+    async def _pause(self, seconds: float, headers: Mapping[str, str]) -> bool:
+        """Wait for the next poll, as the answer asks for; False if the deadline has come."""
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            return False
+        with contextlib.suppress(ValueError):
+            seconds = float(headers.get("openai-poll-after-ms", "")) / 1000
+        await asyncio.sleep(min(max(seconds, FIRST_POLL_SECONDS), LONGEST_POLL_SECONDS, left))
+        return True
+
+
+def stored_file(one: VectorStoreFile, status: FileStatus | None = None) -> StoredFile:
+    """Return a file as any store tells it."""
+    attributes = {name: str(value) for name, value in (one.attributes or {}).items()}
+    error = one.last_error.message if one.last_error else ""
+    if one.status == "cancelled" and not error:
+        error = _TOO_LATE
+    return StoredFile(
+        one.id, status or FileStatus(one.status), error, embedded_ts=float(one.created_at), attributes=attributes
+    )
+
+
+def _is_busy(one: StoredFile) -> bool:
+    return one.status is FileStatus.IN_PROGRESS
