@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 from pydantic import SecretStr
 
-import core.sources.io.folder
+import core.sources.io.local_files
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, FetchRequest, FetchResult, Ref
@@ -100,13 +100,13 @@ def words(text: str) -> str:
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Every file that the source opens."""
     seen: list[str] = []
-    real = core.sources.io.folder._open_inside
+    real = core.sources.io.local_files._open_inside
 
     def noted(root: Path, path: str) -> int:
         seen.append(path)
         return real(root, path)
 
-    monkeypatch.setattr(core.sources.io.folder, "_open_inside", noted)
+    monkeypatch.setattr(core.sources.io.local_files, "_open_inside", noted)
     return seen
 
 

@@ -18,7 +18,8 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, ListingBatch, ListingEnd, Ref
 from core.net.fetcher import BodySlot
 from core.registry.record import Item
-from core.sources.io.folder import FolderSource, content_type
+from core.sources.io.folder import FolderSource
+from core.sources.io.local_files import content_type
 
 OLD = 1_600_000_000
 NOBODY = 65_534

@@ -8,17 +8,10 @@ or that answers like a share that is not mounted, is trouble and never a loss. A
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
-import hashlib
-import mimetypes
-import os
 import re
-import stat
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from email.utils import formatdate
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -26,12 +19,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from core.errors import FailCode, FailDetail
-from core.models import Failed, Fetched, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
+from core.models import Failed, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.domain_schema import Globs, SourceConfig, slug
 from core.sources.io import read_permission
-from core.sources.io.folder_walk import FolderWalk, is_utf8, is_young, printable_path, version
+from core.sources.io.folder_walk import FolderWalk, is_utf8, printable_path
+from core.sources.io.local_files import LocalFiles
 from core.sources.io.source import Source
 from core.sources.source_state import SourceState
 from core.urls.file_paths import file_identity
@@ -43,32 +37,6 @@ if TYPE_CHECKING:
     from core.runtime.context import Context
 
 BATCH_ITEMS = 500
-READS = 3
-HASH_MOST_BYTES = 1_000_000_000
-HASH_SECONDS = 20.0
-"""A file that is too large to be read is hashed, unless it is larger than this or takes longer: others wait for it."""
-_HASH_BYTES = 1024 * 1024
-_FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_NONBLOCK: opening a FIFO that nobody writes to would otherwise wait for ever.
-_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
-_FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
-_NO_FILE = frozenset({errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR})
-_TYPES = {
-    ".md": "text/markdown",
-    ".markdown": "text/markdown",
-    ".rst": "text/plain",
-    ".adoc": "text/plain",
-    ".txt": "text/plain",
-    ".csv": "text/csv",
-    ".tsv": "text/tab-separated-values",
-    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-}
-_BUILT_IN_TYPES = mimetypes.MimeTypes(filenames=())  # what this machine has in /etc must not change a document
-
-
-class _NotAllowed(Exception):
-    """A path that is not ours to open; the text says why."""
 
 
 def _absolute_path(path: str, info: ValidationInfo) -> str:
@@ -134,7 +102,7 @@ class FolderSource(Source):
         # As it was named, not resolved: a root that is a symlink keeps its items when it is turned to another folder.
         self._root = Path(file_identity(str(root.absolute())).address)
         self._patterns = PathPatterns(include, exclude)
-        self._max_bytes = max_bytes
+        self._files = LocalFiles(self._root, max_bytes, clock)
         self._refusal = refusal
         self._clock = clock
 
@@ -181,7 +149,7 @@ class FolderSource(Source):
         if slot is not None:
             await slot.take()
         known = {name.lower(): value for name, value in conditional.items()}.get("if-none-match", "")
-        return await asyncio.to_thread(self._fetch, item.fetch_url, known)
+        return await asyncio.to_thread(self._files.fetch, item.fetch_url, known)
 
     async def hash_of(self, item: Item) -> str | None:
         """Hash a file that is too large to be read at once; return None if that takes too long."""
@@ -189,55 +157,9 @@ class FolderSource(Source):
             return None
         stop = threading.Event()
         try:
-            return await asyncio.to_thread(_hash_inside, self._root, item.fetch_url, stop.is_set)
+            return await asyncio.to_thread(self._files.hash_of, item.fetch_url, stop.is_set)
         finally:
             stop.set()  # we may have been cancelled; the thread would read on
-
-    # ── one file ────────────────────────────────────────────────────────────────────────────────
-
-    def _fetch(self, path: str, known: str) -> FetchResult:
-        try:
-            for _ in range(READS):
-                if answer := self._read(path, known):
-                    return answer
-        except _NotAllowed as refusal:
-            return Failed(FailCode.HTTP, FailDetail.BLOCKED, str(refusal))
-        except OSError as error:
-            return self._failure(path, error)
-        return Failed(FailCode.HTTP, FailDetail.RESET, f"{path} changed while it was read, {READS} times")
-
-    def _read(self, path: str, known: str) -> FetchResult | None:
-        """Return the answer, or None if the file changed while it was read."""
-        with open(_open_inside(self._root, path), "rb") as file:
-            before = os.fstat(file.fileno())
-            is_racy = is_young(before, self._clock())
-            if known == _etag(before) and not is_racy:
-                return _answer(path, 304, {"etag": known})
-            if before.st_size > self._max_bytes:
-                text = f"{path} has {before.st_size:,} bytes; at most {self._max_bytes:,} are read"
-                return Failed(FailCode.HTTP, FailDetail.TOO_LARGE, text)
-            body = file.read(before.st_size + 1)
-            after = os.fstat(file.fileno())
-        if version(before) != version(after) or len(body) != before.st_size:
-            return None
-        hashed = _etag(after, hashlib.sha256(body).hexdigest()[:16])
-        tag = hashed if is_racy else _etag(after)
-        if known == hashed:
-            return _answer(path, 304, {"etag": tag})
-        return _answer(path, 200, _headers(path, tag, after), body)
-
-    def _failure(self, path: str, error: OSError) -> FetchResult:
-        """Return what an error of the system means, as an HTTP status or a failure."""
-        if error.errno in _FORBIDDEN:
-            return _answer(path, 403)
-        if error.errno in _NO_FILE:
-            return Failed(FailCode.HTTP, FailDetail.BLOCKED, f"{path} is no regular file")
-        if error.errno not in _NOT_THERE:
-            return Failed(FailCode.HTTP, FailDetail.RESET, f"{path} cannot be read: {error.strerror}")
-        with contextlib.suppress(OSError), os.scandir(self._root) as entries:
-            if next(entries, None) is not None:
-                return _answer(path, 404)
-        return Failed(FailCode.HTTP, FailDetail.REFUSED, f"the folder {self._root} is missing or empty; is it mounted?")
 
 
 def judge_path(patterns: PathPatterns, path: str) -> Judgement:
@@ -248,79 +170,3 @@ def judge_path(patterns: PathPatterns, path: str) -> Judgement:
     if pattern:
         return Judgement(EXCLUDED, f"exclude {pattern}")
     return Judgement(NOT_INCLUDED, f"include {', '.join(patterns.include)}")
-
-
-# ── files ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def _open_inside(root: Path, path: str) -> int:
-    """Open a regular file below the root; return its descriptor. Raises `_NotAllowed` or OSError.
-
-    Opened name by name from the root, none of them a symlink: nobody can exchange a folder after it was checked.
-    """
-    name = Path(path).name
-    if "\0" in path or not Path(path).is_absolute() or name in ("", ".."):
-        raise _NotAllowed(f"{printable_path(path)!r} names no file")
-    try:
-        inside = root.resolve(strict=True)
-        folder = Path(path).parent.resolve(strict=True)
-    except RuntimeError:
-        raise _NotAllowed(f"{printable_path(path)} lies behind a symlink loop") from None
-    if not folder.is_relative_to(inside):
-        raise _NotAllowed(f"{printable_path(path)} lies outside {root}")
-    at = os.open(inside, _FOLDER_FLAGS)
-    for step in folder.relative_to(inside).parts:
-        at = _step(at, step, _FOLDER_FLAGS)
-    at = _step(at, name, _FILE_FLAGS)
-    if not stat.S_ISREG(os.fstat(at).st_mode):
-        os.close(at)
-        raise _NotAllowed(f"{printable_path(path)} is no regular file")
-    return at
-
-
-def _hash_inside(root: Path, path: str, is_stopped: Callable[[], bool]) -> str | None:
-    """Return None for what cannot be read, and for what would hold up others: too large, or on too slow a disk."""
-    digest, ends_at = hashlib.sha256(), time.monotonic() + HASH_SECONDS
-    try:
-        with open(_open_inside(root, path), "rb", buffering=0) as file:
-            if os.fstat(file.fileno()).st_size > HASH_MOST_BYTES:
-                return None
-            while not is_stopped() and (piece := file.read(_HASH_BYTES)):
-                digest.update(piece)
-                if time.monotonic() > ends_at:
-                    return None
-    except (OSError, _NotAllowed):
-        return None
-    return digest.hexdigest()
-
-
-def _step(folder: int, name: str, flags: int) -> int:
-    try:
-        return os.open(name, flags, dir_fd=folder)
-    finally:
-        os.close(folder)
-
-
-def _etag(status: os.stat_result, fingerprint: str = "") -> str:
-    return f'"{version(status)}:{fingerprint}"' if fingerprint else f'"{version(status)}"'
-
-
-def _headers(path: str, tag: str, status: os.stat_result) -> dict[str, str]:
-    headers = {"etag": tag, "content-type": content_type(path), "content-length": str(status.st_size)}
-    try:
-        return headers | {"last-modified": formatdate(status.st_mtime, usegmt=True)}
-    except (ValueError, OverflowError):  # a year that no calendar has
-        return headers
-
-
-def _answer(path: str, status: int, headers: Mapping[str, str] | None = None, body: bytes = b"") -> Fetched:
-    return Fetched(path, path, status, headers or {}, body)
-
-
-def content_type(path: str) -> str:
-    """Return the media type that the suffix of a name stands for."""
-    known = _TYPES.get(Path(path).suffix.lower())
-    if known:
-        return known
-    guessed, packed = _BUILT_IN_TYPES.guess_type(Path(path).name)
-    return guessed if guessed and not packed else "application/octet-stream"
