@@ -1,0 +1,50 @@
+"""Where everything of SharePoint is below PERSISTENT_STORAGE_PATH."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.settings import Settings
+from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
+from core.sources.sharepoint.map_rows import MapRow
+from core.sources.sharepoint.stored_source import StoredSource
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlerStorage:
+    """The folders of all domains."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, settings: Settings) -> CrawlerStorage:
+        """Return the storage of these settings."""
+        return cls(settings.persistent_storage_path)
+
+    @property
+    def crawler(self) -> Path:
+        """What `file_relative_path` is relative to."""
+        return self.root / CFG.PERSISTENT_STORAGE_PATH_CRAWLER_SUBFOLDER
+
+    def source_folder(self, source: StoredSource) -> Path:
+        """Return the folder of a source, with its three map files."""
+        return self.crawler / source.domain_id / source.source_type.folder / source.source_id
+
+    def map_file(self, source: StoredSource, row_class: type[MapRow]) -> Path:
+        """Return the map file of a source that has such rows."""
+        return self.source_folder(source) / row_class.file_name
+
+    def domain_folder(self, domain_id: str) -> Path:
+        """Return the folder of a domain's definition and metadata."""
+        return self.root / CFG.PERSISTENT_STORAGE_PATH_DOMAINS_SUBFOLDER / domain_id
+
+    def files_metadata(self, domain_id: str) -> Path:
+        """Return the file with the metadata of a domain's embedded files."""
+        return self.domain_folder(domain_id) / CFG.FILES_METADATA_JSON
+
+    @property
+    def crawl_reports(self) -> Path:
+        """The folder of the archives of crawls."""
+        reports = self.root / CFG.PERSISTENT_STORAGE_PATH_REPORTS_SUBFOLDER
+        return reports / CFG.PERSISTENT_STORAGE_PATH_CRAWL_REPORTS_SUBFOLDER

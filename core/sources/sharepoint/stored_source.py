@@ -1,0 +1,45 @@
+"""One SharePoint source of a domain: what it points at, as the steps of a crawl get it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import unquote, urlsplit
+
+from core.sources.sharepoint.source_types import SharePointType
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSource:
+    """A source as its domain.json has it."""
+
+    domain_id: str
+    source_id: str
+    """Its own name, without that of the domain."""
+    source_type: SharePointType
+    site_url: str
+    """Without a slash at the end."""
+    sharepoint_url_part: str = ""
+    """Of a library or of pages: the path below the site, decoded."""
+    list_name: str = ""
+    """Of a list: its title."""
+    filter: str = ""
+    """OData; empty: everything."""
+    drive_id: str = ""
+
+    @classmethod
+    def of(cls, domain_id: str, source_id: str, source_type: SharePointType, config: Mapping[str, Any]) -> Self:
+        """Return the source with this configuration."""
+        names = ("site_url", "sharepoint_url_part", "list_name", "filter", "drive_id")
+        return cls(domain_id, source_id, source_type, *(str(config.get(name) or "") for name in names))
+
+    @property
+    def root_url(self) -> str:
+        """The server-relative root of its library; of a list that of the site, since its own is not known here."""
+        return unquote(urlsplit(self.site_url).path).rstrip("/") + self.sharepoint_url_part
+
+    @property
+    def shown(self) -> str:
+        """What it points at, for people."""
+        return f"{self.site_url}{self.sharepoint_url_part or f'/{self.list_name}'}"
