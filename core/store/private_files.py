@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 FOLDER_MODE = 0o700
@@ -41,24 +42,29 @@ def write(path: Path, text: str, *, is_durable: bool = False) -> None:
 
 def write_bytes(path: Path, data: bytes, *, is_durable: bool = False) -> None:
     """Write a file that only we can read, whole or not at all; a durable one survives a power cut as well."""
+    write_pieces(path, (data,), is_durable=is_durable)
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes], *, is_durable: bool = False) -> None:
+    """Write a file as `write_bytes` does, piece by piece; if making a piece fails, the file stays as it was."""
     whole = path.with_name(f"{path.name}.{os.getpid()}.new")
     whole.unlink(missing_ok=True)
     try:
         with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
-            file.write(data)
+            file.writelines(pieces)
             if is_durable:
                 file.flush()
                 os.fsync(file.fileno())
         whole.replace(path)
-    except OSError:
+    except BaseException:
         with contextlib.suppress(OSError):
             whole.unlink(missing_ok=True)
         raise
     if is_durable:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     """Make the names in a folder durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

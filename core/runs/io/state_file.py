@@ -6,18 +6,15 @@ Written whole or not at all. A lock on the folder makes sure that of two process
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.store import private_files
+from core.store import folder_lock, private_files
 
 FOLDER = "knowledge_bases"
 FILE = "state.json"
 LOCK_SECONDS = 2.0
-LOCK_PAUSE_SECONDS = 0.01
 
 
 class StateFiles:
@@ -52,20 +49,7 @@ class StateFiles:
         folder = self.path(kb_id).parent
         self._root.mkdir(parents=True, exist_ok=True, mode=private_files.FOLDER_MODE)
         folder.mkdir(exist_ok=True, mode=private_files.FOLDER_MODE)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        end = time.monotonic() + LOCK_SECONDS
-        try:
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return descriptor
-                except BlockingIOError:
-                    if time.monotonic() > end:
-                        raise
-                time.sleep(LOCK_PAUSE_SECONDS)
-        except BaseException:
-            os.close(descriptor)
-            raise
+        return folder_lock.acquire(folder, LOCK_SECONDS)
 
     def write(self, kb_id: str, text: str) -> None:
         """Write the file; the caller holds the lock. What a killed process left half written is removed."""

@@ -6,6 +6,7 @@ Values are text, as in the file: an empty number is an empty cell, and what was 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import ClassVar, Self
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
@@ -19,6 +20,7 @@ class MapRow:
     """The name of the map file."""
 
     @classmethod
+    @cache
     def columns(cls) -> tuple[str, ...]:
         """Return the columns in order."""
         return tuple(one.name for one in fields(cls))

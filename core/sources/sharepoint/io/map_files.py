@@ -1,0 +1,241 @@
+"""The map files on the disk: rows are appended as items are done, and at the end the file is written anew, in order.
+
+A kill loses at most the rows that were not flushed, never one that was. Every write is made under a lock on the folder
+and to the file that has the name at that moment, so that two processes lose none of each other's rows. Blocks: to be
+called in threads.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Generic, Self, TypeVar
+
+from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
+from core.sources.sharepoint.io.row_table import RowTable
+from core.sources.sharepoint.map_csv import (
+    MapFileDamaged,
+    Row,
+    RowEnds,
+    decode,
+    encode_header,
+    encode_row,
+    has_exact_header,
+)
+from core.store import folder_lock, private_files
+
+LOCK_SECONDS = 120.0
+TRIES = 7
+FIRST_PAUSE_SECONDS = 0.05
+
+_PASSING = frozenset(
+    {errno.EAGAIN, errno.EBUSY, errno.ESTALE, errno.EACCES, errno.EPERM, errno.EINTR, errno.ENOLCK, errno.ETXTBSY}
+)
+"""What another process, a scanner or a network disk causes for a moment. PermissionError is EACCES or EPERM."""
+
+T = TypeVar("T")
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_rows(path: Path, row_class: type[Row]) -> Iterator[Row]:
+    """Yield the rows of a map file in order, one for each item. Raises MapFileDamaged, FileNotFoundError."""
+    with RowTable(path.parent, row_class) as table:
+        load(path, table, row_class)
+        yield from table
+
+
+def load(path: Path, table: RowTable[Row], row_class: type[Row]) -> None:
+    """Fill a table with the rows of a map file. Raises MapFileDamaged, FileNotFoundError; the table is empty then."""
+
+    def fill() -> None:
+        table.clear()
+        with _open_regular(path, os.O_RDONLY) as file:
+            table.add_all(decode(file, row_class))
+
+    try:
+        patiently(fill)
+    except (MapFileDamaged, OSError):
+        table.clear()
+        raise
+
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def rewrite(path: Path, row_class: type[Row], rows: Iterable[Row]) -> None:
+    """Write a map file anew, whole or not at all: one row for each item, in order. The lock is held for all of it."""
+    with folder_lock.held(path.parent, LOCK_SECONDS):
+        _rewrite(path, row_class, rows)
+
+
+class MapFileWriter(Generic[Row]):
+    """Appends rows to a map file. Use it as a context manager: what was appended is in the file at the end."""
+
+    def __init__(
+        self, path: Path, row_class: type[Row], every_lines: int = CFG.APPEND_TO_MAP_FILES_EVERY_X_LINES
+    ) -> None:
+        self._path = path
+        self._row_class = row_class
+        self._every_lines = every_lines
+        self._waiting: list[bytes] = []
+        self._lock = threading.Lock()
+        self._has_appended = False
+        self._size = -1
+        """Bytes of the file after our last write; others may have written since."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.flush()
+
+    def start(self, rows: Iterable[Row] | None = None) -> None:
+        """Begin: write the header and these rows; without rows, keep what the file has.
+
+        A file that is missing or damaged begins anew, with its header. Whoever reads it first can tell people.
+        """
+        with self._lock, folder_lock.held(self._path.parent, LOCK_SECONDS):
+            if rows is not None:
+                _rewrite(self._path, self._row_class, rows)
+            elif not _can_be_appended_to(self._path, self._row_class):
+                self._compact(lambda _: True)
+
+    def append(self, row: Row) -> None:
+        """Take a row; the first is in the file at once, others with the next flush."""
+        with self._lock:
+            self._waiting.append(encode_row(row).encode())
+            if not self._has_appended or len(self._waiting) >= self._every_lines:
+                self._flush()
+
+    def flush(self) -> None:
+        """Put what was appended into the file."""
+        with self._lock:
+            self._flush()
+
+    def finish(self, is_kept: Callable[[Row], bool] = lambda _: True) -> None:
+        """Put the last rows into the file, then write it anew: one row for each item that is kept, in order."""
+        with self._lock:
+            self._flush()
+            with folder_lock.held(self._path.parent, LOCK_SECONDS):
+                self._compact(is_kept)
+
+    def _compact(self, is_kept: Callable[[Row], bool]) -> None:
+        # From the file and not from memory: another process may have appended rows.
+        with RowTable(self._path.parent, self._row_class) as table:
+            try:
+                load(self._path, table, self._row_class)
+            except (MapFileDamaged, FileNotFoundError):
+                table.clear()
+            _write_table(self._path, self._row_class, table, is_kept)
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        data = b"".join(self._waiting)
+        with folder_lock.held(self._path.parent, LOCK_SECONDS):
+            if not self._path.exists():  # somebody removed it since we started
+                _rewrite(self._path, self._row_class, ())
+            self._size = patiently(lambda: _append(self._path, data, self._size))
+        self._waiting.clear()
+        self._has_appended = True
+
+
+def patiently(action: Callable[[], T]) -> T:
+    """Do something, again after a while if another process is in the way; the last error is raised."""
+    for number in range(TRIES - 1):
+        try:
+            return action()
+        except OSError as error:
+            if error.errno not in _PASSING:
+                raise
+        time.sleep(FIRST_PAUSE_SECONDS * 2**number)
+    return action()
+
+
+def _rewrite(path: Path, row_class: type[Row], rows: Iterable[Row]) -> None:
+    """Write the file; the caller holds the lock."""
+    with RowTable(path.parent, row_class) as table:
+        table.add_all(rows)
+        _write_table(path, row_class, table, lambda _: True)
+
+
+def _write_table(path: Path, row_class: type[Row], table: RowTable[Row], is_kept: Callable[[Row], bool]) -> None:
+    """Write the file from a table, so that a second try begins at the first row again; remove what a kill left."""
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*.new"):
+        left.unlink(missing_ok=True)
+
+    def lines() -> Iterator[bytes]:
+        yield encode_header(row_class).encode()
+        yield from (encode_row(row).encode() for row in table if is_kept(row))
+
+    patiently(lambda: private_files.write_pieces(path, lines(), is_durable=True))
+
+
+def _append(path: Path, data: bytes, known_size: int) -> int:
+    """Append to the file, all or nothing; return its size. The caller holds the lock."""
+    with _open_regular(path, os.O_RDWR) as file:
+        descriptor = file.fileno()
+        size = os.fstat(descriptor).st_size
+        if size != known_size:
+            size = _whole_rows(file).length
+            os.ftruncate(descriptor, size)
+        try:
+            _write(descriptor, data, size)
+            os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, size)  # a part of a row, repeated with the next try, would damage the file
+            raise
+        return size + len(data)
+
+
+def _write(descriptor: int, data: bytes, offset: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        count = os.pwrite(descriptor, rest, offset)
+        rest, offset = rest[count:], offset + count
+
+
+def _can_be_appended_to(path: Path, row_class: type[Row]) -> bool:
+    """Has the file the header of this version, and no torn row at its end?"""
+    try:
+        with _open_regular(path, os.O_RDONLY) as file:
+            is_ours = has_exact_header(file.readline(), row_class)
+            return is_ours and not _whole_rows(file).rest and all(True for _ in _decoded(file, row_class))
+    except (FileNotFoundError, MapFileDamaged):
+        return False
+
+
+def _decoded(file: IO[bytes], row_class: type[Row]) -> Iterator[Row]:
+    file.seek(0)
+    return decode(file, row_class)
+
+
+def _whole_rows(file: IO[bytes]) -> RowEnds:
+    file.seek(0)
+    ends = RowEnds()
+    for line in file:
+        ends.add(line)
+    return ends
+
+
+def _open_regular(path: Path, flags: int) -> IO[bytes]:
+    """Open a file that is one: no symlink that somebody put there, no pipe that never ends."""
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise MapFileDamaged(f"{path.name} is no regular file") from None
+        raise
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise MapFileDamaged(f"{path.name} is no regular file")
+    return file

@@ -1,0 +1,195 @@
+"""Where an item of SharePoint is on this disk: a function of its address alone, so that anybody can find a file.
+
+Paths are relative to the crawler's folder. Two addresses never have one path, and no path leaves its source's folder.
+`server_relative_url` is taken as SharePoint gives it, decoded already: `a%20b.txt` and `a b.txt` are two files.
+Only the library's own root is compared without regard to case, as SharePoint does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import PurePosixPath
+from typing import Protocol
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
+from core.sources.sharepoint.source_types import SharePointType
+
+MOST_NAME_BYTES = 255
+MOST_PATH_BYTES = 3_584
+"""Linux takes 4,096 bytes; the rest is for the folder of all data. SharePoint's own limit is 400 characters."""
+
+ORIGINALS = CFG.PERSISTENT_STORAGE_PATH_ORIGINALS_SUBFOLDER
+EMBEDDED = CFG.PERSISTENT_STORAGE_PATH_EMBEDDED_SUBFOLDER
+FAILED = CFG.PERSISTENT_STORAGE_PATH_FAILED_SUBFOLDER
+SUBFOLDERS = (ORIGINALS, EMBEDDED, FAILED)
+
+_KEPT_STEM_BYTES = 120
+_MOST_EXTENSION_BYTES = 20
+_SHORTENED = re.compile(r".*~[0-9a-f]{64}(\.[^.]*)?", re.DOTALL)
+_PAGE, _PROCESSED_PAGE, _PROCESSED_OTHER = ".aspx", ".html", ".htm"
+_UNSAFE_IN_TITLE = re.compile(r"[%/\\\x00-\x1f\x7f\ud800-\udfff]")
+
+
+class PathRefused(ValueError):
+    """An item's address cannot be a path on this disk; the message says why, for `sharepoint_error`."""
+
+
+class PlacedItem(Protocol):
+    """What a path is made of; rows of `sharepoint_map.csv` and of `files_map.csv` have it."""
+
+    @property
+    def server_relative_url(self) -> str: ...
+    @property
+    def sharepoint_listitem_id(self) -> str: ...
+
+
+class LocalPaths:
+    """The paths of one source."""
+
+    def __init__(
+        self, domain_id: str, source_type: SharePointType, source_id: str, root_url: str, list_name: str = ""
+    ) -> None:
+        """`root_url` is the server-relative root of the library; `list_name` is the title of a list."""
+        for name in (domain_id, source_id):
+            _check_name(name)
+        self.source_type = source_type
+        self.folder = PurePosixPath(domain_id, source_type.folder, source_id)
+        """The folder of the source, with its map files."""
+        self._root = f"/{root_url.strip('/')}/" if root_url.strip("/") else "/"
+        self._list_file = f"{_title_as_name(list_name)}.csv"
+
+    # ── from an item to its paths ──
+
+    def original(self, row: PlacedItem) -> PurePosixPath:
+        """Return where the download of a list or page is; of a library it is the file itself."""
+        if self.source_type is SharePointType.FILES:
+            return self.embedded(row)
+        if self.source_type is SharePointType.LISTS:
+            return self.folder / ORIGINALS / self._list_file
+        return self._below(ORIGINALS, self._parts(row), row)
+
+    def embedded(self, row: PlacedItem) -> PurePosixPath:
+        """Return where the file that is embedded is. A path that is too long becomes a short one in `03_failed`."""
+        return self._below(EMBEDDED, self._embedded_parts(row), row)
+
+    def failed(self, row: PlacedItem) -> PurePosixPath:
+        """Return where the file is after its embedding failed."""
+        parts = self._embedded_parts(row)
+        # A short name that somebody chose in SharePoint must not be that of another item.
+        is_like_shortened = len(parts) == 1 and _SHORTENED.fullmatch(parts[0])
+        return self._shortened(parts, row) if is_like_shortened else self._below(FAILED, parts, row)
+
+    def downloaded(self, row: PlacedItem) -> PurePosixPath:
+        """Return where the download step puts the item."""
+        return self.original(row) if self.source_type.is_processed else self.embedded(row)
+
+    def is_too_long(self, row: PlacedItem) -> bool:
+        """Is a name or the path of the item longer than a file system takes? Its content is in `03_failed` then."""
+        # No other path of the item is longer: the name in `02_embedded` has what was there, or more.
+        path = self.folder.joinpath(ORIGINALS, *self._embedded_parts(row))
+        is_name_too_long = any(len(part.encode()) > MOST_NAME_BYTES for part in path.parts)
+        return is_name_too_long or len(str(path).encode()) > MOST_PATH_BYTES
+
+    def embedded_of_url(self, url: str) -> PurePosixPath | None:
+        """Return the path in `02_embedded` of an item's encoded URL; None if it is not of this source."""
+        item = self._item_of_url(url)
+        return self.embedded(item) if item else None
+
+    def failed_of_url(self, url: str) -> PurePosixPath | None:
+        """Return the path in `03_failed` of an item's encoded URL; None if it is not of this source."""
+        item = self._item_of_url(url)
+        return self.failed(item) if item else None
+
+    # ── map files ──
+
+    def to_map(self, path: PurePosixPath) -> str:
+        """Return the path as `file_relative_path` has it."""
+        return "\\".join(path.parts)
+
+    def from_map(self, text: str) -> PurePosixPath | None:
+        """Return the path of a `file_relative_path`; None for text that names no file in this source's folders."""
+        parts = text.split("\\")
+        depth = len(self.folder.parts)
+        if tuple(parts[:depth]) != self.folder.parts or len(parts) < depth + 2 or parts[depth] not in SUBFOLDERS:
+            return None
+        return None if any(_name_problem(part) for part in parts) else PurePosixPath(*parts)
+
+    # ── parts ──
+
+    def _parts(self, row: PlacedItem) -> tuple[str, ...]:
+        url, root = row.server_relative_url, self._root
+        if url[: len(root)].casefold() != root.casefold():
+            raise PathRefused(f"{url!r} is not below {root!r}, the root of the library")
+        parts = tuple(url[len(root) :].split("/"))
+        for part in parts:
+            _check_name(part)
+        return parts
+
+    def _embedded_parts(self, row: PlacedItem) -> tuple[str, ...]:
+        if self.source_type is SharePointType.LISTS:
+            number = row.sharepoint_listitem_id
+            if not (number.isascii() and number.isdigit()):
+                raise PathRefused(f"{number!r} is no ID of a list item")
+            return (f"{number}.md",)
+        *folders, name = self._parts(row)
+        if self.source_type is SharePointType.FILES:
+            return (*folders, name)
+        # `Home.aspx` and `Home` must not become one file: only what was a page becomes .html.
+        processed = name[: -len(_PAGE)] + _PROCESSED_PAGE if name.endswith(_PAGE) else name + _PROCESSED_OTHER
+        return (*folders, processed)
+
+    def _below(self, subfolder: str, parts: tuple[str, ...], row: PlacedItem) -> PurePosixPath:
+        return self._shortened(parts, row) if self.is_too_long(row) else self.folder.joinpath(subfolder, *parts)
+
+    def _shortened(self, parts: tuple[str, ...], row: PlacedItem) -> PurePosixPath:
+        stem, dot, extension = parts[-1].rpartition(".")
+        if not dot or not stem or len(extension.encode()) > _MOST_EXTENSION_BYTES:
+            stem, extension = parts[-1], ""
+        kept = stem.encode()[:_KEPT_STEM_BYTES].decode(errors="ignore")
+        is_list = self.source_type is SharePointType.LISTS
+        key = row.sharepoint_listitem_id if is_list else "/".join(self._parts(row))
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        return self.folder / FAILED / f"{kept}~{digest}{'.' + extension if extension else ''}"
+
+    def _item_of_url(self, url: str) -> PlacedItem | None:
+        try:
+            item = _item_of_url(url)
+            self._embedded_parts(item)
+        except ValueError:
+            return None
+        return item
+
+
+class _UrlItem:
+    def __init__(self, server_relative_url: str, sharepoint_listitem_id: str) -> None:
+        self.server_relative_url = server_relative_url
+        self.sharepoint_listitem_id = sharepoint_listitem_id
+
+
+def _item_of_url(url: str) -> PlacedItem:
+    split = urlsplit(url)
+    return _UrlItem(unquote(split.path, errors="strict"), parse_qs(split.query).get("ID", [""])[0])
+
+
+def _name_problem(name: str) -> str:
+    """Return why a name cannot be one folder's or file's; empty if it can."""
+    if name in ("", ".", ".."):
+        return f"a part of the path is {name!r}"
+    if set(name) & {"/", "\\", "\0"}:
+        return "a name has a character that no file can have here"
+    if any("\ud800" <= char <= "\udfff" for char in name):
+        return "a name is no valid Unicode"
+    return ""
+
+
+def _check_name(name: str) -> None:
+    if problem := _name_problem(name):
+        raise PathRefused(f"{name!r} cannot be kept as a file: {problem}")
+
+
+def _title_as_name(title: str) -> str:
+    """Return the title of a list as the name of a file; there is one list in a source."""
+    name = _UNSAFE_IN_TITLE.sub(lambda found: f"%{ord(found[0]):02X}", title)
+    return name.encode()[:_KEPT_STEM_BYTES].decode(errors="ignore") or "list"
