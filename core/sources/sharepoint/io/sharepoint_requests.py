@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from office365.runtime.client_request_exception import ClientRequestException
 from office365.runtime.http.request_options import RequestOptions
 from office365.sharepoint.client_context import ClientContext
-from requests import HTTPError, Response
+from requests import Response
 
 from core.settings import Settings
 from core.sources.sharepoint.io.sharepoint_session import GuardedSession, ServerBusy, read_body
@@ -29,7 +29,6 @@ MOST_FAILURES = 4
 """Broken connections, time-outs and errors of the server, in a row."""
 MOST_THROTTLED = 20
 """Refusals for the moment; each is waited for as the server asks."""
-MOST_ERROR_BYTES = 100_000
 BAD_DIGEST = "-2130575251"
 
 Answer = TypeVar("Answer")
@@ -90,7 +89,7 @@ class SiteRequests:
             options = RequestOptions(url, headers=dict(headers), stream=True)
             try:
                 return self.context.pending_request().execute_request_direct(options)
-            except HTTPError as error:
+            except ClientRequestException as error:
                 refused = _refusal(error)
                 expired = _expired(refused)
                 if expired not in renewals:
@@ -126,23 +125,21 @@ def _parse(body: bytes, response: Response) -> Any:
         ) from error
 
 
-def _refusal(error: HTTPError) -> RequestRefused:
+def _refusal(error: ClientRequestException) -> RequestRefused:
     """Return what the answer of a refused request says; `ServerBusy` if the server itself is broken."""
     response = error.response
     if response is None:
         raise ServerBusy("SharePoint did not answer.") from error
-    code, message = error_of(_error_body(error, response))
+    code, message = error_of(_error_body(response))
     if response.status_code >= 500 and not is_over_threshold(code):
         raise ServerBusy(f"{origin_of(response.url)} answers {response.status_code}.") from error
     return RequestRefused(response.status_code, code, message)
 
 
-def _error_body(error: HTTPError, response: Response) -> Any:
-    if isinstance(error, ClientRequestException) and error.code:
-        return {"error": {"code": error.code, "message": error.message}}
+def _error_body(response: Response) -> Any:
     try:
-        return json.loads(response.content[:MOST_ERROR_BYTES])
-    except (ValueError, RecursionError, OSError):
+        return json.loads(response.content)
+    except (ValueError, RecursionError):
         return None
 
 

@@ -80,8 +80,8 @@ class GuardedSession(requests.Session):
         except failures.RequestException as error:
             raise _failure(error, url) from error
         self._check_status(request, response)
-        if not is_streamed:
-            # What requests itself would do, but with a limit.
+        if not is_streamed or not response.ok:
+            # What requests itself would do, but with a limit. The library reads errors whole.
             response._content = read_body(response, self._timeout[1])
             response._content_consumed = True
         return response
