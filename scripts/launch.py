@@ -33,7 +33,7 @@ from core.runtime.sidecar import describe_exit
 from core.runtime.terminal import echo
 from core.settings import Settings, load
 from core.store import connect, private_files
-from scripts import guard, launch_sample
+from scripts import guard, launch_sample, launch_sharepoint
 from scripts.launch_processes import ROOT, Process, Stopped, StopRequest, UpProcesses
 from scripts.launch_server import SupervisedServer
 
@@ -56,7 +56,8 @@ def main() -> int:
     """Parse the command line and run until the end or a signal."""
     parser = argparse.ArgumentParser(prog="./scripts/up", description="Start Freshet.")
     parser.add_argument("--once", action="store_true", help="one full pass to quiet, then a summary")
-    once = parser.parse_args().once
+    parser.add_argument("--sample-sharepoint", action="store_true", help="with a SharePoint on this machine to look at")
+    options = parser.parse_args()
     os.umask(0o077)
     stop = StopRequest()
     stop.listen()
@@ -69,7 +70,7 @@ def main() -> int:
     os.environ.update(logs.reported_environment())
     records = _log_in_background()
     try:
-        code = _run(settings, stop, once)
+        code = _run(settings, stop, options.once, options.sample_sharepoint)
     except FreshetError as error:
         echo(error, file=sys.stderr)
         code = FAILED
@@ -97,7 +98,7 @@ def _is_written(records: queue.Queue[logging.LogRecord], within_seconds: float) 
     return not records.unfinished_tasks
 
 
-def _run(settings: Settings, stop: StopRequest, once: bool) -> int:
+def _run(settings: Settings, stop: StopRequest, once: bool, with_sharepoint: bool) -> int:
     folder = settings.persistent_storage_path
     try:
         is_private = private_files.make_folder(folder)
@@ -106,7 +107,7 @@ def _run(settings: Settings, stop: StopRequest, once: bool) -> int:
     if not is_private:
         log.warning("🚨 Other users can look into %s. Set PERSISTENT_STORAGE_PATH to a folder of your own.", folder)
     with _ownership(folder / LOCK, stop) as (lock, is_owner), contextlib.ExitStack() as services:
-        if not is_owner and not once:
+        if not is_owner and (not once or with_sharepoint):
             raise SettingsError(_refusal(folder))
         processes = services.enter_context(UpProcesses(lock, stop))
         check_server: Callable[[], None] = lambda: None  # noqa: E731
@@ -114,6 +115,9 @@ def _run(settings: Settings, stop: StopRequest, once: bool) -> int:
             check_server = services.enter_context(SupervisedServer(settings, processes, stop)).check
         if is_owner:
             services.enter_context(launch_sample.running(settings, processes, stop, patient=not once))
+            services.enter_context(
+                launch_sharepoint.running(settings, processes, stop, is_wanted=with_sharepoint, is_patient=not once)
+            )
         work = _Work(settings, processes, stop, check_server)
         return work.one_pass() if once else work.run_procfile()
 

@@ -43,7 +43,7 @@ def running(settings: Settings, processes: UpProcesses, stop: StopRequest, patie
     changes = ["--change-every", str(seconds)] if seconds else []
     command = [sys.executable, "-m", "scripts.sample_site", "--port", str(port), *changes]
     site = processes.start(command, stdout=subprocess.DEVNULL)
-    if _wait_until_open(port, stop):
+    if wait_until_open(port, stop):
         log.info("🗞️ Serving the sample site → http://127.0.0.1:%d/", port)
     sample.write_url(settings, f"http://127.0.0.1:{port}")
     asyncio.run(_subscribe(settings, stop))
@@ -55,7 +55,7 @@ def running(settings: Settings, processes: UpProcesses, stop: StopRequest, patie
         done.set()
 
 
-def _wait_until_open(port: int, stop: StopRequest) -> bool:
+def wait_until_open(port: int, stop: StopRequest) -> bool:
     """Wait so that the first poll finds it open; if it never opens, the feeds' health shows it."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:

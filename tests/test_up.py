@@ -464,7 +464,7 @@ def test_nohup_and_a_dead_server(ups: Callable[..., Up]) -> None:
 def test_environment_wins_over_env_file_under_up(ups: Callable[..., Up], tmp_path: Path) -> None:
     """Workers of `up` see the environment's value, not that of `.env`; a misspelt name is told once."""
     checkout = tmp_path / "checkout"
-    for name in ("core", "workers", "scripts", "sample_site"):
+    for name in ("core", "workers", "scripts", "sample_site", "sample_sharepoint"):
         shutil.copytree(ROOT / name, checkout / name)
     (checkout / "Procfile").write_text(
         "timer: exec python -c 'from core.runtime import logs; from core.settings import load; s = load();"

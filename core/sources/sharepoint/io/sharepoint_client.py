@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.settings import Settings
 from core.sources.sharepoint import odata
+from core.sources.sharepoint.io.sample_server import settings_for
 from core.sources.sharepoint.io.seen_ids import SeenIds
 from core.sources.sharepoint.io.throttle_gate import ShouldStop
 from core.sources.sharepoint.odata import Entity, query
@@ -62,7 +63,7 @@ class SharePointSite:
             from core.sources.sharepoint.io.sharepoint_requests import SiteRequests
         except ImportError as error:
             raise SharePointUnavailable(f"{error.name} is not installed. Install it: ./scripts/setup") from error
-        return cls(SiteRequests(settings, url), url, should_stop)
+        return cls(SiteRequests(settings_for(settings, url), url), url, should_stop)
 
     def close(self) -> None:
         """Close its connections."""
