@@ -7,7 +7,6 @@ again, and for no other.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -20,10 +19,10 @@ from requests import Response
 from core.settings import Settings
 from core.sources.sharepoint.io.sharepoint_session import GuardedSession, ServerBusy, read_body
 from core.sources.sharepoint.io.sharepoint_token import SharePointTokens
-from core.sources.sharepoint.io.throttle_gate import ShouldStop, backoff_seconds, gate_of
+from core.sources.sharepoint.io.throttle_gate import ShouldStop, ThrottleGate, backoff_seconds, gate_of
 from core.sources.sharepoint.odata import error_of, origin_of
 from core.sources.sharepoint.refusals import RequestRefused, is_over_threshold
-from core.sources.sharepoint.remote_items import SharePointStopped, SharePointUnavailable
+from core.sources.sharepoint.remote_items import SharePointUnavailable
 
 MOST_FAILURES = 4
 """Broken connections, time-outs and errors of the server, in a row."""
@@ -72,16 +71,16 @@ class SiteRequests:
             try:
                 return ask()
             except ServerBusy as busy:
-                failed += not busy.is_throttled
-                throttled += busy.is_throttled
+                failed += busy.gate is None
+                throttled += busy.gate is not None
                 if failed >= MOST_FAILURES or throttled >= MOST_THROTTLED:
-                    raise SharePointUnavailable(
-                        f"{busy} Tried {failed + throttled} times; the next crawl tries again."
-                    ) from busy
-                if busy.is_throttled and not busy.is_gate_closed:
-                    self._gate.close_for(backoff_seconds(throttled))
-                elif not busy.is_throttled:
-                    _pause(backoff_seconds(failed), should_stop)
+                    tries = f"Tried {failed + throttled} times; the next crawl tries again."
+                    raise SharePointUnavailable(f"{busy} {tries}") from busy
+                gate = busy.gate or ThrottleGate()
+                if not busy.is_gate_closed:
+                    gate.close_for(backoff_seconds(failed + throttled))
+                # It may be the gate of another server: that which gives the tokens.
+                gate.wait(should_stop)
 
     def _send(self, url: str, headers: dict[str, str]) -> Response:
         renewals = {"token", "digest"}
@@ -102,14 +101,6 @@ class SiteRequests:
             self._tokens.renew(options.headers.get("Authorization", "").partition(" ")[2])
         else:
             self.context.pending_request().invalidate_digest()
-
-
-def _pause(seconds: float, should_stop: ShouldStop) -> None:
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        if should_stop():
-            raise SharePointStopped
-        time.sleep(min(left, 0.2))
 
 
 def _parse(body: bytes, response: Response) -> Any:

@@ -24,7 +24,7 @@ from core.net.address_guard import Guard
 from core.registry.http_headers import retry_after_seconds
 from core.settings import Settings
 from core.sources.sharepoint.io.guarded_adapter import GuardedAdapter
-from core.sources.sharepoint.io.throttle_gate import gate_of
+from core.sources.sharepoint.io.throttle_gate import ThrottleGate, gate_of
 from core.sources.sharepoint.odata import origin_of
 from core.sources.sharepoint.remote_items import SharePointUnavailable
 
@@ -40,11 +40,12 @@ _PASSING = (408, 502, 504)
 class ServerBusy(Exception):
     """The server or the network fails in a way that passes: try the same request again, later."""
 
-    def __init__(self, sentence: str, *, is_throttled: bool = False, is_gate_closed: bool = False) -> None:
+    def __init__(self, sentence: str, gate: ThrottleGate | None = None, *, is_gate_closed: bool = False) -> None:
         super().__init__(sentence)
-        self.is_throttled = is_throttled
+        self.gate = gate
+        """Of the server that said "not now"; None for other failures."""
         self.is_gate_closed = is_gate_closed
-        """The server said how long, and the gate knows it."""
+        """The server said for how long."""
 
 
 class GuardedSession(requests.Session):
@@ -104,12 +105,11 @@ class GuardedSession(requests.Session):
         if status not in _THROTTLED and not is_passing:
             return
         seconds = retry_after_seconds(response.headers.get("Retry-After", ""), time.time())
+        gate = gate_of(origin) if status in _THROTTLED or seconds is not None else None
         response.close()
-        if seconds is not None:
-            gate_of(origin).close_for(seconds)
-        raise ServerBusy(
-            f"{origin} answers {status}.", is_throttled=status in _THROTTLED, is_gate_closed=seconds is not None
-        )
+        if gate and seconds is not None:
+            gate.close_for(seconds)
+        raise ServerBusy(f"{origin} answers {status}.", gate, is_gate_closed=seconds is not None)
 
 
 def read_body(response: Response, seconds: float, most_bytes: int = MOST_ANSWER_BYTES) -> bytes:
