@@ -217,9 +217,9 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("branch query", {"github_sources": [{"repo": "a/b", "branch": "x?y"}]}, "github_sources[0].branch: is no name"),
     ("none", {"id": "kb"}, "This domain has no sources; give it"),
     ("empty lists", {"web_sources": [], "list_sources": []}, "This domain has no sources"),
-    ("sharepoint", {"file_sources": [{"source_id": "x"}]}, "file_sources: this version cannot read SharePoint yet"),
-    ("lists", {"web_sources": [WEB], "list_sources": [{}]}, "list_sources: this version cannot read SharePoint yet"),
-    ("pages", {"sitepage_sources": [{}]}, "sitepage_sources: this version cannot read SharePoint yet"),
+    ("sharepoint", {"file_sources": [{"source_id": "x"}]}, "file_sources[0].site_url: is missing"),
+    ("lists", {"web_sources": [WEB], "list_sources": [{}]}, "list_sources[0].site_url: is missing"),
+    ("pages", {"sitepage_sources": [{}]}, "sitepage_sources[0].site_url: is missing"),
     ("two", {"web_sources": [{}, {}]}, "web_sources[0].url: is missing (and 1 more)."),
     ("twice", {"web_sources": [WEB | {"id": "a"}, WEB | {"id": "a"}]}, "web_sources[1].id: a is the name of another"),
     (

@@ -11,7 +11,7 @@ from dataclasses import replace
 from core.errors import FailCode
 from core.models import Document, Failed
 from core.pages.content_type import is_json
-from core.pages.documents.file_type import FileKind, file_kind, file_stem, has_known_ending, refusal_sentence
+from core.pages.documents.file_type import FileKind, file_kind, file_stem, is_meant_as_text, refusal_sentence
 from core.pages.extraction_result import DATA_NOT_TEXT, Extraction, unreadable
 from core.registry import http_headers
 
@@ -37,7 +37,7 @@ def extract_file(
     kind = file_kind(body, name, content_type)
     if kind is None:
         return Extraction(unreadable(refusal_sentence(body, name, content_type)))
-    if kind is FileKind.TEXT and not has_known_ending(name) and is_json(body):
+    if kind is FileKind.TEXT and not is_meant_as_text(name, content_type) and is_json(body):
         return Extraction(DATA_NOT_TEXT)
     if kind is FileKind.HTML:
         return _page(body, name, content_type, url, main_text, links)

@@ -45,6 +45,9 @@ _TYPES = {
     # On Windows, the registry names every CSV file so.
     "application/vnd.ms-excel": FileKind.CSV,
 }
+CODE_TYPE = "text/x-source-code"
+"""What sources of ours say of program text and data, of whatever ending; no server says so."""
+_TYPES[CODE_TYPE] = FileKind.TEXT
 # What servers say of text they do not know, and of anything.
 _VAGUE_TYPES = {"", "text/plain", "application/octet-stream", "binary/octet-stream", "application/unknown", "*/*"}
 _ZIP, _PDF, _OLE = b"PK\x03\x04", b"%PDF-", b"\xd0\xcf\x11\xe0"
@@ -85,9 +88,9 @@ def refusal_sentence(body: bytes, name: str, content_type: str = "") -> str:
     return f"{what}; PDF, DOCX, Markdown, text, CSV, TSV and HTML are."
 
 
-def has_known_ending(name: str) -> bool:
-    """Does the ending of the name say how to read it?"""
-    return _ending(name) in ENDINGS
+def is_meant_as_text(name: str, content_type: str = "") -> bool:
+    """Does the ending of the name, or our own type, say how to read it? Other text may be data."""
+    return _ending(name) in ENDINGS or _stated(content_type) == CODE_TYPE
 
 
 def file_stem(name: str) -> str:

@@ -27,7 +27,6 @@ _PROBLEMS = {
     "missing": "is missing",
     "string_pattern_mismatch": _NO_NAME,
 }
-_SHAREPOINT = ("file_sources", "list_sources", "sitepage_sources")
 _MODELS = {f"{kind}{SOURCES_SUFFIX}": model for kind, model in source_kinds.config_models().items()}
 _DOMAIN: type[Domain] = create_model(  # type: ignore[call-overload]
     "Domain", __base__=Domain, **{name: (GenericAlias(tuple, (model, ...)), ()) for name, model in _MODELS.items()}
@@ -94,12 +93,7 @@ def parse_domain(text: str, folder: str, home: str | None = None) -> Domain:
 
     Raises DomainFileError.
     """
-    read = _object(text)
-    unsupported = [key for key in _SHAREPOINT if key not in _MODELS]
-    for key in unsupported:
-        if read.get(key):
-            raise DomainFileError(f"{key}: this version cannot read SharePoint yet; remove it to use the others.")
-    fields = {key: value for key, value in read.items() if key not in unsupported}
+    fields = _object(text)
     if not {"id", "domain_id"} & fields.keys():
         fields["id"] = folder_id(folder)
     return _domain(fields, folder, home)

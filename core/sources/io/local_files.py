@@ -17,7 +17,7 @@ from email.utils import formatdate
 from pathlib import Path
 
 from core.errors import FailCode, FailDetail
-from core.models import Failed, Fetched, FetchResult
+from core.models import Failed, Fetched
 from core.sources.io.folder_walk import is_young, printable_path, version
 
 READS = 3
@@ -73,7 +73,7 @@ class LocalFiles:
         self._clock = clock
         self._type_of = type_of
 
-    def fetch(self, path: str, known: str) -> FetchResult:
+    def fetch(self, path: str, known: str) -> Fetched | Failed:
         """Return the file as an HTTP answer; its ETag is mtime and size, with a hash while it is young.
 
         `known` is the ETag of what the caller has.
@@ -103,7 +103,7 @@ class LocalFiles:
             return None
         return digest.hexdigest()
 
-    def _read(self, path: str, known: str) -> FetchResult | None:
+    def _read(self, path: str, known: str) -> Fetched | Failed | None:
         """Return the answer, or None if the file changed while it was read."""
         with open(_open_inside(self._root, path), "rb") as file:
             before = os.fstat(file.fileno())
@@ -123,7 +123,7 @@ class LocalFiles:
             return _answer(path, 304, {"etag": tag})
         return _answer(path, 200, _headers(self._type_of(path), tag, after), body)
 
-    def _failure(self, path: str, error: OSError) -> FetchResult:
+    def _failure(self, path: str, error: OSError) -> Fetched | Failed:
         """Return what an error of the system means, as an HTTP status or a failure."""
         if error.errno in _FORBIDDEN:
             return _answer(path, 403)

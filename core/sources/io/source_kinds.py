@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from core.sources.domain_schema import SourceConfig, SourceRecord
 from core.sources.io.folder import FolderSource
 from core.sources.io.github import GithubSource
+from core.sources.io.sharepoint import SharePointFiles, SharePointList, SharePointPages
 from core.sources.io.single_items import SingleItemSource
 from core.sources.io.source import Source
 from core.sources.io.web import WebSource
@@ -21,6 +22,9 @@ SOURCES: Mapping[str, type[Source]] = {
     "web": WebSource,
     "folder": FolderSource,
     "github": GithubSource,
+    "file": SharePointFiles,
+    "list": SharePointList,
+    "sitepage": SharePointPages,
 }
 
 

@@ -13,7 +13,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Generic, Self, TypeVar
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_rows(path: Path, row_class: type[Row]) -> Iterator[Row]:
+def read_rows(path: Path, row_class: type[Row]) -> Generator[Row, None, None]:
     """Yield the rows of a map file in order, one for each item. Raises MapFileDamaged, FileNotFoundError."""
     with RowTable(path.parent, row_class) as table:
         load(path, table, row_class)

@@ -1,0 +1,76 @@
+"""The URL of an item in SharePoint, made of what `files_map.csv` has; whose URL one is; how a copy is to be read."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from core.pages.documents.file_type import CODE_TYPE
+from core.sources.sharepoint.odata import origin_of
+from core.sources.sharepoint.source_types import SharePointType
+from core.sources.sharepoint.stored_source import StoredSource
+
+_FORM = "/dispform.aspx"
+_MEDIA_TYPES = {
+    **dict.fromkeys(
+        ("c", "cpp", "cs", "css", "go", "java", "js", "json", "php", "py", "rb", "sh", "tex", "ts"), CODE_TYPE
+    ),
+    **dict.fromkeys(("html", "htm"), "text/html"),
+    "csv": "text/csv",
+    "doc": "application/msword",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "md": "text/markdown",
+    "pdf": "application/pdf",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "txt": "text/plain",
+}
+
+
+def item_url(site_url: str, source_type: SharePointType, server_relative_url: str) -> str:
+    """Return the encoded URL that people open, as `sharepoint_map.csv` has it."""
+    path, query = server_relative_url, ""
+    if source_type is SharePointType.LISTS:
+        path, mark, item = server_relative_url.rpartition("?")
+        query = f"{mark}{item}"
+    return f"{origin_of(site_url)}{quote(path)}{query}"
+
+
+def is_of(stored: StoredSource, url: str, list_root: str = "") -> bool:
+    """Is it the URL of something in the library or list of a source? `list_root`: where the list is, if known."""
+    try:
+        parts = urlsplit(url)
+        is_same_server = origin_of(url) == origin_of(stored.site_url)
+        path = unquote(parts.path, errors="strict").casefold()
+    except ValueError:
+        return False
+    if not is_same_server:
+        return False
+    if stored.source_type is not SharePointType.LISTS:
+        return path.startswith(f"{stored.root_url.rstrip('/')}/".casefold())
+    item_id = parse_qs(parts.query).get("ID", [""])[0]
+    root = f"{stored.root_url.rstrip('/')}/".casefold()
+    is_form = path.startswith(root) and path.endswith(_FORM) and item_id.isdecimal()
+    return is_form and (not list_root or path == f"{list_root}{_FORM}".casefold())
+
+
+def list_root(server_relative_url: str) -> str:
+    """Return where a list is whose item has this path; empty for what is no item of a list."""
+    path = server_relative_url.rpartition("?")[0]
+    return path[: -len(_FORM)] if path.casefold().endswith(_FORM) else ""
+
+
+def server_relative_of(url: str, source_type: SharePointType) -> str:
+    """Return the `server_relative_url` that an item's URL was made of."""
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    return f"{path}?{parts.query}" if source_type is SharePointType.LISTS else path
+
+
+def ending_of(url: str) -> str:
+    """Return the ending of the file that a URL names, in lower case."""
+    return PurePosixPath(unquote(urlsplit(url).path)).suffix.removeprefix(".").lower()
+
+
+def media_type(path: str) -> str:
+    """Return how a local copy is to be read, by its ending."""
+    return _MEDIA_TYPES.get(PurePosixPath(path).suffix.removeprefix(".").lower(), "application/octet-stream")
