@@ -15,11 +15,9 @@ from core.errors import FreshetError, SettingsError
 from core.keys import Keys
 from core.runs.io.state_saver import StateSaver
 from core.runtime import progress, signals
-from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embed_run import EmbedRun
-from core.search.io.embedders import open_embedder
-from core.search.io.local_embedder import LocalEmbedder
+from core.search.io.open_embed_run import open_embed_run
 from core.search.protocols import EmbedderUnavailable
 from core.settings import Settings
 from core.store import connect, redis_health
@@ -31,7 +29,6 @@ log = logging.getLogger("embed")
 
 REFUSED_SECONDS = 60.0
 """Pause after settings that do not fit the store: short, since other workers may have others."""
-_kept: list[LocalEmbedder] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +44,15 @@ class OpenEmbedding:
 @asynccontextmanager
 async def open_embedding(settings: Settings, total: int) -> AsyncIterator[OpenEmbedding]:
     """Open what embedding needs. Where the embedder is unavailable the block ends, and nobody sends it work for now."""
-    keys, client, raw = Keys.of(settings), connect.open_store(settings), connect.open_raw(settings)
-    # The model stays loaded from job to job; a connection belongs to the loop it was made in.
-    embedder = _kept[0] if settings.embedder == "local" and _kept else open_embedder(settings)
-    if isinstance(embedder, LocalEmbedder) and not _kept:
-        _kept.append(embedder)
+    keys, client = Keys.of(settings), connect.open_store(settings)
     try:
         await redis_health.wait_for_server(client, settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS)
         clock, leases = await ServerClock.ask(client), Leases(client, keys)
-        store = ChunkStore(client, raw, keys)
         with progress.bar(total, "Embedding") as bar:
-            run = EmbedRun(client, keys, leases, store, embedder, clock, bar.update)
-            async with leases.keep_alive():
+            async with (
+                open_embed_run(settings, client, keys, leases, clock, bar.update) as run,
+                leases.keep_alive(),
+            ):
                 try:
                     yield OpenEmbedding(client, keys, clock, run)
                 except EmbedderUnavailable as error:
@@ -73,9 +67,6 @@ async def open_embedding(settings: Settings, total: int) -> AsyncIterator[OpenEm
         for kb_id in sorted(run.kb_ids):
             await StateSaver(settings, client, keys).save_index(kb_id, clock.now())
     finally:
-        if embedder not in _kept:
-            await embedder.close()
-        await raw.aclose()
         await client.aclose()
 
 

@@ -16,6 +16,7 @@ from core.runs.run import Run, RunPhase
 from core.runtime.context import Context
 from core.sources.domain_schema import SOURCES_SUFFIX
 from core.sources.io.crawl_progress import CrawlProgress, PercentRange
+from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.source import Source
 from core.sources.sharepoint.io.step import Step
 from core.sources.sharepoint.step_names import StepName, steps_of
@@ -112,6 +113,7 @@ class CrawlSteps:
         return Step(
             self.statistics,
             names=self.names,
+            mode=str(CrawlMode.FULL if CrawlMode.of(self.run) is CrawlMode.FULL else CrawlMode.INCREMENTAL),
             should_stop=self.should_stop,
             retry_batches=_batches(parameters),
             began_ts=self.run.created_ts,

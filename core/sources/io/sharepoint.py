@@ -117,9 +117,8 @@ class SharePointSource(Source):
         cleaned = public_url(address)
         if isinstance(cleaned, RejectedUrl):
             return RejectedUrl(address[:500], cleaned.reason)
-        # With the time of the download: what failed before is read as soon as its file is there.
-        stamps = (row.last_modified_utc, row.file_size, row.sharepoint_unique_file_id, row.downloaded_utc)
-        return Ref(address, depth=max(row.server_relative_url.count("/") - 1, 0), version="|".join(stamps))
+        depth = max(row.server_relative_url.count("/") - 1, 0)
+        return Ref(address, depth=depth, version=item_urls.version_of(row))
 
     # ── one item ──
 

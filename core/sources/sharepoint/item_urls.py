@@ -1,4 +1,4 @@
-"""The URL of an item in SharePoint, made of what `files_map.csv` has; whose URL one is; how a copy is to be read."""
+"""The URL and the version of an item, made of what `files_map.csv` has; whose URL one is; how a copy is to be read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from core.pages.documents.file_type import CODE_TYPE
+from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.odata import origin_of
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.stored_source import StoredSource
@@ -74,3 +75,17 @@ def ending_of(url: str) -> str:
 def media_type(path: str) -> str:
     """Return how a local copy is to be read, by its ending."""
     return _MEDIA_TYPES.get(PurePosixPath(path).suffix.removeprefix(".").lower(), "application/octet-stream")
+
+
+def version_of(row: FileRow) -> str:
+    """Return the version that the listing of an item gives.
+
+    With the time of the download: what failed before is read as soon as its file is there.
+    """
+    return "|".join((row.last_modified_utc, row.file_size, row.sharepoint_unique_file_id, row.downloaded_utc))
+
+
+def unique_id_of(version: str) -> str:
+    """Return SharePoint's id of an item with this version; empty if another kind of source listed it."""
+    parts = version.split("|")
+    return parts[2] if len(parts) == 4 else ""

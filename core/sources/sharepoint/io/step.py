@@ -35,6 +35,8 @@ class Step:
     """Counted by the steps as they go."""
     names: frozenset[StepName] = frozenset(ALL_STEPS)
     """Which steps the run does."""
+    mode: str = "incremental"
+    """`full`: everything is downloaded and embedded again."""
     should_stop: Callable[[], bool] = lambda: False
     """Was the run paused or cancelled? Then a step ends between two items, with everything written down."""
     retry_batches: int = 2
