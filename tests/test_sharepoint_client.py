@@ -366,6 +366,26 @@ def test_file_that_went_away(sharepoint: SharePointServer, site: SharePointSite,
         site.download(item, target, never)
 
 
+def test_server_that_knows_no_ids(sharepoint: SharePointServer, site: SharePointSite, target: Path) -> None:
+    """Where a file cannot be asked for by its id, it is by its path."""
+    sharepoint.file("Reports/O'Brien 100% #1.bin", b"12345")
+    item = only_item(site)
+    sharepoint.fail(404, on="getfilebyid")
+
+    assert site.download(item, target, never) == 5
+
+
+def test_list_that_does_not_say_where_it_is(sharepoint: SharePointServer, site: SharePointSite) -> None:
+    """Where a server does not tell the root of a list, it is where SharePoint puts new lists."""
+    sharepoint.item_list("Tasks")
+    sharepoint.row(Title="Buy rope")
+    sharepoint.fail(404, on="rootfolder")
+
+    [[item]] = site.list_items("Tasks")
+
+    assert item.row.raw_url == f"{sharepoint.site_url}/Lists/Tasks/DispForm.aspx?ID=1"
+
+
 def test_downloads_share_one_site(sharepoint: SharePointServer, site: SharePointSite, tmp_path: Path) -> None:
     """Several threads download at once; "not now" for one of them is waited for by all."""
     for number in range(12):

@@ -17,7 +17,7 @@ from core.sources.sharepoint.remote_items import ListColumn, SharePointUnavailab
 MOST_TEXT_CHARS = 2_000
 """Of a name or an address; SharePoint itself takes 400 for a path."""
 
-_LIST_BY_ID = re.compile(r"/lists\(guid'([0-9a-f-]{36})'\)/[a-z]+/?")
+_LIST_BY_ID = re.compile(r"/lists\(guid'([0-9a-f-]{36})'\)/(?:items|fields)\b")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 Entity = Mapping[str, Any]
@@ -82,11 +82,11 @@ def next_address(page: EntityPage, asked_url: str) -> str:
 
 
 def _is_list_by_id(path: str, entities: Sequence[Entity]) -> bool:
-    """Does the path name the list by its id, and do the rows say that they are of this list?"""
+    """Does the path name a list by its id, and do the rows not say that they are of another?"""
     found = _LIST_BY_ID.search(path)
     metadata = entities[0].get("__metadata") if entities else None
-    uri = metadata.get("uri") if isinstance(metadata, dict) else None
-    return bool(found) and isinstance(uri, str) and found is not None and found[1] in uri.casefold()
+    uri = _LIST_BY_ID.search(text_of(metadata.get("uri")).casefold() if isinstance(metadata, dict) else "")
+    return found is not None and (uri is None or uri[1] == found[1])
 
 
 # ── answers ──

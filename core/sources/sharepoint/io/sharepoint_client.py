@@ -15,8 +15,8 @@ from core.sources.sharepoint.io.sample_server import settings_for
 from core.sources.sharepoint.io.seen_ids import SeenIds
 from core.sources.sharepoint.io.throttle_gate import ShouldStop
 from core.sources.sharepoint.odata import Entity, query
-from core.sources.sharepoint.refusals import RequestRefused, check_site_url, download_advice, listing_advice
-from core.sources.sharepoint.remote_items import DownloadFailed, ListColumn, RemoteItem, SharePointUnavailable
+from core.sources.sharepoint.refusals import RequestRefused, check_site_url, listing_advice
+from core.sources.sharepoint.remote_items import ListColumn, RemoteItem, SharePointUnavailable
 from core.sources.sharepoint.remote_rows import read_file, read_list_item, read_site_page
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ _PAGE_QUERIES = (
     {"select": "*,EncodedAbsUrl,FileRef,FileLeafRef,UniqueId", "expand": ""},
 )
 _LIST_QUERY = {"select": "*,FieldValuesAsText", "expand": "FieldValuesAsText"}
-_DOWNLOAD_HEADERS = {"Prefer": "bypass-shared-lock", "Accept": "*/*", "Accept-Encoding": "identity"}
 
 
 def _never() -> bool:
@@ -112,27 +111,9 @@ class SharePointSite:
 
         `DownloadFailed` says why it cannot be had; `SharePointStopped` if the run was stopped. No half file stays.
         """
-        from core.sources.sharepoint.io.file_download import save_body
+        from core.sources.sharepoint.io.file_download import download_file
 
-        web = self._requests.context.web
-        address = web.get_file_by_id(item.row.sharepoint_unique_file_id).resource_url
-
-        def ask() -> int:
-            with self._requests.answer(f"{address}/$value", **_DOWNLOAD_HEADERS) as response:
-                return save_body(response, target, int(item.row.file_size), should_stop)
-
-        is_saved = False
-        try:
-            size = self._requests.repeat(ask, should_stop)
-            is_saved = True
-            return size
-        except RequestRefused as refused:
-            raise DownloadFailed(download_advice(refused)) from refused
-        except (SharePointUnavailable, OSError) as error:
-            raise DownloadFailed(str(error)) from error
-        finally:
-            if not is_saved:
-                target.unlink(missing_ok=True)
+        return download_file(self._requests, item, target, should_stop)
 
     # ── addresses ──
 
@@ -144,11 +125,16 @@ class SharePointSite:
         return str(self._requests.context.web.lists.get_by_title(list_name).resource_url)
 
     def _list_root(self, list_name: str) -> str:
-        answer = self._ask(f"{self._list_address(list_name)}/RootFolder", list_name)
+        """Return the path of a list; where the server does not say, the one that SharePoint gives to new lists."""
+        try:
+            answer = self._requests.json(f"{self._list_address(list_name)}/RootFolder", self._should_stop)
+        except RequestRefused as refused:
+            if refused.status not in (400, 404):
+                raise SharePointUnavailable(listing_advice(refused, list_name, self._site_url)) from refused
+            answer = {}
         path = odata.text_of(odata.read_entity(answer).get("ServerRelativeUrl"))
-        if not path.startswith("/") or len(path) > odata.MOST_TEXT_CHARS:
-            raise SharePointUnavailable(f"The list {list_name!r} does not say where it is.")
-        return path.rstrip("/")
+        is_path = path.startswith("/") and len(path) <= odata.MOST_TEXT_CHARS
+        return path.rstrip("/") if is_path else odata.server_relative(self._site_url, f"Lists/{list_name}")
 
     # ── pages of answers ──
 

@@ -39,7 +39,7 @@ class SiteRequests:
     def __init__(self, settings: Settings, site_url: str) -> None:
         origin = origin_of(site_url)
         self.session = GuardedSession(settings)
-        self._timeout_seconds = settings.sharepoint_timeout_seconds
+        self.timeout_seconds = settings.sharepoint_timeout_seconds
         self._tokens = SharePointTokens(settings, self.session, f"https://{origin.partition('://')[2]}")
         self._gate = gate_of(origin)
         self.context = ClientContext(site_url).with_access_token(self._tokens).with_transport(session=self.session)
@@ -49,7 +49,7 @@ class SiteRequests:
 
         def ask() -> Any:
             with self.answer(url) as response:
-                body = read_body(response, self._timeout_seconds)
+                body = read_body(response, self.timeout_seconds)
                 return _parse(body, response)
 
         return self.repeat(ask, should_stop)

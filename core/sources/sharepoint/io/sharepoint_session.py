@@ -113,11 +113,10 @@ class GuardedSession(requests.Session):
 
 
 def read_body(response: Response, seconds: float, most_bytes: int = MOST_ANSWER_BYTES) -> bytes:
-    """Return the whole decompressed body; `ServerBusy` if it is cut short or takes ten time-outs."""
-    deadline = time.monotonic() + 10 * seconds
+    """Return the whole decompressed body; `ServerBusy` if it is cut short or takes longer than ten time-outs."""
     chunks: list[bytes] = []
     size = 0
-    for chunk in body_chunks(response):
+    for chunk in body_chunks(response, 10 * seconds):
         size += len(chunk)
         chunks.append(chunk)
         if size > most_bytes:
@@ -126,17 +125,19 @@ def read_body(response: Response, seconds: float, most_bytes: int = MOST_ANSWER_
                 f"{origin_of(response.url)} answers with more than {most_bytes // 1_000_000} MB at once. Narrow the "
                 "source down by `filter`."
             )
-        if time.monotonic() > deadline:
-            response.close()
-            raise ServerBusy(f"{origin_of(response.url)} answers too slowly.")
     return b"".join(chunks)
 
 
-def body_chunks(response: Response) -> Iterator[bytes]:
-    """Yield the decompressed body as it comes in; `ServerBusy` if it is cut short."""
+def body_chunks(response: Response, most_seconds: float) -> Iterator[bytes]:
+    """Yield the decompressed body as it comes in; `ServerBusy` if it is cut short or takes longer than this."""
+    deadline = time.monotonic() + most_seconds
     try:
-        yield from response.iter_content(_CHUNK_BYTES)
-    except (failures.RequestException, BodyError, OSError) as error:
+        # What is there, even if it is little: whoever reads may look in between whether to stop.
+        while chunk := response.raw.read1(_CHUNK_BYTES, decode_content=True):
+            yield chunk
+            if time.monotonic() > deadline:
+                raise ServerBusy(f"{origin_of(response.url)} answers too slowly.")
+    except (BodyError, OSError) as error:
         raise ServerBusy(f"An answer of {origin_of(response.url)} was cut short.") from error
     finally:
         response.close()
