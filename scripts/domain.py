@@ -1,4 +1,4 @@
-"""Domains (knowledge bases): web sites, folders and repositories, kept fresh together.
+"""Domains (knowledge bases): web sites, folders, repositories and SharePoint, kept fresh together.
 
 python -m scripts.domain add FILE          a domain.json, the address of a site or of a GitHub repository, or a folder
 python -m scripts.domain add URL --id X    the same, under a name of your own
@@ -6,8 +6,14 @@ python -m scripts.domain list [--json]
 python -m scripts.domain crawl ID          visit what is new, check what is known, take away what is gone
     --mode full                            read everything again, whatever validators say
     --source ID                            one of its sources only
+    --source-type TYPE                     only web_sources, file_sources, …
+    --scope files|lists|sitepages          only these of SharePoint
+    --retry-batches N                      how often SharePoint sources try what failed; 1: once
     --dry-run                              tell what a crawl would find and ask for; changes nothing
     --yes                                  it may lose more than the guard lets it, for a day
+python -m scripts.domain download ID       one step alone, with the same options: bring SharePoint's files to this disk,
+python -m scripts.domain process ID        make files to embed of them,
+python -m scripts.domain embed ID          and embed these; other sources are crawled, read again, embedded
 python -m scripts.domain pause ID          nothing of it is listed or visited, also after a restart, until it is resumed
 python -m scripts.domain resume ID         go on where it stopped: after a pause, or after a cancel
 python -m scripts.domain cancel ID         end its runs; what is done stays
@@ -23,20 +29,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
+from functools import partial
 
 from core.runs.io.run_control import RunControl
 from core.runs.run import Run, domain_scope, run_json
 from core.runtime.terminal import echo
-from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_file import is_domain_file, load_domain
 from core.sources.io.domain_overview import SourceOverview, read_domains
 from core.sources.io.domain_setup import add_domain, remove_domain
 from core.sources.io.domain_take_up import DomainTakeUp
 from core.sources.io.source_kinds import location
+from core.sources.sharepoint.step_names import ALL_STEPS
 from core.store import connect
 from scripts import command_line
 from scripts.command_names import as_typed, command
-from scripts.domain_crawl import crawl
+from scripts.domain_crawl import add_crawl_options, crawl
 from scripts.domain_report import how_it_ended, report, take_up
 from scripts.run_page import paused_lines
 from scripts.runs import controlled
@@ -152,14 +159,11 @@ def main() -> int:
     removing = commands.add_parser("remove", help="remove a domain with all its items")
     removing.add_argument("domain_id", metavar="id")
     removing.add_argument("--dry-run", action="store_true", help="say how much that is")
-    crawling = commands.add_parser("crawl", help="one pass over its sources")
-    crawling.add_argument("domain_id", metavar="id")
-    modes = [str(CrawlMode.INCREMENTAL), str(CrawlMode.FULL)]
-    crawling.add_argument("--mode", choices=modes, default=modes[0])
-    crawling.add_argument("--scope", default="all", help="all; others are for SharePoint, later")
-    crawling.add_argument("--source", metavar="ID", help="one source only: `docs.site`, or `site`")
-    crawling.add_argument("--dry-run", action="store_true", help="tell what it would do; changes nothing")
-    crawling.add_argument("--yes", action="store_true", help="it may lose more than the guard lets it, for a day")
+    purposes = {"crawl": "one pass over its sources"}
+    purposes |= {str(name): f"only the step {name} of a crawl" for name in ALL_STEPS}
+    crawling = [commands.add_parser(name, help=purpose) for name, purpose in purposes.items()]
+    for one in crawling:
+        add_crawl_options(one)
     reporting = commands.add_parser("report", help="runs, refusals, errors")
     reporting.add_argument("domain_id", metavar="id")
     controls = {
@@ -170,7 +174,7 @@ def main() -> int:
     controlling = [commands.add_parser(name, help=purpose) for name, purpose in controls.items()]
     for one in controlling:
         one.add_argument("domain_id", metavar="id")
-    for one in (listing, removing, crawling, reporting, *controlling):
+    for one in (listing, removing, *crawling, reporting, *controlling):
         one.add_argument("--json", action="store_true", help="for programs")
     options = vars(parser.parse_args())
     actions: dict[str, Callable[..., Coroutine[object, object, int]]] = {
@@ -178,6 +182,7 @@ def main() -> int:
         "list": list_domains,
         "remove": remove,
         "crawl": crawl,
+        **{str(name): partial(crawl, step=name) for name in ALL_STEPS},
         "report": report,
         "pause": pause,
         "resume": resume,

@@ -1,4 +1,5 @@
-"""Crawl a domain in this very process: no worker is needed, and leases make it safe beside them.
+"""Crawl a domain in this very process, or take one step of that: no worker is needed, and leases make it safe beside
+them.
 
 A dry run of a folder writes nothing at all; that of a site or a repository sends the few requests of a listing, for
 which the fetcher keeps its politeness in Redis (gates, robots.txt).
@@ -6,73 +7,142 @@ which the fetcher keeps its politeness in Redis (gates, robots.txt).
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 
-from core.errors import FreshetError
-from core.runs.run import COUNTERS
-from core.runtime.context import build_context
+from core.runtime.context import Context, build_context
 from core.runtime.terminal import echo
+from core.sources.crawl_parameters import ALL, MOST_RETRY_BATCHES, RETRY_BATCHES, SCOPES, CrawlParameters
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_crawl import DomainCrawl, SourceResult
-from core.sources.io.domain_steps import DomainSteps
-from core.sources.io.dry_run import DryRunReport, dry_run_source
+from core.sources.io.domain_steps import ChosenSources, DomainSteps, StepResult
 from core.sources.io.loss_approval import approve_losses
+from core.sources.sharepoint.step_names import ALL_STEPS, StepName
 from core.store.cancellation import Canceller
 from scripts import command_line
-from scripts.command_names import as_typed
-from scripts.domain_report import COUNTER_HEAD, message_of
-from scripts.tables import table
+from scripts.domain_results import preview_json, preview_text, result_json, show_results, step_json
 
 STOP_SECONDS = 2.0
 INTERRUPTED = 130
-DRY_RUN_HEAD = ("SOURCE", "KIND", "ADDS", "CHANGED", "REMOVED", "UNCHANGED", "REFUSED", "REQUESTS", "THE LISTING")
+
+
+def add_crawl_options(parser: argparse.ArgumentParser) -> None:
+    """Give a command the options of a crawl."""
+    modes = [str(CrawlMode.INCREMENTAL), str(CrawlMode.FULL)]
+    parser.add_argument("domain_id", metavar="id")
+    parser.add_argument("--mode", choices=modes, default=modes[0])
+    parser.add_argument("--scope", choices=[ALL, *SCOPES], default=ALL, help="only these sources of SharePoint")
+    parser.add_argument("--source", metavar="ID", help="one source only: `docs.site`, or `site`")
+    parser.add_argument("--source-type", metavar="TYPE", help="only sources of this type: `web_sources`")
+    parser.add_argument("--dry-run", action="store_true", help="tell what it would do; changes nothing")
+    parser.add_argument(
+        "--retry-batches",
+        metavar="N",
+        type=int,
+        choices=range(1, MOST_RETRY_BATCHES + 1),
+        default=RETRY_BATCHES,
+        help="how often SharePoint sources try what failed; 1: once",
+    )
+    parser.add_argument("--yes", action="store_true", help="it may lose more than the guard lets it, for a day")
 
 
 async def crawl(
     domain_id: str,
     mode: str = CrawlMode.INCREMENTAL,
     *,
-    scope: str = "all",
+    step: StepName | None = None,
+    scope: str = ALL,
     source: str | None = None,
+    source_type: str | None = None,
     dry_run: bool = False,
+    retry_batches: int = RETRY_BATCHES,
     yes: bool = False,
     json: bool = False,
 ) -> int:
-    """Crawl each source, or tell what that would do; return 1 if one of them was held or failed."""
-    if scope != "all":
-        raise FreshetError(f"--scope {scope}: this version knows only `all`; scopes are for SharePoint, later.")
+    """Crawl each source, or take one step of that, or tell what it would do; return 1 if one was held or failed."""
+    steps = frozenset({step} if step else ALL_STEPS)
+    asked = CrawlParameters(steps, scope, source or "", source_type or "", retry_batches)
     async with (
         command_line.open_session() as (settings, keys, client),
         build_context(settings, client, keys) as context,
     ):
-        steps = DomainSteps(context, is_own_command=True)
-        sids = [record.sid for record in await steps.select(domain_id, source=source)]
+        work = _Work(context, domain_id, CrawlMode(mode), asked, step)
+        chosen = await work.steps.select(domain_id, asked)
         if dry_run:
-            reports = [await dry_run_source(context, sid, CrawlMode(mode)) for sid in sids]
-            if json:
-                command_line.print_json([_preview_json(one) for one in reports])
-            else:
-                echo(_preview(reports))
-            return 0
-        if yes:
-            await approve_losses(client, keys, domain_id, source)
+            return await work.preview(chosen, json=json)
+        for sid in chosen.sids if yes else ():
+            await approve_losses(client, keys, domain_id, sid)
         stop = asyncio.Event()
-        crawling = DomainCrawl(context, domain_id, sids, CrawlMode(mode), should_stop=stop.is_set)
         async with _stoppable(stop):
-            await (crawling.run_source(sids[0]) if source is not None else crawling.run())
-    results = list(crawling.results.values())
+            await work.run(chosen, stop)
+    results = list(work.results.values())
     if json:
-        command_line.print_json([_result_json(one) for one in results])
+        command_line.print_json(step_json(results, work.others) if step else [result_json(one) for one in results])
     else:
-        _show(results)
+        show_results(results, work.others)
     if stop.is_set():
         echo("Stopped. What is left is due; the next crawl, or the timer, goes on with it.", file=sys.stderr)
         return INTERRUPTED
     return int(any(one.is_trouble for one in results))
+
+
+@dataclass(slots=True)
+class _Work:
+    """One command."""
+
+    context: Context
+    domain_id: str
+    mode: CrawlMode
+    asked: CrawlParameters
+    step: StepName | None
+    results: dict[str, SourceResult] = field(default_factory=dict)
+    others: StepResult | None = None
+    """What was set going for sources without steps."""
+
+    @property
+    def steps(self) -> DomainSteps:
+        return DomainSteps(self.context, is_own_command=True)
+
+    async def preview(self, chosen: ChosenSources, *, json: bool) -> int:
+        """Tell what it would do; changes nothing."""
+        sids = chosen.sids if self.step in (None, StepName.DOWNLOAD) else chosen.stepped
+        reports = await self.steps.preview(sids, self.mode)
+        if json:
+            command_line.print_json([preview_json(one) for one in reports])
+            return 0
+        others = await self._others(chosen.others, dry_run=True)
+        if others:
+            echo(f"Items of sources without steps: {others.items}.")
+        echo(preview_text(reports))
+        return 0
+
+    async def run(self, chosen: ChosenSources, stop: asyncio.Event) -> None:
+        """Crawl, or take the step: here where sources have steps, by jobs where they have none."""
+        if self.step is StepName.EMBED and chosen.stepped:
+            await self.steps.require_store(self.domain_id)
+        self.others = await self._others(chosen.others, dry_run=False)
+        sids = chosen.stepped if self.others else chosen.sids
+        crawling = DomainCrawl(
+            *(self.context, self.domain_id, sids, self.mode),
+            should_stop=stop.is_set,
+            asked=self.asked,
+            results=self.results,
+        )
+        if sids:
+            await (crawling.run_source(sids[0]) if self.asked.source_id else crawling.run())
+
+    async def _others(self, sids: Sequence[str], *, dry_run: bool) -> StepResult | None:
+        """Take the step for sources that have none of their own; None: a crawl does it."""
+        if self.step is StepName.PROCESS and sids:
+            return await self.steps.read_again(sids, force=self.mode is CrawlMode.FULL, dry_run=dry_run)
+        if self.step is StepName.EMBED and sids:
+            return await self.steps.embed_waiting(self.domain_id, sids, dry_run=dry_run)
+        return None
 
 
 @contextlib.asynccontextmanager
@@ -97,56 +167,3 @@ async def _stoppable(stop: asyncio.Event) -> AsyncIterator[None]:
         canceller.disarm()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
-
-
-def _show(results: list[SourceResult]) -> None:
-    rows = [(one.sid, _end(one), *(one.counts.get(name, 0) for name in COUNTERS)) for one in results]
-    echo(table(("SOURCE", "END", *COUNTER_HEAD), rows))
-    for one in results:
-        message = one.error or (message_of(one.run) if one.run else "")
-        if message:
-            echo(as_typed(message), file=sys.stderr if one.is_trouble else sys.stdout)
-
-
-def _result_json(one: SourceResult) -> dict[str, object]:
-    return {
-        "source": one.sid,
-        "run": one.run.id if one.run else "",
-        "status": str(one.status),
-        "problem": one.problem,
-        "message": one.error or (one.run.message if one.run else ""),
-        "counts": dict(one.counts),
-    }
-
-
-def _end(result: SourceResult) -> str:
-    return f"{result.status} ({result.problem})" if result.problem else str(result.status)
-
-
-def _preview(reports: list[DryRunReport]) -> str:
-    lines = [table(DRY_RUN_HEAD, [_preview_row(one) for one in reports])]
-    lines += [f"{one.source.sid}: {one.held}. Nothing would be removed without --yes." for one in reports if one.held]
-    if any(one.source.follows_links for one in reports):
-        lines.append("Of a site, pages that only links lead to are counted when they are found.")
-    return "\n".join([*lines, "Nothing was changed."])
-
-
-def _preview_row(one: DryRunReport) -> tuple[object, ...]:
-    sid, kind = one.source.sid, one.source.state.record.kind
-    removed = one.removed if one.source.is_listing_evidence else "?"
-    return (sid, kind, one.added, one.changed, removed, one.unchanged, one.refused, one.requests, one.how)
-
-
-def _preview_json(one: DryRunReport) -> dict[str, object]:
-    return {
-        "source": one.source.sid,
-        "kind": one.source.state.record.kind,
-        "added": one.added,
-        "changed": one.changed,
-        "removed": one.removed if one.source.is_listing_evidence else None,
-        "unchanged": one.unchanged,
-        "refused": one.refused,
-        "requests": one.requests,
-        "listing": one.how,
-        "held": one.held,
-    }

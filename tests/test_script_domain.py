@@ -256,7 +256,9 @@ async def test_one_source_by_either_name(site: Site, folder: Path, name: str, re
     [
         (("crawl", "nobody"), "There is no domain nobody."),
         (("crawl", "notes", "--source", "other"), "notes has no source other; it has notes."),
-        (("crawl", "notes", "--scope", "lists"), "--scope lists: this version knows only `all`"),
+        (("crawl", "notes", "--scope", "lists"), "notes has no lists sources."),
+        (("crawl", "notes", "--source-type", "web_sources"), "notes has no web_sources."),
+        (("embed", "notes", "--source", "other"), "notes has no source other; it has notes."),
         (("report", "nobody"), "There is no domain nobody."),
         (("remove", "nobody"), "There is no domain nobody."),
     ],

@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 import math
 
+from core.errors import NotFound
 from core.runs.io.run_jobs import continue_run
 from core.runs.run import Run, RunStatus, parse_run
 from core.runtime.allowed_jobs import JobRefused
 from core.runtime.context import Context
 from core.runtime.job_limit import JobLimit
+from core.sources.crawl_parameters import CrawlParameters
 from core.sources.domain_schema import DomainFileError
 from core.sources.io.crawl import crawl_source
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.domain_crawl import DomainCrawl
 from core.sources.io.domain_store import DomainStore
+from core.sources.io.source_selection import select_sources
 from core.store import connect
 from workers.due_jobs import send_due
 
@@ -54,9 +57,15 @@ async def crawl_domain(context: Context, limit: JobLimit, domain_id: str, run_id
     domain = await DomainStore(context.client, context.keys).read(domain_id)
     if domain is None:
         return  # removed since the job was sent
-    crawling = DomainCrawl(
-        context, domain_id, domain.sources, mode, stays=False, should_stop=limit.is_over, started_by="api"
-    )
+    now = await connect.now(context.client)
+    known = await context.runs.read(run_id, now) if run_id else None
+    try:
+        sids = await select_sources(context, domain, CrawlParameters.of(known.parameters if known else {}))
+    except NotFound as error:
+        if known:
+            await context.runs.finish(known, RunStatus.FAILED, now, {"error": str(error), "message": str(error)})
+        return
+    crawling = DomainCrawl(context, domain_id, sids, mode, stays=False, should_stop=limit.is_over, started_by="api")
     run = await crawling.run(run_id)
     if not limit.is_stopped:
         await continue_run(context.settings, run)

@@ -6,7 +6,9 @@ from typing import Literal, Self
 
 from pydantic import Field
 
+from core.sources.crawl_parameters import MOST_RETRY_BATCHES, RETRY_BATCHES, CrawlParameters
 from core.sources.io.dry_run import DryRunReport
+from core.sources.sharepoint.step_names import ALL_STEPS, StepName
 from workers.web.job_models import Job
 from workers.web.models import AnswerModel, DomainId, Flag, RequestModel, SourceName
 
@@ -30,15 +32,25 @@ class CrawlerRequest(RequestModel):
     )
     dry_run: Flag = Field(default=False, description="true: tell what would be done, and change nothing.")
     retry_batches: int = Field(
-        default=2,
+        default=RETRY_BATCHES,
         ge=1,
-        le=10,
-        description="For SharePoint sources. Others try failed items again by their own backoff, whatever this is.",
+        le=MOST_RETRY_BATCHES,
+        description="How often SharePoint sources try what failed, the first time included. Others have a backoff.",
     )
     format: Literal["json", "stream", "html"] = Field(
         default="json",
         description="json: answer at once; stream: server-sent events until the end; html: a page to read.",
     )
+
+    def parameters(self, step: StepName | None = None) -> CrawlParameters:
+        """Return what a run is asked to do: all steps, or this one."""
+        return CrawlParameters(
+            steps=frozenset({step} if step else ALL_STEPS),
+            scope=self.scope,
+            source_id=self.source_id or "",
+            source_type=self.source_type or "",
+            retry_batches=self.retry_batches,
+        )
 
 
 class SourcePreview(AnswerModel):

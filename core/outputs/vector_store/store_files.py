@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from core.errors import FreshetError
+from core.errors import FreshetError, NotFound
 
 
 class FileStatus(StrEnum):
@@ -68,7 +68,7 @@ class BegunUpload:
     size_bytes: int
 
 
-class VectorStoreMissing(FreshetError):
+class VectorStoreMissing(NotFound):
     """The vector store of a domain does not exist; the message says what to do."""
 
 

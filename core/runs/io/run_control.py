@@ -14,7 +14,8 @@ from core.runs.io.run_steps import RunSteps
 from core.runs.io.run_store import KEPT
 from core.runs.run import CHECK, FailedItem, Run, RunKind, RunStatus, domain_scope, source_scope
 from core.settings import Settings
-from core.sources.io.crawl_runs import CrawlMode, open_crawl_run
+from core.sources.crawl_parameters import CrawlParameters
+from core.sources.io.crawl_runs import ALL_OF_IT, CrawlMode, open_crawl_run
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_kinds import source_class
 from core.sources.io.source_store import SourceStore
@@ -188,18 +189,32 @@ class RunControl:
     # ── start and retry ──
 
     async def start_crawl(
-        self, domain_id: str, mode: str = "incremental", *, source: str | None = None, started_by: str = "api"
+        self,
+        domain_id: str,
+        mode: str = "incremental",
+        *,
+        source: str | None = None,
+        started_by: str = "api",
+        asked: CrawlParameters = ALL_OF_IT,
     ) -> Run:
-        """Queue a crawl of a domain, or of one source of it; return its run: the open one, if someone works on that."""
+        """Queue a crawl of a domain, or of one source of it; return its run: the open one, if someone works on that.
+
+        Raises FreshetError if that one does not do what is asked for.
+        """
         domain = await DomainStore(self._client, self._keys).require(domain_id)
         sid = domain.source_id(source) if source is not None else ""
         kind, scope = (RunKind.CRAWL, source_scope(sid)) if sid else (RunKind.DOMAIN, domain_scope(domain_id))
         now = await connect.now(self._client)
         known = await self._steps.store.open_run(scope, now)
         if known and known.kind is kind and await self._is_kept(known, now):
+            _refuse_other_steps(known, asked)
             return known
         run = await open_crawl_run(
-            self._steps.store, kind, CrawlMode(mode), now, domain=domain_id, source=sid, started_by=started_by
+            *(self._steps.store, kind, CrawlMode(mode), now),
+            domain=domain_id,
+            source=sid,
+            started_by=started_by,
+            asked=asked,
         )
         await self._steps.send_job(run.id)
         return await self._steps.require(run.id)
@@ -258,6 +273,15 @@ class RunControl:
 
     async def _open_runs(self, domain_id: str) -> list[Run]:
         return [run for run in await self._steps.open_runs() if run.domain == domain_id]
+
+
+def _refuse_other_steps(run: Run, asked: CrawlParameters) -> None:
+    does = CrawlParameters.of(run.parameters)
+    if not does.covers(asked.of_source() if run.source else asked):
+        told = ", ".join(f"{name} {value}" for name, value in does.told().items() if value)
+        raise FreshetError(
+            f"{run.id} works on {run.scope} now, and does something else ({told}). Wait for its end, or cancel it."
+        )
 
 
 def _by_hand(run: Run) -> str:

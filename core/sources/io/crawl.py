@@ -16,8 +16,9 @@ from core.runs.io.run_worker import RunWorker
 from core.runs.run import Run, RunKind, RunStatus, source_scope
 from core.runs.run_request import RunRequest
 from core.runtime.context import Context
+from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl_pass import crawl_once
-from core.sources.io.crawl_runs import CrawlMode, open_crawl_run
+from core.sources.io.crawl_runs import ALL_OF_IT, CrawlMode, open_crawl_run
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
 from core.store import cancellation
@@ -39,6 +40,7 @@ async def crawl_source(
     run_id: str = "",
     parent: str = "",
     started_by: str = "",
+    asked: CrawlParameters = ALL_OF_IT,
     stays: bool = True,
     should_stop: Callable[[], bool] = lambda: False,
     watch: Callable[[Progress], None] | None = None,
@@ -47,9 +49,9 @@ async def crawl_source(
 ) -> Mapping[str, str]:
     """Crawl once; return the run's fields at its end, or as it was left. Another run of the source is waited for.
 
-    `run_id`: this run and no other; nothing is done if it has ended. `stays`: wait here while it is paused, or for
-    others who work on the source; a job does not, since another one continues the run. `on_open` is told which run it
-    is, `on_wait` when it begins and ends to wait for the end of a pause.
+    `run_id`: this run and no other; nothing is done if it has ended. `asked`: what a new run does. `stays`: wait here
+    while it is paused, or for others who work on the source; a job does not, since another one continues the run.
+    `on_open` is told which run it is, `on_wait` when it begins and ends to wait for the end of a pause.
     """
     clock = await ServerClock.ask(context.client)
     requested_ts = clock.now()
@@ -62,7 +64,9 @@ async def crawl_source(
             open_sources = OpenSources(context, clock.now())
             source = await open_sources.require(sid)
             if worker is None:
-                worker = await _open_worker(context, clock, source, mode, requested_ts, run_id, parent, started_by)
+                worker = await _open_worker(
+                    context, clock, source, mode, requested_ts, run_id, parent, started_by, asked
+                )
                 worker.left_as = RunStatus.INTERRUPTED if stays else RunStatus.QUEUED
                 if on_open:
                     await on_open(worker.run)
@@ -106,6 +110,7 @@ async def _open_worker(
     run_id: str,
     parent: str,
     started_by: str,
+    asked: CrawlParameters,
 ) -> RunWorker:
     """Return a worker of the given run, of the source's open one, or of a new one.
 
@@ -124,6 +129,7 @@ async def _open_worker(
             source=source.sid,
             parent=parent,
             started_by=started_by,
+            asked=asked,
         )
     return RunWorker(context.runs, clock, run, context.leases.prefix)
 

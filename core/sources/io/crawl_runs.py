@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from core.runs.io.run_store import RunStore
 from core.runs.run import Run, RunKind, RunStatus
+from core.sources.crawl_parameters import CrawlParameters
 
 
 class CrawlMode(StrEnum):
@@ -24,6 +25,7 @@ class CrawlMode(StrEnum):
         return cls(run.mode) if run.mode in set(cls) else cls.SCHEDULED
 
 
+ALL_OF_IT = CrawlParameters()
 _STRENGTH = {mode: place for place, mode in enumerate(CrawlMode)}
 
 
@@ -37,12 +39,23 @@ async def open_crawl_run(
     source: str = "",
     parent: str = "",
     started_by: str = "",
+    asked: CrawlParameters = ALL_OF_IT,
 ) -> Run:
-    """Return the open run of the source or domain, or a new one. Nobody else may work on the source meanwhile."""
+    """Return the open run of the source or domain, or a new one. Nobody else may work on the source meanwhile.
 
-    async def opened() -> Run:
+    An open run that does less than is asked for is superseded, by one that does what both were asked for.
+    """
+    asked = asked.of_source() if source else asked
+
+    async def opened(wanted: CrawlParameters = asked, mode: CrawlMode = mode) -> Run:
         run, _ = await runs.open(
-            kind, now, source=source, domain=domain, mode=str(mode), parent=parent, started_by=started_by
+            *(kind, now),
+            source=source,
+            domain=domain,
+            mode=str(mode),
+            parent=parent,
+            started_by=started_by,
+            parameters=wanted.to_run(),
         )
         return run
 
@@ -50,12 +63,26 @@ async def open_crawl_run(
     if run.kind is RunKind.REFRESH and kind is not RunKind.REFRESH:
         await end_refresh(runs, run, now)
         run = await opened()
-    elif _STRENGTH[CrawlMode.of(run)] < _STRENGTH[mode]:
-        await runs.finish(run, RunStatus.CANCELLED, now, {"message": f"superseded by a crawl with mode {mode}"})
-        run = await opened()
+    elif is_weaker(run, mode, asked):
+        before = CrawlMode.of(run)
+        strongest = max(before, mode, key=_STRENGTH.__getitem__)
+        # A crawl by schedule comes again by itself, and nobody asked for its steps.
+        is_asked_for = before is not CrawlMode.SCHEDULED
+        wanted = asked.joined(CrawlParameters.of(run.parameters)) if is_asked_for else asked
+        message = f"superseded by a crawl with mode {strongest}"
+        if not wanted.is_whole_crawl:
+            message += f", steps {wanted.told()['steps']}"
+        await runs.finish(run, RunStatus.CANCELLED, now, {"message": message})
+        run = await opened(wanted, strongest)
     if parent and run.parent != parent:
         await runs.update(run.id, {"parent": parent})
     return run
+
+
+def is_weaker(run: Run, mode: CrawlMode, asked: CrawlParameters) -> bool:
+    """Does an open run do less than someone asks for?"""
+    is_less = _STRENGTH[CrawlMode.of(run)] < _STRENGTH[mode]
+    return is_less or not CrawlParameters.of(run.parameters).covers(asked)
 
 
 async def end_refresh(runs: RunStore, run: Run, now: float) -> None:

@@ -14,6 +14,7 @@ from core.models import ListingEnd
 from core.registry.io.deletion_guard import DeletionGuard
 from core.runs.run import Run, RunPhase
 from core.runtime.context import Context
+from core.sources.crawl_parameters import CrawlParameters
 from core.sources.domain_schema import SOURCES_SUFFIX
 from core.sources.io.crawl_progress import CrawlProgress, PercentRange
 from core.sources.io.crawl_runs import CrawlMode
@@ -25,8 +26,6 @@ from core.store.clock import ServerClock
 
 PREPARED, STATISTICS = "prepared", "statistics"
 """Fields of a run: its source was prepared to the end; what its steps did."""
-RETRY_BATCHES = "retry_batches"
-_DEFAULT_BATCHES = 2
 _VISITS = PercentRange(60, 80)
 
 
@@ -115,7 +114,7 @@ class CrawlSteps:
             names=self.names,
             mode=str(CrawlMode.FULL if CrawlMode.of(self.run) is CrawlMode.FULL else CrawlMode.INCREMENTAL),
             should_stop=self.should_stop,
-            retry_batches=_batches(parameters),
+            retry_batches=CrawlParameters.of(parameters).retry_batches,
             began_ts=self.run.created_ts,
             run_id=self.run.id,
             now=self.clock.now,
@@ -138,9 +137,3 @@ class CrawlSteps:
 
     async def _may_remove(self, removed: int, known: int) -> str:
         return await self.guard.refuse_loss(self.source, removed, known=known)
-
-
-def _batches(parameters: Mapping[str, str]) -> int:
-    """Return how often what failed is tried; a number that is none counts as not given."""
-    text = str(parameters.get(RETRY_BATCHES, ""))
-    return max(int(text), 1) if text.isdecimal() else _DEFAULT_BATCHES

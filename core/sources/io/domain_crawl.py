@@ -6,6 +6,7 @@ goes on with the source that it was at, and repeats none that has come to its en
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +19,11 @@ from core.runs.io.run_worker import RunWorker
 from core.runs.run import COUNTERS, ENDED, Run, RunKind, RunPhase, RunStatus, source_scope
 from core.runs.run_request import RunRequest
 from core.runtime.context import Context
+from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl import crawl_source
-from core.sources.io.crawl_runs import CrawlMode, open_crawl_run
+from core.sources.io.crawl_runs import ALL_OF_IT, CrawlMode, open_crawl_run
+from core.sources.io.domain_store import DomainStore
+from core.sources.io.source_selection import select_sources
 from core.store import cancellation
 from core.store.clock import ServerClock
 
@@ -66,6 +70,8 @@ class DomainCrawl:
     """Wait here while it is paused; a job does not, since another one continues the run."""
     should_stop: Callable[[], bool] = lambda: False
     started_by: str = "script"
+    asked: CrawlParameters = ALL_OF_IT
+    """What a new run does; one that is continued does what it was asked for."""
     results: dict[str, SourceResult] = field(default_factory=dict)
     _is_waiting: bool = False
     _in_flight: int = 0
@@ -79,8 +85,12 @@ class DomainCrawl:
             run = await runs.require(run_id, now)
         else:
             run = await open_crawl_run(
-                runs, RunKind.DOMAIN, self.mode, now, domain=self.domain_id, started_by=self.started_by
+                *(runs, RunKind.DOMAIN, self.mode, now),
+                domain=self.domain_id,
+                started_by=self.started_by,
+                asked=self.asked,
             )
+            await self._select(run)
         worker = RunWorker(runs, clock, run, self.context.leases.prefix)
         worker.left_as = RunStatus.INTERRUPTED if self.stays else RunStatus.QUEUED
         await self._drop_dead(run)
@@ -90,10 +100,17 @@ class DomainCrawl:
             await self._work(worker, clock)
         return await runs.require(run.id, clock.now())
 
+    async def _select(self, run: Run) -> None:
+        """Choose the sources of an open run that does more than is asked for now."""
+        does = CrawlParameters.of(run.parameters)
+        if does != self.asked:
+            domain = await DomainStore(self.context.client, self.context.keys).require(self.domain_id)
+            self.sids = await select_sources(self.context, domain, does)
+
     async def run_source(self, sid: str) -> None:
         """Crawl one source, as a run of its own."""
         clock = await ServerClock.ask(self.context.client)
-        await self._crawl_source(sid, self.mode, clock)
+        await self._crawl_source(sid, self.mode, clock, asked=self.asked)
 
     async def _stay(self, worker: RunWorker) -> None:
         try:
@@ -124,6 +141,7 @@ class DomainCrawl:
             worker.end_fields |= await self._totals(runs, run.id, clock.now())
             worker.end_fields |= {"problem": self._problem(), "message": self._message()}
             worker.end_fields["receipt"] = receipts.joined(self._receipts())
+            worker.end_fields["statistics"] = json.dumps(self._statistics(), ensure_ascii=False)
 
     def _should_stop(self, worker: RunWorker) -> bool:
         return self.should_stop() or worker.should_stop()
@@ -142,9 +160,14 @@ class DomainCrawl:
             self._is_waiting = is_waiting
             await worker.beat()
 
-        run_id = before.id if before else ""
-        mode = CrawlMode.of(worker.run)
-        await self._crawl_source(sid, mode, clock, run_id=run_id, parent=parent, on_open=on_open, on_wait=on_wait)
+        await self._crawl_source(
+            *(sid, CrawlMode.of(worker.run), clock),
+            run_id=before.id if before else "",
+            parent=parent,
+            asked=CrawlParameters.of(worker.run.parameters).of_source(),
+            on_open=on_open,
+            on_wait=on_wait,
+        )
 
     async def _crawl_source(self, sid: str, mode: CrawlMode, clock: ServerClock, **more: Any) -> None:
         """Crawl a source and keep how that ended, also if it is interrupted."""
@@ -175,6 +198,11 @@ class DomainCrawl:
             run_id = run_ids[0] if run_ids else (await runs.open_ids()).get(scope, "")
             run = await cancellation.finish(runs.read(run_id, clock.now())) if run_id else None
             self.results[sid] = SourceResult(sid, run, error)
+
+    def _statistics(self) -> dict[str, object]:
+        """Return what the steps did to each source that has steps."""
+        told = {one.sid: dict(one.run.statistics) for one in self.results.values() if one.run and one.run.statistics}
+        return {"sources": told} if told else {}
 
     def _receipts(self) -> list[str]:
         return [result.run.receipt if result.run else "" for result in self.results.values()]

@@ -136,7 +136,8 @@ class DomainFolders:
 
     def _own_files(self, domain_id: str) -> list[Path]:
         path = self.path(domain_id)
-        return [path, path.with_name(CFG.FILES_METADATA_JSON), *path.parent.glob("*.new")]
+        names = (CFG.FILES_METADATA_JSON, "*.new", ".vector_store.*")
+        return [path, *(found for name in names for found in path.parent.glob(name))]
 
     @contextlib.contextmanager
     def _locked(self, domain_id: str) -> Iterator[Path]:

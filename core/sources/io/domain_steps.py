@@ -1,4 +1,8 @@
-"""The steps of a crawl on their own: which sources, what a crawl would do, read again, embed what waits."""
+"""The steps of a crawl on their own: which sources, what a crawl would do, read again, embed what waits.
+
+A source with copies of its own (`has_steps`) does each step in a crawl run that names it. For others, downloading is
+crawling, processing is reading again what is known, and embedding is for texts that wait.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,42 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.errors import FreshetError, NotFound
+from core.outputs.vector_store.io.openai_calls import open_calls
+from core.outputs.vector_store.io.openai_store import OpenAiStore
 from core.registry.io.reindex import Reindexer, ReindexRequest
 from core.runs.io.run_jobs import job_of, send_jobs
 from core.runs.run import RunStatus
 from core.runtime.context import Context
 from core.search.io.embed_items import EmbedItems, open_embed
 from core.search.io.embed_queue import EmbedQueue
-from core.sources.domain_schema import SOURCES_SUFFIX, SourceRecord
+from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.domain_take_up import DomainTakeUp
 from core.sources.io.dry_run import DryRunReport, dry_run_source
+from core.sources.io.source_selection import select_sources, with_steps
 from core.store import connect
 
-SHAREPOINT_TYPES = {"files": "file_sources", "lists": "list_sources", "sitepages": "sitepage_sources"}
-"""By scope. No source of this version is one."""
+OPENAI = "openai"
 
 
 class NoSharePointSource(FreshetError):
     """This is for SharePoint sources, and the domain has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSources:
+    """The sources that a step concerns."""
+
+    sids: tuple[str, ...]
+    """All of them, in the order of the domain."""
+    stepped: tuple[str, ...]
+    """Those that have steps of their own."""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Those that have none."""
+        return tuple(sid for sid in self.sids if sid not in self.stepped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,48 +68,51 @@ class DomainSteps:
     def __init__(self, context: Context, *, is_own_command: bool = False) -> None:
         """`is_own_command`: a person typed it, so the folders that an edited domain.json names may be read."""
         self._context = context
-        self._take_up = DomainTakeUp(context.settings, context.client, context.keys, is_own_command=is_own_command)
         self._domains = DomainStore(context.client, context.keys)
         self._reindexer = Reindexer(context.settings, context.client, context.keys)
+        self._take_up = DomainTakeUp(context.settings, context.client, context.keys, is_own_command=is_own_command)
+        self._started_by = "script" if is_own_command else "api"
 
-    async def select(
-        self, domain_id: str, *, source: str | None = None, source_type: str | None = None, scope: str = "all"
-    ) -> list[SourceRecord]:
+    async def select(self, domain_id: str, asked: CrawlParameters) -> ChosenSources:
         """Return the sources that are meant, by the domain.json of now; raise NotFound, a sentence, if there are none.
 
         Raises DomainFileError if that file cannot be used.
         """
         await self._take_up.one(domain_id)
         domain = await self._domains.require(domain_id)
-        names = [domain.source_id(source)] if source is not None else list(domain.sources)
-        found = [state.record for sid in names if (state := await self._context.sources.read(sid))]
-        if scope != "all":
-            source_type = source_type or SHAREPOINT_TYPES[scope]
-        if source_type is not None:
-            found = [record for record in found if f"{record.kind}{SOURCES_SUFFIX}" == source_type]
-        if not found:
-            raise NotFound(f"{domain_id} has no {source_type or 'sources'}{f' named {source}' if source else ''}.")
-        return found
+        sids = await select_sources(self._context, domain, asked.of_all_steps())
+        if not sids:
+            types = "sources" if asked.source_types is None else asked.source_type or f"{asked.scope} sources"
+            named = f" named {asked.source_id}" if asked.source_id else ""
+            raise NotFound(f"{domain_id} has no {types}{named}.")
+        return ChosenSources(tuple(sids), tuple(await with_steps(self._context, sids)))
 
     async def require_sharepoint(self, domain_id: str) -> None:
         """Raise NoSharePointSource if the domain has no source whose metadata could be cleaned."""
-        await self._domains.require(domain_id)
-        raise NoSharePointSource(
-            f"{domain_id} has no SharePoint source, so it has no files_metadata.json to clean. Web sites, folders and "
-            "repositories keep nothing of an item that is gone."
-        )
+        if not (await self.select(domain_id, CrawlParameters())).stepped:
+            raise NoSharePointSource(
+                f"{domain_id} has no SharePoint source, so it has no files_metadata.json to clean. Web sites, folders "
+                "and repositories keep nothing of an item that is gone."
+            )
 
-    async def preview(self, sources: Sequence[SourceRecord], mode: str) -> list[DryRunReport]:
+    async def require_store(self, domain_id: str) -> None:
+        """Raise VectorStoreMissing if the domain names a vector store at OpenAI that does not exist."""
+        choice, settings = (await self._domains.require(domain_id)).vector_store, self._context.settings
+        if choice.index == OPENAI and choice.id:
+            async with open_calls(settings) as calls:
+                await OpenAiStore(calls, choice.id, settings.openai_wait_seconds).check()
+
+    async def preview(self, sids: Sequence[str], mode: str) -> list[DryRunReport]:
         """Tell what a crawl would do; changes nothing."""
-        return [await dry_run_source(self._context, record.sid, CrawlMode(mode)) for record in sources]
+        return [await dry_run_source(self._context, sid, CrawlMode(mode)) for sid in sids]
 
-    async def read_again(self, sources: Sequence[SourceRecord], *, force: bool, dry_run: bool) -> StepResult:
+    async def read_again(self, sids: Sequence[str], *, force: bool, dry_run: bool) -> StepResult:
         """Make the items of these sources due: they are checked, or with `force` read again."""
-        requests = [ReindexRequest(source=record.sid, force=force) for record in sources]
+        requests = [ReindexRequest(source=sid, force=force) for sid in sids]
         if dry_run:
             counts = [await self._reindexer.count(await self._reindexer.select(one)) for one in requests]
             return StepResult(sum(one.items for one in counts), 0)
-        results = [await self._reindexer.run(one, started_by="api") for one in requests]
+        results = [await self._reindexer.run(one, started_by=self._started_by) for one in requests]
         return StepResult(
             items=sum(one.items for one in results),
             jobs=sum(one.jobs for one in results),
@@ -96,15 +120,15 @@ class DomainSteps:
             run_ids=tuple(dict.fromkeys(one.run_id for one in results if one.run_id)),
         )
 
-    async def embed_waiting(self, domain_id: str, sources: Sequence[SourceRecord], *, dry_run: bool) -> StepResult:
+    async def embed_waiting(self, domain_id: str, sids: Sequence[str], *, dry_run: bool) -> StepResult:
         """Open a run over the texts of these sources that wait to be embedded, and send its job."""
-        context, sids = self._context, [record.sid for record in sources]
+        context = self._context
         queue = EmbedQueue(context.client, context.keys)
         waiting, reason = await queue.count_in(sids), await queue.pause_reason()
         if dry_run or not waiting:
             return StepResult(waiting, 0, reason)
         now = await connect.now(context.client)
-        run = await open_embed(context.runs, now, domain_id, "api")
+        run = await open_embed(context.runs, now, domain_id, self._started_by)
         left = await EmbedItems(context.client, context.keys, run.id).add(sids)
         run = await context.runs.checked(run, now)
         if run.status is RunStatus.PAUSED:

@@ -8,8 +8,9 @@ from functools import partial
 
 from aiohttp import web
 
-from core.sources.domain_schema import SourceRecord
+from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.domain_steps import DomainSteps, NoSharePointSource, StepResult
+from core.sources.sharepoint.step_names import StepName
 from core.store import connect
 from workers.web.crawl_models import CrawlerAnswer, CrawlerRequest, SourcePreview
 from workers.web.crawl_page import crawl_page
@@ -18,6 +19,7 @@ from workers.web.job_models import Job
 from workers.web.job_stream import stream_jobs
 from workers.web.routing import EVENT_STREAM, HTML, Call, Route
 
+NOTHING_CHANGED = "Nothing was changed."
 DRY_RUN_SECONDS = 600.0
 """Listing a site keeps to the gaps between requests."""
 Work = Callable[[Call, CrawlerRequest], Awaitable[CrawlerAnswer]]
@@ -34,39 +36,66 @@ async def _answered(call: Call, asked: CrawlerRequest, work: Work) -> CrawlerAns
     return answer
 
 
-async def crawl(call: Call, asked: CrawlerRequest, action: str = "crawl") -> CrawlerAnswer:
-    """Start a crawl of the domain, or of some of its sources."""
-    sources = await _selected(call, asked)
+async def crawl(call: Call, asked: CrawlerRequest, step: StepName | None = None) -> CrawlerAnswer:
+    """Start a crawl of the domain or of some of its sources, or the step of it alone."""
+    steps, parameters = DomainSteps(call.services.context), asked.parameters(step)
+    action = f"{step}_data" if step else "crawl"
+    chosen = await steps.select(asked.domain_id, parameters)
     if asked.dry_run:
-        async with asyncio.timeout(DRY_RUN_SECONDS):
-            reports = await DomainSteps(call.services.context).preview(sources, asked.mode)
-        preview = [SourcePreview.of(report) for report in reports]
-        return _answer(action, asked, "Nothing was changed.", preview=preview)
-    is_whole = asked.source_id is None and asked.source_type is None and asked.scope == "all"
-    names = [None] if is_whole else [record.sid for record in sources]
-    start = call.services.run_control.start_crawl
-    runs = [await start(asked.domain_id, asked.mode, source=name, started_by="api") for name in names]
-    jobs = [Job.of(run) for run in runs]
+        return await _preview(steps, chosen.sids, action, asked)
+    jobs = [await _start(call, asked, parameters)]
     return _answer(action, asked, f"GET /v2/jobs/{jobs[0].id} shows how it goes.", job=jobs[0], jobs=jobs)
 
 
 async def process_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
-    """Check what is known of the sources, or with mode=full read it again, without listing them."""
-    sources, steps = await _selected(call, asked), DomainSteps(call.services.context)
-    result = await steps.read_again(sources, force=asked.mode == "full", dry_run=asked.dry_run)
-    return _step_answer("process_data", asked, result, await _jobs(call, result))
+    """Process what SharePoint sources have downloaded; check what is known of others, or with mode=full read it."""
+    steps = DomainSteps(call.services.context)
+
+    async def read_again(sids: Sequence[str]) -> StepResult:
+        return await steps.read_again(sids, force=asked.mode == "full", dry_run=asked.dry_run)
+
+    return await _step(call, asked, StepName.PROCESS, read_again)
 
 
 async def embed_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
-    """Embed the texts of the sources that wait for it."""
-    sources, steps = await _selected(call, asked), DomainSteps(call.services.context)
-    result = await steps.embed_waiting(asked.domain_id, sources, dry_run=asked.dry_run)
-    return _step_answer("embed_data", asked, result, await _jobs(call, result))
+    """Embed the files of SharePoint sources, and the texts of others that wait for it."""
+    steps = DomainSteps(call.services.context)
+
+    async def embed_waiting(sids: Sequence[str]) -> StepResult:
+        return await steps.embed_waiting(asked.domain_id, sids, dry_run=asked.dry_run)
+
+    return await _step(call, asked, StepName.EMBED, embed_waiting)
 
 
-async def _jobs(call: Call, result: StepResult) -> list[Job]:
-    now = await connect.now(call.services.client)
-    return [Job.of(await call.services.context.runs.require(run_id, now)) for run_id in result.run_ids]
+async def _step(
+    call: Call, asked: CrawlerRequest, step: StepName, others: Callable[[Sequence[str]], Awaitable[StepResult]]
+) -> CrawlerAnswer:
+    """Take one step: in a run of its own where sources have steps, as `others` does it where they have none."""
+    steps, action, parameters = DomainSteps(call.services.context), f"{step}_data", asked.parameters(step)
+    chosen = await steps.select(asked.domain_id, parameters)
+    if step is StepName.EMBED and chosen.stepped:
+        await steps.require_store(asked.domain_id)
+    result = await others(chosen.others) if chosen.others else StepResult(0, 0)
+    if asked.dry_run:
+        preview = (await _preview(steps, chosen.stepped, action, asked)).preview
+        return _answer(action, asked, NOTHING_CHANGED, items=result.items, preview=preview)
+    now, runs = await connect.now(call.services.client), call.services.context.runs
+    jobs = [await _start(call, asked, parameters)] if chosen.stepped else []
+    jobs += [Job.of(await runs.require(run_id, now)) for run_id in result.run_ids]
+    sent = f"Jobs that were sent: {result.jobs + bool(chosen.stepped)}."
+    message = f"{sent} {result.problem}".strip()
+    return _answer(action, asked, message, items=result.items, job=next(iter(jobs), None), jobs=jobs)
+
+
+async def _start(call: Call, asked: CrawlerRequest, parameters: CrawlParameters) -> Job:
+    start = call.services.run_control.start_crawl
+    return Job.of(await start(asked.domain_id, asked.mode, source=asked.source_id, started_by="api", asked=parameters))
+
+
+async def _preview(steps: DomainSteps, sids: Sequence[str], action: str, asked: CrawlerRequest) -> CrawlerAnswer:
+    async with asyncio.timeout(DRY_RUN_SECONDS):
+        reports = await steps.preview(sids, asked.mode)
+    return _answer(action, asked, NOTHING_CHANGED, preview=[SourcePreview.of(report) for report in reports])
 
 
 async def cleanup_metadata(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
@@ -79,21 +108,9 @@ async def cleanup_metadata(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
     raise AssertionError("this version has no SharePoint sources")
 
 
-async def _selected(call: Call, asked: CrawlerRequest) -> list[SourceRecord]:
-    return await DomainSteps(call.services.context).select(
-        asked.domain_id, source=asked.source_id, source_type=asked.source_type, scope=asked.scope
-    )
-
-
 def _answer(action: str, asked: CrawlerRequest, message: str, **more: object) -> CrawlerAnswer:
     fields = {"action": action, "domain_id": asked.domain_id, "mode": asked.mode, "dry_run": asked.dry_run}
     return CrawlerAnswer.model_validate({**fields, "message": message, **more})
-
-
-def _step_answer(action: str, asked: CrawlerRequest, result: StepResult, jobs: Sequence[Job] = ()) -> CrawlerAnswer:
-    sentence = "Nothing was changed." if asked.dry_run else f"Jobs that were sent: {result.jobs}."
-    message = f"{sentence} {result.problem}".strip()
-    return _answer(action, asked, message, items=result.items, job=next(iter(jobs), None), jobs=list(jobs))
 
 
 def _route(name: str, summary: str, work: Work) -> Route[CrawlerRequest]:
@@ -118,10 +135,14 @@ ROUTES = (
     _route("crawl", "Crawl a domain: list its sources, fetch what is new or changed, remove what is gone.", crawl),
     _route(
         "download_data",
-        "The same for web sites, folders and repositories: what they list is fetched and read in one step.",
-        partial(crawl, action="download_data"),
+        "Download what SharePoint sources have. Web sites, folders and repositories are crawled: one step does it all.",
+        partial(crawl, step=StepName.DOWNLOAD),
     ),
-    _route("process_data", "Check every known item of a domain; with mode=full read each again.", process_data),
-    _route("embed_data", "Embed the texts of a domain that wait for it.", embed_data),
+    _route(
+        "process_data",
+        "Process what SharePoint sources have downloaded; check what others have, with mode=full read it again.",
+        process_data,
+    ),
+    _route("embed_data", "Embed the files of SharePoint sources, and the texts of others that wait.", embed_data),
     _route("cleanup_metadata", "Clean files_metadata.json, which only SharePoint sources have.", cleanup_metadata),
 )

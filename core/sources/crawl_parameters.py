@@ -1,0 +1,113 @@
+"""What a crawl is asked to do beside its mode: which steps, which sources, how often it tries again.
+
+These are the parameters of its run, so whoever continues it does the same. What is not said there is as it always is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+from core.sources.domain_schema import SOURCES_SUFFIX, SourceRecord
+from core.sources.sharepoint.source_types import SharePointType
+from core.sources.sharepoint.step_names import ALL_STEPS, STEPS, StepName, steps_of
+
+ALL = "all"
+SCOPES: Mapping[str, str] = {one.scope: str(one) for one in SharePointType}
+"""The type of source that each scope means: `files` is `file_sources`."""
+RETRY_BATCHES = 2
+MOST_RETRY_BATCHES = 10
+_BATCHES = "retry_batches"
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlParameters:
+    """The parameters of one crawl."""
+
+    steps: frozenset[StepName] = frozenset(ALL_STEPS)
+    scope: str = ALL
+    """`files`, `lists` or `sitepages`: only such sources."""
+    source_id: str = ""
+    """Only this source, by its own name."""
+    source_type: str = ""
+    """Only sources of this type, as `file_sources`."""
+    retry_batches: int = RETRY_BATCHES
+    """How often what failed is tried, the first time included."""
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> Self:
+        """Return what the parameters of a run say; what cannot be read is as it always is."""
+        batches = str(parameters.get(_BATCHES, ""))
+        scope = str(parameters.get("scope", ALL))
+        return cls(
+            steps=steps_of(parameters),
+            scope=scope if scope in SCOPES else ALL,
+            source_id=str(parameters.get("source_id", "")),
+            source_type=str(parameters.get("source_type", "")),
+            retry_batches=max(int(batches), 1) if batches.isdecimal() else RETRY_BATCHES,
+        )
+
+    def to_run(self) -> dict[str, str]:
+        """Return the parameters of a run: only what is not as always."""
+        plain = CrawlParameters().told()
+        return {name: value for name, value in self.told().items() if value != plain[name]}
+
+    def told(self) -> dict[str, str]:
+        """Return all of them, for people."""
+        return {
+            STEPS: ",".join(step for step in ALL_STEPS if step in self.steps),
+            "scope": self.scope,
+            "source_id": self.source_id,
+            "source_type": self.source_type,
+            _BATCHES: str(self.retry_batches),
+        }
+
+    @property
+    def is_whole_crawl(self) -> bool:
+        """Does it do all steps?"""
+        return self.steps == frozenset(ALL_STEPS)
+
+    @property
+    def is_whole_domain(self) -> bool:
+        """Does it concern every source?"""
+        return not self.source_id and not self.source_type and self.scope == ALL
+
+    @property
+    def source_types(self) -> frozenset[str] | None:
+        """The types of sources that are meant; None: all. Two that contradict each other mean none."""
+        named = {self.source_type, SCOPES.get(self.scope, "")} - {""}
+        if not named:
+            return None
+        return frozenset(named) if len(named) == 1 else frozenset()
+
+    @property
+    def shown_scope(self) -> str:
+        """The scope of its report."""
+        by_type = {source_type: scope for scope, source_type in SCOPES.items()}
+        return by_type.get(next(iter(self.source_types or ()), ""), ALL)
+
+    def of_source(self) -> Self:
+        """Return what of it concerns each single source."""
+        return replace(self, scope=ALL, source_id="", source_type="")
+
+    def of_all_steps(self) -> Self:
+        """Return the same choice of sources, for all steps."""
+        return replace(self, steps=frozenset(ALL_STEPS))
+
+    def takes(self, record: SourceRecord) -> bool:
+        """Is this source meant?"""
+        is_named = self.source_id in ("", record.sid, record.sid.removeprefix(f"{record.domain}."))
+        types = self.source_types
+        return is_named and (types is None or f"{record.kind}{SOURCES_SUFFIX}" in types)
+
+    def covers(self, other: CrawlParameters) -> bool:
+        """Does a run with these do all that another asks for?"""
+        is_same_choice = (self.source_id, self.source_types) == (other.source_id, other.source_types)
+        return self.steps >= other.steps and (self.is_whole_domain or is_same_choice)
+
+    def joined(self, before: CrawlParameters) -> Self:
+        """Return what is asked now, with the steps of a run that it takes the place of: nothing asked for is lost."""
+        return replace(
+            self, steps=self.steps | before.steps, retry_batches=max(self.retry_batches, before.retry_batches)
+        )
