@@ -111,7 +111,12 @@ def _body(fields: dict[str, Any]) -> dict[str, Any]:
         (domain(web_sources=[{"url": "https://e.org", "nonsense": 1}]), 422, "web_sources[0].nonsense"),
         (domain(web_sources=[{"url": "https://e.org", "max_pages": "1"}]), 422, "web_sources[0].max_pages"),
         (domain(web_sources="https://e.org"), 422, "web_sources"),
-        (domain(file_sources=[{"a": 1}]), 422, "cannot read SharePoint yet"),
+        (domain(file_sources=[{"a": 1}]), 422, "file_sources[0].site_url: is missing (and 2 more)"),
+        (
+            domain(file_sources=[{"site_url": "http://e.org/", "sharepoint_url_part": "/Docs"}]),
+            422,
+            "file_sources[0].site_url: begins with https://",
+        ),
         (domain(nonsense=1), 422, "There is no parameter nonsense."),
     ],
 )

@@ -12,10 +12,9 @@ from core.sources.io.domain_overview import DomainOverview
 from workers.web.models import AnswerModel, DomainId, Flag, RequestModel
 
 Sources = list[dict[str, JsonValue]]
-_KINDS = (*source_kinds.config_models(), "file", "list", "sitepage")
 _FIELDS: dict[str, Any] = {
     f"{kind}{SOURCES_SUFFIX}": (Sources, Field(default=[], description="As in a domain.json; see docs/domains.md."))
-    for kind in dict.fromkeys(_KINDS)
+    for kind in source_kinds.config_models()
 }
 
 
