@@ -13,8 +13,9 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import Self
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.disk_files import DiskFile
@@ -101,7 +102,7 @@ class MirrorStorage:
             raise
         return None if stat.S_ISDIR(found.st_mode) else _disk_file(path, found)
 
-    def open_file(self, path: PurePosixPath) -> IO[bytes]:
+    def open_file(self, path: PurePosixPath) -> BufferedReader:
         """Open a regular file for reading. Raises OSError for anything else."""
         *folders, name = self._checked(path)
         with self._folder(tuple(folders)) as folder:

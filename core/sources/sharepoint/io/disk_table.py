@@ -1,0 +1,80 @@
+"""The files of one source's folders for one check: which are claimed by a row, and which are there. Not in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+
+from core.sources.sharepoint.disk_files import DiskFile
+from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, as_key, open_scratch
+
+_SCHEMA = (
+    "CREATE TABLE files (path BLOB PRIMARY KEY, name BLOB NOT NULL, is_claimed INTEGER NOT NULL,"
+    " size INTEGER, modified_ns INTEGER, changed_ts REAL, is_regular INTEGER) WITHOUT ROWID",
+    "CREATE INDEX unclaimed ON files (name) WHERE NOT is_claimed",
+)
+_SEE = (
+    "INSERT INTO files VALUES (?, ?, 0, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET size = excluded.size,"
+    " modified_ns = excluded.modified_ns, changed_ts = excluded.changed_ts, is_regular = excluded.is_regular"
+)
+_CLAIM = "INSERT INTO files (path, name, is_claimed) VALUES (?, ?, 1) ON CONFLICT (path) DO UPDATE SET is_claimed = 1"
+_FOUND = "SELECT path, size, modified_ns, changed_ts, is_regular FROM files WHERE size IS NOT NULL AND"
+
+
+class DiskTable:
+    """Use it as a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is where the scratch file is while the table is open."""
+        self._database = open_scratch(folder)
+        for statement in _SCHEMA:
+            self._database.execute(statement)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def claim(self, places: Iterable[PurePosixPath]) -> None:
+        """Note that a row claims these places, whether a file is there or not."""
+        self._database.executemany(_CLAIM, ((as_key(str(place)), as_key(place.name)) for place in places))
+
+    def see(self, files: Iterable[DiskFile]) -> None:
+        """Note files that are there."""
+        values = (
+            (as_key(str(one.path)), as_key(one.path.name), one.size, one.modified_ns, one.changed_ts, one.is_regular)
+            for one in files
+        )
+        while batch := list(islice(values, PAGE_ROWS)):
+            self._database.executemany(_SEE, batch)
+
+    def forget(self, place: PurePosixPath) -> None:
+        """Note that no file is there any more."""
+        self._database.execute("DELETE FROM files WHERE path = ?", (as_key(str(place)),))
+
+    def at(self, place: PurePosixPath) -> DiskFile | None:
+        """Return the file at a place."""
+        found = self._database.execute(f"{_FOUND} path = ?", (as_key(str(place)),)).fetchall()
+        return _file(found[0]) if found else None
+
+    def unclaimed_named(self, name: str) -> list[DiskFile]:
+        """Return the files with a name that no row claims, in order of their places."""
+        query = f"{_FOUND} name = ? AND NOT is_claimed ORDER BY path"
+        return [_file(values) for values in self._database.execute(query, (as_key(name),)).fetchall()]
+
+    def unclaimed(self) -> Iterator[DiskFile]:
+        """Yield the files that no row claims, in order; they may be forgotten meanwhile."""
+        last = b""
+        query = f"{_FOUND} NOT is_claimed AND path > ? ORDER BY path LIMIT {PAGE_ROWS}"
+        while found := self._database.execute(query, (last,)).fetchall():
+            yield from map(_file, found)
+            last = found[-1][0]
+
+
+def _file(values: tuple[Any, ...]) -> DiskFile:
+    path, size, modified_ns, changed_ts, is_regular = values
+    place = PurePosixPath(path.decode("utf-8", "surrogatepass"))
+    return DiskFile(place, size, modified_ns, changed_ts, bool(is_regular))
