@@ -30,6 +30,7 @@ COMMANDS = {
     "mcp": "search, articles and runs for agents: a server of the Model Context Protocol",
     "redis-cli": "redis-cli on the store, address and password included",
     "sample-site": "serve the sample newspaper",
+    "sample-sharepoint": "serve the sample SharePoint",
 }
 """Name and purpose. The module is `scripts.<name>` with `_` for `-`, and has a `main()`."""
 

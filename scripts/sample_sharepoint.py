@@ -5,12 +5,12 @@ python -m scripts.sample_sharepoint --port 8009
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
-import threading
 
 from core.runtime.terminal import echo
-from sample_sharepoint.harbour import build_tenant
+from sample_sharepoint.harbour import SITE, build_tenant
 from sample_sharepoint.loopback import LoopbackServer
 from sample_sharepoint.service import SharePointService
 from scripts import command_line
@@ -20,14 +20,18 @@ def main() -> int:
     """Serve until SIGTERM or SIGINT."""
     parser = command_line.parser("python -m scripts.sample_sharepoint", __doc__)
     parser.add_argument("--port", type=int, default=8009, help="0 takes a free one (default: 8009)")
-    port = parser.parse_args().port
-    stop = threading.Event()
+    return command_line.run(serve(parser.parse_args().port))
+
+
+async def serve(port: int) -> int:
+    """Start, say where, stop when told; requests are answered in threads."""
+    stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    server = LoopbackServer(SharePointService(build_tenant()).answer, port)
-    echo(f"[sample] 🗄️ Serving the sample SharePoint → {server.origin}/sites/harbour", flush=True)
-    stop.wait()
-    server.close()
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    server = await asyncio.to_thread(LoopbackServer, SharePointService(build_tenant()).answer, port)
+    echo(f"[sample] 🗄️ Serving the sample SharePoint → {server.origin}{SITE}", flush=True)
+    await stop.wait()
+    await asyncio.to_thread(server.close)
     return 0
 
 
