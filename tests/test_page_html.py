@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from core.pages.extract import extract_page
-from core.sources.sharepoint.page_html import CleanPage, PageUnreadable, clean_page, decode_original, encode_original
+from core.sources.sharepoint.page_html import (
+    CleanPage,
+    PageUnreadable,
+    clean_page,
+    decode_original,
+    encode_original,
+    unread_web_parts,
+)
 
 QUICK_LINKS = {
     "id": "c70391ea-0b10-4ee9-b2b4-006d3fcad0cd",
@@ -98,7 +105,10 @@ def test_canvas_becomes_simple_html(canvas: str) -> None:
 @pytest.mark.parametrize("canvas", [json_canvas(), html_canvas()], ids=["json", "html"])
 def test_unread_web_parts_are_counted(canvas: str) -> None:
     """A web part whose content is elsewhere counts by its name; a divider has nothing to read."""
-    assert clean_page({"CanvasContent1": canvas}).unread_web_parts == {"Events": 1}
+    page = clean_page({"CanvasContent1": canvas})
+
+    assert page.unread_web_parts == unread_web_parts(page.html) == {"Events": 1}
+    assert unread_web_parts(clean_page({}).html) == {}
 
 
 def test_wiki_page_becomes_simple_html() -> None:

@@ -116,6 +116,7 @@ class CrawlSteps:
             should_stop=self.should_stop,
             retry_batches=CrawlParameters.of(parameters).retry_batches,
             began_ts=self.run.created_ts,
+            downloads_at_once=self.context.settings.sharepoint_downloads,
             run_id=self.run.id,
             now=self.clock.now,
             on_progress=self._progress,

@@ -27,7 +27,6 @@ from core.sources.sharepoint import item_urls
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.map_files import read_rows
 from core.sources.sharepoint.io.storage import CrawlerStorage
-from core.sources.sharepoint.local_paths import LocalPaths
 from core.sources.sharepoint.map_csv import MapFileDamaged
 from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.source_configs import FileSourceConfig, ListSourceConfig, SitePageSourceConfig
@@ -62,7 +61,7 @@ class SharePointSource(Source):
         self._stored = stored
         self._context = context
         self._storage = CrawlerStorage.of(context.settings)
-        self._paths = paths_of(stored)
+        self._paths = stored.paths
         self._folder = self._storage.source_folder(stored).absolute()
         self._map_file = self._storage.map_file(stored, FileRow)
         self._files = LocalFiles(self._folder, context.settings.fetch_max_bytes, type_of=item_urls.media_type)
@@ -187,11 +186,6 @@ class SharePointPages(SharePointSource):
 
     config_model = SitePageSourceConfig
     source_type = SharePointType.SITE_PAGES
-
-
-def paths_of(stored: StoredSource) -> LocalPaths:
-    """Return where the copies of a source are."""
-    return LocalPaths(stored.domain_id, stored.source_type, stored.source_id, stored.root_url, stored.list_name)
 
 
 def _stored(source_type: SharePointType, state: SourceState) -> StoredSource:

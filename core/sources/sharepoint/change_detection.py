@@ -36,3 +36,15 @@ def is_changed(sp_file: ComparedFields, local_file: ComparedFields) -> bool:
         or sp_file.file_size != local_file.file_size
         or sp_file.last_modified_utc != local_file.last_modified_utc
     )
+
+
+def detect(sp_file: ComparedFields, local_file: ComparedFields | None, *, is_forced: bool) -> ItemChange:
+    """Return what became of an item that SharePoint has.
+
+    Args:
+        local_file: what was downloaded; None if nothing was, or if it is not on the disk any more.
+        is_forced: download it whatever the fields say.
+    """
+    if local_file is None:
+        return ItemChange.ADDED
+    return ItemChange.CHANGED if is_forced or is_changed(sp_file, local_file) else ItemChange.UNCHANGED

@@ -17,7 +17,7 @@ from core.pages.text_cleaning import collapse_whitespace, strip_unstorable
 from core.sources.sharepoint.html_fragments import clean_fragment, count_classic_web_parts, described_image, is_safe_url
 from core.sources.sharepoint.page_canvas import PageUnreadable, TextPart, WebPart, read_canvas
 
-__all__ = ("CleanPage", "PageUnreadable", "clean_page", "decode_original", "encode_original")
+__all__ = ("CleanPage", "PageUnreadable", "clean_page", "decode_original", "encode_original", "unread_web_parts")
 
 CANVAS_FIELDS = ("LayoutWebpartsContent", "CanvasContent1")
 HTML_FIELDS = ("WikiField", "PublishingPageContent")
@@ -27,6 +27,7 @@ UNNAMED_WEB_PART = "Web part without a name"
 _DECORATION = frozenset(("2161a1c6-db61-4731-b97c-3cdb303f7cbb", "8654b779-4886-46d4-8ffb-b5ed960ee986"))
 _PLACE = re.compile(r"\[(\d{1,9})\]")
 _HEAD = re.compile(r'\A<!DOCTYPE html>\n<meta charset="utf-8">\n<meta name="sharepoint-fields" content="([^"]*)">\n')
+_UNREAD = re.compile(r'<meta name="unread-web-parts" content="([^"]*)">')
 _TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
@@ -56,7 +57,7 @@ def decode_original(text: str) -> dict[str, str]:
     """Return the fields of an original; a file that is none of ours is taken as the HTML of a classic page."""
     head, title = _HEAD.match(text), _TITLE.search(text)
     name = unescape(title[1]) if title else ""
-    lengths = _lengths(head[1]) if head else None
+    lengths = _counts(head[1]) if head else None
     if head is None or lengths is None or title is None:
         return {"Title": name, "WikiField": text}
     values, at = {"Title": name}, title.end() + 1
@@ -66,7 +67,7 @@ def decode_original(text: str) -> dict[str, str]:
     return values
 
 
-def _lengths(content: str) -> dict[str, int] | None:
+def _counts(content: str) -> dict[str, int] | None:
     try:
         stated = json.loads(unescape(content))
     except (ValueError, RecursionError):
@@ -91,9 +92,17 @@ def clean_page(values: Mapping[str, str]) -> CleanPage:
         blocks.append(clean_fragment(content))
         unread[CLASSIC_WEB_PART] += count_classic_web_parts(content)
     body = "\n".join(block for block in blocks if block)
-    head = f'<head><meta charset="utf-8"><title>{escape(title, quote=False)}</title></head>'
+    counts = {name: count for name, count in sorted(unread.items()) if count}
+    note = f'<meta name="unread-web-parts" content="{escape(json.dumps(counts))}">' if counts else ""
+    head = f'<head><meta charset="utf-8">{note}<title>{escape(title, quote=False)}</title></head>'
     html = f"<!DOCTYPE html>\n<html>{head}\n<body><main><article>\n{body}\n</article></main></body></html>\n"
-    return CleanPage(html, {name: count for name, count in sorted(unread.items()) if count})
+    return CleanPage(html, counts)
+
+
+def unread_web_parts(html: str) -> dict[str, int]:
+    """Return what a clean page says of web parts that were not read; its first lines are enough."""
+    note = _UNREAD.search(html)
+    return (_counts(note[1]) if note else None) or {}
 
 
 def _read(part: WebPart, page_title: str, unread: Counter[str]) -> str:

@@ -39,6 +39,10 @@ class SharePointType(StrEnum):
         """Does the process step make files of the originals?"""
         return self is not SharePointType.FILES
 
+    def is_embedded(self, file_type: str) -> bool:
+        """Are files of this type embedded? Rows and pages are, whatever they are called."""
+        return self.is_processed or file_type in CFG.DEFAULT_FILETYPES_ACCEPTED_BY_VECTOR_STORES
+
 
 _SCOPES = {
     SharePointType.FILES: "files",

@@ -20,6 +20,8 @@ class DownloadCounts:
     skipped_types: int = 0
     """In SharePoint, but of a type that is not embedded."""
     retried: int = 0
+    held: int = 0
+    """Gone from SharePoint, but kept: so many at once are removed only when a person agrees."""
     missing_in_map: int = 0
     missing_on_disk: int = 0
     orphans_deleted: int = 0

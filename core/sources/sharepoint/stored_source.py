@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
+from core.sources.sharepoint.local_paths import LocalPaths
 from core.sources.sharepoint.source_types import SharePointType
 
 
@@ -38,6 +39,11 @@ class StoredSource:
     def root_url(self) -> str:
         """The server-relative root of its library; of a list that of the site, since its own is not known here."""
         return unquote(urlsplit(self.site_url).path).rstrip("/") + self.sharepoint_url_part
+
+    @property
+    def paths(self) -> LocalPaths:
+        """Where its copies are."""
+        return LocalPaths(self.domain_id, self.source_type, self.source_id, self.root_url, self.list_name)
 
     @property
     def shown(self) -> str:

@@ -87,6 +87,11 @@ class RowTable(Generic[Row]):
         found = self._ask("SELECT cells FROM rows WHERE path = ?", as_key(file_relative_path))
         return [self._row(cells) for (cells,) in found]
 
+    def with_place(self, server_relative_url: str) -> list[Row]:
+        """Return the rows that have a place in SharePoint; it has one item there, others were there before."""
+        found = self._ask("SELECT cells FROM rows WHERE place = ?", as_key(server_relative_url))
+        return [self._row(cells) for (cells,) in found]
+
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows in order of `server_relative_url`, or of the path where there is none, then of the id."""
         found = self._ask("SELECT place, id, cells FROM rows ORDER BY place, id LIMIT ?", PAGE_ROWS)

@@ -43,6 +43,7 @@ class Step:
     """How often what failed is tried, the first time included; 1: once."""
     began_ts: float = 0.0
     """When the run was requested: what was downloaded since then was downloaded for it."""
+    downloads_at_once: int = 4
     run_id: str = ""
     now: Callable[[], float] = time.time
     """The time that stamps are made of."""

@@ -1,0 +1,189 @@
+"""Bring items to this disk, several at once, and write each down as soon as it is there.
+
+What fails is tried again in the next batch. A stop ends between items, or within a download, which is then as if it had
+not begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+
+from core.sources.sharepoint.io.claimed_files import ClaimedFiles
+from core.sources.sharepoint.io.remote_listing import RemoteListing
+from core.sources.sharepoint.io.row_table import RowTable
+from core.sources.sharepoint.io.sharepoint_client import SharePointSite
+from core.sources.sharepoint.io.step import Step
+from core.sources.sharepoint.local_paths import LocalPaths, PathRefused
+from core.sources.sharepoint.map_rows import FileRow, SharePointRow
+from core.sources.sharepoint.page_html import encode_original
+from core.sources.sharepoint.remote_items import DownloadFailed, RemoteItem, SharePointStopped
+from core.sources.sharepoint.source_types import SharePointType
+from core.sources.sharepoint.time_stamps import timestamp_text, utc_text
+
+log = logging.getLogger("crawler")
+
+TOO_LONG = "The path is longer than this file system takes. The file is kept by a shorter name and is not embedded."
+_READ_AHEAD = 200
+
+
+class DownloadOutcome(StrEnum):
+    """What became of an item."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    FAILED = "failed"
+    REFUSED = "refused"
+    """It can never be a file here: another try would not help."""
+    STOPPED = "stopped"
+
+
+@dataclass(slots=True)
+class ItemDownloads:
+    """The downloads of one step."""
+
+    site: SharePointSite
+    listing: RemoteListing
+    files: ClaimedFiles
+    paths: LocalPaths
+    step: Step
+    _is_left: threading.Event = field(default_factory=threading.Event)
+    """The step ends early, whatever the run says."""
+
+    def should_stop(self) -> bool:
+        """Is it time to stop?"""
+        return self._is_left.is_set() or self.step.should_stop()
+
+    async def bring_all(self, items: RowTable[SharePointRow]) -> None:
+        """Download these items; those that fail are tried again in up to `retry_batches` batches."""
+        counts = self.step.statistics.download
+        for number in range(1, max(self.step.retry_batches, 1) + 1):
+            with RowTable(self.listing.folder, SharePointRow) as failed:
+                await self._batch(items, failed)
+                is_last = number >= self.step.retry_batches or self.should_stop() or not len(failed)
+                if is_last:
+                    counts.failed += len(failed)
+                    return
+                items.clear()
+                items.add_all(failed)
+            counts.retried += len(items)
+            log.info("🔁 Batch %d tries %d failed downloads again → %s", number + 1, len(items), self._source)
+
+    async def _batch(self, items: RowTable[SharePointRow], failed: RowTable[SharePointRow]) -> None:
+        counts, total, done = self.step.statistics.download, len(items), 0
+        rows, workers = _ReadAhead(items), min(self.step.downloads_at_once, total)
+        threads = ThreadPoolExecutor(max(workers, 1), "sharepoint-download")
+
+        async def work() -> None:
+            nonlocal done
+            while not self.should_stop() and (row := await rows.next()) is not None:
+                outcome = await asyncio.get_running_loop().run_in_executor(threads, self._try, row)
+                done += 1
+                if outcome is DownloadOutcome.FAILED:
+                    failed.add(row)
+                else:
+                    self._count(outcome)
+                await self.step.progress(done, total, f"{counts.downloaded} downloaded")
+
+        try:
+            await asyncio.gather(*(work() for _ in range(workers)))
+        except BaseException:
+            self._is_left.set()  # the threads end at their next look
+            raise
+        finally:
+            await asyncio.to_thread(threads.shutdown)
+
+    def _count(self, outcome: DownloadOutcome) -> None:
+        counts = self.step.statistics.download
+        counts.added += outcome is DownloadOutcome.ADDED
+        counts.changed += outcome is DownloadOutcome.CHANGED
+        counts.downloaded += outcome in (DownloadOutcome.ADDED, DownloadOutcome.CHANGED)
+        counts.failed += outcome is DownloadOutcome.REFUSED
+
+    # ── one item, in a thread ──
+
+    def _try(self, row: SharePointRow) -> DownloadOutcome:
+        old = self.files.rows.get(row.sharepoint_unique_file_id)
+        is_known = old is not None and self.files.has_download(old)
+        try:
+            self.bring(row)
+        except SharePointStopped:
+            return DownloadOutcome.STOPPED
+        except PathRefused as error:
+            self._record_failure(row, str(error))
+            return DownloadOutcome.REFUSED
+        except (DownloadFailed, OSError) as error:
+            if self.should_stop():
+                return DownloadOutcome.STOPPED
+            self._record_failure(row, str(error))
+            return DownloadOutcome.FAILED
+        return DownloadOutcome.CHANGED if is_known else DownloadOutcome.ADDED
+
+    def bring(self, row: SharePointRow) -> FileRow:
+        """Download an item to its place and write it down. Raises PathRefused, DownloadFailed, SharePointStopped."""
+        target, now = self.paths.downloaded(row), self.step.now()
+        done = replace(
+            local_row(row),
+            file_relative_path=self.paths.to_map(target),
+            downloaded_utc=utc_text(now),
+            downloaded_timestamp=timestamp_text(now),
+        )
+        if self.paths.is_too_long(row):
+            log.warning("⚠️ %s → %s", TOO_LONG, row.server_relative_url[:200])
+            done = replace(done, sharepoint_error=TOO_LONG)
+        if self.paths.source_type is SharePointType.LISTS:
+            self.files.take(done)  # the export of the list has all of its rows already
+        else:
+            download = self.files.mirror.new_download()
+            self._fetch(row, download)
+            self.files.place(download, done)
+        log.info("📥 Downloaded → %s", row.server_relative_url)
+        return done
+
+    def _fetch(self, row: SharePointRow, new: Path) -> None:
+        if self.paths.source_type is SharePointType.FILES:
+            self.site.download(RemoteItem(row), new, self.should_stop)
+            return
+        values = self.listing.values.get(row.sharepoint_unique_file_id)
+        if values is None:
+            raise DownloadFailed("The listing has no text of this page.")
+        new.write_text(encode_original(values), encoding="utf-8", newline="")
+
+    def _record_failure(self, row: SharePointRow, reason: str) -> None:
+        """Write down why; a file that was downloaded before stays, with the fields it was downloaded by."""
+        log.error("❌ Download failed: %s → %s", reason, row.server_relative_url)
+        old = self.files.rows.get(row.sharepoint_unique_file_id)
+        known = old if old is not None and old.file_relative_path else local_row(row)
+        self.files.record(replace(known, sharepoint_error=reason))
+
+    @property
+    def _source(self) -> str:
+        return self.step.statistics.source_id
+
+
+class _ReadAhead:
+    """Hands out the rows of a table one by one; reads some hundred at once, in a thread."""
+
+    def __init__(self, rows: Iterable[SharePointRow]) -> None:
+        self._rows = iter(rows)
+        self._ahead: deque[SharePointRow] = deque()
+        self._lock = asyncio.Lock()
+
+    async def next(self) -> SharePointRow | None:
+        async with self._lock:
+            if not self._ahead:
+                self._ahead.extend(await asyncio.to_thread(lambda: list(islice(self._rows, _READ_AHEAD))))
+            return self._ahead.popleft() if self._ahead else None
+
+
+def local_row(row: SharePointRow) -> FileRow:
+    """Return the row of an item that is not downloaded."""
+    return FileRow.from_cells(dict(zip(row.columns(), row.cells(), strict=True)))
