@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from urllib.parse import unquote
 
 from core.errors import FailCode
 from core.models import Document, Failed, Fetched
@@ -83,5 +84,6 @@ class BodyReader:
 
 
 def _file_name(item: Item) -> str:
+    """Return the name for people: a text without a title is called so."""
     url = split_url(item.fetch_url) if item.type == "url" else None
-    return PurePosixPath(url.path if url else item.fetch_url).name
+    return unquote(PurePosixPath(url.path).name) if url else PurePosixPath(item.fetch_url).name

@@ -116,7 +116,7 @@ class SharePointSource(Source):
         cleaned = public_url(address)
         if isinstance(cleaned, RejectedUrl):
             return RejectedUrl(address[:500], cleaned.reason)
-        depth = max(row.server_relative_url.count("/") - 1, 0)
+        depth = max(row.server_relative_url.count("/") - self._stored.root_url.count("/") - 1, 0)
         return Ref(address, depth=depth, version=item_urls.version_of(row))
 
     # ── one item ──
