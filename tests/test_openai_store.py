@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from core.outputs.vector_store.io.openai_setup import CREATION_NAME, DomainStore, open_openai_store
+from core.outputs.vector_store.io.openai_setup import CREATION_NAME, StoreOwner, open_openai_store
 from core.outputs.vector_store.io.openai_store import FILES_PER_BATCH, OpenAiStore
 from core.outputs.vector_store.store_files import (
     BegunUpload,
@@ -44,7 +44,7 @@ class Shelf:
 
     def __init__(self, folder: Path, name: str = "", store_id: str = "") -> None:
         self.store_id = store_id
-        self.domain = DomainStore("DOMAIN01", name, folder, lambda: self.store_id, self.write)
+        self.domain = StoreOwner("DOMAIN01", name, folder, lambda: self.store_id, self.write)
 
     def write(self, store_id: str) -> None:
         self.store_id = store_id
@@ -133,7 +133,7 @@ async def test_killed_after_a_creation(given: Settings, openai_server: OpenAiSto
     def die(_: str) -> None:
         raise KeyboardInterrupt
 
-    dying = DomainStore("DOMAIN01", "", tmp_path, lambda: "", die)
+    dying = StoreOwner("DOMAIN01", "", tmp_path, lambda: "", die)
     with pytest.raises(KeyboardInterrupt):
         async with open_openai_store(given, dying):
             pass

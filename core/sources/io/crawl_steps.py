@@ -7,6 +7,7 @@ same whatever is named. What was prepared to its end is not prepared again when 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ from core.sources.io.crawl_progress import CrawlProgress, PercentRange
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.source import Source
 from core.sources.sharepoint.io.step import Step
-from core.sources.sharepoint.step_names import StepName, steps_of
+from core.sources.sharepoint.step_names import StepName
 from core.sources.sharepoint.step_results import SourceStatistics
 from core.store.clock import ServerClock
 
@@ -41,13 +42,14 @@ class CrawlSteps:
     guard: DeletionGuard
     shown: CrawlProgress
     should_stop: Callable[[], bool]
-    names: frozenset[StepName]
+    asked: CrawlParameters
     problem: str = ""
     """Why the copies could not be brought up to date."""
     publish_problem: str = ""
     statistics: SourceStatistics | None = None
     _range: PercentRange = field(default=PercentRange(0, 0))
     _phase: RunPhase = RunPhase.CRAWLING
+    _began: float = 0.0
 
     @classmethod
     def of(
@@ -61,12 +63,12 @@ class CrawlSteps:
         should_stop: Callable[[], bool],
     ) -> CrawlSteps:
         """Return the steps that the run asks for."""
-        return cls(context, source, clock, run, guard, shown, should_stop, steps_of(run.parameters))
+        return cls(context, source, clock, run, guard, shown, should_stop, CrawlParameters.of(run.parameters))
 
     @property
     def lists(self) -> bool:
         """Is the source listed in this pass, and are its items visited?"""
-        return StepName.EMBED in self.names or not self.source.has_steps
+        return StepName.EMBED in self.asked.steps or not self.source.has_steps
 
     @property
     def listing_end(self) -> ListingEnd:
@@ -103,18 +105,20 @@ class CrawlSteps:
     # ── what a step is told ──
 
     def _step(self, phase: RunPhase, percents: PercentRange) -> Step:
-        record, parameters = self.source.state.record, self.run.parameters
+        record = self.source.state.record
         if self.statistics is None:
             own_name = record.sid.removeprefix(f"{record.domain}.")
-            self.statistics = SourceStatistics(own_name, f"{record.kind}{SOURCES_SUFFIX}")
+            # A run that is continued counts on.
+            self.statistics = SourceStatistics.of(own_name, f"{record.kind}{SOURCES_SUFFIX}", self.run.statistics)
+        self._began = time.monotonic()
         self._phase, self._range = phase, percents
         self.shown.step = self._told(percents.first, "")
         return Step(
             self.statistics,
-            names=self.names,
+            names=self.asked.steps,
             mode=str(CrawlMode.FULL if CrawlMode.of(self.run) is CrawlMode.FULL else CrawlMode.INCREMENTAL),
             should_stop=self.should_stop,
-            retry_batches=CrawlParameters.of(parameters).retry_batches,
+            retry_batches=self.asked.retry_batches,
             began_ts=self.run.created_ts,
             downloads_at_once=self.context.settings.sharepoint_downloads,
             run_id=self.run.id,
@@ -127,6 +131,7 @@ class CrawlSteps:
         """Write down what was done; the visits tell from here on how far the run is."""
         self.shown.step = None
         if self.statistics is not None:
+            self.statistics.seconds = round(self.statistics.seconds + time.monotonic() - self._began, 3)
             stored = json.dumps(self.statistics.to_json(), ensure_ascii=False)
             await self.context.runs.update(self.run.id, {STATISTICS: stored})
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self, TypeVar
+
+Counts = TypeVar("Counts", "DownloadCounts", "ProcessCounts", "EmbedCounts")
 
 
 @dataclass(slots=True)
@@ -84,6 +88,24 @@ class SourceStatistics:
     embed: EmbedCounts = field(default_factory=EmbedCounts)
     coverage: Coverage = field(default_factory=Coverage)
 
+    @classmethod
+    def of(cls, source_id: str, source_type: str, read: Mapping[str, Any]) -> Self:
+        """Return the statistics of a source that go on from what `to_json` wrote; what cannot be read counts anew."""
+        seconds = read.get("seconds")
+        return cls(
+            source_id,
+            source_type,
+            seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
+            download=_counted(DownloadCounts, read.get("download")),
+            process=_counted(ProcessCounts, read.get("process")),
+            embed=_counted(EmbedCounts, read.get("embed")),
+        )
+
     def to_json(self) -> dict[str, object]:
         """Return it as plain values."""
         return asdict(self)
+
+
+def _counted(counts: type[Counts], read: object) -> Counts:
+    found = read if isinstance(read, dict) else {}
+    return counts(**{one.name: value for one in fields(counts) if type(value := found.get(one.name)) is int})

@@ -31,7 +31,7 @@ _LOCK_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class DomainStore:
+class StoreOwner:
     """What a domain says of its vector store."""
 
     domain_id: str
@@ -52,7 +52,7 @@ class DomainStore:
 
 @contextlib.asynccontextmanager
 async def open_openai_store(
-    settings: Settings, domain: DomainStore, sleep: Sleep = asyncio.sleep
+    settings: Settings, domain: StoreOwner, sleep: Sleep = asyncio.sleep
 ) -> AsyncIterator[OpenAiStore]:
     """Open the store; raises VectorStoreMissing if it does not exist, VectorStoreUnavailable if there can be none."""
     async with open_calls(settings, sleep) as calls:
@@ -62,7 +62,7 @@ async def open_openai_store(
         yield store
 
 
-async def _created(calls: OpenAiCalls, domain: DomainStore) -> str:
+async def _created(calls: OpenAiCalls, domain: StoreOwner) -> str:
     """Make the store, once: of several processes one makes it, and the others find its id in the domain.json."""
     await asyncio.to_thread(domain.folder.mkdir, parents=True, exist_ok=True)
     async with _locked(domain.folder / LOCK_NAME):
@@ -85,7 +85,7 @@ async def _created(calls: OpenAiCalls, domain: DomainStore) -> str:
     return store_id
 
 
-async def _create(calls: OpenAiCalls, domain: DomainStore, word: str, is_retry: bool) -> str:
+async def _create(calls: OpenAiCalls, domain: StoreOwner, word: str, is_retry: bool) -> str:
     async def send() -> str:
         stores = calls.client.vector_stores
         metadata = {"domain": domain.domain_id, "creation": word}

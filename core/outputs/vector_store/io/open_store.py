@@ -1,0 +1,57 @@
+"""Open the vector store of a domain: Freshet's own index, or one at OpenAI, as its domain.json says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from core.outputs.vector_store.io.openai_setup import StoreOwner, open_openai_store
+from core.outputs.vector_store.io.redis_store import open_redis_store
+from core.outputs.vector_store.protocol import VectorStore
+from core.outputs.vector_store.store_files import VectorStoreUnavailable
+from core.runtime.context import Context
+from core.sources.domain_schema import DomainFileError
+from core.sources.io.domain_folder import DomainFolders
+from core.sources.io.domain_store import DomainStore, StoredDomain
+from core.sources.io.domain_take_up import set_vector_store_id
+
+OPENAI = "openai"
+
+
+@asynccontextmanager
+async def open_store(
+    context: Context, domain_id: str, should_stop: Callable[[], bool] = lambda: False
+) -> AsyncIterator[VectorStore]:
+    """Yield the store of a domain; one that the domain does not name yet is made, and its id written back.
+
+    Raises VectorStoreMissing if it does not exist any more, VectorStoreUnavailable if it cannot be used now, NotFound
+    if there is no such domain.
+    """
+    domain = await DomainStore(context.client, context.keys).require(domain_id)
+    if domain.vector_store.index == OPENAI:
+        async with open_openai_store(context.settings, _at_openai(context, domain)) as store:
+            yield store
+    else:
+        async with open_redis_store(context, domain_id, domain.sources, should_stop) as own:
+            yield own
+
+
+def _at_openai(context: Context, domain: StoredDomain) -> StoreOwner:
+    folders, choice = DomainFolders(context.settings.persistent_storage_path), domain.vector_store
+
+    def read_id() -> str:
+        try:
+            file = folders.read(domain.id)
+            return file.parse().vector_store_id if file else choice.id
+        except DomainFileError as error:
+            raise VectorStoreUnavailable(str(error)) from error
+
+    async def write_id(store_id: str) -> None:
+        try:
+            await set_vector_store_id(context.settings, context.client, context.keys, domain.id, store_id)
+        except (DomainFileError, OSError) as error:
+            raise VectorStoreUnavailable(
+                f"The vector store {store_id} was made, but its id cannot be written into the domain.json: {error}"
+            ) from error
+
+    return StoreOwner(domain.id, choice.name, folders.path(domain.id).parent, read_id, write_id)
