@@ -42,6 +42,7 @@ class UploadRequest:
     path: str
     """Absolute."""
     filename: str
+    """Of the local file: a processed page is `Home.html`, although SharePoint calls it `Home.aspx`."""
     url: str
     content_hash: str
     """sha256 of the bytes."""

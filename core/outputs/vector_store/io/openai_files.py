@@ -69,13 +69,9 @@ class OpenAiFiles:
                 return
             yield one
 
-    async def ids(self) -> set[str]:
-        """Return the ids of all files."""
-        return {one.id async for one in self._all()}
-
-    async def uploaded_ts(self, file_ids: Collection[str]) -> dict[str, float]:
-        """Return when these were uploaded."""
-        return {one.id: float(one.created_at) async for one in self._all() if one.id in file_ids}
+    async def uploaded(self) -> dict[str, float]:
+        """Return when each file was uploaded, by its id."""
+        return {one.id: float(one.created_at) async for one in self._all()}
 
     async def exists(self, file_id: str) -> bool:
         """Is the file there? Only an explicit no is one."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,15 +60,11 @@ class OpenAiStore:
     async def files(self) -> AsyncIterator[StoredFile]:
         """Yield every file; of those that the global storage lacks, that they are missing."""
         async with self._whole_store():
-            known = await self._files.ids()
+            uploaded = await self._files.uploaded()
             async for one in self._attached():
-                is_missing = one.id not in known and not await self._files.exists(one.id)
-                yield stored_file(one, FileStatus.MISSING if is_missing else None)
-
-    async def uploaded_ts(self, file_ids: Collection[str]) -> dict[str, float]:
-        """Return when these files were uploaded."""
-        async with self._whole_store():
-            return await self._files.uploaded_ts(file_ids)
+                is_missing = one.id not in uploaded and not await self._files.exists(one.id)
+                status = FileStatus.MISSING if is_missing else FileStatus(one.status)
+                yield replace(stored_file(one), status=status, uploaded_ts=uploaded.get(one.id, 0.0))
 
     async def _attached(self, filter_: str = "") -> AsyncIterator[VectorStoreFile]:
         """Yield the files of the store; a list whose place was lost, since a file is gone, is read again."""
@@ -106,7 +103,9 @@ class OpenAiStore:
         async with self._whole_store():
             return await self._files.mark()
 
-    async def forget_unrecorded(self, mark: str, uploads: Sequence[BegunUpload], named: Collection[str]) -> int:
+    async def forget_unrecorded(
+        self, mark: str, uploads: Sequence[BegunUpload], is_named: Callable[[str], bool]
+    ) -> int:
         """Delete what a killed process uploaded behind the mark and nobody knows of."""
         async with self._whole_store():
             attached = await self._attached_ids()
@@ -114,12 +113,12 @@ class OpenAiStore:
                 one.id
                 async for one in self._files.behind(mark)
                 if one.id not in attached
-                and one.id not in named
                 and any(is_same_file(one, begun.filename, begun.size_bytes) for begun in uploads)
             ]
-            for file_id in lost:
+            mine = await asyncio.to_thread(lambda: [file_id for file_id in lost if not is_named(file_id)])
+            for file_id in mine:
                 await self._files.delete(file_id)
-        return len(lost)
+        return len(mine)
 
     async def upload(self, requests: Sequence[UploadRequest]) -> list[UploadResult]:
         """Upload files, some at once, and attach them in batches; results are in the order of the requests."""
@@ -139,7 +138,7 @@ class OpenAiStore:
         async with self._slots:
             try:
                 uploaded: FileObject = await self._files.upload(
-                    Path(request.path), Path(request.path).name, mark, self._attached_ids
+                    Path(request.path), request.filename, mark, self._attached_ids
                 )
             except CallFailed as error:
                 return UploadResult(request.unique_id, error=str(error), is_final=error.is_final)

@@ -106,15 +106,13 @@ class EmbedWait:
         return True
 
 
-def stored_file(one: VectorStoreFile, status: FileStatus | None = None) -> StoredFile:
+def stored_file(one: VectorStoreFile) -> StoredFile:
     """Return a file as any store tells it."""
     attributes = {name: str(value) for name, value in (one.attributes or {}).items()}
     error = one.last_error.message if one.last_error else ""
     if one.status == "cancelled" and not error:
         error = _TOO_LATE
-    return StoredFile(
-        one.id, status or FileStatus(one.status), error, embedded_ts=float(one.created_at), attributes=attributes
-    )
+    return StoredFile(one.id, FileStatus(one.status), error, embedded_ts=float(one.created_at), attributes=attributes)
 
 
 def _is_busy(one: StoredFile) -> bool:

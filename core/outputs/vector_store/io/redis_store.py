@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from core.errors import SettingsError
 from core.models import Ref
@@ -116,7 +117,9 @@ class RedisStore:
         """Return nothing: an upload leaves nothing behind that nobody names."""
         return ""
 
-    async def forget_unrecorded(self, mark: str, uploads: Sequence[BegunUpload], named: Collection[str]) -> int:
+    async def forget_unrecorded(
+        self, mark: str, uploads: Sequence[BegunUpload], is_named: Callable[[str], bool]
+    ) -> int:
         """Forget nothing, since nothing is left."""
         return 0
 
@@ -142,7 +145,7 @@ class RedisStore:
             raise VectorStoreUnavailable(str(error)) from error
 
     async def wait(self, file_ids: Sequence[str]) -> list[StoredFile]:
-        """Wait until search knows all of these; what cannot be read has failed, with the reason."""
+        """Wait until search knows all of these; what cannot be read has failed, what others have is in progress."""
         ends_at = time.monotonic() + WAIT_SECONDS
         while True:
             found = await self._look(file_ids)
@@ -150,7 +153,7 @@ class RedisStore:
             if not waiting or self._should_stop():
                 return found
             if time.monotonic() > ends_at:
-                late = {one.file_id: StoredFile(one.file_id, FileStatus.FAILED, _STILL_WAITING) for one in waiting}
+                late = {one.file_id: replace(one, error=_STILL_WAITING) for one in waiting}
                 return [late.get(one.file_id, one) for one in found]
             await asyncio.sleep(PAUSE_SECONDS)
             await self._embed([_item_id_of_file(one.file_id) for one in waiting])

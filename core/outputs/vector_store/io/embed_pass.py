@@ -1,0 +1,79 @@
+"""What the parts of one embed step share: the store, the maps, what the store has, the counts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from core.outputs.vector_store.file_attributes import is_of
+from core.outputs.vector_store.io.embed_maps import EmbedMaps
+from core.outputs.vector_store.io.named_files import NamedFiles
+from core.outputs.vector_store.io.store_listing import StoreListing
+from core.outputs.vector_store.protocol import VectorStore
+from core.outputs.vector_store.store_files import StoredFile
+from core.sources.sharepoint.io.step import Step
+from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.local_paths import LocalPaths
+from core.sources.sharepoint.map_rows import VectorStoreRow
+from core.sources.sharepoint.step_results import EmbedCounts
+from core.sources.sharepoint.stored_source import StoredSource
+
+log = logging.getLogger("crawler")
+
+_LISTED_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedPass:
+    """One source, one store, one pass."""
+
+    store: VectorStore
+    storage: CrawlerStorage
+    source: StoredSource
+    paths: LocalPaths
+    maps: EmbedMaps
+    listing: StoreListing
+    named: NamedFiles
+    step: Step
+    is_full: bool
+
+    @property
+    def counts(self) -> EmbedCounts:
+        """What was done so far."""
+        return self.step.statistics.embed
+
+    async def read_store(self) -> None:
+        """Read the list of the store. Raises if it cannot be read to its end: then nothing was changed."""
+        some: list[StoredFile] = []
+        async for one in self.store.files():
+            some.append(one)
+            if len(some) >= _LISTED_AT_ONCE:
+                await asyncio.to_thread(self.listing.add_all, some)
+                some = []
+        await asyncio.to_thread(self.listing.add_all, some)
+
+    def files_of(self, unique_id: str) -> list[StoredFile]:
+        """Return what the store has of an item, in all versions that we uploaded."""
+        return [one for one in self.listing.of_item(unique_id) if is_of(self.source, one.attributes)]
+
+    async def remove_file(self, file_id: str) -> None:
+        """Take a file out of the store, and out of the global storage if no other map names it."""
+        if not await asyncio.to_thread(self.named.has, file_id):
+            # First: a file that is nowhere attached would be nobody's, if we were killed between the two.
+            await self.store.delete(file_id)
+        await self.store.detach(file_id)
+        await asyncio.to_thread(self.listing.remove, file_id)
+
+    async def remove_item(self, row: VectorStoreRow) -> None:
+        """Take an item out of the store and out of the map."""
+        if row.openai_file_id:
+            await self.remove_file(row.openai_file_id)
+        await asyncio.to_thread(self.maps.drop_row, row.sharepoint_unique_file_id)
+        self.counts.removed += 1
+        log.info("🗑️ Removed from the vector store → %s", row.file_relative_path)
+
+    def warn(self, sentence: str) -> None:
+        """Tell people."""
+        log.warning("⚠️ %s", sentence)
+        self.step.warnings.append(sentence)

@@ -1,0 +1,131 @@
+"""The embed step: bring the vector store up to date with the files of one source.
+
+    list the store ─► clean the map ─► remove ─► compare ─► upload, wait, swap ─► files_metadata.json
+
+Everything can be repeated: a run that was killed at any point is continued by the next one, since the attributes of a
+file in the store say whose it is and which bytes it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+from core.outputs.vector_store.embed_changes import EmbedChange, change_of
+from core.outputs.vector_store.file_attributes import is_of
+from core.outputs.vector_store.io import metadata_file
+from core.outputs.vector_store.io.embed_comparison import FILES_AT_ONCE, EmbedComparison
+from core.outputs.vector_store.io.embed_maps import EmbedMaps
+from core.outputs.vector_store.io.embed_pass import EmbedPass
+from core.outputs.vector_store.io.embed_uploads import EmbedUploads
+from core.outputs.vector_store.io.named_files import NamedFiles
+from core.outputs.vector_store.io.store_listing import StoreListing
+from core.outputs.vector_store.protocol import VectorStore
+from core.outputs.vector_store.store_files import FileStatus, StoredFile, VectorStoreUnavailable
+from core.sources.sharepoint.io.step import Step
+from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.sources.sharepoint.step_results import EmbedCounts
+from core.sources.sharepoint.stored_source import StoredSource
+
+log = logging.getLogger("crawler")
+
+
+async def embed(
+    store: VectorStore, storage: CrawlerStorage, source: StoredSource, step: Step, *, is_full: bool
+) -> EmbedCounts:
+    """Bring the store up to date. Raises VectorStoreMissing, or VectorStoreUnavailable before anything is changed."""
+    async with _open_pass(store, storage, source, step, is_full) as one:
+        if not one.maps.has_files:
+            one.warn(f"{source.source_id} has no readable {FileRow.file_name}: nothing is embedded until its download.")
+            return one.counts
+        await _Embedding(one).run()
+        await asyncio.to_thread(metadata_file.record, storage, source, one.maps)
+    return step.statistics.embed
+
+
+@contextlib.asynccontextmanager
+async def _open_pass(
+    store: VectorStore, storage: CrawlerStorage, source: StoredSource, step: Step, is_full: bool
+) -> AsyncIterator[EmbedPass]:
+    folder = storage.source_folder(source)
+    with contextlib.ExitStack() as stack:
+        maps = await asyncio.to_thread(stack.enter_context, EmbedMaps(storage, source))
+        listing = stack.enter_context(StoreListing(folder))
+        named = stack.enter_context(NamedFiles(storage, storage.map_file(source, VectorStoreRow)))
+        yield EmbedPass(store, storage, source, source.paths, maps, listing, named, step, is_full)
+
+
+class _Embedding:
+    """One run of the step."""
+
+    def __init__(self, one: EmbedPass) -> None:
+        self._pass = one
+        self._maps = one.maps
+        self._counts = one.counts
+        self._uploads = EmbedUploads(one)
+
+    async def run(self) -> None:
+        await self._pass.read_store()
+        await self._uploads.forget_begun()
+        await self._clean()
+        await self._remove_lost()
+        await asyncio.to_thread(self._maps.begin_rows)
+        await EmbedComparison(self._pass, self._uploads).run()
+        await self._uploads.finish(FILES_AT_ONCE)
+        if not self._pass.step.should_stop():
+            await self._remove_leftovers()
+        with contextlib.suppress(VectorStoreUnavailable):  # the note stays, and the next run does it
+            await self._uploads.forget_begun()
+        await asyncio.to_thread(self._maps.finish)
+
+    # ── what the store or the disk has lost ──
+
+    async def _clean(self) -> None:
+        """Leave out rows whose file the store no longer has."""
+        lost = await asyncio.to_thread(lambda: [row for row in self._maps.rows if self._is_lost(row)])
+        for row in lost:
+            found = await asyncio.to_thread(self._pass.listing.get, row.openai_file_id)
+            if found is not None and row.vector_store_id == self._pass.store.id:
+                await self._pass.remove_file(row.openai_file_id)
+            await asyncio.to_thread(self._maps.drop_row, row.sharepoint_unique_file_id)
+            self._counts.cleaned += 1
+            log.info("🧹 Not in the vector store any more → %s", row.file_relative_path)
+
+    def _is_lost(self, row: VectorStoreRow) -> bool:
+        if not row.openai_file_id:
+            return False
+        found = self._pass.listing.get(row.openai_file_id)
+        is_gone = found is None or found.status in (FileStatus.MISSING, FileStatus.FAILED, FileStatus.CANCELLED)
+        return is_gone or row.vector_store_id != self._pass.store.id
+
+    async def _remove_lost(self) -> None:
+        """Remove what is no longer in `files_map.csv`."""
+        gone = await asyncio.to_thread(lambda: list(self._maps.rows.missing_from(self._maps.files)))
+        for row in gone:
+            if self._pass.step.should_stop():
+                return
+            await self._pass.remove_item(row)
+
+    async def _remove_leftovers(self) -> None:
+        """Remove files of ours that no row names: old versions whose end a killed process did not see."""
+        leftovers = await asyncio.to_thread(
+            lambda: [
+                one.file_id
+                for one in self._pass.listing.of_domain(self._pass.source.domain_id)
+                if is_of(self._pass.source, one.attributes) and self._is_left_over(one)
+            ]
+        )
+        for file_id in leftovers:
+            await self._pass.remove_file(file_id)
+            log.info("🧹 Removed an upload that no map names → %s", file_id)
+
+    def _is_left_over(self, one: StoredFile) -> bool:
+        unique_id = one.attributes.get("unique_id", "")
+        row, file = self._maps.rows.get(unique_id), self._maps.files.get(unique_id)
+        if row is not None and row.openai_file_id:
+            return row.openai_file_id != one.file_id
+        # In doubt it stays: the item may only wait for its download.
+        return file is None or change_of(file, row) is EmbedChange.FAILED

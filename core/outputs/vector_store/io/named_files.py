@@ -1,0 +1,63 @@
+"""Which files of the global storage the map files of other sources and domains name. Blocks; use threads."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from core.sources.sharepoint.io.scratch_database import as_key, open_scratch
+from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.map_csv import MapFileDamaged, decode
+from core.sources.sharepoint.map_rows import VectorStoreRow
+
+log = logging.getLogger("crawler")
+
+
+class NamedFiles:
+    """Use it as a context manager. Reads the other map files at the first question."""
+
+    def __init__(self, storage: CrawlerStorage, own_map: Path) -> None:
+        self._storage = storage
+        self._own_map = own_map
+        self._lock = threading.Lock()
+        self._is_read = self._is_all_named = False
+
+    def __enter__(self) -> Self:
+        self._database = open_scratch(self._own_map.parent)
+        self._database.execute("CREATE TABLE ids (id BLOB PRIMARY KEY) WITHOUT ROWID")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._database.close()
+
+    def has(self, file_id: str) -> bool:
+        """Does a map file of another source name this file? Yes if one of them cannot be read."""
+        with self._lock:
+            if not self._is_read:
+                self._read()
+            found = self._database.execute("SELECT 1 FROM ids WHERE id = ?", (as_key(file_id),)).fetchone()
+        return self._is_all_named or found is not None
+
+    def _read(self) -> None:
+        self._is_read = True
+        for path in vector_store_maps(self._storage):
+            if path == self._own_map:
+                continue
+            try:
+                with path.open("rb") as lines:
+                    # Earlier rows of an item count too: in doubt a file stays.
+                    ids = ((as_key(row.openai_file_id),) for row in decode(lines, VectorStoreRow) if row.openai_file_id)
+                    self._database.executemany("INSERT OR IGNORE INTO ids VALUES (?)", ids)
+            except (MapFileDamaged, OSError) as error:
+                log.warning("⚠️ %s cannot be read → %s. No file is deleted that it may name.", path, error)
+                self._is_all_named = True
+
+
+def vector_store_maps(storage: CrawlerStorage, domain_id: str = "*") -> Iterator[Path]:
+    """Yield the `vectorstore_map.csv` of every source, of one domain or of all."""
+    pattern = f"{domain_id}/*/*/{VectorStoreRow.file_name}"
+    yield from sorted(storage.crawler.glob(pattern))
