@@ -120,7 +120,7 @@ class FileSourceConfig(SharePointConfig):
     sharepoint_url_part: UrlPart
     """Its path below the site: `/Shared Documents`."""
     drive_id: PlainText | None = None
-    """Its drive in Microsoft Graph: then only changes are asked for."""
+    """Its drive in Microsoft Graph: then the library is listed only if Graph tells of a change."""
 
 
 class ListSourceConfig(SharePointConfig):

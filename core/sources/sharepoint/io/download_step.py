@@ -52,7 +52,11 @@ async def download(
     counts.unchanged = counts.skipped_types = counts.held = 0
     with ExitStack() as opened:
         mirror = await asyncio.to_thread(opened.enter_context, MirrorStorage(storage.root, source.paths))
-        listing = opened.enter_context(RemoteListing(source, mirror.folder, statistics.coverage))
+        # A full download takes nobody's word for it that nothing has changed.
+        is_drive_asked = mode != FULL
+        listing = opened.enter_context(
+            RemoteListing(source, mirror.folder, statistics.coverage, is_drive_asked=is_drive_asked)
+        )
         try:
             await listing.read(site, step.should_stop)
         except SharePointStopped:

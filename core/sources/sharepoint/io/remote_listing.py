@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from core.sources.sharepoint import coverage as coverage_counts
+from core.sources.sharepoint.io.drive_listing import drive_listing
 from core.sources.sharepoint.io.item_values import ItemValues
 from core.sources.sharepoint.io.row_table import RowTable
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
@@ -30,6 +31,8 @@ class RemoteListing:
     coverage: Coverage = field(default_factory=Coverage)
     columns: tuple[ListColumn, ...] = ()
     """Of a list: those of its export."""
+    is_drive_asked: bool = False
+    """Of a library with a drive: may it be listed as the last time if Microsoft Graph tells of no change?"""
     _open: ExitStack = field(default_factory=ExitStack)
     rows: RowTable[SharePointRow] = field(init=False)
     values: ItemValues = field(init=False)
@@ -60,6 +63,8 @@ class RemoteListing:
             return site.list_items(source.list_name, source.filter)
         if source.source_type is SharePointType.SITE_PAGES:
             return site.pages(source.sharepoint_url_part, source.filter)
+        if source.drive_id and self.is_drive_asked:
+            return drive_listing(site, source, self.folder)
         return site.library(source.sharepoint_url_part, source.filter)
 
     def _add(self, page: list[RemoteItem], unread: Sequence[ListColumn]) -> None:

@@ -20,6 +20,7 @@ from core.sources.sharepoint.remote_items import ListColumn, RemoteItem, SharePo
 from core.sources.sharepoint.remote_rows import read_file, read_list_item, read_site_page
 
 if TYPE_CHECKING:
+    from core.sources.sharepoint.io.graph_delta import DriveState
     from core.sources.sharepoint.io.sharepoint_requests import SiteRequests
 
 FILES_IN_PAGE = 2_000
@@ -86,6 +87,13 @@ class SharePointSite:
         items = self._library_items(url_part)
         pages = self._shaped(items, _PAGE_QUERIES, odata_filter, SITE_PAGES_IN_PAGE, url_part)
         return self._rows(pages, lambda entity: read_site_page(entity, self._origin))
+
+    def drive_state(self, drive_id: str, link: str) -> DriveState:
+        """Return whether a drive is as it was when Microsoft Graph gave this link, and a link for the next time."""
+        from core.sources.sharepoint.io.graph_delta import drive_state
+
+        graph_url = self._requests.graph_url
+        return drive_state(lambda url: self._requests.graph_json(url, self._should_stop), graph_url, drive_id, link)
 
     def list_columns(self, list_name: str) -> list[ListColumn]:
         """Return the visible columns of a list; they are asked for once."""

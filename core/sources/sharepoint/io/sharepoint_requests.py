@@ -41,6 +41,8 @@ class SiteRequests:
         self.session = GuardedSession(settings)
         self.timeout_seconds = settings.sharepoint_timeout_seconds
         self._tokens = SharePointTokens(settings, self.session, f"https://{origin.partition('://')[2]}")
+        self.graph_url = settings.sharepoint_graph_url
+        self._graph_tokens = SharePointTokens(settings, self.session, origin_of(self.graph_url))
         self._gate = gate_of(origin)
         self.context = ClientContext(site_url).with_access_token(self._tokens).with_transport(session=self.session)
 
@@ -53,6 +55,27 @@ class SiteRequests:
                 return _parse(body, response)
 
         return self.repeat(ask, should_stop)
+
+    def graph_json(self, url: str, should_stop: ShouldStop) -> Any:
+        """Return the JSON at an address of Microsoft Graph, which has tokens of its own."""
+
+        def ask() -> Any:
+            with self._graph_answer(url) as response:
+                return _parse(read_body(response, self.timeout_seconds), response)
+
+        return self.repeat(ask, should_stop)
+
+    def _graph_answer(self, url: str) -> Response:
+        for is_last in (False, True):
+            token = self._graph_tokens.current()
+            response = self.session.get(url, headers={"Authorization": f"Bearer {token}"}, stream=True)
+            if response.ok:
+                return response
+            refused = _refusal(response)
+            if _expired(refused) != "token" or is_last:
+                break
+            self._graph_tokens.renew(token)
+        raise refused
 
     @contextmanager
     def answer(self, url: str, **headers: str) -> Iterator[Response]:
@@ -89,7 +112,7 @@ class SiteRequests:
             try:
                 return self.context.pending_request().execute_request_direct(options)
             except ClientRequestException as error:
-                refused = _refusal(error)
+                refused = _refusal(error.response)
                 expired = _expired(refused)
                 if expired not in renewals:
                     raise refused from error
@@ -116,14 +139,13 @@ def _parse(body: bytes, response: Response) -> Any:
         ) from error
 
 
-def _refusal(error: ClientRequestException) -> RequestRefused:
+def _refusal(response: Response | None) -> RequestRefused:
     """Return what the answer of a refused request says; `ServerBusy` if the server itself is broken."""
-    response = error.response
     if response is None:
-        raise ServerBusy("SharePoint did not answer.") from error
+        raise ServerBusy("SharePoint did not answer.")
     code, message = error_of(_error_body(response))
     if response.status_code >= 500 and not is_over_threshold(code):
-        raise ServerBusy(f"{origin_of(response.url)} answers {response.status_code}.") from error
+        raise ServerBusy(f"{origin_of(response.url)} answers {response.status_code}.")
     return RequestRefused(response.status_code, code, message)
 
 
